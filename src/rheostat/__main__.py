@@ -1,0 +1,7 @@
+"""``python -m rheostat``."""
+
+import sys
+
+from rheostat.cli import main
+
+sys.exit(main())

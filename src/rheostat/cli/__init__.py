@@ -1,0 +1,73 @@
+"""The commands. One file each; this one gathers them and turns every error into an exit code and JSON."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import click
+import typer
+
+from rheostat import __version__
+from rheostat.cli.output import print_error, wants_json
+from rheostat.errors import Fault, InputError, RheostatError
+
+__all__ = ["COMMANDS", "build", "main"]
+
+COMMANDS = ("demo", "run", "explain", "replay", "load", "lab", "bench", "config")
+"""Modules of this package; each has ``register(app)``."""
+
+
+def build() -> typer.Typer:
+    """The command line with every command registered."""
+    app = typer.Typer(
+        name="rheostat",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        help="An autoscaler for Spark Structured Streaming.",
+    )
+
+    @app.callback(invoke_without_command=True)
+    def root(
+        version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+    ) -> None:
+        if version:
+            typer.echo(__version__)
+            raise typer.Exit
+
+    for name in COMMANDS:
+        importlib.import_module(f"rheostat.cli.{name}").register(app)
+    return app
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Returns:
+        0 if it went well, 1 if the run failed, 2 if the input was wrong, 130 if it was interrupted.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    as_json = wants_json(arguments)
+    try:
+        result = build()(arguments, standalone_mode=False, prog_name="rheostat")
+    except click.exceptions.UsageError as error:
+        return print_error(InputError([_usage_fault(error)]), as_json=as_json)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return print_error(RheostatError("interrupted"), as_json=as_json, code=130)
+    except RheostatError as error:
+        return print_error(error, as_json=as_json)
+    return result if isinstance(result, int) else 0
+
+
+def _usage_fault(error: click.exceptions.UsageError) -> Fault:
+    """What click calls a usage error, in our words."""
+    field = "command line"
+    if isinstance(error, click.exceptions.NoSuchOption):
+        field = error.option_name
+    elif isinstance(error, click.exceptions.BadParameter) and error.param is not None:
+        field = error.param.opts[0] if error.param.opts else str(error.param.name)
+    command = error.ctx.command_path if error.ctx else "rheostat"
+    return Fault(field, " ".join(sys.argv[1:]), f"see: {command} --help", error.format_message())

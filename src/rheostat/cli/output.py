@@ -1,0 +1,78 @@
+"""What commands print: one JSON object as the last line of standard output, words for people on standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from rheostat.errors import InputError, PartFailedError, RheostatError
+
+__all__ = ["JsonFlag", "console", "print_error", "print_json", "to_json", "wants_json"]
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of standard output.")]
+"""The ``--json`` option, spelled alike everywhere."""
+
+
+def console() -> Console:
+    """Where people read: standard error, so that standard output stays for machines."""
+    return Console(stderr=True, highlight=False)
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether ``--json`` stands among the arguments before a ``--``; asked before they are parsed."""
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in own
+
+
+def to_json(value: Mapping[str, Any]) -> str:
+    """One line of JSON; NaN and infinities become null.
+
+    >>> to_json({"a": float("nan"), "b": [1, float("inf")]})
+    '{"a": null, "b": [1, null]}'
+    """
+    return json.dumps(_finite(value), allow_nan=False, ensure_ascii=False)
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Print a result for machines."""
+    sys.stdout.write(to_json(value) + "\n")
+    sys.stdout.flush()
+
+
+def print_error(error: RheostatError, *, as_json: bool, code: int | None = None) -> int:
+    """Tell people, and machines if asked, what went wrong; returns the exit code."""
+    out = console()
+    faults: list[dict[str, str | None]] = []
+    if isinstance(error, InputError):
+        for fault in error.faults:
+            out.print(f"[red]✗[/red] {_plain(str(fault))}")
+            faults.append(
+                {"field": fault.field, "given": fault.given, "allowed": fault.allowed, "message": fault.message}
+            )
+    else:
+        out.print(f"[red]✗[/red] {_plain(str(error))}")
+        field = error.part if isinstance(error, PartFailedError) else "run"
+        faults.append({"field": field, "given": None, "allowed": None, "message": str(error)})
+    if as_json:
+        print_json({"schema": "rheostat.error/1", "faults": faults})
+    return error.exit_code if code is None else code
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", r"\[")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

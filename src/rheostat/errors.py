@@ -1,0 +1,102 @@
+"""Every error that Rheostat raises on purpose.
+
+::
+
+    RheostatError
+    ├── InputError            the caller gave something wrong; carries every fault found (exit code 2)
+    │   └── RefusedError      what was asked for cannot work on this session; carries every cause
+    ├── UnavailableError      a service did not answer: trying again may help
+    ├── ActuationError        the cluster refused or lost a change of executors
+    ├── JournalError          a journal cannot be read or written
+    └── PartFailedError       a process that we run has died; carries its name and the end of its log
+
+Foreign exceptions are translated into one of these in the adapter that met them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+__all__ = [
+    "ActuationError",
+    "Fault",
+    "InputError",
+    "JournalError",
+    "PartFailedError",
+    "RefusedError",
+    "RheostatError",
+    "UnavailableError",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with an input.
+
+    Attributes:
+        field: name of the option, key or property, dotted where it is nested (``"guard.cooldown_up_s"``).
+        given: what was given, as text.
+        allowed: what would have been accepted, as text.
+        message: one sentence that says what to do.
+    """
+
+    field: str
+    given: str
+    allowed: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message} (given: {self.given}; allowed: {self.allowed})"
+
+
+class RheostatError(Exception):
+    """Base of all errors of this package."""
+
+    retryable: ClassVar[bool] = False
+    exit_code: ClassVar[int] = 1
+
+
+class InputError(RheostatError):
+    """Something that the caller gave is wrong. All faults are reported at once."""
+
+    exit_code: ClassVar[int] = 2
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("; ".join(str(fault) for fault in self.faults))
+
+
+class RefusedError(InputError):
+    """The session cannot be scaled as asked. Each fault is one cause."""
+
+
+class UnavailableError(RheostatError):
+    """A service did not answer, or not in time."""
+
+    retryable: ClassVar[bool] = True
+
+
+class ActuationError(RheostatError):
+    """The cluster refused or lost a change of executors."""
+
+    retryable: ClassVar[bool] = True
+
+
+class JournalError(RheostatError):
+    """A journal cannot be read or written."""
+
+
+class PartFailedError(RheostatError):
+    """A process that we started has died.
+
+    Attributes:
+        part: name of the process, as shown to people (``"broker"``).
+        log_tail: the last lines of its log.
+    """
+
+    def __init__(self, part: str, message: str, log_tail: str = "") -> None:
+        self.part = part
+        self.log_tail = log_tail
+        super().__init__(f"{part}: {message}" + (f"\n{log_tail}" if log_tail else ""))

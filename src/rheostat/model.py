@@ -1,0 +1,514 @@
+"""The values that flow through the loop: observe → analyze → plan → execute.
+
+All are frozen. All times are seconds on one clock (the epoch's, where it matters to people); all rates are
+records per second. ``None`` means "not known", never "zero": each use says what it assumes, and leans to the
+safe side. A section of an :class:`Observation` carries the time at which it was true, so its age is
+``observation.at - section.at``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rheostat.errors import Fault, InputError
+
+__all__ = [
+    "Action",
+    "Assessment",
+    "Batch",
+    "Bounds",
+    "Cluster",
+    "Code",
+    "Decision",
+    "Executor",
+    "Gap",
+    "GuardNote",
+    "Objective",
+    "Observation",
+    "Offsets",
+    "Outcome",
+    "OutcomeStatus",
+    "PartitionOffsets",
+    "Projection",
+    "QueryReading",
+    "Reason",
+    "Recommendation",
+    "RunningBatch",
+    "SourceInfo",
+]
+
+
+# ---------------------------------------------------------------------------------------------- observe
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOffsets:
+    """Positions in one partition of a source, in records from the partition's start.
+
+    ``committed <= planned <= latest`` for a healthy source. Records between ``committed`` and ``planned`` are
+    *in flight*; those between ``planned`` and ``latest`` are *waiting*.
+    """
+
+    topic: str
+    partition: int
+    latest: int | None
+    planned: int | None
+    committed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """Where a query stands in its sources.
+
+    Attributes:
+        at: when the latest offsets were read.
+        partitions: sorted by (topic, partition).
+        exact: False where the differences are not a count of records.
+        inexact_because: why not (``"transactions"``, ``"compaction"``, ``"retention"``, ``"topic recreated"``).
+    """
+
+    at: float
+    partitions: tuple[PartitionOffsets, ...]
+    exact: bool = True
+    inexact_because: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The last finished micro-batch, as its progress event tells.
+
+    Attributes:
+        at: when the batch ended.
+        batch_id: Spark's number of the batch.
+        duration_s: the whole trigger execution.
+        planning_s: latest offsets, get batch, query planning and write-ahead log.
+        add_batch_s: the jobs of the batch, with the sink.
+        commit_s: commit of the offsets.
+        records: ``numInputRows``; overcounts when tasks are retried.
+        state_rows: rows in the state stores after the batch.
+        dropped_late: rows dropped by the watermark in this batch.
+    """
+
+    at: float
+    batch_id: int
+    duration_s: float
+    planning_s: float | None = None
+    add_batch_s: float | None = None
+    commit_s: float | None = None
+    records: int | None = None
+    state_rows: int | None = None
+    dropped_late: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBatch:
+    """Whether a batch is being worked on right now. ``since`` is when this was first seen of it."""
+
+    at: float
+    active: bool
+    batch_id: int | None = None
+    since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """One source of a query, from its plan. ``options`` never holds secrets.
+
+    Attributes:
+        kind: ``"kafka"``, ``"log"`` or the provider's name.
+        name: topics or path, for people.
+        partitions: number of partitions, where it is known.
+        batch_cap: ``maxOffsetsPerTrigger`` or what limits a batch's records in this source; None: no limit.
+    """
+
+    kind: str
+    name: str
+    partitions: int | None = None
+    batch_cap: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryReading:
+    """What was seen of one streaming query.
+
+    Attributes:
+        query_id: stable over restarts from the same checkpoint.
+        run_id: changes with every start.
+        trigger_s: processing-time interval of the trigger; 0: as soon as possible.
+        failed_because: the exception that ended the query, if it failed.
+    """
+
+    query_id: str
+    run_id: str
+    name: str | None
+    trigger_s: float | None
+    sources: tuple[SourceInfo, ...] = ()
+    offsets: Offsets | None = None
+    batch: Batch | None = None
+    running: RunningBatch | None = None
+    failed_because: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """One registered executor.
+
+    Attributes:
+        executor_id: Spark's id.
+        cores: its task slots.
+        active_tasks: tasks running at the time of the reading.
+        failed_tasks: tasks failed since it started.
+        finished_tasks: tasks completed or failed since it started.
+        busy_s: task seconds since it started; grows when a task *ends*.
+        added_at: when it registered.
+    """
+
+    executor_id: str
+    host: str
+    cores: int
+    active_tasks: int
+    failed_tasks: int = 0
+    finished_tasks: int = 0
+    busy_s: float | None = None
+    added_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The executors of the application.
+
+    Attributes:
+        at: when they were read.
+        executors: registered ones, without those that are being removed.
+        requested: the number asked for last; None: nobody has asked yet.
+    """
+
+    at: float
+    executors: tuple[Executor, ...]
+    requested: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something that could not be observed this cycle, and why.
+
+    Attributes:
+        section: ``"offsets"``, ``"batch"``, ``"running"``, ``"cluster"`` or ``"queries"``.
+        query_id: None where it concerns the application.
+    """
+
+    section: str
+    why: str
+    query_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What was seen of an application in one cycle."""
+
+    at: float
+    queries: tuple[QueryReading, ...] = ()
+    cluster: Cluster | None = None
+    gaps: tuple[Gap, ...] = ()
+
+
+# ---------------------------------------------------------------------------------------------- analyze
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What the observations mean, summed over the queries of the application.
+
+    Attributes:
+        executors: registered executors.
+        requested: number asked for last.
+        slots_per_executor: cores each.
+        arrival_rate: records/s reaching the sources, from latest offsets, over the rate window.
+        processed_rate: records/s committed, over the last batches (batch end to batch end).
+        waiting, in_flight: records not yet planned; planned but not committed.
+        backlog: latest − committed = waiting + in_flight.
+        backlog_excess: max(0, backlog − arrival rate × (trigger + batch time)).
+        backlog_exact: False where a source's offsets are not a count.
+        lag_s: age of the oldest uncommitted record, the largest over partitions.
+        drain_s: time to clear the backlog at the present rates; infinite is None with ``draining`` False.
+        draining: whether more is processed than arrives; None where unknown.
+        batch_s: duration of the last batch, or of the running one if that is already longer.
+        trigger_s: the longest trigger interval of the queries.
+        period_s: τ = max(trigger, objective lag / 2).
+        occupancy: batch_s ÷ τ.
+        busy_ratio: share of slot time in tasks, over the rate window, in [0, 1].
+        batches: finished batches seen since the number of executors last changed.
+        capped: whether the last batch was as large as the batch cap allows.
+        failed_tasks: tasks that failed within the failure window.
+        partitions: partitions over all sources, the useful upper bound of tasks of a read stage.
+        metrics_age_s: age of the oldest section that a decision needs.
+        missing: names of needed figures that are unknown, sorted.
+        invalid: names of figures that were impossible (NaN, negative), sorted.
+        queries: number of active queries.
+    """
+
+    at: float
+    executors: int | None = None
+    requested: int | None = None
+    slots_per_executor: int | None = None
+    arrival_rate: float | None = None
+    processed_rate: float | None = None
+    waiting: int | None = None
+    in_flight: int | None = None
+    backlog: int | None = None
+    backlog_excess: float | None = None
+    backlog_exact: bool = True
+    lag_s: float | None = None
+    drain_s: float | None = None
+    draining: bool | None = None
+    batch_s: float | None = None
+    trigger_s: float | None = None
+    period_s: float | None = None
+    occupancy: float | None = None
+    busy_ratio: float | None = None
+    batches: int = 0
+    capped: bool | None = None
+    failed_tasks: int | None = None
+    partitions: int | None = None
+    metrics_age_s: float | None = None
+    missing: tuple[str, ...] = ()
+    invalid: tuple[str, ...] = ()
+    queries: int = 0
+
+
+# ------------------------------------------------------------------------------------------------- plan
+
+
+class Code(StrEnum):
+    """Stable reason codes. A code is never renamed: journals and dashboards depend on it.
+
+    The first group is given by policies, the second by the guard pipeline, the third by the loop and by
+    actuators.
+    """
+
+    FIXED = "FIXED"
+    SLA_VIOLATED = "SLA_VIOLATED"
+    OVERSIZED = "OVERSIZED"
+    PROBE_DOWN = "PROBE_DOWN"
+    SURPLUS_COUNTING = "SURPLUS_COUNTING"
+    STEADY = "STEADY"
+    CAPACITY_UNKNOWN = "CAPACITY_UNKNOWN"
+
+    NO_QUERY = "NO_QUERY"
+    METRICS_MISSING = "METRICS_MISSING"
+    METRICS_INVALID = "METRICS_INVALID"
+    METRICS_STALE = "METRICS_STALE"
+    OBJECTIVE_TOO_SHORT = "OBJECTIVE_TOO_SHORT"
+    RESCALE_RUNNING = "RESCALE_RUNNING"
+    TASK_FAILURES = "TASK_FAILURES"
+    WARMING_UP = "WARMING_UP"
+    HOLD_AFTER_RESCALE = "HOLD_AFTER_RESCALE"
+    LARGEST_STEP = "LARGEST_STEP"
+    COOLDOWN_UP = "COOLDOWN_UP"
+    COOLDOWN_DOWN = "COOLDOWN_DOWN"
+    CATCHING_UP = "CATCHING_UP"
+    USELESS_EXECUTORS = "USELESS_EXECUTORS"
+    NO_ROOM = "NO_ROOM"
+    AT_MAX = "AT_MAX"
+    AT_MIN = "AT_MIN"
+    LAST_CHECK = "LAST_CHECK"
+
+    START = "START"
+    RESTORED = "RESTORED"
+    REPLACING_LOST = "REPLACING_LOST"
+    PAUSED = "PAUSED"
+    WATCH_ONLY = "WATCH_ONLY"
+    DRY_RUN = "DRY_RUN"
+    APPLIED = "APPLIED"
+    NOTHING_IDLE = "NOTHING_IDLE"
+    REQUEST_REJECTED = "REQUEST_REJECTED"
+    CYCLE_FAILED = "CYCLE_FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why: a stable code, a sentence with the figures, and the figures."""
+
+    code: Code
+    text: str
+    figures: Mapping[str, float | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """What a policy proposes: a number of executors, or None for "no opinion" (hold)."""
+
+    target: int | None
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class GuardNote:
+    """A guard step that changed the target: its name, what went in and came out, and why."""
+
+    step: str
+    before: int
+    after: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """What ``executors`` would mean at the present arrival rate, by the capacity model; None without one.
+
+    Attributes:
+        capacity: records/s that many executors carry.
+        utilization: arrival rate ÷ capacity.
+    """
+
+    executors: int
+    capacity: float | None = None
+    utilization: float | None = None
+
+
+class Action(StrEnum):
+    """What a decision does to the number of executors."""
+
+    HOLD = "hold"
+    UP = "up"
+    DOWN = "down"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be done. A hold is a decision too.
+
+    Attributes:
+        decision_id: unique within a journal, ascending.
+        current: executors in force when it was made; None: unknown.
+        target: executors wanted; equals ``current`` for a hold.
+        reason: the last step that determined the target.
+        notes: every guard step that changed the target, in order.
+        projections: n − 1, n, n + 1.
+    """
+
+    at: float
+    decision_id: int
+    action: Action
+    current: int | None
+    target: int | None
+    reason: Reason
+    recommendation: Recommendation
+    notes: tuple[GuardNote, ...] = ()
+    projections: tuple[Projection, ...] = ()
+
+    @property
+    def acts(self) -> bool:
+        """Whether something is to be executed."""
+        return self.action is not Action.HOLD
+
+
+# ---------------------------------------------------------------------------------------------- execute
+
+
+class OutcomeStatus(StrEnum):
+    """How the execution of a decision ended."""
+
+    APPLIED = "applied"
+    PARTIAL = "partial"
+    NO_ROOM = "no_room"
+    HELD = "held"
+    FAILED = "failed"
+    RECORDED = "recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a decision.
+
+    Attributes:
+        at: when it ended.
+        before, after: executors registered.
+        method: ``"request"``, ``"gap"``, ``"idle"``, ``"forced"``, ``"dry-run"``, ``"none"``.
+        redone_tasks: tasks that had to run again because of it.
+        waited_s: how long a safe moment was waited for.
+        took_s: from the decision until it was confirmed.
+    """
+
+    at: float
+    decision_id: int
+    status: OutcomeStatus
+    reason: Reason
+    target: int
+    before: int | None = None
+    after: int | None = None
+    method: str = "none"
+    redone_tasks: int | None = None
+    waited_s: float | None = None
+    took_s: float | None = None
+
+
+# --------------------------------------------------------------------------------------------- settings
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Least and greatest number of executors, both included."""
+
+    minimum: int
+    maximum: int
+
+    def __post_init__(self) -> None:
+        faults = []
+        if self.minimum < 1:
+            faults.append(Fault("executors", str(self.minimum), "an integer ≥ 1", "the least number of executors"))
+        if self.maximum < self.minimum:
+            given = f"({self.minimum}, {self.maximum})"
+            faults.append(Fault("executors", given, "minimum ≤ maximum", "the greatest number is under the least"))
+        if faults:
+            raise InputError(faults)
+
+    def clamp(self, executors: int) -> int:
+        """The nearest number within the bounds.
+
+        >>> Bounds(2, 5).clamp(9)
+        5
+        """
+        return max(self.minimum, min(self.maximum, executors))
+
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_OBJECTIVE = re.compile(
+    r"\s*lag\s*<\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|min|m|h)(?:\s+for\s+(?P<percent>\d+(?:\.\d+)?)\s*%)?\s*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """Lag stays under ``lag_s`` seconds for ``percent`` percent of the time.
+
+    >>> Objective.parse("lag < 2 min for 95%")
+    Objective(lag_s=120.0, percent=95.0)
+    """
+
+    lag_s: float
+    percent: float = 99.0
+
+    @classmethod
+    def parse(cls, text: object) -> Objective:
+        """Read ``lag < DURATION [for PERCENT%]``; DURATION is a number with ms, s, m, min or h.
+
+        Raises:
+            InputError: the text is not understood, the duration is 0 or the percentage is not in (0, 100].
+        """
+        match = _OBJECTIVE.fullmatch(text) if isinstance(text, str) else None
+        allowed = "'lag < DURATION [for PERCENT%]' with DURATION > 0 and PERCENT in (0, 100], as in 'lag < 30s for 99%'"
+        if match is None:
+            raise InputError([Fault("objective", repr(text), allowed, "the objective is not understood")])
+        lag_s = float(match["value"]) * _UNITS[match["unit"]]
+        percent = float(match["percent"] or 99.0)
+        if lag_s <= 0 or not 0 < percent <= 100:
+            raise InputError([Fault("objective", repr(text), allowed, "a figure of the objective is out of range")])
+        return cls(lag_s, percent)
+
+    def __str__(self) -> str:
+        return f"lag < {self.lag_s:g} s for {self.percent:g}%"
