@@ -231,7 +231,8 @@ class Assessment:
         processed_rate: records/s committed, over the last batches (batch end to batch end).
         waiting, in_flight: records not yet planned; planned but not committed.
         backlog: latest − committed = waiting + in_flight.
-        backlog_excess: max(0, backlog − arrival rate × (trigger + batch time)).
+        backlog_excess: max(0, backlog − arrival rate × (trigger + batch time)), where the batch time counts up to τ and
+            the trigger is no shorter than it; see ``rheostat.analyze.query.healthy_backlog``.
         backlog_exact: False where a source's offsets are not a count.
         lag_s: age of the oldest uncommitted record, the largest over partitions.
         drain_s: time to clear the backlog at the present rates; infinite is None with ``draining`` False.
@@ -239,9 +240,10 @@ class Assessment:
         batch_s: duration of the last batch, or of the running one if that is already longer.
         trigger_s: the longest trigger interval of the queries.
         period_s: τ = max(trigger, objective lag / 2).
-        occupancy: batch_s ÷ τ.
+        occupancy: batch_s ÷ τ, the largest over the queries, each with its own τ.
         busy_ratio: share of slot time in tasks, over the rate window, in [0, 1].
-        batches: finished batches seen since the number of executors last changed.
+        batches: finished batches seen since the number of executors last changed or the query was started again,
+            without the batch that was in flight then.
         capped: whether the last batch was as large as the batch cap allows.
         failed_tasks: tasks that failed within the failure window.
         partitions: partitions over all sources, the useful upper bound of tasks of a read stage.

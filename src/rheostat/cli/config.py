@@ -29,8 +29,11 @@ def check(
 ) -> None:
     """Say everything that is wrong with a settings file, or that nothing is."""
     from rheostat.config import load_settings
+    from rheostat.plan import PolicyContext, load_policy
 
     settings = load_settings(file)
+    context = PolicyContext(settings.parsed_objective, settings.sample_s, settings.preset)
+    load_policy(settings.policy, settings.policy_options, context)
     console().print(f"[green]✓[/green] {settings.mode}: {settings.parsed_objective}")
     if as_json:
         print_json({"schema": "rheostat.config/1", "settings": settings.model_dump(mode="json")})

@@ -1,0 +1,120 @@
+"""From what was seen to what it means: one observation and what is remembered of those before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from rheostat.analyze.checks import largest, sweep, total
+from rheostat.analyze.occupancy import ClusterFigures, read_cluster
+from rheostat.analyze.query import QueryFigures, read_query
+from rheostat.analyze.state import AnalysisSettings, AnalysisState, QueryHistory
+from rheostat.model import Assessment, Observation
+
+__all__ = ["NEEDED", "analyze"]
+
+NEEDED = ("arrival_rate", "backlog", "backlog_excess", "batch_s", "executors", "lag_s")
+"""The figures without which no decision can be made. The processed rate, the busy ratio and the split of the backlog
+are not among them: in overload they may stay unknown for minutes, and that is when an increase must not wait."""
+
+
+def analyze(
+    observation: Observation, state: AnalysisState, settings: AnalysisSettings
+) -> tuple[Assessment, AnalysisState]:
+    """Assess an observation.
+
+    Rates, backlogs and their excess are summed over the queries that have not failed; of lag, batch time, trigger,
+    period and occupancy the largest is taken, of finished batches the fewest. A sum with an unknown in it is
+    unknown. Impossible figures (NaN, infinite, negative) count as unknown and are named in ``invalid``.
+
+    ``metrics_age_s`` is the age of the oldest *reading* among offsets, running batch and executors. The last
+    finished batch has no part in it: in overload that event is old by nature, however fresh the reading.
+
+    ``observation.at`` comes from the loop's own clock and is trusted.
+    """
+    invalid: set[str] = set()
+    sweep(observation, invalid)
+    cluster, cluster_history = read_cluster(observation.cluster, state.cluster, settings, invalid)
+    past = {history.query_id: history for history in state.queries}
+    figures, histories = [], []
+    for query in observation.queries:
+        if query.failed_because is None:
+            figure, history = read_query(
+                query,
+                past.pop(query.query_id, None),
+                observation.at,
+                settings,
+                executors_changed=cluster.changed,
+                invalid=invalid,
+            )
+            figures.append(figure)
+            histories.append(history)
+    histories += _absent(past.values(), observation.at, settings.rate_window_s)
+    seen = _assessment(observation.at, figures, cluster, invalid)
+    return seen, AnalysisState(tuple(histories), cluster_history)
+
+
+def _absent(histories: Iterable[QueryHistory], now: float, patience_s: float) -> list[QueryHistory]:
+    """Queries that are not there now; one that comes back within the rate window goes on where it was."""
+    return [each for each in histories if 0 <= now - each.seen_at <= patience_s]
+
+
+def _assessment(at: float, queries: Sequence[QueryFigures], cluster: ClusterFigures, invalid: set[str]) -> Assessment:
+    offsets = [each.offsets for each in queries]
+    arrival_rate, processed_rate = total(o.arrival_rate for o in offsets), total(q.processed_rate for q in queries)
+    backlog = total(o.backlog for o in offsets)
+    draining, drain_s = _drain(backlog, arrival_rate, processed_rate)
+    seen = Assessment(
+        at=at,
+        executors=cluster.executors,
+        requested=cluster.requested,
+        slots_per_executor=cluster.slots_per_executor,
+        arrival_rate=arrival_rate,
+        processed_rate=processed_rate,
+        waiting=total(o.waiting for o in offsets),
+        in_flight=total(o.in_flight for o in offsets),
+        backlog=backlog,
+        backlog_excess=total(q.backlog_excess for q in queries),
+        backlog_exact=all(o.exact for o in offsets),
+        lag_s=largest(o.lag_s for o in offsets),
+        drain_s=drain_s,
+        draining=draining,
+        batch_s=largest(q.batch_s for q in queries),
+        trigger_s=largest(q.trigger_s for q in queries),
+        period_s=largest(q.period_s for q in queries),
+        occupancy=largest(q.occupancy for q in queries),
+        busy_ratio=cluster.busy_ratio,
+        batches=min((q.batches for q in queries), default=0),
+        capped=_any(q.capped for q in queries),
+        failed_tasks=cluster.failed_tasks,
+        partitions=total(q.partitions for q in queries),
+        metrics_age_s=_age(at, [cluster.at, *(q.oldest for q in queries)]),
+        invalid=tuple(sorted(invalid)),
+        queries=len(queries),
+    )
+    return replace(seen, missing=tuple(name for name in NEEDED if getattr(seen, name) is None))
+
+
+def _drain(
+    backlog: int | None, arrival_rate: float | None, processed_rate: float | None
+) -> tuple[bool | None, float | None]:
+    """Whether more is processed than arrives, and backlog ÷ (processed − arriving); an empty backlog takes no time."""
+    surplus = None if arrival_rate is None or processed_rate is None else processed_rate - arrival_rate
+    draining = None if surplus is None else surplus > 0
+    if backlog == 0:
+        return draining, 0.0
+    return draining, backlog / surplus if backlog is not None and surplus is not None and surplus > 0 else None
+
+
+def _any(values: Iterable[bool | None]) -> bool | None:
+    """True if one is; else None if one is unknown or there is none."""
+    found = list(values)
+    if True in found:
+        return True
+    return None if None in found or not found else False
+
+
+def _age(now: float, times: Iterable[float | None]) -> float | None:
+    """Age of the oldest that is known; a reading made just after ``now`` has age 0."""
+    oldest = min((at for at in times if at is not None), default=None)
+    return None if oldest is None else max(0.0, now - oldest)

@@ -1,0 +1,77 @@
+"""A(t), the number of records that have arrived in a partition until t, from samples, and its inverse.
+
+Between two samples A is taken as linear. A⁻¹(d) is the *last* time at which no more than d records had arrived: a
+record that came after a pause is taken to have come at the pause's last sample. So the age of a record errs by
+at most one sample interval, and where arrivals are uneven it errs to the old side.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+__all__ = ["arrival_time", "arrived", "extended", "thinned"]
+
+Times = tuple[float, ...]
+Counts = tuple[int, ...]
+
+
+def extended(times: Times, counts: Counts, at: float, count: int) -> tuple[Times, Counts]:
+    """The curve with one more sample.
+
+    A count that falls, or a time that runs backwards, starts the curve anew: the topic was recreated, or the
+    clock was set. A second reading at the same time replaces nothing.
+    """
+    if not times or at < times[-1] or count < counts[-1]:
+        return (at,), (count,)
+    if at == times[-1]:
+        return times, counts
+    return (*times, at), (*counts, count)
+
+
+def thinned(times: Times, counts: Counts, *, since: float, behind: int, most: int) -> tuple[Times, Counts]:
+    """The curve without samples that nobody will ask for, and never more than ``most``.
+
+    Kept is what is needed for A(since) and for A⁻¹(behind). If that is too much, every second sample of the older
+    half goes, so that the past gets coarser and the present stays sharp.
+    """
+    first = min(bisect_right(times, since), bisect_right(counts, behind)) - 1
+    if first > 0:
+        times, counts = times[first:], counts[first:]
+    while len(times) > most:
+        half = len(times) // 2
+        times, counts = times[:half:2] + times[half:], counts[:half:2] + counts[half:]
+    return times, counts
+
+
+def arrived(times: Times, counts: Counts, at: float) -> float:
+    """A(at); before the first sample its count, after the last one that one's.
+
+    >>> arrived((0.0, 10.0), (100, 200), 2.5)
+    125.0
+    """
+    after = bisect_right(times, at)
+    if after == 0:
+        return float(counts[0])
+    if after == len(times):
+        return float(counts[-1])
+    before = after - 1
+    share = (at - times[before]) / (times[after] - times[before])
+    return counts[before] + share * (counts[after] - counts[before])
+
+
+def arrival_time(times: Times, counts: Counts, count: int) -> float:
+    """A⁻¹(count). Before the first sample: its time, so that an age made from it is a lower bound.
+
+    >>> arrival_time((0.0, 10.0, 20.0), (100, 200, 200), 150)
+    5.0
+    >>> arrival_time((0.0, 10.0, 20.0, 30.0), (100, 200, 200, 210), 200)
+    20.0
+    """
+    after = bisect_right(counts, count)
+    if after == 0:
+        return times[0]
+    before = after - 1
+    if after == len(counts):
+        return times[before]
+    share = (count - counts[before]) / (counts[after] - counts[before])
+    return times[before] + share * (times[after] - times[before])

@@ -1,0 +1,128 @@
+"""What the analysis remembers from one observation to the next, and how far back.
+
+Everything is frozen and bounded, and goes through JSON and back unchanged: tuples of numbers and no more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = [
+    "AnalysisSettings",
+    "AnalysisState",
+    "BatchMark",
+    "ClusterHistory",
+    "Counters",
+    "Interval",
+    "PartitionHistory",
+    "QueryHistory",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisSettings:
+    """What the analysis has to know.
+
+    Attributes:
+        objective_lag_s: lag of the objective, for the period τ.
+        rate_window_s: time over which rates and the busy ratio are averaged.
+        failure_window_s: time within which failed tasks count.
+        max_samples: most samples kept of anything, at least 8; beyond it the older half is thinned.
+    """
+
+    objective_lag_s: float
+    rate_window_s: float = 60.0
+    failure_window_s: float = 60.0
+    max_samples: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionHistory:
+    """The sampled curve of latest offsets of one partition.
+
+    Attributes:
+        times: when they were read, ascending.
+        latest: the offsets, never falling.
+        committed: the one known last.
+        absent_since: when it was first left out of a reading; None: it was in the last one.
+    """
+
+    topic: str
+    partition: int
+    times: tuple[float, ...] = ()
+    latest: tuple[int, ...] = ()
+    committed: int | None = None
+    absent_since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchMark:
+    """The end of a batch. ``done``: records committed until then, counted from the query's first observation."""
+
+    at: float
+    batch_id: int
+    done: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueryHistory:
+    """One query. ``count_after``: batches up to this id do not count as finished at the present number."""
+
+    query_id: str
+    run_id: str
+    seen_at: float
+    partitions: tuple[PartitionHistory, ...] = ()
+    done: int = 0
+    marks: tuple[BatchMark, ...] = ()
+    count_after: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """The counters of one executor as last seen; None: unknown."""
+
+    executor_id: str
+    busy_s: float | None
+    finished: int | None
+    failed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """What the executors did between two readings; sums, so that neighbours can be merged.
+
+    Attributes:
+        at: its end.
+        span_s: its length.
+        slot_s: slot seconds of the executors whose work in it is known.
+        busy_s: task seconds of tasks that ended in it; None: not told.
+        active_s: slots active at its end × its length, an estimate of the slot seconds in use.
+        finished: tasks that ended in it, well or not; None: not told.
+        failed: tasks that failed in it; None: not told.
+    """
+
+    at: float
+    span_s: float
+    slot_s: float
+    busy_s: float | None
+    active_s: float
+    finished: int | None
+    failed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterHistory:
+    """The executors. ``at`` and ``executors`` are those of the last known reading."""
+
+    at: float | None = None
+    executors: int | None = None
+    counters: tuple[Counters, ...] = ()
+    intervals: tuple[Interval, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisState:
+    """All that is remembered. The initial one is ``AnalysisState()``."""
+
+    queries: tuple[QueryHistory, ...] = ()
+    cluster: ClusterHistory = field(default_factory=ClusterHistory)

@@ -1,0 +1,19 @@
+"""Configuration as a documented value: what can be set, what it means, and why it has its default."""
+
+from rheostat.config.loading import load_settings
+from rheostat.config.models import GuardSettings, Mode, Settings
+from rheostat.config.profiles import PROFILES
+from rheostat.config.published import PUBLISHED, Ratio, profile_ratios
+from rheostat.config.reference import reference
+
+__all__ = [
+    "PROFILES",
+    "PUBLISHED",
+    "GuardSettings",
+    "Mode",
+    "Ratio",
+    "Settings",
+    "load_settings",
+    "profile_ratios",
+    "reference",
+]

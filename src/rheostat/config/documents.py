@@ -1,0 +1,67 @@
+"""Reading YAML: safe values only, and every key at most once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rheostat.errors import Fault, InputError
+
+__all__ = ["read_document"]
+
+
+class _Loader(yaml.SafeLoader):
+    """A safe loader that notes keys given twice; YAML itself would let the last one win."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self.faults: list[Fault] = []
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen: dict[Any, int] = {}
+    for key_node, _ in node.value:
+        key, line = loader.construct_object(key_node, deep=True), key_node.start_mark.line + 1
+        if not isinstance(key, str):
+            loader.faults.append(Fault(str(key), repr(key), "a name", f"line {line}: a key must be a name"))
+            continue
+        if key in seen:
+            message = f"line {line}: given again, first in line {seen[key]}"
+            loader.faults.append(Fault(key, f"line {line}", "each key once", message))
+        seen.setdefault(key, line)
+    return {key: value for key, value in loader.construct_mapping(node, deep=True).items() if isinstance(key, str)}
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def read_document(path: Path) -> tuple[dict[str, Any], list[Fault]]:
+    """The mapping in a YAML file, and what is wrong with its keys.
+
+    Raises:
+        InputError: the file cannot be read, is not YAML, or holds something else than a mapping.
+    """
+    text = _text(path)
+    loader = _Loader(text)
+    try:
+        document = loader.get_single_data()
+    except (yaml.YAMLError, TypeError, RecursionError) as error:
+        problem = " ".join(str(error).split())
+        raise InputError([Fault(str(path), problem, "YAML", "the file is not readable as YAML")]) from None
+    finally:
+        loader.dispose()
+    if document is None:
+        return {}, loader.faults
+    if not isinstance(document, dict):
+        raise InputError([Fault(str(path), type(document).__name__, "keys with values", "the file holds no settings")])
+    return document, loader.faults
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        given = getattr(error, "strerror", None) or str(error)
+        raise InputError([Fault(str(path), given, "a readable text file", "the file cannot be read")]) from None

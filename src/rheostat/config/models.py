@@ -1,0 +1,306 @@
+"""The settings, each with its meaning, its unit and why it has its default.
+
+The meaning of a field and the reason for its default stand in the field itself: the reference page and the error
+messages are made from them. All models are frozen and reject unknown keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic.config import JsonDict
+from pydantic_core import PydanticCustomError
+
+from rheostat.config.profiles import with_profile
+from rheostat.errors import Fault, InputError
+from rheostat.model import Bounds, Objective
+
+__all__ = ["GuardSettings", "Mode", "Settings"]
+
+Mode = Literal["act", "watch", "dry-run"]
+
+
+def _setting(meaning: str, why: str, *, default: Any, unit: str = "", **limits: Any) -> Any:
+    """A field whose description says what it means, in which unit, and why it has its default."""
+    extra: JsonDict = {"unit": unit, "why": why}
+    return Field(default, description=meaning, json_schema_extra=extra, **limits)
+
+
+def _reject(faults: list[Fault]) -> PydanticCustomError:
+    """An error for pydantic that carries our faults; their fields are relative to where it is raised."""
+    return PydanticCustomError("faults", "{message}", {"message": faults[0].message, "faults": tuple(faults)})
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class GuardSettings(_Settings):
+    """What shapes every recommendation, whichever policy made it."""
+
+    max_age_cycles: float = _setting(
+        "Figures older than this many sample periods are stale: the number of executors is held.",
+        "one late reading is normal, two in a row mean that we no longer see the job",
+        default=2.0,
+        unit="sample periods",
+        ge=1,
+        le=1000,
+    )
+    warm_up_s: float = _setting(
+        "No decrease until a query has run this long.",
+        "batches tell how warm a job is better than seconds do, see warm_up_batches",
+        default=0.0,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+    warm_up_batches: int = _setting(
+        "No decrease until this many batches have finished since the query started or the number of executors changed.",
+        "the first batch on new executors is cold and says little about their capacity",
+        default=2,
+        unit="batches",
+        ge=0,
+        le=1000,
+    )
+    hold_s: float | None = _setting(
+        "Hold after a change of executors; null: hold until hold_batches have finished.",
+        "the job itself shows when it has recovered; S1 waits a fixed 240 s",
+        default=None,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+    hold_batches: int = _setting(
+        "With hold_s null: hold until this many batches that began at the new number have finished.",
+        "one cold batch is what a change costs when executors join a running query",
+        default=1,
+        unit="batches",
+        ge=0,
+        le=1000,
+    )
+    hold_fallback_s: float = _setting(
+        "With hold_s null: the hold ends after this time even if no batch has finished.",
+        "the hold of S1, so that ours never lasts longer than the published one",
+        default=240.0,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+    hold_both: bool = _setting(
+        "Whether the hold blocks increases too. False: it blocks decreases only.",
+        "a surge must get through; S1 makes no decision at all during its hold",
+        default=False,
+    )
+    largest_step_up: int | None = _setting(
+        "The largest increase by one decision; null: no limit.",
+        "a surge that needs five executors needs them now, and the bounds limit the cost",
+        default=None,
+        unit="executors",
+        ge=1,
+        le=100_000,
+    )
+    largest_step_down: int | None = _setting(
+        "The largest decrease by one decision; null: no limit.",
+        "one at a time, as in S1: a wrong decrease costs little before it is noticed",
+        default=1,
+        unit="executors",
+        ge=1,
+        le=100_000,
+    )
+    cooldown_up_s: float = _setting(
+        "Least time between a change and the next increase.",
+        "none, as in S1: waiting under a rising load only builds backlog",
+        default=0.0,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+    cooldown_down_s: float = _setting(
+        "Least time between a change and the next decrease.",
+        "four sample periods: the effect of a change is seen before an executor is given back",
+        default=60.0,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+    failure_window_s: float = _setting(
+        "No decrease while tasks have failed within this time; 0: failures are not looked at.",
+        "four sample periods: retried tasks distort rates and batch times for about as long",
+        default=60.0,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+    catching_up: bool = _setting(
+        "Whether decreases are blocked while there is more backlog than a healthy job has.",
+        "the executors that work off a backlog are needed until it is gone",
+        default=True,
+    )
+    no_room_backoff_s: float = _setting(
+        "After a request that the cluster did not grant: time without increases; it doubles with each one in a row.",
+        "a full cluster rarely frees up within seconds, and asking costs nothing but log lines",
+        default=60.0,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+    no_room_backoff_max_s: float = _setting(
+        "Where the doubling of no_room_backoff_s ends.",
+        "ten minutes: room that has appeared is not left unused for longer",
+        default=600.0,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+
+    @model_validator(mode="after")
+    def _back_off_grows(self) -> Self:
+        if self.no_room_backoff_max_s < self.no_room_backoff_s:
+            allowed = f"≥ no_room_backoff_s ({self.no_room_backoff_s:g})"
+            message = "the back-off would start above its own end"
+            raise _reject([Fault("no_room_backoff_max_s", f"{self.no_room_backoff_max_s:g}", allowed, message)])
+        return self
+
+
+class Settings(_Settings):
+    """Everything that can be set for one job.
+
+    Built by :func:`rheostat.config.load_settings`, which reports every fault at once as an ``InputError``;
+    building it directly raises pydantic's ``ValidationError``.
+    """
+
+    objective: str = Field(
+        description="What is to hold: `lag < DURATION [for PERCENT%]`, percent of the time, 99 unless said.",
+        json_schema_extra={"why": "nobody but you knows how late a result may be", "unit": ""},
+    )
+    executors: tuple[int, int] | None = _setting(
+        "Least and greatest number of executors, `[least, greatest]`; null: watch only.",
+        "nothing is scaled unless somebody has said how far",
+        default=None,
+        unit="executors",
+    )
+    mode: Mode = _setting(
+        "act: scale; dry-run: decide and record, change nothing; watch: observe and assess only. "
+        "Left out, it is act with bounds in `executors` and watch without.",
+        "giving bounds means that they may be used",
+        default="watch",
+    )
+    profile: Literal["default", "demo", "faithful"] = _setting(
+        "A named set of values for the other keys, which override it.",
+        "meant for production; demo is for runs of minutes, faithful has the constants of S1 and no guard of ours",
+        default="default",
+    )
+    sample_s: float = _setting(
+        "Time between two looks at the job; each look makes one decision.",
+        "the check interval of S1 in exploration",
+        default=15.0,
+        unit="s",
+        ge=0.2,
+        le=3600,
+    )
+    rate_window_s: float = _setting(
+        "Time over which rates and the busy share are averaged.",
+        "four sample periods: smooths single batches, follows a rise within a minute",
+        default=60.0,
+        unit="s",
+        ge=1,
+        le=86_400,
+    )
+    policy: str = _setting(
+        "Name of a registered policy.",
+        "needs no history of the job; corrects a surplus or a violation within minutes",
+        default="reactive",
+        min_length=1,
+    )
+    policy_options: Mapping[str, Any] = _setting(
+        "Options of that policy, checked by the policy itself.",
+        "every policy has defaults of its own",
+        default={},
+    )
+    preset: Literal["default", "faithful"] = _setting(
+        "Which defaults the policy takes: ours, or those of the paper that it comes from.",
+        "the corrections to the papers are there for a reason; faithful is for comparisons",
+        default="default",
+    )
+    queries: tuple[str, ...] | None = _setting(
+        "Names or ids of the streaming queries to look after; null: all of the session.",
+        "the queries of a session share its executors",
+        default=None,
+    )
+    allow_redone_work: bool = _setting(
+        "Whether an executor may be removed although its running tasks or map output must then be computed again.",
+        "a decrease is never urgent enough to throw work away unasked",
+        default=False,
+    )
+    journal: Path | None = _setting(
+        "Folder of the journal; null: no journal is written.",
+        "files are written only where somebody wants them",
+        default=None,
+        strict=False,
+    )
+    state: Path | None = _setting(
+        "Folder of the state that survives a restart of the driver; null: beside the journal, if there is one.",
+        "one folder to keep for one job",
+        default=None,
+        strict=False,
+    )
+    guard: GuardSettings = _setting(
+        "What shapes every recommendation, see below.",
+        "see each key below",
+        default=GuardSettings(),
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, given: Any) -> Any:
+        """The values of the profile, overridden by what was given; then the mode that follows from the bounds."""
+        if not isinstance(given, Mapping):
+            return given
+        values = with_profile(given)
+        if values.get("mode") is None:
+            values["mode"] = "watch" if values.get("executors") is None else "act"
+        return values
+
+    @field_validator("objective")
+    @classmethod
+    def _objective_is_understood(cls, text: str) -> str:
+        try:
+            Objective.parse(text)
+        except InputError as error:
+            raise _reject([Fault("", f.given, f.allowed, f.message) for f in error.faults]) from None
+        return text
+
+    @field_validator("executors", "queries", mode="before")
+    @classmethod
+    def _list_is_a_tuple(cls, given: Any) -> Any:
+        return tuple(given) if isinstance(given, list) else given
+
+    @field_validator("executors")
+    @classmethod
+    def _bounds_hold(cls, given: tuple[int, int] | None) -> tuple[int, int] | None:
+        try:
+            if given is not None:
+                Bounds(*given)
+        except InputError as error:
+            raise _reject([Fault("", f.given, f.allowed, f.message) for f in error.faults]) from None
+        return given
+
+    @model_validator(mode="after")
+    def _acting_needs_bounds(self) -> Self:
+        if self.executors is None and self.mode != "watch":
+            message = f"mode {self.mode} needs bounds"
+            raise _reject([Fault("executors", "nothing", "[least, greatest], as in [1, 20]", message)])
+        return self
+
+    @property
+    def parsed_objective(self) -> Objective:
+        """The objective as a value."""
+        return Objective.parse(self.objective)
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """The bounds as a value; None: watch only."""
+        return None if self.executors is None else Bounds(*self.executors)

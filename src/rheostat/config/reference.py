@@ -1,0 +1,153 @@
+"""The reference page, made from the fields themselves, so that it cannot say anything else."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from rheostat.config.models import GuardSettings, Settings
+from rheostat.config.profiles import PROFILES
+from rheostat.config.published import Ratio, profile_ratios
+
+__all__ = ["allowed_of", "reference"]
+
+_WORDS = {
+    bool: "true or false",
+    int: "integer",
+    float: "number",
+    str: "text",
+    Path: "path",
+    type(None): "null",
+}
+_SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+
+
+def allowed_of(field: FieldInfo) -> str:
+    """What a field takes, in words: type, range and unit.
+
+    >>> allowed_of(Settings.model_fields["sample_s"])
+    'number ≥ 0.2 and ≤ 3600 (s)'
+    """
+    limits = [
+        f"{sign} {getattr(limit, name):g}"
+        for limit in field.metadata
+        for name, sign in _SIGNS.items()
+        if hasattr(limit, name)
+    ]
+    unit = _extra(field, "unit")
+    words = " ".join(filter(None, [_type(field.annotation), " and ".join(limits), f"({unit})" if unit else ""]))
+    return words + " or null" if _optional(field.annotation) else words
+
+
+def reference() -> str:
+    """The reference of all settings in Markdown."""
+    return "\n".join([*_head(), *_table(Settings, ""), *_guard(), *_profiles(), *_published("demo")]) + "\n"
+
+
+def _head() -> list[str]:
+    return [
+        "# Configuration",
+        "",
+        "<!-- Made by `rheostat config reference --out docs/configuration.md`; do not edit. -->",
+        "",
+        "A YAML file with the keys below, or the same keys as a mapping. Unknown keys and keys given twice are errors;",
+        "`rheostat config check FILE` names everything that is wrong at once. Times are in seconds.",
+        "",
+        "```yaml",
+        "objective: lag < 30s for 99%",
+        "executors: [1, 20]",
+        "guard:",
+        "  largest_step_up: 4",
+        "```",
+        "",
+        "## Settings",
+        "",
+    ]
+
+
+def _guard() -> list[str]:
+    head = "Every recommendation, whichever policy made it, goes through these. The keys stand under `guard`."
+    return ["", "## Guard", "", head, "", *_table(GuardSettings, "guard.")]
+
+
+def _table(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    yield "| key | takes | default | meaning | why this default |"
+    yield "|---|---|---|---|---|"
+    for name, field in model.model_fields.items():
+        cells = [f"`{prefix}{name}`", allowed_of(field), _default(field), str(field.description), _extra(field, "why")]
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _profiles() -> Iterator[str]:
+    names = list(PROFILES)
+    flat = {name: dict(_flat(PROFILES[name])) for name in names}
+    keys = list(dict.fromkeys(key for values in flat.values() for key in values))
+    yield from ["", "## Profiles", "", "What each profile sets; an empty cell is the default.", ""]
+    yield "| key | " + " | ".join(names) + " |"
+    yield "|---" * (len(names) + 1) + "|"
+    for key in keys:
+        yield f"| `{key}` | " + " | ".join(_text(flat[name][key]) if key in flat[name] else "" for name in names) + " |"
+
+
+def _published(profile: str) -> Iterator[str]:
+    yield from ["", f"### Profile `{profile}` beside the published constants of S1", ""]
+    yield "| what | here | published | ratio | note |"
+    yield "|---|---|---|---|---|"
+    for row in profile_ratios(profile):
+        yield "| " + " | ".join(_cells(row)) + " |"
+
+
+def _cells(row: Ratio) -> tuple[str, ...]:
+    unit = f" {row.unit}" if row.unit else ""
+    figures = ("" if value is None else f"{value:g}{unit}" for value in (row.ours, row.published))
+    return (row.meaning, *figures, "" if row.ratio is None else f"{row.ratio:.3g}", row.note)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _extra(field: FieldInfo, name: str) -> str:
+    extra = field.json_schema_extra
+    return str(extra[name]) if isinstance(extra, Mapping) else ""
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "(needed)"
+    return "" if isinstance(field.default, BaseModel) else _text(field.default)
+
+
+def _text(value: Any) -> str:
+    """A value as it would stand in a YAML file."""
+    if isinstance(value, bool) or value is None:
+        return {True: "`true`", False: "`false`", None: "`null`"}[value]
+    return f"`{value:g}`" if isinstance(value, int | float) else f"`{value}`"
+
+
+def _optional(annotation: Any) -> bool:
+    return type(None) in typing.get_args(annotation)
+
+
+def _type(annotation: Any) -> str:
+    """A type in words, without its None."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Literal:
+        return "one of " + ", ".join(f"`{value}`" for value in arguments)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_type(argument) for argument in arguments if argument is not type(None))
+    if origin is tuple:
+        return "list of text" if Ellipsis in arguments else "list of two integers"
+    if origin is not None or (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+        return "keys with values"
+    return _WORDS[annotation]

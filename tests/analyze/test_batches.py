@@ -1,0 +1,256 @@
+"""Batch time, processed rate, batch cap, finished batches, excess: values worked out by hand."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import pytest
+
+from rheostat.analyze import AnalysisSettings, AnalysisState, analyze
+from rheostat.analyze.query import healthy_backlog
+from rheostat.model import (
+    Assessment,
+    Batch,
+    Cluster,
+    Executor,
+    Observation,
+    Offsets,
+    PartitionOffsets,
+    QueryReading,
+    RunningBatch,
+    SourceInfo,
+)
+
+SETTINGS = AnalysisSettings(objective_lag_s=30.0, rate_window_s=20.0)
+
+
+def look(at, *, batch=None, running=None, offsets=(0, 0, 0), trigger_s=2.0, run_id="run", executors=1, sources=()):
+    read = None if offsets is None else Offsets(at, (PartitionOffsets("clicks", 0, *offsets),))
+    query = QueryReading("q", run_id, None, trigger_s, sources, read, batch, running)
+    cluster = None if executors is None else Cluster(at, tuple(Executor(str(i), "h", 1, 0) for i in range(executors)))
+    return Observation(at, (query,), cluster)
+
+
+def run(*observations: Observation) -> Assessment:
+    state, seen = AnalysisState(), Assessment(0.0)
+    for observation in observations:
+        seen, state = analyze(observation, state, SETTINGS)
+    return seen
+
+
+def idle(at):
+    return RunningBatch(at, active=False)
+
+
+@pytest.mark.parametrize(
+    ("batch", "running", "batch_s"),
+    [
+        pytest.param(None, None, None, id="nothing known"),
+        pytest.param(None, RunningBatch(100.0, active=False), None, id="no batch yet"),
+        pytest.param(Batch(90.0, 4, 1.5), RunningBatch(100.0, active=False), 1.5, id="the last one"),
+        pytest.param(Batch(90.0, 4, 1.5), RunningBatch(100.0, active=True, since=99.0), 1.5, id="running, shorter"),
+        pytest.param(Batch(40.0, 4, 1.5), RunningBatch(100.0, active=True, since=40.0), 60.0, id="running, longer"),
+        pytest.param(None, RunningBatch(100.0, active=True, since=91.0), 9.0, id="the first one runs"),
+        pytest.param(Batch(90.0, 4, 1.5), RunningBatch(100.0, active=True), 1.5, id="running since nobody knows"),
+        pytest.param(Batch(90.0, 4, nan), RunningBatch(100.0, active=True, since=91.0), 9.0, id="last one impossible"),
+    ],
+)
+def test_batch_time_is_that_of_the_last_or_of_the_running_one_if_longer(batch, running, batch_s):
+    seen = run(look(100.0, batch=batch, running=running))
+    assert seen.batch_s == batch_s
+    assert ("batch_s" in seen.missing) == (batch_s is None)
+    assert seen.occupancy == (None if batch_s is None else batch_s / 15.0)
+
+
+@pytest.mark.parametrize(
+    ("trigger_s", "period_s", "occupancy"),
+    [
+        pytest.param(0.0, 15.0, 0.4, id="as soon as possible: half the objective"),
+        pytest.param(2.0, 15.0, 0.4, id="a short trigger: half the objective"),
+        pytest.param(60.0, 60.0, 0.1, id="a long trigger: the trigger"),
+        pytest.param(None, None, None, id="unknown"),
+    ],
+)
+def test_the_period_is_the_trigger_or_half_the_objective(trigger_s, period_s, occupancy):
+    seen = run(look(100.0, batch=Batch(99.0, 1, 6.0), trigger_s=trigger_s))
+    assert (seen.trigger_s, seen.period_s, seen.occupancy) == (trigger_s, period_s, occupancy)
+
+
+def committed(at, batch_id, ended, count, **more):
+    """A look that sees ``batch_id``, ended at ``ended``, and ``count`` records committed."""
+    return look(at, batch=Batch(ended, batch_id, 2.0, records=999_999), offsets=(10_000, count, count), **more)
+
+
+@pytest.mark.parametrize(
+    ("looks", "rate"),
+    [
+        pytest.param([committed(10, 1, 9, 500)], None, id="one batch end"),
+        pytest.param([committed(10, 1, 9, 500), committed(12, 1, 9, 500)], None, id="the same batch twice"),
+        pytest.param([committed(10, 1, 9, 500), committed(15, 2, 14, 1500)], 200.0, id="from end to end"),
+        pytest.param([committed(10, 1, 9, 500), committed(25, 7, 19, 1500)], 100.0, id="batches that were not seen"),
+        pytest.param(
+            [committed(10, 1, 9, 0), committed(20, 2, 19, 100), committed(30, 3, 29, 200), committed(42, 4, 41, 1460)],
+            (1460 - 100) / 22,
+            id="over the window of 20 s, from the batch end before it",
+        ),
+        pytest.param(
+            [committed(10, 1, 9, 500), committed(15, 2, 14, 1500, run_id="other")], None, id="another run starts anew"
+        ),
+        pytest.param(
+            [committed(10, 1, 9, 500), committed(15, 2, 14, None), committed(16, 2, 14, 1500)],
+            200.0,
+            id="committed unknown when the batch was first seen",
+        ),
+        pytest.param(
+            [committed(10, 1, 9, 500), committed(15, 2, 14, 20), committed(20, 3, 19, 520)],
+            50.0,
+            id="a position that fell back is no progress",
+        ),
+    ],
+)
+def test_processed_rate_is_committed_progress_between_batch_ends(looks, rate):
+    assert run(*looks).processed_rate == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
+    ("caps", "records", "offsets", "capped"),
+    [
+        pytest.param([1000], 1000, (5000, 3000, 2000), True, id="as large as allowed, and more waits"),
+        pytest.param([1000], 991, (5000, 3000, 2000), True, id="the cap rounded over partitions"),
+        pytest.param([1000], 980, (5000, 3000, 2000), False, id="less than the cap"),
+        pytest.param([1000], 1000, (3000, 3000, 2000), False, id="as large as allowed, but nothing waits"),
+        pytest.param([None], 1000, (5000, 3000, 2000), False, id="no cap"),
+        pytest.param([], 1000, (5000, 3000, 2000), False, id="no source known"),
+        pytest.param([600, 400], 1000, (5000, 3000, 2000), True, id="two sources, both with a cap"),
+        pytest.param([600, None], 1000, (5000, 3000, 2000), None, id="two sources, one without"),
+        pytest.param([1000], None, (5000, 3000, 2000), None, id="records unknown"),
+        pytest.param([1000], 1000, (5000, None, 2000), True, id="split unknown, but there is a backlog"),
+        pytest.param([1000], 1000, (None, 3000, 2000), None, id="backlog unknown"),
+        pytest.param([nan], 1000, (5000, 3000, 2000), None, id="impossible cap"),
+    ],
+)
+def test_capped(caps, records, offsets, capped):
+    sources = tuple(SourceInfo("kafka", "clicks", batch_cap=cap) for cap in caps)
+    seen = run(look(10.0, batch=Batch(9.0, 1, 1.0, records=records), offsets=offsets, sources=sources))
+    assert seen.capped is capped
+
+
+def finished(at, batch_id, executors=1, running=False, **more):
+    return look(
+        at,
+        batch=Batch(at - 0.5, batch_id, 1.0),
+        running=RunningBatch(at, active=running, batch_id=batch_id + 1 if running else None),
+        executors=executors,
+        **more,
+    )
+
+
+@pytest.mark.parametrize(
+    ("looks", "batches"),
+    [
+        pytest.param([finished(0, 7)], 0, id="batches before the first look do not count"),
+        pytest.param([finished(0, 7), finished(2, 8), finished(4, 10)], 3, id="also those between two looks"),
+        pytest.param([finished(0, 7, running=True), finished(2, 8), finished(4, 9)], 1, id="not the one in flight"),
+        pytest.param([finished(0, 7), finished(2, 9), finished(4, 9, executors=2)], 0, id="from 0 at a change"),
+        pytest.param(
+            [finished(0, 7), finished(4, 9, executors=2, running=True), finished(6, 10, executors=2)],
+            0,
+            id="the batch in flight at a change is a mixed one",
+        ),
+        pytest.param(
+            [
+                finished(0, 7),
+                finished(4, 9, executors=2, running=True),
+                finished(6, 10, executors=2),
+                finished(8, 11, executors=2),
+            ],
+            1,
+            id="the next one counts",
+        ),
+        pytest.param(
+            [finished(0, 7), finished(2, 9), finished(4, 9, executors=None), finished(6, 10)],
+            3,
+            id="executors not seen for once is no change",
+        ),
+        pytest.param([finished(0, 7), finished(2, 9), finished(4, 10, run_id="other")], 0, id="from 0 at a restart"),
+        pytest.param(
+            [look(0.0), look(2.0), finished(4, 0), finished(6, 1)], 1, id="the first batch of all is a cold one"
+        ),
+        pytest.param(
+            [look(0.0, batch=Batch(0.0, 7, 1.0)), look(2.0, batch=Batch(2.0, 8, 1.0)), finished(4, 9)],
+            1,
+            id="whether one is in flight is unknown: one is assumed",
+        ),
+    ],
+)
+def test_finished_batches_since_the_number_changed(looks, batches):
+    assert run(*looks).batches == batches
+
+
+@pytest.mark.parametrize(
+    ("trigger_s", "batch_s", "healthy"),
+    [
+        pytest.param(2.0, 1.8, 3800.0, id="within the trigger: rate × (trigger + batch)"),
+        pytest.param(2.0, 5.0, 10_000.0, id="longer than the trigger: plannings are a batch apart"),
+        pytest.param(0.0, 5.0, 10_000.0, id="as soon as possible: likewise"),
+        pytest.param(2.0, 60.0, 30_000.0, id="longer than the period: no more than two periods"),
+        pytest.param(60.0, 20.0, 80_000.0, id="a trigger longer than half the objective"),
+    ],
+)
+def test_backlog_of_a_job_that_keeps_up(trigger_s, batch_s, healthy):
+    assert healthy_backlog(1000.0, trigger_s, batch_s, max(trigger_s, 15.0)) == healthy
+
+
+@pytest.mark.parametrize(
+    ("offsets", "excess"),
+    [
+        pytest.param((10_000, 9000, 7000), 0.0, id="3000 of at most 3800 in the backlog"),
+        pytest.param((10_000, 9000, 6200), 0.0, id="just the 3800"),
+        pytest.param((10_000, 9000, 5000), 1200.0, id="5000: 1200 too many"),
+        pytest.param((10_000, 9000, None), None, id="unknown is not none"),
+    ],
+)
+def test_excess_is_backlog_beyond_that(offsets, excess):
+    batch = Batch(10.0, 1, 1.8)
+    seen = run(look(0.0, batch=batch, offsets=(0, 0, 0)), look(10.0, batch=batch, offsets=offsets))
+    assert seen.arrival_rate == 1000.0
+    assert seen.backlog_excess == excess
+
+
+def test_a_batch_that_never_ends_does_not_excuse_its_own_backlog():
+    first = look(0.0, running=RunningBatch(0.0, active=True, batch_id=0, since=0.0))
+    later = look(
+        60.0, running=RunningBatch(60.0, active=True, batch_id=0, since=0.0), offsets=(60_000, 0, 0), trigger_s=2.0
+    )
+    seen = run(first, later)
+    assert (seen.batch_s, seen.backlog, seen.arrival_rate) == (60.0, 60_000, 1000.0)
+    assert seen.backlog_excess == 30_000.0
+    assert seen.missing == ()
+
+
+@pytest.mark.parametrize("bad", [nan, inf, -1.0])
+@pytest.mark.parametrize(
+    ("change", "name", "figure"),
+    [
+        pytest.param(lambda bad: {"batch": Batch(9.0, 1, bad)}, "batch.duration_s", "batch_s", id="duration"),
+        pytest.param(lambda bad: {"batch": Batch(bad, 1, 1.0)}, "batch.at", "processed_rate", id="end of batch"),
+        pytest.param(
+            lambda bad: {"batch": Batch(9.0, 1, 1.0, planning_s=bad)}, "batch.planning_s", None, id="planning"
+        ),
+        pytest.param(lambda bad: {"batch": Batch(9.0, bad, 1.0)}, "batch.batch_id", "processed_rate", id="batch id"),
+        pytest.param(
+            lambda bad: {"running": RunningBatch(bad, active=True, since=1.0)}, "running.at", "batch_s", id="running at"
+        ),
+        pytest.param(
+            lambda bad: {"running": RunningBatch(9.0, active=True, since=bad)}, "running.since", "batch_s", id="since"
+        ),
+        pytest.param(lambda bad: {"trigger_s": bad}, "trigger_s", "trigger_s", id="trigger"),
+        pytest.param(
+            lambda bad: {"sources": (SourceInfo("kafka", "c", partitions=bad),)}, "source.partitions", None, id="plan"
+        ),
+    ],
+)
+def test_an_impossible_figure_is_unknown_and_named(change, name, figure, bad):
+    seen = run(look(10.0, **change(bad)))
+    assert seen.invalid == (name,)
+    assert figure is None or getattr(seen, figure) is None

@@ -1,0 +1,43 @@
+"""The reference page says what the models say, and is not stale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rheostat.config import GuardSettings, Settings, reference
+
+PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+
+def test_the_page_in_docs_is_not_stale():
+    assert PAGE.read_text(encoding="utf-8") == reference(), "run: rheostat config reference --out docs/configuration.md"
+
+
+def extra(field):
+    assert isinstance(field.json_schema_extra, dict)
+    return field.json_schema_extra
+
+
+@pytest.mark.parametrize("model", [Settings, GuardSettings], ids=["settings", "guard"])
+def test_every_key_has_a_meaning_and_a_reason_for_its_default(model):
+    prefix = "guard." if model is GuardSettings else ""
+    for name, field in model.model_fields.items():
+        assert len(field.description) > 15, name
+        assert len(extra(field)["why"]) > 15, name
+        assert f"| `{prefix}{name}` |" in reference()
+
+
+def test_every_time_has_its_unit_in_its_name_and_in_its_field():
+    for model in (Settings, GuardSettings):
+        for name, field in model.model_fields.items():
+            assert name.endswith("_s") == (extra(field)["unit"] == "s"), name
+
+
+def test_a_row_tells_type_range_default_and_reason():
+    assert (
+        "| `guard.largest_step_down` | integer ≥ 1 and ≤ 100000 (executors) or null | `1` "
+        "| The largest decrease by one decision; null: no limit. "
+        "| one at a time, as in S1: a wrong decrease costs little before it is noticed |"
+    ) in reference()
