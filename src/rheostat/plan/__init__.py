@@ -1,0 +1,26 @@
+"""Assessment → Decision, pure: policies propose a number of executors, one ordered pipeline of guards shapes it."""
+
+from rheostat.plan.guard import STEPS, Direction, Step
+from rheostat.plan.planner import Planner, PlanState
+from rheostat.plan.policy import Policy, PolicyContext, PolicyFactory, in_force
+from rheostat.plan.registry import GROUP, load_policy, policy_names
+from rheostat.plan.steps import Change, Context, GuardState, Pending
+
+__all__ = [
+    "GROUP",
+    "STEPS",
+    "Change",
+    "Context",
+    "Direction",
+    "GuardState",
+    "Pending",
+    "PlanState",
+    "Planner",
+    "Policy",
+    "PolicyContext",
+    "PolicyFactory",
+    "Step",
+    "in_force",
+    "load_policy",
+    "policy_names",
+]

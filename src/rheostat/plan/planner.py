@@ -1,0 +1,198 @@
+"""One decision: ask the policy, shape its answer, say why; and what the outcome of a decision teaches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter
+
+from rheostat.config import GuardSettings
+from rheostat.errors import Fault, InputError
+from rheostat.model import (
+    Action,
+    Assessment,
+    Bounds,
+    Code,
+    Decision,
+    Objective,
+    Outcome,
+    OutcomeStatus,
+    Projection,
+    Reason,
+    Recommendation,
+)
+from rheostat.plan.guard import STEPS, shape, spoilt
+from rheostat.plan.policy import Policy, in_force
+from rheostat.plan.steps import Context, GuardState, Pending
+
+__all__ = ["PlanState", "Planner"]
+
+S = TypeVar("S")
+
+_NOT_COUNTED = {
+    Code.NO_QUERY: "active query",
+    Code.METRICS_STALE: "fresh metrics",
+    Code.HOLD_AFTER_RESCALE: "settled job",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanState(Generic[S]):
+    """What is remembered from one decision to the next. JSON by :attr:`Planner.state_adapter`.
+
+    Attributes:
+        policy: the policy's own state.
+        guard: the guard pipeline's.
+        next_id: number of the next decision.
+    """
+
+    policy: S
+    guard: GuardState = field(default_factory=GuardState)
+    next_id: int = 1
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Turns assessments into decisions. Settings only; the state goes in and comes out.
+
+    Give every outcome to :meth:`learn`, also ``RECORDED`` ones of a dry run. A decision without an outcome counts as
+    being executed for ``hold_fallback_s`` seconds, no longer.
+
+    Attributes:
+        sample_s: time between two assessments, s; the age of metrics is measured in it.
+
+    Raises:
+        InputError: the policy claims to bring guard steps that no policy may bring.
+    """
+
+    policy: Policy[Any]
+    bounds: Bounds
+    guard: GuardSettings
+    objective: Objective
+    sample_s: float
+
+    def __post_init__(self) -> None:
+        allowed = tuple(step.name for step in STEPS if step.may_be_brought)
+        wrong = sorted(self.policy.brings.difference(allowed))
+        if wrong:
+            message = f"the policy {self.policy.name} claims guard steps that it may not bring"
+            raise InputError([Fault("policy.brings", ", ".join(wrong), " | ".join(allowed), message)])
+
+    @cached_property
+    def state_adapter(self) -> TypeAdapter[PlanState[Any]]:
+        """Turns the state into JSON and back, with the policy's own state typed."""
+        state: Any = PlanState
+        return TypeAdapter(state[self.policy.state_type])
+
+    def initial(self) -> PlanState[Any]:
+        """The state before anything was seen."""
+        return PlanState(self.policy.initial())
+
+    def plan(self, seen: Assessment, state: PlanState[Any]) -> tuple[Decision, PlanState[Any]]:
+        """Decide. A hold is a decision too."""
+        guard = self._remembered(seen, state.guard)
+        current = in_force(seen) if guard.pending is None else guard.pending.target
+        if current is None:
+            return self._blind(seen, replace(state, guard=guard))
+        context = Context(seen, current, None, self.bounds, self.guard, self.sample_s, guard)
+        proposed, policy = self._ask(seen, state.policy, context)
+        context = replace(context, recommended=proposed.target)
+        target, reason, notes = shape(proposed, context, self.policy.brings)
+        decision = Decision(
+            at=seen.at,
+            decision_id=state.next_id,
+            action=_action(current, target),
+            current=current,
+            target=target,
+            reason=reason,
+            recommendation=proposed,
+            notes=notes,
+            projections=self._projections(current, seen.arrival_rate, policy),
+        )
+        return decision, PlanState(policy, _with_pending(guard, decision), state.next_id + 1)
+
+    def learn(self, outcome: Outcome, state: PlanState[Any]) -> PlanState[Any]:
+        """What an outcome teaches.
+
+        APPLIED, PARTIAL, RECORDED: the hold and the cooldowns start at ``outcome.at``, and an increase ends the
+        back-off. NO_ROOM, and FAILED on the way up: no increases for ``no_room_backoff_s``, doubled each time in a
+        row. FAILED on the way down: the cooldown of decreases starts. HELD (nothing was idle): nothing, so the next
+        proposal is tried at once. What was granted in part is a change, whatever the status.
+        """
+        guard = state.guard
+        pending = guard.pending if guard.pending and guard.pending.decision_id == outcome.decision_id else None
+        before = outcome.before if outcome.before is not None else pending.before if pending else outcome.target
+        if pending is not None:
+            guard = replace(guard, pending=None)
+        return replace(state, guard=self._taught(outcome, before, guard))
+
+    # ------------------------------------------------------------------------------------------------ plan
+
+    def _remembered(self, seen: Assessment, guard: GuardState) -> GuardState:
+        """The guard's state as this assessment finds it: started, and without a change that nobody answered for."""
+        pending = guard.pending
+        if pending is not None and seen.at - pending.at >= self.guard.hold_fallback_s:
+            pending = None
+        started = seen.at if guard.started_at is None else guard.started_at
+        return replace(guard, started_at=started, pending=pending)
+
+    def _blind(self, seen: Assessment, state: PlanState[Any]) -> tuple[Decision, PlanState[Any]]:
+        """The number in force is unknown: hold, and nothing counts."""
+        missing = seen.missing or ("executors",)
+        proposed, policy = self.policy.recommend(replace(seen, missing=missing), state.policy)
+        code, text = Code.METRICS_MISSING, f"unknown: {', '.join(missing)}: the number of executors is left as it is"
+        note = Reason(code, text)
+        hold = Decision(seen.at, state.next_id, Action.HOLD, None, None, note, replace(proposed, target=None))
+        return hold, replace(state, policy=policy, next_id=state.next_id + 1)
+
+    def _ask(self, seen: Assessment, policy_state: Any, context: Context) -> tuple[Recommendation, Any]:
+        """The policy's answer. A sample that must not count is given to it as one with something missing."""
+        why = spoilt(context)
+        told = replace(seen, requested=context.current)
+        if why is not None and not (seen.missing or seen.invalid):
+            told = replace(told, missing=(_NOT_COUNTED.get(why.code, "metrics age"),))
+        return self.policy.recommend(told, policy_state)
+
+    def _projections(self, current: int, arrival: float | None, policy_state: Any) -> tuple[Projection, ...]:
+        numbers = range(max(1, current - 1), current + 2)
+        return tuple(_projection(n, arrival, self.policy.capacity(n, policy_state)) for n in numbers)
+
+    # ----------------------------------------------------------------------------------------------- learn
+
+    def _taught(self, outcome: Outcome, before: int, guard: GuardState) -> GuardState:
+        status, at = outcome.status, outcome.at
+        recorded = status is OutcomeStatus.RECORDED
+        after = outcome.target if recorded or outcome.after is None else outcome.after
+        done = status in {OutcomeStatus.APPLIED, OutcomeStatus.PARTIAL, OutcomeStatus.RECORDED}
+        refused = status in {OutcomeStatus.NO_ROOM, OutcomeStatus.FAILED}
+        if done or (outcome.after is not None and outcome.after != before):
+            guard = replace(guard, changed_at=at, down_blocked_at=at)
+        if done and after > before:
+            return replace(guard, no_room_until=None, backoff_s=None)
+        if status is OutcomeStatus.NO_ROOM or (refused and outcome.target > before):
+            return self._backed_off(at, guard)
+        return replace(guard, down_blocked_at=at) if refused else guard
+
+    def _backed_off(self, at: float, guard: GuardState) -> GuardState:
+        first, most = self.guard.no_room_backoff_s, self.guard.no_room_backoff_max_s
+        backoff = first if guard.backoff_s is None else min(most, 2 * guard.backoff_s)
+        return replace(guard, no_room_until=at + backoff, backoff_s=backoff)
+
+
+def _action(current: int, target: int) -> Action:
+    if target == current:
+        return Action.HOLD
+    return Action.UP if target > current else Action.DOWN
+
+
+def _with_pending(guard: GuardState, decision: Decision) -> GuardState:
+    if not decision.acts or decision.current is None or decision.target is None:
+        return guard
+    return replace(guard, pending=Pending(decision.decision_id, decision.at, decision.current, decision.target))
+
+
+def _projection(executors: int, arrival: float | None, capacity: float | None) -> Projection:
+    utilization = None if arrival is None or not capacity else arrival / capacity
+    return Projection(executors, capacity, utilization)

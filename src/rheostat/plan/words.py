@@ -1,0 +1,65 @@
+"""Figures as people read them, for the sentences of reasons."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["count", "executors", "finite", "per_second", "percent", "seconds"]
+
+
+def count(value: float | None) -> str:
+    """A number of records, in groups of three digits.
+
+    >>> count(3310.4), count(None)
+    ('3 310', 'unknown')
+    """
+    return "unknown" if value is None else f"{value:,.0f}".replace(",", " ")
+
+
+def executors(number: int) -> str:
+    """A number of executors.
+
+    >>> executors(1), executors(3)
+    ('1 executor', '3 executors')
+    """
+    return f"{number} executor" if number == 1 else f"{number} executors"
+
+
+def per_second(value: float | None) -> str:
+    """A rate; small ones with a decimal.
+
+    >>> per_second(812.2), per_second(2.25), per_second(None)
+    ('812/s', '2.2/s', 'unknown')
+    """
+    if value is None:
+        return "unknown"
+    return f"{value:.1f}/s" if 0 < value < 10 else f"{count(value)}/s"
+
+
+def percent(share: float | None) -> str:
+    """A share in percent; ``∞`` where it has no bound.
+
+    >>> percent(0.344), percent(math.inf)
+    ('34 %', '∞ %')
+    """
+    if share is None:
+        return "unknown"
+    return "∞ %" if math.isinf(share) else f"{count(100 * share)} %"
+
+
+def seconds(value: float) -> str:
+    """A duration, to a tenth of a second below ten.
+
+    >>> seconds(4.26), seconds(42.6)
+    ('4.3 s', '43 s')
+    """
+    return f"{value:.1f} s" if abs(value) < 9.95 else f"{value:.0f} s"
+
+
+def finite(value: float | None) -> float | None:
+    """The value for a record: None where it is unknown or not finite.
+
+    >>> finite(math.inf) is None
+    True
+    """
+    return None if value is None or not math.isfinite(value) else value

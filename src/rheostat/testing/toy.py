@@ -1,0 +1,119 @@
+"""A toy job for tests of the loop: one query, a Source and an Actuator at once, and it can be broken in many ways."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rheostat.model import (
+    Batch,
+    Cluster,
+    Code,
+    Decision,
+    Executor,
+    Observation,
+    Offsets,
+    Outcome,
+    OutcomeStatus,
+    PartitionOffsets,
+    QueryReading,
+    Reason,
+    RunningBatch,
+    SourceInfo,
+)
+
+__all__ = ["ToyJob"]
+
+
+@dataclass
+class ToyJob:
+    """Fluid: so many records/s arrive, each executor takes ``capacity``; a batch ends with every look.
+
+    Attributes:
+        rate: records/s that arrive.
+        capacity: records/s that an executor takes.
+        executors: registered; they follow ``requested`` when the actuator is polled.
+        requested: asked for last; None: nobody has asked.
+        room: the most executors that there is room for.
+        applied: decisions that were given to the actuator.
+    """
+
+    rate: float = 100.0
+    capacity: float = 120.0
+    executors: int = 1
+    requested: int | None = None
+    room: int = 100
+    trigger_s: float = 5.0
+    partitions: int = 4
+    applied: list[Decision] = field(default_factory=list)
+    closed: bool = False
+    _at: float | None = None
+    _latest: float = 0.0
+    _committed: float = 0.0
+    _batch: int = 0
+    _pending: Decision | None = None
+
+    def observe(self, at: float) -> Observation:
+        """Let the time since the last look pass, and tell what is there."""
+        passed = 0.0 if self._at is None else at - self._at
+        self._at = at
+        self._latest += self.rate * passed
+        ready = max(self._committed, self._latest - self.rate * self.trigger_s)
+        self._committed = min(ready, self._committed + self.executors * self.capacity * passed)
+        self._batch += 1
+        return Observation(at, (self._query(at),), self._cluster(at))
+
+    def apply(self, decision: Decision) -> None:
+        """Ask for the target."""
+        self.applied.append(decision)
+        self.requested = decision.target
+        self._pending = decision
+
+    def poll(self, at: float) -> Outcome | None:
+        """Grant what there is room for."""
+        decision, self._pending = self._pending, None
+        if decision is None or decision.target is None:
+            return None
+        before, self.executors = self.executors, min(decision.target, self.room)
+        granted = self.executors == decision.target
+        code = Code.APPLIED if granted else Code.NO_ROOM
+        return Outcome(
+            at=at,
+            decision_id=decision.decision_id,
+            status=OutcomeStatus.APPLIED if granted else OutcomeStatus.NO_ROOM,
+            reason=Reason(code, f"{self.executors} of {decision.target} executors are there"),
+            target=decision.target,
+            before=before,
+            after=self.executors,
+            method="request" if self.executors >= before else "idle",
+            redone_tasks=0,
+            took_s=at - decision.at,
+        )
+
+    def close(self) -> None:
+        """Remember that it was closed."""
+        self.closed = True
+
+    def _query(self, at: float) -> QueryReading:
+        latest, committed = int(self._latest), int(self._committed)
+        parts = tuple(
+            PartitionOffsets("toy", part, *(self._share(total, part) for total in (latest, committed, committed)))
+            for part in range(self.partitions)
+        )
+        busy = min(1.0, self.rate / (self.executors * self.capacity)) if self.executors else 1.0
+        return QueryReading(
+            query_id="toy",
+            run_id="toy-1",
+            name="toy",
+            trigger_s=self.trigger_s,
+            sources=(SourceInfo("toy", "toy", self.partitions),),
+            offsets=Offsets(at, parts),
+            batch=Batch(at, self._batch, self.trigger_s * busy, records=int(self.rate * self.trigger_s)),
+            running=RunningBatch(at, active=False),
+        )
+
+    def _share(self, total: int, part: int) -> int:
+        return (total + part) // self.partitions
+
+    def _cluster(self, at: float) -> Cluster:
+        executors = tuple(Executor(str(n), f"host-{n}", 1, 0, 0, self._batch, 0.0, 0.0) for n in range(self.executors))
+        return Cluster(at, executors, self.requested)

@@ -1,0 +1,227 @@
+"""Each step alone; who wins where several speak; and the page that describes them."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.plan.samples import seen
+
+from rheostat.config import GuardSettings
+from rheostat.model import Bounds, Code, Reason, Recommendation
+from rheostat.plan import STEPS, Context, Direction, GuardState, Pending
+from rheostat.plan.guard import shape
+
+AT = 1000.0
+NEUTRAL = {"warm_up_batches": 0, "hold_s": 0.0, "largest_step_down": None, "cooldown_down_s": 0.0}
+
+
+def shaped(target: int | None, *, current: int = 5, guard=None, state=None, bounds=(1, 20), **figures: Any):
+    context = Context(
+        seen=seen(AT, **figures),
+        current=current,
+        recommended=target,
+        bounds=Bounds(*bounds),
+        settings=GuardSettings(**{**NEUTRAL, **(guard or {})}),
+        sample_s=15.0,
+        state=GuardState(**(state or {})),
+    )
+    return shape(Recommendation(target, Reason(Code.FIXED, "as told")), context, frozenset())
+
+
+UP, DOWN, STAY = 8, 2, 5
+CHANGED = {"changed_at": AT - 10, "down_blocked_at": AT - 10}
+
+
+@pytest.mark.parametrize(
+    ("proposed", "given", "target", "code"),
+    [
+        pytest.param(UP, {}, UP, Code.FIXED, id="nothing to say: up"),
+        pytest.param(DOWN, {}, DOWN, Code.FIXED, id="nothing to say: down"),
+        pytest.param(None, {}, STAY, Code.FIXED, id="no opinion is a hold"),
+        # before the policy
+        pytest.param(UP, {"queries": 0}, STAY, Code.NO_QUERY, id="no query: not up"),
+        pytest.param(DOWN, {"queries": 0}, STAY, Code.NO_QUERY, id="no query: not down"),
+        pytest.param(UP, {"missing": ("backlog",)}, STAY, Code.METRICS_MISSING, id="something is missing: not up"),
+        pytest.param(DOWN, {"missing": ("backlog",)}, STAY, Code.METRICS_MISSING, id="something is missing: not down"),
+        pytest.param(UP, {"invalid": ("backlog",)}, STAY, Code.METRICS_INVALID, id="something is impossible: not up"),
+        pytest.param(DOWN, {"invalid": ("backlog",)}, STAY, Code.METRICS_INVALID, id="impossible: not down"),
+        pytest.param(UP, {"metrics_age_s": 30.1}, STAY, Code.METRICS_STALE, id="older than two cycles: not up"),
+        pytest.param(DOWN, {"metrics_age_s": 30.1}, STAY, Code.METRICS_STALE, id="older than two cycles: not down"),
+        pytest.param(DOWN, {"metrics_age_s": 30.0}, DOWN, Code.FIXED, id="two cycles old is old enough to act on"),
+        pytest.param(DOWN, {"metrics_age_s": None}, STAY, Code.METRICS_MISSING, id="of unknown age"),
+        pytest.param(
+            DOWN, {"queries": 0, "missing": ("backlog",)}, STAY, Code.NO_QUERY, id="the first of several is the reason"
+        ),
+        pytest.param(DOWN, {"failed_tasks": 2}, STAY, Code.TASK_FAILURES, id="tasks failed: not down"),
+        pytest.param(UP, {"failed_tasks": 2}, UP, Code.FIXED, id="tasks failed: up"),
+        pytest.param(
+            DOWN, {"failed_tasks": 2, "guard": {"failure_window_s": 0.0}}, DOWN, Code.FIXED, id="failures not looked at"
+        ),
+        pytest.param(
+            DOWN, {"batches": 1, "guard": {"warm_up_batches": 2}}, STAY, Code.WARMING_UP, id="first batches: not down"
+        ),
+        pytest.param(
+            DOWN, {"batches": 2, "guard": {"warm_up_batches": 2}}, DOWN, Code.FIXED, id="first batches are over"
+        ),
+        pytest.param(UP, {"batches": 0, "guard": {"warm_up_batches": 2}}, UP, Code.FIXED, id="first batches: up"),
+        pytest.param(
+            DOWN,
+            {"guard": {"warm_up_s": 60.0}, "state": {"started_at": AT - 59}},
+            STAY,
+            Code.WARMING_UP,
+            id="first seconds: not down",
+        ),
+        pytest.param(
+            DOWN, {"guard": {"warm_up_s": 60.0}, "state": {"started_at": AT - 60}}, DOWN, Code.FIXED, id="seconds over"
+        ),
+        pytest.param(
+            DOWN, {"guard": {"hold_s": 11.0}, "state": CHANGED}, STAY, Code.HOLD_AFTER_RESCALE, id="hold: not down"
+        ),
+        pytest.param(UP, {"guard": {"hold_s": 11.0}, "state": CHANGED}, UP, Code.FIXED, id="hold: up"),
+        pytest.param(
+            UP,
+            {"guard": {"hold_s": 11.0, "hold_both": True}, "state": CHANGED},
+            STAY,
+            Code.HOLD_AFTER_RESCALE,
+            id="hold of both: not up",
+        ),
+        pytest.param(
+            DOWN,
+            {"guard": {"hold_s": None}, "state": CHANGED, "batches": 0},
+            STAY,
+            Code.HOLD_AFTER_RESCALE,
+            id="hold by batches: none has finished",
+        ),
+        pytest.param(
+            DOWN,
+            {"guard": {"hold_s": None}, "state": CHANGED, "batches": 1},
+            DOWN,
+            Code.FIXED,
+            id="hold by batches: the cold one has finished",
+        ),
+        pytest.param(
+            DOWN,
+            {"guard": {"hold_s": None, "hold_fallback_s": 10.0}, "state": CHANGED, "batches": 0},
+            DOWN,
+            Code.FIXED,
+            id="hold by batches: ends without one",
+        ),
+        pytest.param(
+            DOWN,
+            {"state": {"pending": Pending(3, AT - 4, 3, 5)}},
+            STAY,
+            Code.RESCALE_RUNNING,
+            id="a change is under way: not down",
+        ),
+        pytest.param(
+            UP, {"state": {"pending": Pending(3, AT - 4, 3, 5)}}, UP, Code.FIXED, id="a change is under way: up"
+        ),
+        # after the policy
+        pytest.param(UP, {"guard": {"largest_step_up": 2}}, 7, Code.LARGEST_STEP, id="largest step up"),
+        pytest.param(DOWN, {"guard": {"largest_step_down": 1}}, 4, Code.LARGEST_STEP, id="largest step down"),
+        pytest.param(DOWN, {"backlog_excess": 0.5}, STAY, Code.CATCHING_UP, id="catching up: not down"),
+        pytest.param(UP, {"backlog_excess": 0.5}, UP, Code.FIXED, id="catching up: up"),
+        pytest.param(DOWN, {"backlog_excess": None}, STAY, Code.CATCHING_UP, id="backlog unknown: not down"),
+        pytest.param(
+            DOWN, {"backlog_excess": 9.0, "guard": {"catching_up": False}}, DOWN, Code.FIXED, id="catching up ignored"
+        ),
+        pytest.param(UP, {"guard": {"cooldown_up_s": 11.0}, "state": CHANGED}, STAY, Code.COOLDOWN_UP, id="cool: up"),
+        pytest.param(UP, {"guard": {"cooldown_up_s": 10.0}, "state": CHANGED}, UP, Code.FIXED, id="cooled: up"),
+        pytest.param(
+            DOWN, {"guard": {"cooldown_down_s": 11.0}, "state": CHANGED}, STAY, Code.COOLDOWN_DOWN, id="cool: down"
+        ),
+        pytest.param(DOWN, {"guard": {"cooldown_down_s": 10.0}, "state": CHANGED}, DOWN, Code.FIXED, id="cooled: down"),
+        pytest.param(UP, {"state": {"no_room_until": AT + 1}}, STAY, Code.NO_ROOM, id="no room: not up"),
+        pytest.param(UP, {"state": {"no_room_until": AT}}, UP, Code.FIXED, id="no room: the back-off is over"),
+        pytest.param(DOWN, {"state": {"no_room_until": AT + 1}}, DOWN, Code.FIXED, id="no room: down"),
+        pytest.param(UP, {"partitions": 7}, 7, Code.USELESS_EXECUTORS, id="no more executors than partitions"),
+        pytest.param(UP, {"partitions": 11, "slots_per_executor": 2}, 6, Code.USELESS_EXECUTORS, id="two slots each"),
+        pytest.param(UP, {"partitions": 3}, STAY, Code.USELESS_EXECUTORS, id="too many already: none is taken away"),
+        pytest.param(UP, {"partitions": None}, UP, Code.FIXED, id="partitions unknown"),
+        pytest.param(UP, {"bounds": (1, 6)}, 6, Code.AT_MAX, id="at most"),
+        pytest.param(UP, {"bounds": (1, 5)}, STAY, Code.AT_MAX, id="at most the present number"),
+        pytest.param(DOWN, {"bounds": (4, 9)}, 4, Code.AT_MIN, id="at least"),
+        # a number outside of the bounds, and a policy that would leave it so
+        pytest.param(STAY, {"bounds": (7, 9)}, 7, Code.AT_MIN, id="too few"),
+        pytest.param(STAY, {"bounds": (7, 9), "missing": ("backlog",)}, 7, Code.AT_MIN, id="too few, metrics missing"),
+        pytest.param(STAY, {"bounds": (7, 9), "state": {"no_room_until": AT + 1}}, STAY, Code.FIXED, id="no room yet"),
+        pytest.param(STAY, {"bounds": (1, 3)}, 3, Code.AT_MAX, id="too many"),
+        pytest.param(STAY, {"bounds": (1, 3), "backlog_excess": 9.0}, 3, Code.AT_MAX, id="too many while catching up"),
+        pytest.param(UP, {"bounds": (1, 3)}, 3, Code.AT_MAX, id="too many, and more are wanted"),
+        pytest.param(
+            STAY, {"bounds": (1, 3), "missing": ("backlog",)}, STAY, Code.METRICS_MISSING, id="too many, but unknown"
+        ),
+        pytest.param(
+            STAY, {"bounds": (1, 3), "metrics_age_s": 31.0}, STAY, Code.METRICS_STALE, id="too many, but stale"
+        ),
+    ],
+)
+def test_the_number_and_the_reason(proposed, given, target, code):
+    result, reason, notes = shaped(proposed, **given)
+    assert (result, reason.code) == (target, code)
+    wanted = STAY if proposed is None else proposed
+    assert [note.after for note in notes[-1:]] == ([] if result == wanted else [result])
+
+
+def test_every_step_that_changed_the_number_is_noted_in_order():
+    _, _, notes = shaped(12, guard={"largest_step_up": 4}, partitions=8, bounds=(1, 7))
+    assert [(n.step, n.before, n.after) for n in notes] == [
+        ("largest_step", 12, 9),
+        ("useful_executors", 9, 8),
+        ("bounds", 8, 7),
+    ]
+    assert notes[0].reason.text == "at most 4 at a time: 5 → 9 instead of 12"
+
+
+@pytest.mark.parametrize(
+    ("target", "recommended", "current", "held"),
+    [
+        pytest.param(7, 3, 5, True, id="down was proposed and up came out"),
+        pytest.param(3, 7, 5, True, id="up was proposed and down came out"),
+        pytest.param(21, 21, 5, True, id="out of bounds"),
+        pytest.param(7, 8, 5, False, id="less of the same"),
+        pytest.param(20, 25, 23, False, id="the bounds turn it"),
+    ],
+)
+def test_the_last_check(target, recommended, current, held):
+    context = Context(seen(AT), current, recommended, Bounds(1, 20), GuardSettings(), 15.0, GuardState())
+    change = STEPS[-1].apply(target, context)
+    assert (change is not None and (change.target, change.reason.code)) == (held and (current, Code.LAST_CHECK))
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+def test_a_step_blocks_no_other_direction_than_it_says(step):
+    """Each in the situation of all blocks at once, except that metrics are known."""
+    state = GuardState(AT - 1, AT - 1, AT - 1, AT + 9, 9.0, Pending(1, AT - 1, 4, 5))
+    strict: dict[str, Any] = {
+        "warm_up_s": 9.0,
+        "warm_up_batches": 9,
+        "hold_s": 9.0,
+        "cooldown_up_s": 9.0,
+        "cooldown_down_s": 9.0,
+    }
+    figures: dict[str, Any] = {"failed_tasks": 1, "batches": 0, "backlog_excess": 9.0, "partitions": 1}
+    for target in (UP, DOWN):
+        settings = GuardSettings(**strict, largest_step_up=1)
+        context = Context(seen(AT, **figures), 5, target, Bounds(5, 5), settings, 15.0, state)
+        change = step.apply(target, context)
+        one_sided = {Direction.BLOCKS_UP: UP, Direction.BLOCKS_DOWN: DOWN}.get(step.direction)
+        if step.direction is not Direction.BOTH:
+            assert (change is not None) == (target == one_sided)
+            assert change is None or change.reason.code in step.codes
+
+
+def test_all_settings_of_the_guard_belong_to_a_step():
+    assert {name for step in STEPS for name in step.settings} == set(GuardSettings.model_fields)
+
+
+def test_the_page_lists_the_steps_as_they_are():
+    page = (Path(__file__).parents[2] / "docs" / "guard.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \| (\w+) \| ([^|]+) \| ([^|]+) \|", page, re.MULTILINE)
+    described = [
+        (name, direction, set(re.findall(r"`(\w+)`", codes)), set(re.findall(r"`(\w+)`", settings)))
+        for _, name, direction, codes, settings in rows
+    ]
+    assert described == [(s.name, s.direction.value, {c.value for c in s.codes}, set(s.settings)) for s in STEPS]
+    assert [int(row[0]) for row in rows] == list(range(1, len(STEPS) + 1))
