@@ -1,0 +1,82 @@
+"""``rheostat replay``: a journal decided once more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rheostat.cli.output import JsonFlag, console, print_json
+from rheostat.errors import Fault, InputError
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command()
+    def replay(
+        journal: Annotated[Path, typer.Argument(help="A journal: its folder, or one of its files.")],
+        policy: Annotated[str | None, typer.Option("--policy", help="Another policy, with its defaults.")] = None,
+        change: Annotated[
+            list[str] | None,
+            typer.Option("--set", metavar="KEY=VALUE", help="Another setting, as in guard.cooldown_down_s=120."),
+        ] = None,
+        as_json: JsonFlag = False,
+    ) -> int:
+        """Run analysis and plan over the recorded observations. With the same settings all decisions must be equal."""
+        from rheostat.journal import read_journal
+        from rheostat.report.replay import replay_score
+
+        screen = console()
+        overrides = _overrides(policy, change or [])
+        result = replay_score(read_journal(journal, report=lambda text: screen.print(text, markup=False)), overrides)
+        for line in _lines(result):
+            screen.print(line, markup=False)
+        if as_json:
+            print_json(result)
+        return 0 if result["open_loop"] or not result["differences"] else 1
+
+
+def _overrides(policy: str | None, changes: Sequence[str]) -> dict[str, Any]:
+    """Settings by their dotted keys; values are YAML."""
+    import yaml
+
+    overrides: dict[str, Any] = {} if policy is None else {"policy": policy}
+    faults = []
+    for change in changes:
+        key, equals, text = change.partition("=")
+        try:
+            value = yaml.safe_load(text) if key and equals else yaml.YAMLError(change)
+        except yaml.YAMLError as error:
+            value = error
+        if isinstance(value, yaml.YAMLError):
+            faults.append(Fault("--set", change, "KEY=VALUE with a YAML value", "the setting is not understood"))
+        else:
+            overrides[key.strip()] = value
+    if faults:
+        raise InputError(faults)
+    return overrides
+
+
+def _lines(result: dict[str, Any]) -> list[str]:
+    decisions, identical = result["decisions"], result["identical"]
+    failed = f"; {result['failed_cycles']} failed cycles were passed over" if result["failed_cycles"] else ""
+    lines = [f"identical: {identical} of {decisions}{failed}"]
+    if result["open_loop"]:
+        lines.append("open loop: the observations are those of the recorded run, whatever was decided here")
+    hours = result["executor_hours"]
+    if hours is not None:
+        lines.append(f"{result['policy']}: {hours:.4g} executor-hours by target, {result['reconfigurations']} changes")
+    shown = result["differences"][:20]
+    lines += [f"  decision {each['decision']}: {_told(each['recorded'])} → {_told(each['replayed'])}" for each in shown]
+    if len(result["differences"]) > len(shown):
+        lines.append(f"  and {len(result['differences']) - len(shown)} more")
+    return lines
+
+
+def _told(side: dict[str, Any]) -> str:
+    return f"{side['current']} → {side['target']} {side['code']}"

@@ -1,0 +1,1 @@
+"""Decision → the world: executors of a running application, or only a record."""

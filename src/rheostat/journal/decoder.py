@@ -1,0 +1,226 @@
+"""From the lines of a journal to values: the inverse of :mod:`rheostat.journal.encoder`.
+
+Columns are followed line by line, since each builds on the last; the values around them are made when asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from rheostat.errors import JournalError
+from rheostat.journal import columns
+from rheostat.journal.records import SCHEMA, DecisionRecord, Header, OutcomeRecord, Record, SessionRecord
+from rheostat.journal.values import assessment_from_json, decision_from_json, outcome_from_json
+from rheostat.model import (
+    Assessment,
+    Batch,
+    Cluster,
+    Decision,
+    Executor,
+    Gap,
+    Observation,
+    Offsets,
+    PartitionOffsets,
+    QueryReading,
+    RunningBatch,
+    SourceInfo,
+)
+
+__all__ = ["Decoder"]
+
+T = TypeVar("T")
+_BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError)
+
+
+@dataclass(frozen=True, slots=True)
+class _Executor:
+    executor_id: str
+    host: str
+    cores: int
+    added_at: float | None
+
+
+class Decoder:
+    """Reads the lines of one file, in order."""
+
+    def __init__(self) -> None:
+        self._started = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._queries: list[list[Any]] = []
+        self._topologies: list[list[tuple[str, int]]] = []
+        self._positions: list[list[list[int]]] = []
+        self._executors: list[_Executor] = []
+        self._counters: list[list[int]] = []
+
+    def line(self, text: bytes, where: str) -> Record | None:
+        """The record of a line; None for a line that only helps to read the next ones.
+
+        Raises:
+            JournalError: the line is not one of a journal. ``where`` names its file and number.
+        """
+        try:
+            data = json.loads(text)
+            if "nonfinite" in data:
+                _restore(data, data["nonfinite"])
+            return self._record(data, where)
+        except _BROKEN as error:
+            message = f"{where}: not a line of a journal: {type(error).__name__}: {error}"
+            raise JournalError(message) from error
+
+    def _record(self, data: Mapping[str, Any], where: str) -> Record | None:
+        kind = data["type"]
+        if kind == "session":
+            return self._session(data, where)
+        if not self._started:
+            message = f"{where}: a journal file starts with a session record"
+            raise JournalError(message)
+        if kind == "keyframe":
+            self._keyframe(data)
+            return None
+        if kind == "decision":
+            return self._decision(data, where)
+        if kind == "outcome":
+            return OutcomeRecord(data["at"], outcome_from_json(data["outcome"], data["at"]))
+        message = f"{where}: a record of an unknown type: {kind!r}"
+        raise JournalError(message)
+
+    def _session(self, data: Mapping[str, Any], where: str) -> SessionRecord:
+        if data["schema"] != SCHEMA:
+            message = f"{where}: the journal has the schema {data['schema']!r}; this version reads {SCHEMA!r}"
+            raise JournalError(message)
+        self._started = True
+        header = Header(data["version"], data["settings"], data["seed"], data["job"])
+        return SessionRecord(data["at"], header, data["states"], data["note"])
+
+    def _keyframe(self, data: Mapping[str, Any]) -> None:
+        if "reset" in data:
+            self._reset()
+        self._queries.extend(data.get("queries", ()))
+        for topics, *codes in data.get("topologies", ()):
+            named = [(topic, number) for topic, numbers in topics for number in _numbers(numbers)]
+            self._topologies.append(named)
+            self._positions.append([columns.decode(code, [0] * len(named))[0] for code in codes])
+        for entry in data.get("executors", ()):
+            self._executors.append(_Executor(*entry))
+            self._counters.append([0, 0, 0, 0])
+
+    def _decision(self, data: Mapping[str, Any], where: str) -> DecisionRecord:
+        at, seen, meant, decided = data["at"], data.get("observation"), data.get("assessment"), data["decision"]
+        moving = None if seen is None else self._follow(seen)
+
+        def decision() -> Decision:
+            return _guarded(where, lambda: decision_from_json(decided, at))
+
+        def assessment() -> Assessment | None:
+            return None if meant is None else _guarded(where, lambda: assessment_from_json(meant, at))
+
+        def observation() -> Observation | None:
+            return None if moving is None else _guarded(where, moving.observation, at)
+
+        return DecisionRecord(at, decided["id"], decision, assessment, observation)
+
+    def _follow(self, seen: Mapping[str, Any]) -> _Moving:
+        """Decode the columns, and keep what they refer to."""
+        readings = []
+        for query in seen.get("q", ()):
+            offsets = query.get("o")
+            readings.append((self._queries[query["s"]], None if offsets is None else self._offsets(offsets), query))
+        cluster = seen.get("c")
+        return _Moving(seen, readings, None if cluster is None else self._cluster(cluster))
+
+    def _offsets(self, data: list[Any]) -> tuple[list[tuple[str, int]], list[list[Any]]]:
+        topology = data[1]
+        bases = self._positions[topology]
+        values = []
+        before = bases[1]
+        for place in range(3):
+            column, bases[place] = columns.decode_either(data[2 + place], bases[place], before)
+            values.append(column)
+        return self._topologies[topology], values
+
+    def _cluster(self, data: list[Any]) -> tuple[list[_Executor], list[list[Any]]]:
+        places = columns.decode_list(data[2])
+        counters = [self._counters[place] for place in places]
+        values = []
+        for number in range(4):
+            base = [counter[number] for counter in counters]
+            decode = columns.decode if number < 3 else columns.decode_seconds
+            column, known = decode(data[3 + number], base)
+            for counter, value in zip(counters, known, strict=True):
+                counter[number] = value
+            values.append(column)
+        return [self._executors[place] for place in places], values
+
+
+@dataclass(frozen=True, slots=True)
+class _Moving:
+    """An observation whose columns are decoded."""
+
+    data: Mapping[str, Any]
+    readings: list[tuple[list[Any], tuple[list[tuple[str, int]], list[list[Any]]] | None, Mapping[str, Any]]]
+    cluster: tuple[list[_Executor], list[list[Any]]] | None
+
+    def observation(self, at: float) -> Observation:
+        return Observation(
+            at=self.data.get("at", at),
+            queries=tuple(_reading(*reading) for reading in self.readings),
+            cluster=None if self.cluster is None else _cluster(self.data["c"], *self.cluster),
+            gaps=tuple(Gap(*gap) for gap in self.data.get("g", ())),
+        )
+
+
+def _reading(static: list[Any], offsets: Any, data: Mapping[str, Any]) -> QueryReading:
+    query_id, run_id, name, trigger_s, sources = static
+    return QueryReading(
+        query_id=query_id,
+        run_id=run_id,
+        name=name,
+        trigger_s=trigger_s,
+        sources=tuple(SourceInfo(**source) for source in sources),
+        offsets=None if offsets is None else _offsets(data["o"], *offsets),
+        batch=Batch(*data["b"]) if "b" in data else None,
+        running=RunningBatch(*data["r"]) if "r" in data else None,
+        failed_because=data.get("f"),
+    )
+
+
+def _offsets(data: list[Any], named: list[tuple[str, int]], values: list[list[Any]]) -> Offsets:
+    partitions = tuple(PartitionOffsets(*name, *positions) for name, *positions in zip(named, *values, strict=True))
+    return Offsets(data[0], partitions, *data[5:])
+
+
+def _cluster(data: list[Any], executors: list[_Executor], values: list[list[Any]]) -> Cluster:
+    return Cluster(
+        at=data[0],
+        executors=tuple(
+            Executor(who.executor_id, who.host, who.cores, active, failed, finished, busy, who.added_at)
+            for who, active, failed, finished, busy in zip(executors, *values, strict=True)
+        ),
+        requested=data[1],
+    )
+
+
+def _numbers(numbers: int | list[int]) -> list[int]:
+    return list(range(numbers)) if isinstance(numbers, int) else numbers
+
+
+def _guarded(where: str, make: Callable[..., T], *args: Any) -> T:
+    try:
+        return make(*args)
+    except _BROKEN as error:
+        message = f"{where}: not a record of a journal: {type(error).__name__}: {error}"
+        raise JournalError(message) from error
+
+
+def _restore(data: Any, marks: list[list[Any]]) -> None:
+    """Put NaN and infinities back where they stood."""
+    for *path, last, value in marks:
+        place = data
+        for step in path:
+            place = place[step]
+        place[last] = float(value)

@@ -1,0 +1,76 @@
+"""Reading journals: one file, or a folder of them in the order of their days."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rheostat.errors import Fault, InputError, JournalError
+from rheostat.journal.decoder import Decoder
+from rheostat.journal.records import Record
+
+__all__ = ["PATTERN", "journal_files", "last_decision_id", "read_journal"]
+
+PATTERN = "journal-*.jsonl"
+_TAIL = 1 << 20
+_DECISION = re.compile(rb'^{"type":"decision",[^\n]*?"decision":{"id":(\d+)', re.MULTILINE)
+_log = logging.getLogger("rheostat.journal")
+
+
+def journal_files(path: str | Path) -> list[Path]:
+    """The files of a journal, oldest first.
+
+    Raises:
+        InputError: there is no journal at ``path``.
+    """
+    path = Path(path)
+    if path.is_file():
+        return [path]
+    files = sorted(path.glob(PATTERN))
+    if not files:
+        allowed = f"a journal file, or a folder that holds {PATTERN}"
+        raise InputError([Fault("journal", str(path), allowed, "there is no journal here")])
+    return files
+
+
+def read_journal(path: str | Path, report: Callable[[str], None] = _log.warning) -> Iterator[Record]:
+    """The records of a journal, in order.
+
+    A last line that was cut short (the writer was killed while writing it, so it was never acted on) is left out,
+    and told to ``report``.
+
+    Raises:
+        InputError: there is no journal at ``path``.
+        JournalError: a line is broken; names its file and number.
+    """
+    for file in journal_files(path):
+        yield from _read_file(file, report)
+
+
+def last_decision_id(folder: Path) -> int:
+    """The number of the last decision in a journal; 0 where there is none. Reads the ends of its files only."""
+    for file in sorted(folder.glob(PATTERN), reverse=True):
+        with file.open("rb") as lines:
+            lines.seek(max(0, file.stat().st_size - _TAIL))
+            found = _DECISION.findall(lines.read())
+        if found:
+            return int(found[-1])
+    return 0
+
+
+def _read_file(file: Path, report: Callable[[str], None]) -> Iterator[Record]:
+    decoder = Decoder()
+    try:
+        lines = file.read_bytes().splitlines(keepends=True)
+    except OSError as error:
+        message = f"{file}: cannot be read: {error.strerror}"
+        raise JournalError(message) from error
+    for number, line in enumerate(lines, start=1):
+        if not line.endswith(b"\n"):
+            report(f"{file}:{number}: the last line was cut short; it is left out")
+            return
+        record = decoder.line(line, f"{file}:{number}")
+        if record is not None:
+            yield record

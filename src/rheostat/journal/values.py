@@ -1,0 +1,157 @@
+"""Assessments, decisions and outcomes as short JSON, and back.
+
+Defaults are left out. Figures that were computed keep six significant digits (three decimals from 1000 on): they can
+be computed again from the observation, which is kept exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from rheostat.model import (
+    Action,
+    Assessment,
+    Code,
+    Decision,
+    GuardNote,
+    Outcome,
+    OutcomeStatus,
+    Projection,
+    Reason,
+    Recommendation,
+)
+
+__all__ = [
+    "assessment_from_json",
+    "assessment_to_json",
+    "decision_from_json",
+    "decision_to_json",
+    "outcome_from_json",
+    "outcome_to_json",
+]
+
+_ASSESSMENT = tuple((field.name, field.default) for field in fields(Assessment) if field.name != "at")
+_TUPLES = frozenset({"missing", "invalid"})
+
+
+def assessment_to_json(seen: Assessment, at: float) -> dict[str, Any]:
+    """Every figure that differs from its default; ``at`` only where it differs from the record's."""
+    out: dict[str, Any] = {} if seen.at == at else {"at": seen.at}
+    for name, default in _ASSESSMENT:
+        value = getattr(seen, name)
+        if value != default:
+            out[name] = _short(value)
+    return out
+
+
+def assessment_from_json(data: Mapping[str, Any], at: float) -> Assessment:
+    """The inverse of :func:`assessment_to_json`."""
+    values: dict[str, Any] = {name: tuple(value) if name in _TUPLES else value for name, value in data.items()}
+    values.setdefault("at", at)
+    return Assessment(**values)
+
+
+def decision_to_json(decision: Decision) -> dict[str, Any]:
+    """A decision; ``reason`` is left out where it is the policy's, and a number where it is that of a guard note."""
+    proposed = decision.recommendation
+    out: dict[str, Any] = {
+        "id": decision.decision_id,
+        "action": decision.action.value,
+        "current": decision.current,
+        "target": decision.target,
+        "proposed": proposed.target,
+        "policy": _reason(proposed.reason),
+    }
+    if decision.notes:
+        out["notes"] = [[note.step, note.before, note.after, _reason(note.reason)] for note in decision.notes]
+    if decision.reason != proposed.reason:
+        out["reason"] = (
+            _place(decision)
+            if any(note.reason == decision.reason for note in decision.notes)
+            else _reason(decision.reason)
+        )
+    if decision.projections:
+        out["projections"] = [[p.executors, _short(p.capacity), _short(p.utilization)] for p in decision.projections]
+    return out
+
+
+def decision_from_json(data: Mapping[str, Any], at: float) -> Decision:
+    """The inverse of :func:`decision_to_json`."""
+    recommendation = Recommendation(data["proposed"], _reason_from(data["policy"]))
+    notes = tuple(
+        GuardNote(step, before, after, _reason_from(why)) for step, before, after, why in data.get("notes", ())
+    )
+    why = data.get("reason")
+    reason = recommendation.reason if why is None else notes[why].reason if isinstance(why, int) else _reason_from(why)
+    return Decision(
+        at=at,
+        decision_id=data["id"],
+        action=Action(data["action"]),
+        current=data["current"],
+        target=data["target"],
+        reason=reason,
+        recommendation=recommendation,
+        notes=notes,
+        projections=tuple(Projection(*values) for values in data.get("projections", ())),
+    )
+
+
+def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
+    """An outcome, without its time."""
+    return {
+        "id": outcome.decision_id,
+        "status": outcome.status.value,
+        "reason": _reason(outcome.reason),
+        "target": outcome.target,
+        "before": outcome.before,
+        "after": outcome.after,
+        "method": outcome.method,
+        "redone_tasks": outcome.redone_tasks,
+        "waited_s": _finite(outcome.waited_s),
+        "took_s": _finite(outcome.took_s),
+    }
+
+
+def outcome_from_json(data: Mapping[str, Any], at: float) -> Outcome:
+    """The inverse of :func:`outcome_to_json`."""
+    return Outcome(
+        at=at,
+        decision_id=data["id"],
+        status=OutcomeStatus(data["status"]),
+        reason=_reason_from(data["reason"]),
+        target=data["target"],
+        before=data["before"],
+        after=data["after"],
+        method=data["method"],
+        redone_tasks=data["redone_tasks"],
+        waited_s=data["waited_s"],
+        took_s=data["took_s"],
+    )
+
+
+def _place(decision: Decision) -> int:
+    return next(place for place, note in enumerate(decision.notes) if note.reason == decision.reason)
+
+
+def _reason(reason: Reason) -> list[Any]:
+    figures = {name: _short(value) for name, value in reason.figures.items()}
+    return [reason.code.value, reason.text, figures] if figures else [reason.code.value, reason.text]
+
+
+def _reason_from(data: list[Any]) -> Reason:
+    return Reason(Code(data[0]), data[1], data[2] if len(data) > 2 else {})
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is None or math.isfinite(value) else None
+
+
+def _short(value: Any) -> Any:
+    if type(value) is not float:
+        return value
+    if not math.isfinite(value):
+        return None
+    return round(value, 3) if abs(value) >= 1000 else float(f"{value:.6g}")

@@ -1,0 +1,155 @@
+"""The write side of the driver's JVM: the one place that changes the executors of a running application.
+
+``requestTotalExecutors`` is a developer interface of ``SparkContext``; the rest is package-private Scala that Java, and
+so Py4J, can call. Whatever goes wrong in a call is raised as :class:`~rheostat.errors.ActuationError` with the words of
+the JVM. What these calls do was tried on Spark 4.2.0 standalone; the cluster tests hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rheostat.errors import ActuationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SparkLevers"]
+
+_LISTENERS_MS = 2000
+
+
+@contextmanager
+def _translated(doing: str) -> Iterator[None]:
+    """Raise what fails in the JVM, or on the way to it, as ActuationError: "DOING: the JVM's words"."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException, OSError, AttributeError, TypeError) as error:
+        words = " ".join(str(getattr(error, "java_exception", None) or error).split())
+        message = f"{doing}: {type(error).__name__}: {words[:300]}"
+        raise ActuationError(message) from error
+
+
+class SparkLevers:
+    """The levers of one session. Every call is one or a few round trips to the JVM, of about 0.2 ms each.
+
+    Only :meth:`request_total` and the two kills wait for the cluster's master, at most ``spark.rpc.askTimeout``.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def request_total(self, executors: int) -> bool:
+        """Ask the cluster for so many executors, all told; False if it was not acknowledged.
+
+        The number is a limit too: under the present number it removes nothing, but a lost executor is not replaced.
+        """
+        with _translated(f"asking for {executors} executors"):
+            nowhere = self._python_utils().toScalaMap({})
+            return bool(self._context().requestTotalExecutors(executors, 0, nowhere))
+
+    def listed(self) -> tuple[str, ...]:
+        """Every executor in the driver's list, oldest first, with those that are on their way out."""
+        with _translated("listing the executors"):
+            return _oldest_first(self._backend().getExecutorIds().mkString(","))
+
+    def registered(self) -> tuple[str, ...]:
+        """The executors that get tasks, oldest first.
+
+        A removed one stays in the list for ``spark.standalone.executorRemoveDelayOnDisconnection`` (5 s), without
+        tasks: it is not counted.
+        """
+        listed = self.listed()
+        with _translated("listing the executors"):
+            backend = self._backend()
+            return tuple(each for each in listed if backend.isExecutorActive(each))
+
+    def idle(self) -> frozenset[str]:
+        """The registered executors that run no task."""
+        registered = self.registered()
+        with _translated("looking for idle executors"):
+            running = self._context().taskScheduler().runningTasksByExecutors().mkString(",")
+        counts = dict(entry.split(" -> ") for entry in running.split(",") if entry)
+        return frozenset(each for each in registered if counts.get(each, "0") == "0")
+
+    def between_triggers(self) -> bool:
+        """Whether no streaming query of the session is within a trigger and no Spark job is running at all."""
+        with _translated("reading the status of the queries"):
+            queries = self._spark._jsparkSession.streams().active()  # noqa: SLF001 - no public way to it
+            if any(query.status().isTriggerActive() for query in queries):
+                return False
+            return bool(self._context().dagScheduler().activeJobs().isEmpty())
+
+    def holding_map_output(self) -> frozenset[str]:
+        """The executors that hold map output which a running job still needs.
+
+        The scheduler keeps a shuffle in its table only as long as a running job depends on it.
+        """
+        with _translated("looking for map output in use"):
+            scheduler = self._context().dagScheduler()
+            shuffles = scheduler.shuffleIdToMapStage().keySet().mkString(",")
+            statuses = self._context().env().mapOutputTracker().shuffleStatuses()
+            found = [statuses.get(int(each)) for each in shuffles.split(",") if each]
+            return frozenset(each for status in found if status.isDefined() for each in _locations(status.get()))
+
+    def kill_idle(self, executors: Sequence[str]) -> tuple[str, ...]:
+        """Remove those of ``executors`` that run no task; the ones really removed.
+
+        Spark checks and marks them under one lock, so that a task that starts meanwhile is safe. The number asked for
+        is left as it is: lower it first, or they are replaced.
+        """
+        return self._kill(executors, force=False)
+
+    def kill_forced(self, executors: Sequence[str]) -> tuple[str, ...]:
+        """Remove ``executors`` whatever they do; their tasks, and map output still needed, are done again."""
+        return self._kill(executors, force=True)
+
+    def failed_tasks(self) -> dict[str, int]:
+        """Failed tasks of each executor since it started, with the ones that are gone (Spark keeps the last 100).
+
+        A map task whose output was lost counts as failed. Waits up to 2 s for events that are on their way.
+        """
+        with _translated("counting failed tasks"):
+            self._context().listenerBus().waitUntilEmpty(_LISTENERS_MS)
+            only_active = False
+            executors = self._context().statusStore().executorList(only_active)
+            each = (executors.apply(i) for i in range(executors.size()))
+            return {one.id(): one.failedTasks() for one in each if one.id() != "driver"}
+
+    def _kill(self, executors: Sequence[str], *, force: bool) -> tuple[str, ...]:
+        if not executors:
+            return ()
+        with _translated(f"removing executors {', '.join(executors)}"):
+            wanted = self._python_utils().toSeq(list(executors))
+            adjust_target, count_failures = False, False
+            killed = self._backend().killExecutors(wanted, adjust_target, count_failures, force)
+            return _oldest_first(killed.mkString(","))
+
+    def _context(self) -> Any:
+        return self._spark.sparkContext._jsc.sc()  # noqa: SLF001 - no public way to it
+
+    def _backend(self) -> Any:
+        return self._context().schedulerBackend()
+
+    def _python_utils(self) -> Any:
+        return self._spark._jvm.org.apache.spark.api.python.PythonUtils  # type: ignore[union-attr]  # noqa: SLF001
+
+
+def _oldest_first(ids: str) -> tuple[str, ...]:
+    return tuple(sorted((each for each in ids.split(",") if each), key=_age))
+
+
+def _age(executor: str) -> tuple[int, str]:
+    """Cluster managers number executors in the order in which they start them."""
+    return (int(executor), "") if executor.isdigit() else (0, executor)
+
+
+def _locations(status: Any) -> Collection[str]:
+    if status.numAvailableMapOutputs() == 0:
+        return ()
+    return {output.location().executorId() for output in status.mapStatuses() if output is not None}

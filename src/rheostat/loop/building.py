@@ -1,0 +1,71 @@
+"""From settings to the parts of a loop; the planner is built the same way for a live loop and for a replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rheostat import __version__
+from rheostat.config import Settings, load_settings
+from rheostat.journal import Header, Journal, JournalWriter, MemoryJournal, StateStore
+from rheostat.model import Bounds
+from rheostat.plan import Planner, PolicyContext, load_policy
+
+__all__ = ["WATCH_BOUNDS", "build_planner", "header_of", "open_journal", "open_store", "settings_of"]
+
+WATCH_BOUNDS = Bounds(1, 100_000)
+"""What is watched without bounds is planned without any, so that the record shows what would have been asked for."""
+
+
+def build_planner(settings: Settings) -> Planner:
+    """The planner that the settings ask for.
+
+    Raises:
+        InputError: the policy or its options are wrong.
+    """
+    objective = settings.parsed_objective
+    context = PolicyContext(objective, settings.sample_s, settings.preset)
+    policy = load_policy(settings.policy, settings.policy_options, context)
+    return Planner(policy, settings.bounds or WATCH_BOUNDS, settings.guard, objective, settings.sample_s)
+
+
+def open_journal(settings: Settings) -> Journal:
+    """The journal that the settings ask for; without one, the last records are kept in memory.
+
+    Raises:
+        InputError: its folder cannot be written, or another process writes it.
+    """
+    return MemoryJournal(keep=1000) if settings.journal is None else JournalWriter(settings.journal)
+
+
+def open_store(settings: Settings) -> StateStore | None:
+    """Where the state survives a restart; None: nowhere."""
+    folder = settings.state or settings.journal
+    options = json.dumps(dict(settings.policy_options), sort_keys=True, default=str)
+    kind = f"{settings.policy} ({settings.preset}) {options}"
+    return None if folder is None else StateStore(Path(folder) / "state.json", kind)
+
+
+def header_of(settings: Settings, job: str | None = None) -> Header:
+    """What the journal keeps of a run."""
+    return Header(__version__, settings.model_dump(mode="json"), job=job)
+
+
+def settings_of(header: Header, overrides: Mapping[str, Any] | None = None) -> Settings:
+    """The settings of a recorded run, with some of them changed (dotted keys). Another policy has its own options.
+
+    Raises:
+        InputError: a changed key is unknown or its value is wrong.
+    """
+    values: dict[str, Any] = dict(header.settings)
+    if overrides and overrides.get("policy", values["policy"]) != values["policy"]:
+        values["policy_options"] = {}
+    for dotted, value in (overrides or {}).items():
+        section, _, key = dotted.rpartition(".")
+        if section:
+            values[section] = {**(values.get(section) or {}), key: value}
+        else:
+            values[key] = value
+    return load_settings(values)

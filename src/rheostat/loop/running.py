@@ -1,0 +1,275 @@
+"""The loop itself: it lets time pass, calls the stages, keeps their states, and survives whatever they do."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+from rheostat.analyze import analysis_settings, analyze
+from rheostat.config import Settings
+from rheostat.errors import JournalError
+from rheostat.journal import DecisionRecord, Journal, OutcomeRecord, StateStore
+from rheostat.loop.building import header_of
+from rheostat.loop.clock import StoppableClock, next_due
+from rheostat.loop.memory import Memory
+from rheostat.loop.stages import Rules, decide, failed, learn, not_executed
+from rheostat.loop.status import Status
+from rheostat.loop.trouble import Trouble, refused
+from rheostat.model import Assessment, Bounds, Code, Decision, Observation, Outcome
+from rheostat.plan import Planner
+from rheostat.ports import Actuator, Source
+
+__all__ = ["Loop"]
+
+
+class Loop:
+    """Keeps an application at its objective, one cycle each ``settings.sample_s`` seconds.
+
+    What is not in the journal has not happened: a cycle whose record cannot be written changes no state and executes
+    nothing, an outcome is learnt when it is recorded. So a replay of the journal sees what the loop saw.
+
+    The source, the actuator and the journal belong to the caller, who closes them after :meth:`run` has returned.
+    ``run`` and ``cycle`` are for one thread; the other methods may be called from any.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        planner: Planner,
+        actuator: Actuator,
+        journal: Journal,
+        clock: StoppableClock,
+        settings: Settings,
+        *,
+        store: StateStore | None = None,
+        job: str | None = None,
+    ) -> None:
+        self._source = source
+        self._planner = planner
+        self._actuator = actuator
+        self._journal = journal
+        self._clock = clock
+        self._settings = settings
+        self._store = store
+        self._job = job
+        self._analysis = analysis_settings(settings)
+        self._trouble = Trouble()
+        self._lock = threading.Lock()
+        self._wanted_pause = False
+        self._wanted_bounds: Bounds | None = None
+        self._stopping = False
+        self._outbox: list[Outcome] = []
+        self._seen: Assessment | None = None
+        memory, note = self._remembered()
+        self._memory = memory.numbered_from(journal.last_id + 1)
+        self._journal.start(header_of(settings, job), note)
+        folder = getattr(journal, "folder", None)
+        self._status = Status(
+            settings.mode,
+            settings.policy,
+            target=self._memory.own.target,
+            journal=None if folder is None else str(folder),
+        )
+
+    # -------------------------------------------------------------------------------------------- control
+
+    def run(self) -> None:
+        """Cycle until :meth:`stop`, on the calling thread. A late cycle skips beats; it does not catch up."""
+        due = self._clock.now()
+        while not self._stopping:
+            self.cycle()
+            now = self._clock.now()
+            due = next_due(due, now, self._settings.sample_s)
+            if self._clock.wait(due - now):
+                break
+        self._finish()
+
+    def stop(self) -> None:
+        """End :meth:`run` after the present cycle. The executors stay as they are."""
+        self._stopping = True
+        self._clock.stop()
+
+    def pause(self) -> None:
+        """From the next cycle on, record decisions without executing them."""
+        with self._lock:
+            self._wanted_pause = True
+
+    def resume(self) -> None:
+        """From the next cycle on, execute decisions again."""
+        with self._lock:
+            self._wanted_pause = False
+
+    def set_bounds(self, bounds: Bounds) -> None:
+        """Other bounds from the next cycle on."""
+        with self._lock:
+            self._wanted_bounds = bounds
+
+    def status(self) -> Status:
+        """How it stands after the last cycle."""
+        return self._status
+
+    # ---------------------------------------------------------------------------------------------- cycle
+
+    def cycle(self) -> Decision:
+        """One cycle. Never raises: a cycle that fails is a hold."""
+        at = self._clock.now()
+        failures = self._trouble.count
+        try:
+            self._obey()
+            self._settle(at)
+            decision = self._work(at)
+        except Exception as error:
+            decision = self._failed(at, error)
+        self._publish(decision, failed_now=self._trouble.count > failures)
+        return decision
+
+    def _work(self, at: float) -> Decision:
+        observation = self._observe(at)
+        seen, memory = self._analyze(observation)
+        decision, memory = self._plan(seen, memory)
+        self._record(observation, seen, decision, memory)
+        self._execute(decision)
+        return decision
+
+    def _observe(self, at: float) -> Observation:
+        self._trouble.during("observe")
+        return self._source.observe(at)
+
+    def _analyze(self, observation: Observation) -> tuple[Assessment, Memory]:
+        self._trouble.during("analyze")
+        seen, analysis = analyze(observation, self._memory.analysis, self._analysis)
+        return seen, replace(self._memory, analysis=analysis)
+
+    def _plan(self, seen: Assessment, memory: Memory) -> tuple[Decision, Memory]:
+        self._trouble.during("plan")
+        return decide(seen, memory, self._planner, self._rules())
+
+    def _record(
+        self, observation: Observation | None, seen: Assessment | None, decision: Decision, then: Memory
+    ) -> None:
+        """Write the cycle down, and only then remember it."""
+        self._trouble.during("journal")
+        self._journal.record(DecisionRecord.of(observation, seen, decision), self._states)
+        self._memory = then
+        self._seen = seen
+        self._save()
+
+    def _execute(self, decision: Decision) -> None:
+        if not decision.acts:
+            return
+        self._trouble.during("execute")
+        if self._settings.mode == "watch":
+            self._outbox.append(not_executed(decision, Code.WATCH_ONLY))
+        elif self._memory.own.paused:
+            self._outbox.append(not_executed(decision, Code.PAUSED))
+        else:
+            self._apply(decision)
+
+    def _apply(self, decision: Decision) -> None:
+        try:
+            self._actuator.apply(decision)
+        except Exception as error:
+            self._trouble.met(error)
+            self._outbox.append(refused(decision, error))
+
+    # ------------------------------------------------------------------------------- before and after it
+
+    def _obey(self) -> None:
+        """Take over what was asked for from other threads; the journal gets a new session for it."""
+        self._trouble.during("plan")
+        with self._lock:
+            pause, bounds, self._wanted_bounds = self._wanted_pause, self._wanted_bounds, None
+        if bounds is not None:
+            self._settings = self._settings.model_copy(update={"executors": (bounds.minimum, bounds.maximum)})
+            self._planner = replace(self._planner, bounds=bounds)
+            self._journal.start(header_of(self._settings, self._job), f"bounds: {bounds.minimum} to {bounds.maximum}")
+        if pause is not self._memory.own.paused:
+            self._memory = replace(self._memory, own=replace(self._memory.own, paused=pause))
+            self._journal.start(header_of(self._settings, self._job), "paused" if pause else "resumed")
+
+    def _settle(self, at: float) -> None:
+        """Record what became of earlier decisions, and learn from it."""
+        self._trouble.during("poll")
+        if self._settings.mode != "watch":
+            self._poll(at)
+        self._trouble.during("journal")
+        while self._outbox:
+            outcome = self._outbox[0]
+            self._journal.record(OutcomeRecord(outcome.at, outcome), self._states)
+            self._memory = learn(outcome, self._memory, self._planner)
+            self._outbox.pop(0)
+
+    def _poll(self, at: float) -> None:
+        try:
+            outcome = self._actuator.poll(at)
+        except Exception as error:
+            self._trouble.met(error)
+            return
+        if outcome is not None:
+            self._outbox.append(outcome)
+
+    def _finish(self) -> None:
+        """Record the outcomes that are known by now."""
+        try:
+            self._settle(self._clock.now())
+        except Exception as error:
+            self._trouble.met(error)
+
+    def _failed(self, at: float, error: Exception) -> Decision:
+        """A hold, recorded if that is possible."""
+        text = self._trouble.met(error)
+        self._seen = None
+        decision, memory = failed(at, text, self._status.target, self._memory)
+        try:
+            self._record(None, None, decision, memory)
+        except Exception as second:
+            self._trouble.met(second)
+        return decision
+
+    # ---------------------------------------------------------------------------------------------- state
+
+    def _rules(self) -> Rules:
+        return Rules.of(self._settings.bounds, self._settings.mode, self._settings.sample_s)
+
+    def _states(self) -> dict[str, object]:
+        return self._memory.to_json(self._planner)
+
+    def _remembered(self) -> tuple[Memory, str | None]:
+        """The memory of the run before, and what people should know of it."""
+        if self._store is None:
+            return Memory.initial(self._planner), None
+        data, problem = self._store.load()
+        try:
+            if data is not None:
+                return Memory.from_json(data, self._planner).restarted(), "the state of the run before was taken over"
+        except JournalError as error:
+            problem = str(error)
+        if problem is None:
+            return Memory.initial(self._planner), None
+        note = f"started without the state of the run before: {problem}"
+        self._trouble.note(note)
+        return Memory.initial(self._planner), note
+
+    def _save(self) -> None:
+        """Keep the state for a restart. That it fails costs no more than what a restart would know."""
+        if self._store is None:
+            return
+        self._trouble.during("state")
+        try:
+            self._store.save(self._states())
+        except Exception as error:
+            self._trouble.met(error)
+
+    def _publish(self, decision: Decision, *, failed_now: bool) -> None:
+        seen = self._seen
+        self._status = replace(
+            self._status,
+            paused=self._memory.own.paused,
+            decision=decision,
+            executors=seen.executors if seen else None,
+            target=self._status.target if decision.target is None else decision.target,
+            lag_s=seen.lag_s if seen else None,
+            cycles=self._status.cycles + 1,
+            failures=self._status.failures + failed_now,
+            last_failure=self._trouble.last,
+        )

@@ -1,0 +1,315 @@
+"""A journal in words: why the number of executors is what it is, and what became of each decision."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any
+
+from rheostat.errors import Fault, InputError
+from rheostat.journal import DecisionRecord, OutcomeRecord, Record, SessionRecord
+from rheostat.model import Decision, Outcome, OutcomeStatus, Reason
+from rheostat.report.seen import expectation, sight
+from rheostat.report.times import clock, day_and_clock, duration
+
+__all__ = ["EXPLAIN_SCHEMA", "Story", "explain_decision", "explain_since", "explain_summary"]
+
+EXPLAIN_SCHEMA = "rheostat.explain/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A cycle with what became of its decision, and the settings that held."""
+
+    record: DecisionRecord
+    outcome: Outcome | None
+    settings: Mapping[str, Any]
+
+    @property
+    def decision(self) -> Decision:
+        return self.record.decision
+
+    @property
+    def withheld(self) -> Outcome | None:
+        """The outcome of a decision that would have changed something and was not executed."""
+        outcome = self.outcome
+        only_told = outcome is not None and outcome.status in {OutcomeStatus.HELD, OutcomeStatus.RECORDED}
+        return outcome if self.decision.acts and only_told else None
+
+    @property
+    def changes(self) -> bool:
+        """Whether the decision was to be executed."""
+        return self.decision.acts and self.withheld is None
+
+
+class Story:
+    """The records of a journal, put in relation.
+
+    Raises:
+        InputError: the journal holds no decision.
+    """
+
+    def __init__(self, records: Iterable[Record], where: str) -> None:
+        self.sessions: list[SessionRecord] = []
+        self.cycles: list[Told] = []
+        records = list(records)
+        outcomes = {
+            record.outcome.decision_id: record.outcome for record in records if isinstance(record, OutcomeRecord)
+        }
+        settings: Mapping[str, Any] = {}
+        for record in records:
+            if isinstance(record, SessionRecord):
+                self.sessions.append(record)
+                settings = record.header.settings
+            elif isinstance(record, DecisionRecord):
+                self.cycles.append(Told(record, outcomes.get(record.decision_id), settings))
+        if not self.cycles:
+            raise InputError([Fault("journal", where, "a journal with decisions", "it holds no decision yet")])
+
+    @property
+    def start(self) -> float:
+        """Time of the first decision."""
+        return self.cycles[0].record.at
+
+    @property
+    def end(self) -> float:
+        """Time of the last decision."""
+        return self.cycles[-1].record.at
+
+    def at(self, time: float, field: str) -> Told:
+        """The cycle that was in force at a time.
+
+        Raises:
+            InputError: the journal does not reach that far back.
+        """
+        before = [cycle for cycle in self.cycles if cycle.record.at <= time]
+        if not before:
+            raise self._outside(field, time)
+        return before[-1]
+
+    def since(self, time: float, field: str) -> list[Told]:
+        """The cycles from a time on.
+
+        Raises:
+            InputError: there are none.
+        """
+        found = [cycle for cycle in self.cycles if cycle.record.at >= time]
+        if not found:
+            raise self._outside(field, time)
+        return found
+
+    def decision(self, number: int) -> Told:
+        """The last cycle with this number.
+
+        Raises:
+            InputError: there is none.
+        """
+        for cycle in reversed(self.cycles):
+            if cycle.record.decision_id == number:
+                return cycle
+        first, last = self.cycles[0].record.decision_id, self.cycles[-1].record.decision_id
+        raise InputError([Fault("--decision", str(number), f"{first} to {last}", "the journal has no such decision")])
+
+    def gaps(self) -> Iterator[tuple[float, float]]:
+        """Times without a record for more than three sample periods."""
+        for before, after in pairwise(self.cycles):
+            sample_s = before.settings.get("sample_s")
+            if sample_s and after.record.at - before.record.at > 3 * sample_s:
+                yield before.record.at, after.record.at
+
+    def _outside(self, field: str, time: float) -> InputError:
+        allowed = f"{day_and_clock(self.start)} to {day_and_clock(self.end)}"
+        return InputError([Fault(field, day_and_clock(time), allowed, "the journal tells nothing of that time")])
+
+
+# --------------------------------------------------------------------------------------------- decision
+
+
+def explain_decision(cycle: Told) -> dict[str, Any]:
+    """One decision: what was seen, proposed, shaped, decided and done; ``lines`` is the same in words."""
+    decision, outcome = cycle.decision, cycle.outcome
+    return {
+        "schema": EXPLAIN_SCHEMA,
+        "at": decision.at,
+        "decision": decision.decision_id,
+        "action": decision.action.value,
+        "current": decision.current,
+        "target": decision.target,
+        "code": decision.reason.code.value,
+        "reason": decision.reason.text,
+        "proposed": {"target": decision.recommendation.target, **_reason(decision.recommendation.reason)},
+        "guards": [
+            {"step": note.step, "before": note.before, "after": note.after, **_reason(note.reason)}
+            for note in decision.notes
+        ],
+        "outcome": None if outcome is None else _outcome(outcome),
+        "lines": _decision_lines(cycle),
+    }
+
+
+def _decision_lines(cycle: Told) -> list[str]:
+    decision = cycle.decision
+    proposed = decision.recommendation
+    lines = [f"{day_and_clock(decision.at)}, decision {decision.decision_id}: {_change(decision)}"]
+    lines += [f"  {label:<9} {text}" for label, text in sight(cycle.record, cycle.settings)]
+    wanted = "no opinion" if proposed.target is None else f"{proposed.target}"
+    lines.append(f"  {'proposed':<9} {wanted}: {_why(proposed.reason)}")
+    lines += [f"  {'guard':<9} {n.step}, {n.before} → {n.after}: {_why(n.reason)}" for n in decision.notes]
+    lines.append(f"  {'decided':<9} {_number(decision.target)}: {_why(decision.reason)}")
+    lines += [f"  {'expected':<9} {text}" for text in expectation(decision)]
+    lines.append(f"  {'outcome':<9} {_became(decision, cycle.outcome)}")
+    return lines
+
+
+def _change(decision: Decision) -> str:
+    if not decision.acts:
+        return f"hold at {_number(decision.target)} ({decision.reason.code.value})"
+    return f"{_number(decision.current)} → {_number(decision.target)} executors ({decision.reason.code.value})"
+
+
+def _became(decision: Decision, outcome: Outcome | None) -> str:
+    if outcome is None:
+        return "none yet in the journal" if decision.acts else "nothing was to be done"
+    parts = [f"{outcome.status.value}: {_why(outcome.reason)}"]
+    if outcome.took_s is not None:
+        parts.append(f"after {duration(outcome.took_s)}")
+    if outcome.redone_tasks:
+        parts.append(f"{outcome.redone_tasks} tasks had to run again")
+    return "; ".join(parts)
+
+
+# ------------------------------------------------------------------------------------------------ since
+
+
+def explain_since(story: Story, cycles: list[Told]) -> dict[str, Any]:
+    """All changes from a time on, and what held the number between them."""
+    spans = list(_spans(cycles))
+    return {
+        "schema": EXPLAIN_SCHEMA,
+        "from": cycles[0].record.at,
+        "to": cycles[-1].record.at,
+        "spans": spans,
+        "gaps": [list(gap) for gap in story.gaps() if gap[1] >= cycles[0].record.at],
+        "lines": [
+            f"{day_and_clock(cycles[0].record.at)} to {day_and_clock(cycles[-1].record.at)}",
+            *(_span_line(span) for span in spans),
+        ],
+    }
+
+
+def _spans(cycles: list[Told]) -> Iterator[dict[str, Any]]:
+    """Changes one by one; holds, and what was not executed, together where the reason is the same."""
+
+    def key(cycle: Told) -> tuple[Any, ...]:
+        decision, withheld = cycle.decision, cycle.withheld
+        if cycle.changes:
+            return (decision.decision_id,)
+        return (decision.target, decision.reason.code, withheld and withheld.reason.code)
+
+    for _, group in groupby(cycles, key):
+        same = list(group)
+        first, last = same[0].decision, same[-1].decision
+        yield {
+            "from": first.at,
+            "to": last.at,
+            "decisions": len(same),
+            "action": last.action.value,
+            "current": first.current,
+            "target": last.target,
+            "code": last.reason.code.value,
+            "reason": last.reason.text,
+            "outcome": None if same[-1].outcome is None else _outcome(same[-1].outcome),
+        }
+
+
+def _span_line(span: Mapping[str, Any]) -> str:
+    time = clock(span["from"]) if span["decisions"] == 1 else f"{clock(span['from'])}–{clock(span['to'])}"
+    held = span["action"] == "hold"
+    what = f"held at {_number(span['target'])}" if held else f"{_number(span['current'])} → {_number(span['target'])}"
+    what += f" ({span['decisions']} times)" if span["decisions"] > 1 else ""
+    became = f" [{span['outcome']['status']}]" if span["outcome"] else ""
+    return f"  {time:<17}  {what}{became}: {span['code']}: {span['reason']}"
+
+
+# ---------------------------------------------------------------------------------------------- summary
+
+
+def explain_summary(story: Story) -> dict[str, Any]:
+    """The whole journal: its runs, every change with its reason, the holds by reason, and what is missing."""
+    changes = [explain_decision(cycle) for cycle in story.cycles if cycle.changes]
+    withheld = Counter(cycle.withheld.reason.code.value for cycle in story.cycles if cycle.withheld)
+    holds = Counter(cycle.decision.reason.code.value for cycle in story.cycles if not cycle.decision.acts)
+    gaps = [list(gap) for gap in story.gaps()]
+    summary = {
+        "schema": EXPLAIN_SCHEMA,
+        "from": story.start,
+        "to": story.end,
+        "decisions": len(story.cycles),
+        "sessions": [
+            {"at": session.at, "version": session.header.version, "note": session.note} for session in story.sessions
+        ],
+        "changes": [
+            {key: value for key, value in change.items() if key not in ("schema", "lines")} for change in changes
+        ],
+        "withheld": dict(withheld.most_common()),
+        "holds": dict(holds.most_common()),
+        "gaps": gaps,
+    }
+    return {**summary, "lines": list(_summary_lines(story, holds, gaps))}
+
+
+def _summary_lines(story: Story, holds: Counter[str], gaps: list[list[float]]) -> Iterator[str]:
+    span = duration(story.end - story.start)
+    yield f"{day_and_clock(story.start)} to {day_and_clock(story.end)} ({span}), {len(story.cycles)} decisions"
+    yield from _session_lines(story.sessions)
+    for label, cycles in (
+        ("changes", [cycle for cycle in story.cycles if cycle.changes]),
+        ("decisions that were not executed", [cycle for cycle in story.cycles if cycle.withheld]),
+    ):
+        yield f"{len(cycles)} {label}" + (":" if cycles else "")
+        yield from (_span_line(span) for span in _spans(cycles))
+    yield f"{holds.total()} holds" + (":" if holds else "")
+    yield from (f"  {number:>6}  {code}" for code, number in holds.most_common())
+    for before, after in gaps:
+        yield f"no record from {day_and_clock(before)} for {duration(after - before)}"
+
+
+def _session_lines(sessions: list[SessionRecord]) -> Iterator[str]:
+    before: Mapping[str, Any] | None = None
+    for session in sessions:
+        settings = session.header.settings
+        if settings != before or session.note:
+            bounds = settings.get("executors")
+            limits = f"{bounds[0]} to {bounds[1]} executors" if bounds else "no bounds"
+            note = f" ({session.note})" if session.note else ""
+            what = f"{settings.get('policy')}, {settings.get('objective')}, {limits}, {settings.get('mode')}"
+            yield f"  since {day_and_clock(session.at)}: {what}{note}"
+        before = settings
+
+
+def _reason(reason: Reason) -> dict[str, Any]:
+    return {"code": reason.code.value, "reason": reason.text, "figures": dict(reason.figures)}
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "at": outcome.at,
+        "status": outcome.status.value,
+        **_reason(outcome.reason),
+        "before": outcome.before,
+        "after": outcome.after,
+        "method": outcome.method,
+        "redone_tasks": outcome.redone_tasks,
+        "waited_s": outcome.waited_s,
+        "took_s": outcome.took_s,
+    }
+
+
+def _why(reason: Reason) -> str:
+    return f"{reason.code.value}: {reason.text}"
+
+
+def _number(value: int | None) -> str:
+    return "an unknown number" if value is None else str(value)

@@ -1,0 +1,96 @@
+"""Times as people write and read them. Everything is UTC, as the journal's files are."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from rheostat.errors import Fault, InputError
+
+__all__ = ["clock", "day_and_clock", "duration", "parse_duration", "parse_time"]
+
+_CLOCK = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?")
+_DURATION = re.compile(r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>s|min|m|h|d)")
+_UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+_ALLOWED = "an ISO time, seconds of the epoch, HH:MM[:SS] (UTC), or a duration before the journal's end as in 10m"
+
+
+def parse_duration(text: str) -> float | None:
+    """Seconds of ``90s``, ``10m``, ``1.5h``, ``2d``; None if it is no duration.
+
+    >>> parse_duration("1.5h"), parse_duration("soon")
+    (5400.0, None)
+    """
+    match = _DURATION.fullmatch(text.strip())
+    return float(match["value"]) * _UNITS[match["unit"]] if match else None
+
+
+def parse_time(text: str, field: str, end: float) -> float:
+    """Seconds of the epoch. A time of day is its last occurrence until ``end``; a duration counts back from there.
+
+    >>> parse_time("2025-11-28T10:00:00Z", "--at", 0.0), parse_time("10m", "--at", 1764324000.0)
+    (1764324000.0, 1764323400.0)
+
+    Raises:
+        InputError: it is none of these; the fault names ``field``.
+    """
+    text = text.strip()
+    back = parse_duration(text)
+    if back is not None:
+        return end - back
+    try:
+        match = _CLOCK.fullmatch(text)
+        if match:
+            return _of_day(int(match["hour"]), int(match["minute"]), int(match["second"] or 0), end)
+        return float(text) if _is_number(text) else _iso(text)
+    except (ValueError, OverflowError) as error:
+        raise InputError([Fault(field, repr(text), _ALLOWED, "the time is not understood")]) from error
+
+
+def clock(at: float) -> str:
+    """The time of day.
+
+    >>> clock(1764324000.0)
+    '10:00:00'
+    """
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}"
+
+
+def day_and_clock(at: float) -> str:
+    """Day and time.
+
+    >>> day_and_clock(1764324000.0)
+    '2025-11-28 10:00:00 UTC'
+    """
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def duration(seconds: float) -> str:
+    """A duration in the two units that matter.
+
+    >>> duration(7.25), duration(95), duration(3700), duration(200_000)
+    ('7.2 s', '1 min 35 s', '1 h 1 min', '2 d 7 h')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, hours = divmod(int(seconds), 60), divmod(int(seconds) // 60, 60)
+    if hours[0] == 0:
+        return f"{minutes[0]} min {minutes[1]} s" if minutes[1] else f"{minutes[0]} min"
+    if hours[0] < 48:
+        return f"{hours[0]} h {hours[1]} min"
+    return f"{hours[0] // 24} d {hours[0] % 24} h"
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"\d+(\.\d+)?", text) is not None
+
+
+def _iso(text: str) -> float:
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _of_day(hour: int, minute: int, second: int, end: float) -> float:
+    last = datetime.fromtimestamp(end, UTC)
+    moment = last.replace(hour=hour, minute=minute, second=second, microsecond=0)
+    return (moment if moment <= last else moment - timedelta(days=1)).timestamp()

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rheostat.errors import JournalError
+from rheostat.journal import StateStore
+
+
+def test_a_state_comes_back(tmp_path):
+    StateStore(tmp_path / "deep" / "state.json", "reactive").save({"target": 3})
+    assert StateStore(tmp_path / "deep" / "state.json", "reactive").load() == ({"target": 3}, None)
+    assert [file.name for file in (tmp_path / "deep").iterdir()] == ["state.json"]
+
+
+def test_no_file_is_no_problem(tmp_path):
+    assert StateStore(tmp_path / "state.json", "reactive").load() == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"schema": "rheostat.state/1", "ki', "cannot be read"),
+        ("[]", "cannot be read"),
+        ('{"schema": "rheostat.state/9", "kind": "reactive", "state": {}}', "rheostat.state/9"),
+        ('{"schema": "rheostat.state/1", "kind": "static", "state": {}}', "belongs to static"),
+        ('{"schema": "rheostat.state/1", "kind": "reactive", "state": []}', "holds no state"),
+    ],
+    ids=["half a file", "another shape", "another schema", "another policy", "an empty state"],
+)
+def test_what_cannot_be_taken_over_is_said(tmp_path, text, says):
+    (tmp_path / "state.json").write_text(text)
+    state, problem = StateStore(tmp_path / "state.json", "reactive").load()
+    assert state is None
+    assert says in (problem or "")
+
+
+def test_a_failed_save_keeps_the_old_state(tmp_path):
+    store = StateStore(tmp_path / "state.json", "reactive")
+    store.save({"target": 3})
+    with pytest.raises(JournalError, match="cannot be written"):
+        store.save({"target": float("nan")})
+    assert json.loads((tmp_path / "state.json").read_text())["state"] == {"target": 3}
+    assert [file.name for file in tmp_path.iterdir()] == ["state.json"]

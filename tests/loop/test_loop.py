@@ -1,0 +1,511 @@
+from __future__ import annotations
+
+import dataclasses
+import errno
+import logging
+import math
+import threading
+from typing import Any, ClassVar
+
+import pytest
+
+from rheostat.config import load_settings
+from rheostat.errors import ActuationError, UnavailableError
+from rheostat.journal import DecisionRecord, JournalWriter, MemoryJournal, OutcomeRecord, SessionRecord, read_journal
+from rheostat.loop import Loop, ManualClock, SystemClock, build_planner, next_due, open_journal, open_store
+from rheostat.model import Action, Bounds, Code, Gap, OutcomeStatus
+from rheostat.testing.toy import ToyJob
+
+START = 1_764_280_800.0
+
+
+class Rig:
+    """A loop on a toy job, a manual clock and a journal in memory."""
+
+    def __init__(self, job=None, journal=None, store=None, **given):
+        values = {"objective": "lag < 30s", "executors": [1, 4], "profile": "demo", **given}
+        self.settings = load_settings(values)
+        self.job = job or ToyJob()
+        self.source = self.job
+        self.clock = ManualClock(START)
+        self.journal = MemoryJournal() if journal is None else journal
+        planner = build_planner(self.settings)
+        self.loop = Loop(self.job, planner, self.job, self.journal, self.clock, self.settings, store=store)
+
+    def cycles(self, count):
+        decisions = []
+        for _ in range(count):
+            decisions.append(self.loop.cycle())
+            self.clock.at += self.settings.sample_s
+        return decisions
+
+    @property
+    def recorded(self) -> list[DecisionRecord]:
+        return [record for record in self.journal.records if isinstance(record, DecisionRecord)]
+
+    @property
+    def outcomes(self):
+        return [record.outcome for record in self.journal.records if isinstance(record, OutcomeRecord)]
+
+    @property
+    def sessions(self) -> list[SessionRecord]:
+        return [record for record in self.journal.records if isinstance(record, SessionRecord)]
+
+
+def swap(owner, name, value) -> None:
+    """Break a part of the rig."""
+    setattr(owner, name, value)
+
+
+def codes(decisions):
+    return [decision.reason.code for decision in decisions]
+
+
+# ---------------------------------------------------------------------------------------- a healthy loop
+
+
+def test_a_rise_and_a_fall_are_followed():
+    rig = Rig()
+    rig.cycles(5)
+    rig.job.rate = 400.0
+    rig.cycles(15)
+    assert rig.job.executors == 4
+    rig.job.rate = 50.0
+    rig.cycles(60)
+    assert rig.job.executors == 1
+
+
+def test_every_cycle_is_recorded_before_it_is_executed():
+    rig = Rig()
+    seen = []
+    swap(rig.job, "apply", lambda decision: seen.append(rig.recorded[-1].decision_id == decision.decision_id))
+    rig.cycles(3)
+    assert seen == [True]
+    assert [record.decision_id for record in rig.recorded] == [1, 2, 3]
+
+
+def test_outcomes_are_recorded_before_the_next_decision_and_refer_to_theirs():
+    rig = Rig()
+    rig.cycles(2)
+    kinds = [type(record).__name__ for record in rig.journal.records]
+    assert kinds == ["SessionRecord", "DecisionRecord", "OutcomeRecord", "DecisionRecord"]
+    assert [(o.decision_id, o.status) for o in rig.outcomes] == [(1, OutcomeStatus.APPLIED)]
+
+
+@pytest.mark.parametrize(
+    ("executors", "requested", "code", "target", "asked"),
+    [
+        pytest.param(0, None, Code.START, 2, [2], id="none registered: the minimum"),
+        pytest.param(3, None, Code.START, 3, [3], id="within the bounds: the present number, so that it is held"),
+        pytest.param(1, None, Code.START, 2, [2], id="under the bounds: the minimum"),
+        pytest.param(3, 3, Code.METRICS_MISSING, 3, [], id="asked for by somebody already"),
+        pytest.param(9, None, Code.METRICS_MISSING, 9, [], id="over the bounds: no decrease while nothing is known"),
+    ],
+)
+def test_the_number_to_start_from(executors, requested, code, target, asked):
+    rig = Rig(ToyJob(executors=executors, requested=requested), executors=[2, 4])
+    [decision] = rig.cycles(1)
+    assert (decision.reason.code, decision.target) == (code, target)
+    assert [each.target for each in rig.job.applied] == asked
+
+
+def test_more_executors_than_allowed_are_given_back_once_the_job_is_known():
+    rig = Rig(ToyJob(executors=6))
+    decisions = rig.cycles(10)
+    down = next(decision for decision in decisions if decision.action is Action.DOWN)
+    assert (down.current, down.target, down.reason.code) == (6, 4, Code.AT_MAX)
+
+
+# ------------------------------------------------------------------------------------------------- modes
+
+
+def test_watching_records_what_it_would_do_and_does_nothing():
+    rig = Rig(mode="watch")
+    rig.cycles(5)
+    rig.job.rate = 400.0
+    rig.cycles(10)
+    assert any(record.decision.acts for record in rig.recorded)
+    assert rig.job.applied == []
+    assert {(o.status, o.reason.code) for o in rig.outcomes} == {(OutcomeStatus.RECORDED, Code.WATCH_ONLY)}
+    assert rig.loop.status().mode == "watch"
+
+
+def test_watching_needs_no_bounds():
+    rig = Rig(mode=None, executors=None)
+    rig.cycles(5)
+    rig.job.rate = 400.0
+    assert any(decision.acts for decision in rig.cycles(10))
+    assert rig.job.applied == []
+
+
+def test_a_pause_holds_everything_back_until_it_is_resumed():
+    rig = Rig()
+    rig.cycles(5)
+    rig.loop.pause()
+    rig.job.rate = 400.0
+    rig.cycles(10)
+    assert len(rig.job.applied) == 1
+    assert {(o.status, o.reason.code) for o in rig.outcomes[1:]} == {(OutcomeStatus.HELD, Code.PAUSED)}
+    assert rig.loop.status().paused
+    rig.loop.resume()
+    rig.cycles(2)
+    assert rig.job.executors == 4
+    assert [session.note for session in rig.sessions] == [None, "paused", "resumed"]
+
+
+def test_other_bounds_hold_from_the_next_cycle_and_begin_a_session():
+    rig = Rig()
+    rig.cycles(5)
+    rig.loop.set_bounds(Bounds(3, 5))
+    [decision] = rig.cycles(1)
+    assert (decision.target, decision.reason.code) == (3, Code.AT_MIN)
+    assert rig.sessions[-1].header.settings["executors"] == [3, 5]
+    assert rig.sessions[-1].note == "bounds: 3 to 5"
+
+
+# ---------------------------------------------------------------------------------------------- restarts
+
+
+def overloaded(tmp_path, executors=4):
+    rig = Rig(store=open_store(load_settings({"objective": "lag < 30s", "profile": "demo", "state": str(tmp_path)})))
+    rig.cycles(5)
+    rig.job.rate = 400.0
+    rig.cycles(10)
+    assert rig.job.executors == executors
+    return rig
+
+
+def restarted(tmp_path, job, **given):
+    store = open_store(load_settings({"objective": "lag < 30s", "profile": "demo", "state": str(tmp_path), **given}))
+    return Rig(job, store=store, **given)
+
+
+def test_after_a_restart_the_last_target_is_asked_for_again(tmp_path):
+    overloaded(tmp_path)
+    rig = restarted(tmp_path, ToyJob(executors=1))
+    [decision] = rig.cycles(1)
+    assert (decision.action, decision.current, decision.target) == (Action.UP, 1, 4)
+    assert decision.reason.code is Code.RESTORED
+    assert [each.target for each in rig.job.applied] == [4]
+    assert rig.sessions[0].note == "the state of the run before was taken over"
+
+
+@pytest.mark.parametrize(
+    ("executors", "bounds", "code"),
+    [
+        pytest.param(4, [1, 4], Code.START, id="it is there already"),
+        pytest.param(1, [1, 3], Code.START, id="it is out of the new bounds"),
+        pytest.param(5, [1, 6], Code.START, id="more are there: never a decrease"),
+    ],
+)
+def test_a_last_target_that_is_not_asked_for_again(tmp_path, executors, bounds, code):
+    overloaded(tmp_path)
+    rig = restarted(tmp_path, ToyJob(executors=executors), executors=bounds)
+    [decision] = rig.cycles(1)
+    assert (decision.reason.code, decision.target) == (code, executors)
+
+
+@pytest.mark.parametrize("damage", ["{", '{"schema": "rheostat.state/0"}', None], ids=["torn", "old", "other policy"])
+def test_a_state_that_does_not_fit_is_left_and_said_once(tmp_path, caplog, damage):
+    overloaded(tmp_path)
+    given = {}
+    if damage is None:
+        given = {"policy": "static", "policy_options": {}}
+    else:
+        (tmp_path / "state.json").write_text(damage)
+    with caplog.at_level(logging.WARNING, "rheostat"):
+        rig = restarted(tmp_path, ToyJob(), **given)
+        rig.cycles(3)
+    assert [record.message for record in caplog.records if "without the state" in record.message] != []
+    assert len(caplog.records) == 1
+    assert "without the state" in (rig.sessions[0].note or "")
+
+
+def test_a_state_that_cannot_be_kept_costs_a_line_in_the_log_and_nothing_else(tmp_path, caplog):
+    (tmp_path / "file").write_text("")
+    settings = load_settings({"objective": "lag < 30s", "state": str(tmp_path / "file" / "state")})
+    rig = Rig(store=open_store(settings))
+    decisions = rig.cycles(3)
+    assert Code.CYCLE_FAILED not in codes(decisions)
+    assert len([record for record in caplog.records if "state failed" in record.message]) == 1
+
+
+def test_lost_executors_are_asked_for_again_after_a_while():
+    rig = Rig(ToyJob(executors=3), policy="static", policy_options={"executors": 3})
+    rig.cycles(5)
+    rig.job.executors, rig.job.room = 2, 2
+    decisions = rig.cycles(60)
+    asked = [decision for decision in decisions if decision.reason.code is Code.REPLACING_LOST]
+    assert [(each.current, each.target) for each in asked] == [(2, 3), (2, 3)]
+    assert asked[0].at - (START + 10.0) == 30.0
+    assert asked[1].at - asked[0].at >= 60.0
+
+
+def test_executors_that_never_came_are_not_lost():
+    rig = Rig(ToyJob(executors=1, room=1), executors=[3, 4])
+    assert Code.REPLACING_LOST not in codes(rig.cycles(60))
+
+
+# ------------------------------------------------------------------------------------------------ faults
+
+
+def raises(error):
+    def broken(*_args):
+        raise error
+
+    return broken
+
+
+def without(**sections):
+    """A look at the job in which something is missing."""
+
+    def look(real, at):
+        seen = real(at)
+        query = dataclasses.replace(seen.queries[0], **{k: v for k, v in sections.items() if k != "cluster"})
+        cluster = None if "cluster" in sections else seen.cluster
+        return dataclasses.replace(seen, queries=(query,), cluster=cluster, gaps=(Gap("offsets", "no answer"),))
+
+    return look
+
+
+def frozen(real, at):
+    seen = real(START + 4.0)
+    return dataclasses.replace(seen, at=at)
+
+
+def not_a_number(real, at):
+    seen = real(at)
+    batch = dataclasses.replace(seen.queries[0].batch, commit_s=math.nan)
+    return dataclasses.replace(seen, queries=(dataclasses.replace(seen.queries[0], batch=batch),))
+
+
+def nothing(real, at):
+    return dataclasses.replace(real(at), queries=())
+
+
+def failing(_real, _at):
+    raise UnavailableError("the driver does not answer")
+
+
+def nonsense(_real, _at):
+    return 42
+
+
+@pytest.mark.parametrize(
+    ("look", "code"),
+    [
+        pytest.param(without(offsets=None), Code.METRICS_MISSING, id="no offsets"),
+        pytest.param(without(cluster=None), Code.METRICS_MISSING, id="no executors"),
+        pytest.param(frozen, Code.METRICS_STALE, id="the same reading again and again"),
+        pytest.param(not_a_number, Code.METRICS_INVALID, id="a commit of NaN seconds"),
+        pytest.param(nothing, Code.NO_QUERY, id="no query"),
+        pytest.param(failing, Code.CYCLE_FAILED, id="the source raises"),
+        pytest.param(nonsense, Code.CYCLE_FAILED, id="the source returns nonsense"),
+    ],
+)
+def test_what_cannot_be_seen_is_a_hold_and_the_loop_goes_on(look, code):
+    rig = Rig(ToyJob(executors=3, rate=30.0))
+    rig.cycles(3)
+    real = rig.job.observe
+    swap(rig.job, "observe", lambda at: look(real, at))
+    rig.cycles(2)
+    applied = len(rig.job.applied)
+    decisions = rig.cycles(30)
+    assert set(codes(decisions)) == {code}
+    assert {decision.action for decision in decisions} == {Action.HOLD}
+    assert len(rig.job.applied) == applied
+    assert codes(record.decision for record in rig.recorded[5:]) == [code] * 30
+    swap(rig.job, "observe", real)
+    assert any(decision.action is Action.DOWN for decision in rig.cycles(30))
+
+
+def test_a_failing_stage_is_logged_once_with_what_to_do(caplog):
+    rig = Rig()
+    swap(rig.job, "observe", raises(UnavailableError("the driver does not answer")))
+    rig.cycles(5)
+    assert len(caplog.records) == 1
+    assert "observe failed: UnavailableError: the driver does not answer" in caplog.text
+    assert "look whether the application and its sources answer" in caplog.text
+    status = rig.loop.status()
+    assert (status.cycles, status.failures) == (5, 5)
+    assert status.last_failure == "observe failed: UnavailableError: the driver does not answer"
+
+
+def test_a_policy_that_raises_is_a_hold():
+    class Broken:
+        name: ClassVar[str] = "broken"
+        brings: ClassVar[frozenset[str]] = frozenset()
+        state_type = int
+
+        def initial(self) -> int:
+            return 0
+
+        def recommend(self, _seen, state):
+            return 1 / state
+
+        def capacity(self, _executors, _state):
+            return None
+
+    broken: Any = Broken()
+    rig = Rig(ToyJob(executors=3))
+    rig.cycles(2)
+    rig.loop._planner = dataclasses.replace(rig.loop._planner, policy=broken)
+    rig.loop._memory = dataclasses.replace(rig.loop._memory, plan=dataclasses.replace(rig.loop._memory.plan, policy=0))
+    decisions = rig.cycles(3)
+    assert codes(decisions) == [Code.CYCLE_FAILED] * 3
+    assert [decision.target for decision in decisions] == [3, 3, 3]
+    assert [record.decision_id for record in rig.recorded] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        pytest.param(ActuationError("refused by the master"), Code.REQUEST_REJECTED, id="the cluster refuses"),
+        pytest.param(RuntimeError("py4j is gone"), Code.CYCLE_FAILED, id="something else"),
+    ],
+)
+def test_an_actuator_that_raises_is_a_failed_outcome(error, code, caplog):
+    rig = Rig()
+    rig.cycles(5)
+    swap(rig.job, "apply", raises(error))
+    rig.job.rate = 400.0
+    decisions = rig.cycles(20)
+    assert Code.CYCLE_FAILED not in codes(decisions)
+    assert {(o.status, o.reason.code) for o in rig.outcomes[1:]} == {(OutcomeStatus.FAILED, code)}
+    assert Code.NO_ROOM in codes(decisions), "it backs off"
+    assert len(caplog.records) == 1
+
+
+def test_an_actuator_that_cannot_be_asked_does_not_stop_the_cycle(caplog):
+    rig = Rig()
+    swap(rig.job, "poll", raises(RuntimeError("no answer")))
+    decisions = rig.cycles(3)
+    assert Code.CYCLE_FAILED not in codes(decisions)
+    assert len(caplog.records) == 1
+
+
+def test_without_a_journal_nothing_is_done_and_nothing_is_remembered(caplog):
+    rig = Rig()
+    rig.cycles(5)
+    states = rig.loop._memory
+    rig.journal.broken = "No space left on device"
+    rig.job.rate = 400.0
+    decisions = rig.cycles(10)
+    assert codes(decisions) == [Code.CYCLE_FAILED] * 10
+    assert len(rig.job.applied) == 1
+    assert rig.loop._memory == states
+    assert len(caplog.records) == 1
+    assert "nothing is changed until the journal can be written" in caplog.text
+    rig.journal.broken = None
+    rig.cycles(10)
+    assert rig.job.executors == 4
+    assert [record.decision_id for record in rig.recorded] == list(range(1, 16))
+
+
+def test_an_outcome_that_could_not_be_recorded_is_learnt_later():
+    rig = Rig()
+    rig.cycles(1)
+    rig.journal.broken = "No space left on device"
+    rig.cycles(3)
+    assert rig.outcomes == []
+    rig.journal.broken = None
+    rig.cycles(1)
+    assert [outcome.decision_id for outcome in rig.outcomes] == [1]
+
+
+def test_a_full_disk_under_a_real_journal(tmp_path, monkeypatch):
+    rig = Rig(journal=JournalWriter(tmp_path))
+    rig.cycles(5)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.write", raises(OSError(errno.ENOSPC, "No space left on device")))
+        assert codes(rig.cycles(3)) == [Code.CYCLE_FAILED] * 3
+    rig.job.rate = 400.0
+    rig.cycles(10)
+    rig.journal.close()
+    assert rig.job.executors == 4
+    ids = [record.decision_id for record in read_journal(tmp_path) if isinstance(record, DecisionRecord)]
+    assert ids == list(range(1, 16))
+
+
+def test_numbers_go_on_where_the_journal_ended(tmp_path):
+    for _ in range(2):
+        rig = Rig(journal=JournalWriter(tmp_path))
+        rig.cycles(3)
+        rig.journal.close()
+    ids = [record.decision_id for record in read_journal(tmp_path) if isinstance(record, DecisionRecord)]
+    assert ids == [1, 2, 3, 4, 5, 6]
+
+
+def test_no_journal_on_disk_keeps_the_last_records_in_memory():
+    journal = open_journal(load_settings({"objective": "lag < 30s"}))
+    rig = Rig(journal=journal)
+    rig.cycles(1200)
+    assert len(rig.journal.records) == 1000
+    assert rig.loop.status().journal is None
+
+
+# -------------------------------------------------------------------------------------------------- time
+
+
+@pytest.mark.parametrize(
+    ("due", "now", "expected"),
+    [
+        pytest.param(100.0, 100.0, 110.0, id="on time"),
+        pytest.param(100.0, 107.0, 110.0, id="a slow cycle keeps the beat"),
+        pytest.param(100.0, 110.0, 120.0, id="exactly one beat late"),
+        pytest.param(100.0, 137.0, 140.0, id="missed beats are skipped, not caught up"),
+        pytest.param(100.0, 50.0, 60.0, id="a clock set back"),
+    ],
+)
+def test_the_beat(due, now, expected):
+    assert next_due(due, now, 10.0) == expected
+
+
+def test_run_keeps_the_beat_although_cycles_take_time():
+    rig = Rig()
+    real, times = rig.job.observe, []
+
+    def slow(at):
+        times.append(at - START)
+        rig.clock.at += 5.0 if len(times) == 3 else 0.5
+        if len(times) == 6:
+            rig.loop.stop()
+        return real(at)
+
+    swap(rig.job, "observe", slow)
+    rig.loop.run()
+    assert times == [0.0, 2.0, 4.0, 10.0, 12.0, 14.0]
+    assert not rig.job.closed, "the caller closes what is the caller's"
+
+
+def test_run_ends_at_once_when_stopped_from_another_thread():
+    rig = Rig(sample_s=3600.0)
+    clock = SystemClock()
+    looked = threading.Event()
+    real = rig.job.observe
+
+    def look(at):
+        looked.set()
+        return real(at)
+
+    swap(rig.job, "observe", look)
+    loop = Loop(rig.job, build_planner(rig.settings), rig.job, rig.journal, clock, rig.settings)
+    thread = threading.Thread(target=loop.run, daemon=True)
+    thread.start()
+    assert looked.wait(10.0)
+    loop.stop()
+    thread.join(10.0)
+    assert not thread.is_alive()
+    assert [o.decision_id for o in rig.outcomes] == [1], "the last outcome is in the journal"
+
+
+def test_status_tells_where_it_stands():
+    rig = Rig()
+    assert rig.loop.status().decision is None
+    rig.cycles(5)
+    status = rig.loop.status()
+    assert (status.mode, status.policy, status.executors, status.target) == ("act", "reactive", 1, 1)
+    assert (status.cycles, status.failures, status.paused, status.last_failure) == (5, 0, False, None)
+    assert status.decision is not None
+    assert status.decision.decision_id == 5
+    assert status.lag_s == pytest.approx(5.0, abs=0.1)

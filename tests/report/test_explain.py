@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rheostat.cli import main
+from rheostat.errors import InputError
+from rheostat.journal import read_journal
+from rheostat.report.explain import Story, explain_decision, explain_since, explain_summary
+from rheostat.report.times import duration, parse_time
+
+START = 1_764_324_000.0
+
+
+@pytest.fixture
+def story(eventful) -> Story:
+    return Story(read_journal(eventful), str(eventful))
+
+
+def change_up(story):
+    return next(cycle for cycle in story.cycles if cycle.decision.acts and cycle.decision.target == 4)
+
+
+def test_a_change_is_told_from_what_was_seen_to_what_became_of_it(story):
+    cycle = change_up(story)
+    told = explain_decision(cycle)
+    labels = [line.split()[0] for line in told["lines"][1:]]
+    assert labels[:4] == ["load", "lag", "batch", "cluster"]
+    assert [label for label in labels[4:] if label != "expected"] == ["proposed", "decided", "outcome"]
+    text = "\n".join(told["lines"])
+    assert f"decision {cycle.record.decision_id}: 1 → 4 executors" in text
+    assert "400/s arriving" in text
+    assert "the objective is lag < 30 s for 99%" in text
+    assert "applied: APPLIED: 4 of 4 executors are there; after 2.0 s" in text
+    assert told["outcome"]["status"] == "applied"
+
+
+def test_what_a_guard_changed_is_told(story):
+    cycle = next(cycle for cycle in story.cycles if cycle.decision.notes)
+    note = cycle.decision.notes[0]
+    told = explain_decision(cycle)
+    assert told["guards"][0]["step"] == note.step
+    assert f"  guard     {note.step}, {note.before} → {note.after}: {note.reason.code.value}: " in "\n".join(
+        told["lines"]
+    )
+
+
+def test_what_other_numbers_would_have_carried_is_told(story):
+    cycle = next(cycle for cycle in reversed(story.cycles) if any(p.capacity for p in cycle.decision.projections))
+    lines = [line for line in explain_decision(cycle)["lines"] if line.startswith("  expected")]
+    assert len(lines) == len(cycle.decision.projections)
+    assert "/s" in lines[0]
+
+
+def test_a_failed_cycle_says_that_nothing_was_seen(story):
+    cycle = next(cycle for cycle in story.cycles if cycle.decision.reason.code == "CYCLE_FAILED")
+    lines = explain_decision(cycle)["lines"]
+    assert "nothing: the cycle failed" in lines[1]
+    assert "observe failed: TypeError" in "\n".join(lines)
+
+
+def test_a_hold_is_explained_like_a_change(story):
+    lines = explain_decision(story.cycles[3])["lines"]
+    assert "hold at 1" in lines[0]
+    assert lines[-1].split(maxsplit=1)[1] == "nothing was to be done"
+
+
+def test_why_at_a_time_is_the_decision_that_was_in_force(story):
+    assert story.at(START + 3.9, "--at").record.at == START + 2.0
+    with pytest.raises(InputError, match="tells nothing of that time"):
+        story.at(START - 1.0, "--at")
+
+
+def test_since_a_time_holds_are_gathered_and_changes_stand_alone(story):
+    spans = explain_since(story, story.since(START, "--since"))["spans"]
+    assert sum(span["decisions"] for span in spans) == len(story.cycles)
+    changes = [span for span in spans if span["action"] != "hold" and span["outcome"]["status"] == "applied"]
+    assert {span["decisions"] for span in changes} == {1}
+    assert len(changes) == sum(cycle.changes for cycle in story.cycles)
+    assert len(spans) < len(story.cycles) / 2
+
+
+def test_the_summary_counts_everything_once(story):
+    summary = explain_summary(story)
+    assert summary["decisions"] == len(story.cycles)
+    told = len(summary["changes"]) + sum(summary["holds"].values()) + sum(summary["withheld"].values())
+    assert told == len(story.cycles)
+    assert summary["withheld"] == {"PAUSED": sum(cycle.withheld is not None for cycle in story.cycles)}
+    assert all(change["outcome"]["code"] != "PAUSED" for change in summary["changes"])
+    assert summary["holds"]["CYCLE_FAILED"] == 1
+    assert len(summary["gaps"]) == 2
+    text = "\n".join(summary["lines"])
+    assert "no record from" in text
+    assert "(paused)" in text
+    assert "2 to 4 executors" in text
+    assert "[held]: " in text
+
+
+def test_an_empty_journal_is_a_fault():
+    with pytest.raises(InputError, match="no decision yet"):
+        Story([], "here")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("2025-11-28T10:00:00Z", START, id="ISO"),
+        pytest.param("2025-11-28 10:00", START, id="ISO without a zone is UTC"),
+        pytest.param("2025-11-28T11:00:00+01:00", START, id="ISO with a zone"),
+        pytest.param("1764324000", START, id="epoch"),
+        pytest.param("10:00", START, id="a time of day before the end"),
+        pytest.param("10:00:30", START - 86_370.0, id="a time of day after the end is yesterday's"),
+        pytest.param("10m", START - 580.0, id="a duration back from the end"),
+    ],
+)
+def test_times(text, expected):
+    assert parse_time(text, "--at", START + 20.0) == expected
+
+
+@pytest.mark.parametrize("text", ["", "soon", "25:00", "10 parsecs", "-5"])
+def test_what_is_no_time_is_a_fault(text):
+    with pytest.raises(InputError) as error:
+        parse_time(text, "--since", START)
+    assert error.value.faults[0].field == "--since"
+
+
+def test_durations_are_readable():
+    assert [duration(s) for s in (0.42, 59.6, 60, 3599, 7200)] == ["0.4 s", "60 s", "1 min", "59 min 59 s", "2 h 0 min"]
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        pytest.param([], "holds", id="summary"),
+        pytest.param(["--at", "10:00:20"], "proposed", id="at"),
+        pytest.param(["--since", "1d"], "spans", id="since"),
+        pytest.param(["--decision", "5"], "proposed", id="decision"),
+    ],
+)
+def test_the_command_prints_words_or_json(eventful, capsys, options, key):
+    assert main(["explain", str(eventful), *options]) == 0
+    words = capsys.readouterr().out
+    assert main(["explain", str(eventful), *options, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert key in result
+    assert words.splitlines() == result["lines"]
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        pytest.param(["--at", "soon"], "--at", id="no time"),
+        pytest.param(["--at", "2020-01-01"], "--at", id="before the journal"),
+        pytest.param(["--since", "2030-01-01"], "--since", id="after the journal"),
+        pytest.param(["--decision", "99999"], "--decision", id="no such decision"),
+        pytest.param(["--at", "10:00", "--since", "1h"], "--since", id="two questions"),
+    ],
+)
+def test_a_wrong_question_is_a_fault(eventful, capsys, options, field):
+    assert main(["explain", str(eventful), *options, "--json"]) == 2
+    assert [f["field"] for f in json.loads(capsys.readouterr().out.splitlines()[-1])["faults"]] == [field]
+
+
+def test_no_journal_is_a_fault(tmp_path, capsys):
+    assert main(["explain", str(tmp_path), "--json"]) == 2
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["faults"][0]["field"] == "journal"
