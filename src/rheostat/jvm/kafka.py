@@ -115,6 +115,8 @@ class KafkaView:
         self._properties = admin_properties(options, timeout_s)
         self._timeout_s = timeout_s
         self._client: Any = None
+        self._list_options: Any = None
+        self._millis: Any = None
         self._partitions: tuple[TopicPartition, ...] = ()
         self._partitions_at = float("-inf")
         self._latest_query: Any = None
@@ -159,10 +161,7 @@ class KafkaView:
     def _list_offsets(self, query: Any) -> Mapping[tuple[str, int], int]:
         if not self._partitions:
             return {}
-        admin, kafka = self._admin(), self._jvm.org.apache.kafka
-        level = "READ_COMMITTED" if self.subscription.read_committed else "READ_UNCOMMITTED"
-        options = kafka.clients.admin.ListOffsetsOptions(kafka.common.IsolationLevel.valueOf(level))
-        text = self._got(admin.listOffsets(query, options).all()).toString()
+        text = self._got(self._admin().listOffsets(query, self._list_options).all()).toString()
         return texts.listed_offsets(text, len(self._partitions))
 
     def _refresh_partitions(self) -> None:
@@ -215,13 +214,16 @@ class KafkaView:
         return made
 
     def _got(self, future: Any) -> Any:
-        millis = self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS
-        return future.get(int(self._timeout_s * 1000) + 500, millis)
+        return future.get(int(self._timeout_s * 1000) + 500, self._millis)
 
     def _admin(self) -> Any:
         if self._client is None:
             properties = self._jvm.java.util.Properties()
             for key, value in self._properties.items():
                 properties.setProperty(key, value)
-            self._client = self._jvm.org.apache.kafka.clients.admin.Admin.create(properties)
+            kafka = self._jvm.org.apache.kafka
+            level = "READ_COMMITTED" if self.subscription.read_committed else "READ_UNCOMMITTED"
+            self._list_options = kafka.clients.admin.ListOffsetsOptions(kafka.common.IsolationLevel.valueOf(level))
+            self._millis = self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS
+            self._client = kafka.clients.admin.Admin.create(properties)
         return self._client

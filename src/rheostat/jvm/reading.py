@@ -142,7 +142,7 @@ class DriverJvm:
         self._mapper: Any = None
         with translated("reaching the driver's JVM"):
             self._context = spark.sparkContext._jsc.sc()  # noqa: SLF001
-            self._session = spark._jsparkSession  # noqa: SLF001
+            self._active = spark._jsparkSession.sharedState().activeStreamingQueries()  # noqa: SLF001
 
     @property
     def gateway(self) -> Any:
@@ -155,16 +155,15 @@ class DriverJvm:
             return bool(self._context.isStopped())
 
     def runs(self) -> tuple[Run, ...]:
-        """The active runs of all sessions of this application, also those still starting. 3 round trips."""
+        """The active runs of all sessions of this application, also those still starting. One round trip."""
         with translated("listing the active queries"):
-            active = self._session.sharedState().activeStreamingQueries()
-            return texts.runs(str(active.toString()))
+            return texts.runs(str(self._active.toString()))
 
     def query(self, run: Run) -> QueryHandle | None:
         """A handle on an active run; None if it has ended meanwhile, or another run has taken its place."""
         with translated("finding a query"):
             query_id = self.gateway.java.util.UUID.fromString(run.query_id)
-            execution = self._session.sharedState().activeStreamingQueries().get(query_id)
+            execution = self._active.get(query_id)
             if execution is None or execution.runId().toString() != run.run_id:
                 return None
         return QueryHandle(run, execution, self)
@@ -242,7 +241,10 @@ class QueryHandle:
         with translated("reading the offsets of a query"):
             context = self._execution.getLatestExecutionContext()
             sources = self._execution.sources()
-            if context is None or sources is None or sources.isEmpty() or context.batchId() < 0:
+            if context is None or sources is None or sources.isEmpty():
+                return None
+            batch_id = int(context.batchId())
+            if batch_id < 0:
                 return None
             running = bool(context.isCurrentBatchConstructed())
             planned = texts.offset_seq(context.endOffsets().toOffsetSeq(sources, None).toString())
@@ -250,7 +252,7 @@ class QueryHandle:
             if running and None in committed:
                 committed = _first(committed, self._starts(context, sources))
             started = context.getStartTime() / 1000 if running else None
-            return Position(int(context.batchId()), running, started, committed, planned if running else committed)
+            return Position(batch_id, running, started, committed, planned if running else committed)
 
     def progress(self) -> str | None:
         """The last progress event as JSON; None before the first batch has ended. 2 round trips."""

@@ -56,7 +56,7 @@ class RestSource:
         app: id of the application; None: the first that is listed.
         queries: those to be looked at.
         requested: tells the number of executors asked for last, if anybody asked.
-        timeout_s: how long the UI may take for an answer.
+        timeout_s: how long the UI may take for an answer; the first one of a busy driver took more than 2 s.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class RestSource:
         app: str | None = None,
         queries: Iterable[OutsideQuery] = (),
         requested: Callable[[], int | None] = lambda: None,
-        timeout_s: float = 2.0,
+        timeout_s: float = 5.0,
     ) -> None:
         self._url = url.rstrip("/") + "/api/v1/applications"
         self._app = app

@@ -1,0 +1,38 @@
+"""Executors as Spark lists them."""
+
+import pytest
+from tests.observe.recorded import EXECUTOR
+
+from rheostat.model import Executor
+from rheostat.observe.executors import parse_executors
+
+AS_A_VALUE = Executor("2", "10.1.2.3", 1, 1, 2, 27, 30.166, 1795834386.046)
+
+
+def test_an_executor_in_the_status_store_of_the_driver():
+    assert parse_executors([EXECUTOR]) == (AS_A_VALUE,)
+
+
+def test_an_executor_over_rest_has_a_date():
+    assert parse_executors([EXECUTOR | {"addTime": "2026-11-28T02:53:06.046GMT"}]) == (AS_A_VALUE,)
+
+
+def test_the_driver_and_dead_executors_are_left_out():
+    assert parse_executors([EXECUTOR | {"id": "driver"}, EXECUTOR | {"isActive": False}]) == ()
+
+
+def test_executors_are_in_the_order_of_their_start():
+    listed = [EXECUTOR | {"id": number} for number in ("10", "9", "1")]
+    assert [found.executor_id for found in parse_executors(listed)] == ["1", "9", "10"]
+
+
+def test_impossible_figures_are_passed_on():
+    (found,) = parse_executors([EXECUTOR | {"activeTasks": -1, "totalDuration": float("nan")}])
+    assert found.active_tasks == -1
+    assert found.busy_s != found.busy_s
+
+
+@pytest.mark.parametrize("broken", [{"id": "1"}, EXECUTOR | {"totalDuration": None}], ids=["no figures", "null"])
+def test_an_executor_that_is_not_understood_is_an_error_of_value(broken):
+    with pytest.raises(ValueError, match="an executor that is not understood"):
+        parse_executors([broken])

@@ -1,0 +1,71 @@
+"""Progress events as Spark sends them."""
+
+import json
+
+import pytest
+from tests.observe import recorded
+
+from rheostat.model import Batch
+from rheostat.observe.progress import SourceProgress, parse_progress
+
+
+def test_a_batch_ends_when_its_trigger_execution_ends():
+    progress = parse_progress(recorded.RATE_PROGRESS)
+
+    assert progress.batch == Batch(
+        at=1795833709.249,
+        batch_id=1,
+        duration_s=0.418,
+        planning_s=0.107,
+        add_batch_s=0.224,
+        commit_s=0.084,
+        records=20,
+        state_rows=0,
+        dropped_late=0,
+    )
+    assert progress.planned_at == pytest.approx(1795833708.831, abs=1e-6)
+    assert progress.sources == (SourceProgress(end=2, latest=2),)
+
+
+def test_a_source_that_reports_no_latest_offset():
+    assert parse_progress(recorded.FILE_PROGRESS).sources == (SourceProgress(end={"logOffset": 0}, latest=None),)
+
+
+def test_state_is_summed_over_operators():
+    event = json.loads(recorded.RATE_PROGRESS)
+    event["stateOperators"] = [{"numRowsTotal": 997, "numRowsDroppedByWatermark": 3}, {"numRowsTotal": 3}]
+
+    batch = parse_progress(json.dumps(event)).batch
+
+    assert batch is not None
+    assert (batch.state_rows, batch.dropped_late) == (1000, 3)
+
+
+def test_an_event_without_a_batch_is_not_taken_for_one():
+    event = json.loads(recorded.RATE_PROGRESS)
+    event["durationMs"] = {"latestOffset": 1, "triggerExecution": 2}
+
+    assert parse_progress(json.dumps(event)).batch is None
+
+
+def test_impossible_figures_are_passed_on():
+    text = recorded.RATE_PROGRESS.replace('"triggerExecution":418', '"triggerExecution":NaN').replace(
+        '"numInputRows":20,"inputRowsPerSecond":10.0,"processedRowsPerSecond":47.8,"durationMs"',
+        '"numInputRows":-1,"durationMs"',
+    )
+
+    batch = parse_progress(text).batch
+
+    assert batch is not None
+    assert batch.records == -1
+    assert batch.duration_s != batch.duration_s
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", recorded.RATE_PROGRESS.replace("timestamp", "time"), recorded.RATE_PROGRESS.replace("418", '"x"')],
+    ids=["empty", "a list", "nothing in it", "no time", "a duration that is no number"],
+)
+def test_an_event_that_is_not_understood_is_an_error_of_value(text):
+    with pytest.raises(ValueError, match=r".+"):
+        parse_progress(text)
