@@ -1,0 +1,249 @@
+"""Executors of a real application, grown and shrunk while its query runs, on a real standalone cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.streaming.query import StreamingQuery
+from tests.execute import contract
+
+from rheostat.errors import ActuationError
+from rheostat.execute.executors import LiveExecutors, Patience
+from rheostat.jvm.levers import SparkLevers
+from rheostat.lab import Lab, LabSpec
+from rheostat.lab.cluster import WorkerSize
+from rheostat.loop import SystemClock
+from rheostat.model import Code, Outcome, OutcomeStatus
+
+pytestmark = pytest.mark.cluster
+
+TIMEOUT_S = 60.0
+ROWS = 200
+ROOM = 3
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """A session on a cluster with room for three executors; the first was asked for before there was a Worker."""
+    with (
+        Lab(LabSpec(broker=False, workers=0, size=WorkerSize(cores=ROOM))) as lab,
+        pytest.MonkeyPatch.context() as here,
+    ):
+        for name, value in lab.cluster.driver_environment().items():
+            here.setenv(name, value)
+        builder = SparkSession.builder.appName("test-execute")
+        for key, value in (lab.cluster.driver_conf() | {"spark.sql.shuffle.partitions": "3"}).items():
+            builder = builder.config(key, value)
+        made = builder.getOrCreate()
+        made.sparkContext.setLogLevel("OFF")
+        LiveExecutors(SparkLevers(made), SystemClock()).ensure(1)
+        lab.cluster.add_worker()
+        yield made
+        made.stop()
+
+
+def until(holds: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not holds():
+        assert time.monotonic() < deadline, f"waited {TIMEOUT_S:g} s for {what}"
+        time.sleep(0.02)
+
+
+class Stage:
+    """The levers and an actuator on the session."""
+
+    def __init__(self, spark: SparkSession, patience: Patience | None = None):
+        self.levers = SparkLevers(spark)
+        self.live = LiveExecutors(self.levers, SystemClock(), patience)
+        self.found: Outcome | None = None
+        self.decisions = 0
+
+    def change(self, target: int) -> Outcome:
+        self.decisions += 1
+        self.live.apply(contract.decide(target, time.time(), self.decisions))
+        return self.outcome()
+
+    def outcome(self) -> Outcome:
+        def ended() -> bool:
+            self.found = self.live.poll(time.time())
+            return self.found is not None
+
+        until(ended, "an outcome")
+        assert self.found is not None
+        return self.found
+
+    def have(self, executors: int) -> None:
+        """Whatever was before: so many, all idle, none on its way out."""
+        self.levers.request_total(executors)
+        self.levers.kill_forced(self.levers.registered()[executors:])
+        until(lambda: len(self.levers.idle()) == len(self.levers.listed()) == executors, f"{executors} executors")
+
+    def failed(self) -> int:
+        return sum(self.levers.failed_tasks().values())
+
+
+@pytest.fixture
+def stage(spark: SparkSession) -> Iterator[Callable[..., Stage]]:
+    made: list[Stage] = []
+
+    def make(executors: int, patience: Patience | None = None) -> Stage:
+        made.append(Stage(spark, patience))
+        made[-1].have(executors)
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.live.close()
+
+
+class Counted:
+    """A query that counts and sums what it reads; its records wait, so that tasks take their time."""
+
+    def __init__(self, spark: SparkSession, folder: Path, trigger: str, record_s: float):
+        self.totals: dict[int, tuple[int, int]] = {}
+        stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS).option("numPartitions", 4)
+        keyed = slow(stream.load(), record_s).selectExpr("value % 7 AS key", "value").groupBy("key")
+        writer = keyed.agg(functions.count("*").alias("count"), functions.sum("value").alias("total")).writeStream
+        writer = writer.foreachBatch(self._keep).outputMode("update").trigger(processingTime=trigger)
+        self.query: StreamingQuery = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+
+    def _keep(self, rows: DataFrame, _batch: int) -> None:
+        self.totals |= {row["key"]: (row["count"], row["total"]) for row in rows.collect()}
+
+    def batches(self) -> int:
+        return int((self.query.lastProgress or {"batchId": -1})["batchId"]) + 1
+
+    def goes_on(self) -> None:
+        """Two more batches."""
+        reached = self.batches() + 2
+        until(lambda: self.batches() >= reached, "two batches")
+
+    def check(self) -> None:
+        """Every record was counted once."""
+        count = sum(count for count, _ in self.totals.values())
+        assert count % ROWS == 0
+        assert count >= ROWS * self.batches()
+        assert sum(total for _, total in self.totals.values()) == count * (count - 1) // 2
+
+
+def slow(rows: DataFrame, record_s: float) -> DataFrame:
+    def wait(batches):
+        import time
+
+        for batch in batches:
+            time.sleep(record_s * batch.num_rows)
+            yield batch
+
+    return rows.mapInArrow(wait, rows.schema)
+
+
+@contextmanager
+def counted(spark: SparkSession, folder: Path, *, trigger: str, record_s: float) -> Iterator[Counted]:
+    made = Counted(spark, folder, trigger, record_s)
+    try:
+        made.goes_on()
+        yield made
+    finally:
+        made.query.stop()
+
+
+def kill_process(spark: SparkSession, executor: str) -> None:
+    port = f":{spark.conf.get('spark.driver.port')}"
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        ours = "--executor-id" in words and any(port in word for word in words)
+        if ours and words[words.index("--executor-id") + 1] == executor and "Backend" in " ".join(words):
+            process.kill()
+
+
+@pytest.mark.parametrize("rule", contract.RULES, ids=lambda rule: rule.__name__.replace("_", " "))
+def test_it_keeps_what_every_actuator_keeps(stage, rule):
+    here = stage(1)
+    found: list[Outcome] = []
+
+    class Polled(LiveExecutors):
+        def poll(self, at: float) -> Outcome | None:
+            return found.pop() if found else super().poll(at)
+
+    here.live = Polled(here.levers, SystemClock())
+    rule(contract.Case(here.live, lambda: found.append(here.outcome())))
+
+
+def test_from_one_to_three_and_back_in_the_gap_between_two_triggers(spark, stage, tmp_path):
+    here = stage(1)
+    with counted(spark, tmp_path, trigger="2 seconds", record_s=0.001) as job:
+        grown = here.change(3)
+        job.goes_on()
+        failed_before = here.failed()
+        shrunk = here.change(1)
+        job.goes_on()
+        left = here.levers.listed()
+    job.check()
+
+    assert (grown.status, grown.method, grown.before, grown.after) == (OutcomeStatus.APPLIED, "request", 1, 3)
+    assert (shrunk.status, shrunk.method, shrunk.before, shrunk.after) == (OutcomeStatus.APPLIED, "gap", 3, 1)
+    assert (shrunk.redone_tasks, here.failed() - failed_before) == (0, 0)
+    assert len(left) == 1, "none of the removed was replaced"
+
+
+def test_back_to_back_triggers_give_idle_executors_only_or_none(spark, stage, tmp_path):
+    here = stage(3, Patience(gap_s=1.0, safe_moment_s=20.0))
+    with counted(spark, tmp_path, trigger="0 seconds", record_s=0.002) as job:
+        failed_before = here.failed()
+        shrunk = here.change(1)
+        job.goes_on()
+    job.check()
+
+    assert shrunk.method in ("gap", "idle", "none")
+    assert (shrunk.method == "none") == (shrunk.status is OutcomeStatus.HELD)
+    assert (shrunk.redone_tasks, here.failed() - failed_before) == (0, 0)
+
+
+def test_by_force_the_redone_tasks_are_told_and_nothing_is_lost(spark, stage, tmp_path):
+    here = stage(3, Patience(gap_s=0.0, safe_moment_s=0.0, allow_redone_work=True))
+    with counted(spark, tmp_path, trigger="0 seconds", record_s=0.02) as job:
+        until(lambda: not here.levers.idle(), "three busy executors")
+        shrunk = here.change(1)
+        job.goes_on()
+    job.check()
+
+    assert (shrunk.status, shrunk.method, shrunk.after) == (OutcomeStatus.APPLIED, "forced", 1)
+    assert shrunk.redone_tasks is not None
+    assert shrunk.redone_tasks >= 2
+
+
+def test_a_request_that_is_never_granted(stage):
+    here = stage(ROOM, Patience(start_up_s=2.0, least_no_room_s=6.0))
+
+    outcome = here.change(ROOM + 1)
+
+    assert (outcome.status, outcome.reason.code) == (OutcomeStatus.NO_ROOM, Code.NO_ROOM)
+    assert outcome.took_s is not None
+    assert 6.0 <= outcome.took_s < 10.0
+    assert here.live.requested == ROOM
+
+
+def test_a_killed_executor_is_replaced_up_to_what_was_asked_for(spark, stage):
+    here = stage(2)
+    before = here.levers.registered()
+
+    kill_process(spark, before[1])
+
+    until(lambda: before[1] not in here.levers.registered(), "the loss")
+    until(lambda: len(here.levers.registered()) == 2, "a replacement")
+    assert here.levers.registered()[0] == before[0]
+
+
+def test_a_session_that_has_ended_is_an_actuation_error(spark):
+    """The last test of this file."""
+    levers = SparkLevers(spark)
+    spark.stop()
+
+    with pytest.raises(ActuationError, match="listing the executors"):
+        levers.registered()
