@@ -1,0 +1,195 @@
+"""``rheostat load``: produce a load into Kafka, or into a log on disk."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn
+
+from rheostat import __version__
+from rheostat.cli.output import JsonFlag, console, print_json
+from rheostat.errors import RheostatError
+from rheostat.load.request import KafkaTarget, LoadRequest, LoadTexts, LogTarget, read_request
+from rheostat.load.shapes import GRAMMAR, SHAPES
+
+if TYPE_CHECKING:
+    from rheostat.load.producer import LoadProgress, LoadResult
+    from rheostat.load.sinks import Sink
+
+__all__ = ["register"]
+
+_SHAPE_HELP = f"{GRAMMAR}. Shapes: {', '.join(SHAPES)}."
+
+
+def _option(words: str) -> Any:
+    """An option that is read as text, so that all faults can be listed at once."""
+    return typer.Option(help=words)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command("load")
+    def load(
+        topic: Annotated[str | None, _option("Topic to produce into.")] = None,
+        bootstrap: Annotated[str | None, _option("Broker, HOST:PORT; localhost:9092 unless said.")] = None,
+        log: Annotated[str | None, _option("Folder of a log on disk, instead of Kafka.")] = None,
+        partitions: Annotated[str | None, _option("Partitions of a new topic or log; 8 unless said.")] = None,
+        create: Annotated[bool, typer.Option("--create", help="Create the topic if it is missing.")] = False,
+        shape: Annotated[str | None, _option(_SHAPE_HELP)] = None,
+        rate: Annotated[str | None, _option("Records/s, for a shape given by its bare name.")] = None,
+        seconds: Annotated[str | None, _option("How long; 60 unless said. Cuts what lasts longer.")] = None,
+        trace: Annotated[str | None, _option("CSV files or folders (second,events_per_second), in turn.")] = None,
+        variation: Annotated[str | None, _option("Variation files (seconds, level), one for each agent.")] = None,
+        rate_per_level: Annotated[str | None, _option("Records/s of one level of a variation file.")] = None,
+        time_scale: Annotated[str | None, _option("0.1 plays files ten times faster.")] = None,
+        rate_scale: Annotated[str | None, _option("2 doubles the rates of files.")] = None,
+        seed: Annotated[str | None, _option("Of keys and values; 0 unless said.")] = None,
+        first_id: Annotated[str | None, _option("Id of the first record; 0 unless said.")] = None,
+        users: Annotated[str | None, _option("Different users; 10000 unless said.")] = None,
+        ips: Annotated[str | None, _option("Different addresses; 2000 unless said.")] = None,
+        skew: Annotated[str | None, _option("Exponent of their power law; 0.8 unless said.")] = None,
+        click_share: Annotated[str | None, _option("Share of clicks, 0 to 1; 0.2 unless said.")] = None,
+        key: Annotated[str | None, _option("Records are keyed by: user, ip or none.")] = None,
+        json: JsonFlag = False,
+    ) -> int:
+        """Produce click-fraud records at the rates of a shape, a trace or a variation file."""
+        texts = LoadTexts(
+            topic=topic,
+            bootstrap=bootstrap,
+            log=log,
+            partitions=partitions,
+            create=create,
+            shape=shape,
+            rate=rate,
+            seconds=seconds,
+            trace=trace,
+            variation=variation,
+            rate_per_level=rate_per_level,
+            time_scale=time_scale,
+            rate_scale=rate_scale,
+            seed=seed,
+            first_id=first_id,
+            users=users,
+            ips=ips,
+            skew=skew,
+            click_share=click_share,
+            key=key,
+        )
+        return _load(texts, as_json=json)
+
+
+def _load(texts: LoadTexts, *, as_json: bool) -> int:
+    request = read_request(texts)
+    result = _produce(request, _open_sink(request.target))
+    _tell(result)
+    if as_json:
+        print_json(_to_json(request, result, texts))
+    return 0 if result.whole else 1
+
+
+def _open_sink(target: KafkaTarget | LogTarget) -> Sink:
+    try:
+        if isinstance(target, LogTarget):
+            from rheostat.load.log_writer import LogSink, LogWriter
+
+            return LogSink(LogWriter(target.folder, target.partitions))
+        from rheostat.load.kafka_sink import KafkaSink, ensure_topic
+    except ImportError as error:
+        extra = "spark" if isinstance(target, LogTarget) else "kafka"
+        message = f"{error.name} is not installed: pip install 'rheostat[{extra}]'"
+        raise RheostatError(message) from error
+    ensure_topic(target.bootstrap, target.topic, target.partitions, create=target.create)
+    return KafkaSink(target.bootstrap, target.topic)
+
+
+def _produce(request: LoadRequest, sink: Sink) -> LoadResult:
+    from rheostat.load.clock import RunClock
+    from rheostat.load.payload import Payloads
+    from rheostat.load.producer import Producer
+
+    stop = threading.Event()
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"))
+    with _signals(stop), Progress(*columns, console=console(), transient=True) as bar:
+        task = bar.add_task("load", total=request.curve.duration, words="")
+
+        def show(progress: LoadProgress) -> None:
+            words = f"{progress.rate:,.0f}/s  {progress.sent:,} sent  {progress.late_s:.2f} s late"
+            bar.update(task, completed=progress.t or 0.0, words=words)
+
+        payloads = Payloads(request.payload, request.first_id)
+        return Producer(sink, payloads, RunClock(stop), watch=show).run(request.curve)
+
+
+@contextmanager
+def _signals(stop: threading.Event) -> Iterator[None]:
+    """The first SIGINT or SIGTERM ends the load in order, a second one at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+        restore()
+
+    for number in numbers:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        restore()
+
+
+def _tell(result: LoadResult) -> None:
+    out = console()
+    rate = result.records / result.seconds if result.seconds else 0.0
+    late = result.lateness
+    out.print(f"{result.records:,} records in {result.seconds:.1f} s ({rate:,.0f}/s), {result.size:,} bytes")
+    if late.max_s is not None and late.p95_s is not None:
+        behind = f", {late.behind_at_end_s:.2f} s behind at the end" if late.behind_at_end_s else ""
+        out.print(f"late by {late.p95_s:.3f} s (p95), {late.max_s:.3f} s at most{behind}")
+    if result.stopped:
+        out.print(f"stopped early: {result.next_id - result.first_id:,} of {result.scheduled:,} records handed over")
+    if not result.whole:
+        out.print(f"[red]✗[/red] {result.in_doubt:,} records in doubt: {result.error or 'not acknowledged in time'}")
+
+
+def _to_json(request: LoadRequest, result: LoadResult, texts: LoadTexts) -> dict[str, Any]:
+    kafka = request.target if isinstance(request.target, KafkaTarget) else None
+    return {
+        "schema": "rheostat.load/1",
+        "version": __version__,
+        "topic": kafka and kafka.topic,
+        "log": None if isinstance(request.target, KafkaTarget) else str(request.target.folder),
+        "load": texts.shape or texts.trace or texts.variation,
+        "seed": request.payload.seed,
+        "seconds_scheduled": request.curve.duration,
+        "seconds": result.seconds,
+        "records_scheduled": result.scheduled,
+        "records": result.records,
+        "records_in_doubt": result.in_doubt,
+        "errors": result.failed,
+        "error": result.error,
+        "bytes": result.size,
+        "first_id": result.first_id,
+        "next_id": result.next_id,
+        "checksum": result.checksum.to_json(),
+        "lateness": {
+            "max_s": result.lateness.max_s,
+            "p95_s": result.lateness.p95_s,
+            "behind_at_end_s": result.lateness.behind_at_end_s,
+        },
+        "stopped": result.stopped,
+    }

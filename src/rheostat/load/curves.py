@@ -1,0 +1,200 @@
+"""Rate curves: the offered load as a function of time, with its exact integral.
+
+Every curve answers in records/s and seconds, from time 0 to its duration; outside of it the rate is 0 and the integral
+stays. The integral is in closed form, so the moment at which record k is due does not depend on how often one looks.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Protocol
+
+__all__ = ["Cut", "Pieces", "RateCurve", "Scaled", "Sequel", "Together", "constant", "staircase"]
+
+
+class RateCurve(Protocol):
+    """An offered load. Immutable."""
+
+    @property
+    def duration(self) -> float:
+        """Seconds from the first moment to the last; > 0."""
+        ...
+
+    def rate(self, t: float) -> float:
+        """Records/s at ``t`` seconds, ≥ 0; continuous from the right; 0 outside [0, duration)."""
+        ...
+
+    def cumulative(self, t: float) -> float:
+        """Records offered in [0, t]: the integral of the rate. Never decreases; 0 before 0, constant after the end."""
+        ...
+
+
+class Pieces:
+    """Straight lines between points ``(second, records/s)``; two points at one second are a jump.
+
+    ``cumulative(t) = Σ (t[i+1] − t[i]) · (r[i] + r[i+1]) / 2`` over whole pieces, plus the trapezium up to t.
+
+    >>> ramp = Pieces([(0, 0), (10, 100)])
+    >>> ramp.rate(5), ramp.cumulative(5), ramp.cumulative(10)
+    (50.0, 125.0, 500.0)
+    """
+
+    def __init__(self, points: Sequence[tuple[float, float]]) -> None:
+        if points[0][0] != 0 or any(right[0] < left[0] for left, right in pairwise(points)):
+            message = "points begin at second 0 and never go back"
+            raise ValueError(message)
+        self._times = [float(second) for second, _ in points]
+        self._rates = [float(rate) for _, rate in points]
+        areas = [(right[0] - left[0]) * (left[1] + right[1]) / 2 for left, right in pairwise(points)]
+        self._sums = list(accumulate(areas, initial=0.0))
+
+    @property
+    def duration(self) -> float:
+        """Second of the last point."""
+        return self._times[-1]
+
+    def rate(self, t: float) -> float:
+        """Records/s at ``t``."""
+        return self._at(t)[1] if 0 <= t < self.duration else 0.0
+
+    def cumulative(self, t: float) -> float:
+        """Records offered in [0, t]."""
+        if t <= 0:
+            return 0.0
+        if t >= self.duration:
+            return self._sums[-1]
+        index, rate = self._at(t)
+        return self._sums[index] + (t - self._times[index]) * (self._rates[index] + rate) / 2
+
+    def _at(self, t: float) -> tuple[int, float]:
+        """The piece that ``t`` lies in, and the rate there."""
+        index = bisect_right(self._times, t) - 1
+        begin, end = self._times[index], self._times[index + 1]
+        share = (t - begin) / (end - begin)
+        return index, self._rates[index] + share * (self._rates[index + 1] - self._rates[index])
+
+
+def constant(rate: float, seconds: float) -> Pieces:
+    """The same rate all the time."""
+    return Pieces([(0, rate), (seconds, rate)])
+
+
+def staircase(levels: Sequence[tuple[float, float]]) -> Pieces:
+    """Levels one after the other, each ``(seconds it lasts, records/s)``.
+
+    >>> stairs = staircase([(10, 100), (20, 50)])
+    >>> stairs.rate(9.9), stairs.rate(10), stairs.cumulative(30)
+    (100.0, 50.0, 2000.0)
+    """
+    points: list[tuple[float, float]] = []
+    begin = 0.0
+    for seconds, rate in levels:
+        points += [(begin, rate), (begin + seconds, rate)]
+        begin += seconds
+    return Pieces(points)
+
+
+class Sequel:
+    """Curves one after the other."""
+
+    def __init__(self, curves: Sequence[RateCurve]) -> None:
+        self._curves = tuple(curves)
+        self._begins = list(accumulate((curve.duration for curve in curves), initial=0.0))
+        self._sums = list(accumulate((curve.cumulative(curve.duration) for curve in curves), initial=0.0))
+
+    @property
+    def duration(self) -> float:
+        """Sum of the durations."""
+        return self._begins[-1]
+
+    def rate(self, t: float) -> float:
+        """Records/s of the curve whose turn it is."""
+        if not 0 <= t < self.duration:
+            return 0.0
+        index = self._turn(t)
+        return self._curves[index].rate(t - self._begins[index])
+
+    def cumulative(self, t: float) -> float:
+        """Records offered in [0, t]."""
+        if t <= 0:
+            return 0.0
+        if t >= self.duration:
+            return self._sums[-1]
+        index = self._turn(t)
+        inside = self._sums[index] + self._curves[index].cumulative(t - self._begins[index])
+        return min(inside, self._sums[index + 1])
+
+    def _turn(self, t: float) -> int:
+        return bisect_right(self._begins, t) - 1
+
+
+class Together:
+    """Curves at the same time, added; as long as the longest."""
+
+    def __init__(self, curves: Sequence[RateCurve]) -> None:
+        self._curves = tuple(curves)
+
+    @property
+    def duration(self) -> float:
+        """The longest duration."""
+        return max(curve.duration for curve in self._curves)
+
+    def rate(self, t: float) -> float:
+        """Sum of the rates."""
+        return sum(curve.rate(t) for curve in self._curves)
+
+    def cumulative(self, t: float) -> float:
+        """Sum of the integrals."""
+        return sum(curve.cumulative(t) for curve in self._curves)
+
+
+class Scaled:
+    """A curve played slower or faster, higher or lower.
+
+    ``rate(t) = rate_scale · curve.rate(t / time_scale)``. A time scale of 0.1 plays ten times faster at the same rates,
+    so that a tenth of the records is offered.
+
+    >>> half = Scaled(constant(100, 60), time_scale=0.1, rate_scale=2)
+    >>> half.duration, half.rate(1), half.cumulative(6)
+    (6.0, 200.0, 1200.0)
+    """
+
+    def __init__(self, curve: RateCurve, *, time_scale: float = 1.0, rate_scale: float = 1.0) -> None:
+        self._curve = curve
+        self._time, self._rate = time_scale, rate_scale
+
+    @property
+    def duration(self) -> float:
+        """Seconds as played."""
+        return self._curve.duration * self._time
+
+    def rate(self, t: float) -> float:
+        """Records/s as played."""
+        return self._rate * self._curve.rate(t / self._time)
+
+    def cumulative(self, t: float) -> float:
+        """Records offered in [0, t], as played."""
+        return self._rate * self._time * self._curve.cumulative(t / self._time)
+
+
+class Cut:
+    """The first ``seconds`` of a curve."""
+
+    def __init__(self, curve: RateCurve, seconds: float) -> None:
+        self._curve = curve
+        self._seconds = min(seconds, curve.duration)
+
+    @property
+    def duration(self) -> float:
+        """Where it was cut."""
+        return self._seconds
+
+    def rate(self, t: float) -> float:
+        """Records/s; 0 from the cut on."""
+        return self._curve.rate(t) if t < self._seconds else 0.0
+
+    def cumulative(self, t: float) -> float:
+        """Records offered in [0, t]."""
+        return self._curve.cumulative(min(t, self._seconds))

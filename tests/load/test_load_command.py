@@ -1,0 +1,166 @@
+"""``rheostat load``: its options, and whole runs into a log."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from rheostat.cli.load import register
+from rheostat.errors import InputError, UnavailableError
+from rheostat.load import kafka_sink
+from rheostat.load.request import KafkaTarget, LoadTexts, LogTarget, read_request
+from rheostat.spark.log_files import LogFolder
+
+SCRIPT = """
+import sys, typer
+from rheostat.cli.load import register
+app = typer.Typer()
+app.callback()(lambda: None)
+register(app)
+sys.exit(app(sys.argv[1:], standalone_mode=False))
+"""
+
+
+def call(*arguments):
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    register(app)
+    return app(["load", *map(str, arguments)], standalone_mode=False)
+
+
+def faults(**texts):
+    with pytest.raises(InputError) as caught:
+        read_request(LoadTexts(**texts))
+    return {fault.field: fault for fault in caught.value.faults}
+
+
+def test_all_faults_are_listed_at_once():
+    found = faults(topic="", shape="zigzag", rate="-5")
+    assert set(found) == {"--topic", "--shape", "--rate"}
+    assert all(fault.allowed and fault.message for fault in found.values())
+    assert found["--rate"].allowed == "a number ≥ 0"
+
+
+def test_what_is_no_number_does_not_hide_the_rest():
+    found = faults(topic="a b", rate="abc", shape="constant", seconds="x", partitions="0", seed="1.5", skew="nan")
+    assert set(found) == {"--topic", "--rate", "--seconds", "--partitions", "--seed", "--skew"}
+
+
+@pytest.mark.parametrize(
+    ("texts", "field", "allowed"),
+    [
+        ({}, "--shape", "one of --shape, --trace, --variation"),
+        ({"shape": "constant", "rate": "1", "trace": "x.csv"}, "--shape", "one of --shape, --trace, --variation"),
+        ({"shape": "constant"}, "--rate", "a number ≥ 0"),
+        ({"shape": "constant:5@6", "rate": "1"}, "--rate", "not with a shape that says its rates"),
+        ({"shape": "constant:5@6", "seconds": "7"}, "--seconds", "> 0 and ≤ 6"),
+        ({"shape": "constant:5@6", "time_scale": "2"}, "--time-scale", "with --trace or --variation"),
+        ({"shape": "constant:5@6", "rate_per_level": "2"}, "--rate-per-level", "with --variation"),
+        ({"shape": "constant:5@6", "key": "usr"}, "--key", "user, ip, none"),
+        ({"shape": "constant:5@6", "bootstrap": "broker"}, "--bootstrap", "HOST:PORT, comma separated"),
+        ({"shape": "constant:5@6", "bootstrap": "broker:99999"}, "--bootstrap", "HOST:PORT, comma separated"),
+        ({"shape": "constant:5@6", "click_share": "1.1"}, "--click-share", "a number ≥ 0 and ≤ 1"),
+        ({"variation": "v.txt"}, "--rate-per-level", "a number > 0"),
+    ],
+)
+def test_a_fault_says_what_is_allowed(texts, field, allowed):
+    assert faults(topic="clicks", **texts)[field].allowed == allowed
+
+
+def test_faults_of_options_and_files_come_together(tmp_path):
+    (tmp_path / "t.csv").write_text("second,events_per_second\n0,x\n")
+    found = faults(trace=str(tmp_path / "t.csv"), time_scale="0", rate_scale="-1", topic="")
+    assert set(found) == {"--trace", "--time-scale", "--rate-scale", "--topic"}
+    assert "line 2" in found["--trace"].message
+
+
+def test_a_log_has_no_topic():
+    assert set(faults(log="x", topic="t", create=True, shape="constant:1@1")) == {"--topic", "--create"}
+
+
+def test_a_request_is_read_whole(tmp_path):
+    trace = tmp_path / "t.csv"
+    trace.write_text("second,events_per_second\n0,10\n60,30\n")
+    texts = {"trace": str(trace), "time_scale": "0.1", "rate_scale": "2", "seconds": "6", "key": "ip", "first_id": "7"}
+    request = read_request(LoadTexts(topic="clicks", bootstrap="a:1,b:2", partitions="3", create=True, **texts))
+    assert request.target == KafkaTarget("a:1,b:2", "clicks", 3, create=True)
+    assert (request.curve.duration, request.curve.rate(3), request.first_id) == (6, 20, 7)
+    assert request.payload.key == "ip"
+
+
+def test_a_shape_lasts_a_minute_unless_said(tmp_path):
+    request = read_request(LoadTexts(log=str(tmp_path), shape="ramp", rate="10"))
+    assert request.curve.duration == 60
+    assert request.target == LogTarget(tmp_path, None)
+
+
+def test_bad_input_starts_nothing(tmp_path):
+    with pytest.raises(InputError):
+        call("--log", tmp_path / "log", "--shape", "zigzag")
+    assert not (tmp_path / "log").exists()
+
+
+def test_a_load_goes_into_a_log(tmp_path, capsys):
+    shape = "ramp:0..2000@0.5+constant:2000@0.5"
+    assert call("--log", tmp_path / "log", "--shape", shape, "--partitions", 2, "--first-id", 50, "--json") == 0
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert result["schema"] == "rheostat.load/1"
+    assert (result["records"], result["records_scheduled"], result["records_in_doubt"]) == (1500, 1500, 0)
+    assert (result["first_id"], result["next_id"], result["stopped"], result["errors"]) == (50, 1550, False, 0)
+    assert result["checksum"]["total"] == sum(range(50, 1550))
+    assert sum(LogFolder(str(tmp_path / "log")).latest().values()) == 1500
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_a_signal_ends_the_load_in_order(tmp_path, number):
+    arguments = ["load", "--log", str(tmp_path / "log"), "--shape", "constant:500@120", "--json"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        wait_for_records(tmp_path / "log", process)
+        os.kill(process.pid, number)
+        out, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    result = json.loads(out.splitlines()[-1])
+    assert process.returncode == 0
+    assert (result["stopped"], result["records_in_doubt"]) == (True, 0)
+    assert result["records"] == result["next_id"] == sum(LogFolder(str(tmp_path / "log")).latest().values())
+
+
+def wait_for_records(folder, process):
+    while process.poll() is None:
+        if list(folder.glob("partition=*/[0-9]*.arrow")):
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.05)
+    pytest.fail(f"ended with {process.returncode}: {process.communicate()[1]}")
+
+
+def test_an_unreachable_broker_is_told_in_clear_words(free_port, capfd, monkeypatch):
+    assert kafka_sink._ANSWER_S <= 10
+    monkeypatch.setattr(kafka_sink, "_ANSWER_S", 1.0)
+    with pytest.raises(UnavailableError, match=f"no Kafka broker answered at localhost:{free_port} within 1 s"):
+        call("--topic", "t", "--bootstrap", f"localhost:{free_port}", "--shape", "constant:1@1")
+    assert capfd.readouterr().err == ""
+
+
+@pytest.fixture
+def free_port():
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return held.getsockname()[1]
+
+
+def test_attaching_imports_nothing_heavy_with_a_curve():
+    script = "import sys, rheostat.load.request, rheostat.load.producer, rheostat.checksum\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert not {"numpy", "pyarrow", "confluent_kafka", "rich", "typer"} & set(done.stdout.split())
