@@ -1,0 +1,266 @@
+"""One Kafka broker, which is its own KRaft controller."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import shutil
+import signal
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError
+from rheostat.lab.java import Java
+from rheostat.lab.network import HOST, answers, free_ports, port_was_taken, require_free
+from rheostat.lab.process import Launch, Part, Processes, clean_environment
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+__all__ = ["JVM_OPTIONS", "Broker", "ask_broker", "broker_properties", "quiet_client"]
+
+JVM_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+"""A small heap, one collector thread, the quick compiler only: made for a machine that is shared."""
+
+_READY_TIMEOUT_S = 60.0
+_FORMAT_TIMEOUT_S = 60.0
+_REQUEST_TIMEOUT_S = 10.0
+_ATTEMPTS = 3
+
+_LOG4J = """\
+status = error
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d %p %c{1}: %m%n
+rootLogger.level = info
+rootLogger.appenderRef.out.ref = out
+logger.quiet.name = org.apache.kafka.common.config
+logger.quiet.level = warn
+logger.configs.name = kafka.server.KafkaConfig
+logger.configs.level = warn
+"""
+
+
+def broker_properties(data: Path, port: int, controller_port: int) -> str:
+    """The broker's configuration.
+
+    Topics are made on purpose only; system topics have one replica and few partitions; a group rebalances at once;
+    buffers are small. Records are kept for a day, longer than any lab lives.
+    """
+    lines = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": str(data),
+        "auto.create.topics.enable": "false",
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "4",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "4",
+        "group.initial.rebalance.delay.ms": "0",
+        "log.retention.hours": "24",
+        "log.index.size.max.bytes": "1048576",
+        "log.cleaner.dedupe.buffer.size": "8388608",
+        "num.network.threads": "2",
+        "num.io.threads": "2",
+        "background.threads": "2",
+    }
+    return "".join(f"{key}={value}\n" for key, value in lines.items())
+
+
+def quiet_client(bootstrap: str) -> AdminClient:
+    """A client that keeps refused connections to itself and comes back quickly."""
+    from confluent_kafka.admin import AdminClient
+
+    logger = logging.Logger("rheostat.lab.broker", logging.CRITICAL)
+    logger.addHandler(logging.NullHandler())
+    settings: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 200}
+    return AdminClient(settings, logger=logger)
+
+
+def ask_broker(client: AdminClient, timeout_s: float) -> bool:
+    """Whether a metadata request is answered in time."""
+    from confluent_kafka import KafkaException
+
+    try:
+        client.list_topics(timeout=timeout_s)
+    except KafkaException:
+        return False
+    return True
+
+
+class Broker:
+    """A broker that can be stopped and started again on the same data and port.
+
+    Args:
+        folder: its own; data and configuration go there.
+        log: file for its output.
+        java: what it runs on.
+        jars: its class path.
+        processes: who starts and ends it.
+        port: to listen on; chosen when None.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        log: Path,
+        *,
+        java: Java,
+        jars: Sequence[Path],
+        processes: Processes,
+        port: int | None = None,
+    ) -> None:
+        self._folder = folder
+        self._log = log
+        self._java = java
+        self._jars = jars
+        self._processes = processes
+        self._asked_port = port
+        self._ports: tuple[int, int] | None = None
+        self._part: Part | None = None
+        self._client: AdminClient | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """Address for clients, ``host:port``.
+
+        Raises:
+            UnavailableError: the broker has never been started.
+        """
+        if self._ports is None:
+            raise UnavailableError("the broker has not been started")
+        return f"{HOST}:{self._ports[0]}"
+
+    @property
+    def part(self) -> Part | None:
+        """Its process while it is meant to run."""
+        return self._part
+
+    def start(self) -> None:
+        """Start and wait until a request is answered. Does nothing if it runs.
+
+        Raises:
+            InputError: the port that was asked for is in use.
+            PartFailedError: it did not come up.
+        """
+        if self._part is not None:
+            return
+        if self._ports is not None:
+            self._launch()
+        else:
+            self._first_start()
+
+    def _first_start(self) -> None:
+        """Choose ports and format; again when another program was quicker at taking one."""
+        if self._asked_port is not None:
+            require_free(self._asked_port, "kafka_port")
+        for attempt in range(1, _ATTEMPTS + 1):
+            chosen = free_ports(2)
+            self._ports = (self._asked_port or chosen[0], chosen[1])
+            try:
+                self._format()
+                self._launch()
+            except PartFailedError as error:
+                self._ports = None
+                if attempt == _ATTEMPTS or not port_was_taken(error.log_tail):
+                    raise
+            else:
+                return
+
+    def stop(self, grace_s: float = 10.0) -> None:
+        """Stop it; data and port stay. Does nothing if it does not run."""
+        part, self._part, self._client = self._part, None, None
+        if part is not None:
+            self._processes.release(part, grace_s)
+
+    def pause(self) -> None:
+        """Freeze it: it keeps its connections and answers nothing."""
+        if self._part is not None:
+            self._part.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a frozen one go on."""
+        if self._part is not None:
+            self._part.signal(signal.SIGCONT)
+
+    def answers(self, timeout_s: float = 1.0) -> bool:
+        """Whether it answers a metadata request now."""
+        return self._ports is not None and answers(self._ports[0]) and ask_broker(self._admin(), timeout_s)
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        """Create a topic and wait until every partition has a leader.
+
+        Raises:
+            InputError: the topic is there already, or name or number are refused.
+            UnavailableError: the broker did not answer.
+        """
+        from confluent_kafka import KafkaError, KafkaException
+        from confluent_kafka.cimpl import NewTopic
+
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=1)
+        try:
+            futures = self._admin().create_topics([topic], operation_timeout=_REQUEST_TIMEOUT_S)
+            futures[name].result(_REQUEST_TIMEOUT_S)
+        except KafkaException as error:
+            code = error.args[0].code()
+            refused = {KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.TOPIC_EXCEPTION, KafkaError.INVALID_PARTITIONS}
+            if code in refused or code == KafkaError._INVALID_ARG:  # noqa: SLF001
+                given = f"{name} with {partitions} partitions"
+                fault = Fault("topic", given, "a new name, at least one partition", error.args[0].str())
+                raise InputError([fault]) from error
+            message = f"the broker did not create topic {name}: {error.args[0].str()}"
+            raise UnavailableError(message) from error
+        self._running_part().wait_ready(lambda: self._has_leaders(name, partitions), _REQUEST_TIMEOUT_S)
+
+    def _has_leaders(self, name: str, partitions: int) -> bool:
+        found = self._admin().list_topics(name, timeout=_REQUEST_TIMEOUT_S).topics[name].partitions
+        return len(found) == partitions and all(one.leader >= 0 for one in found.values())
+
+    def _format(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+        (self._folder / "tmp").mkdir(parents=True)
+        port, controller_port = self._ports or (0, 0)
+        (self._folder / "log4j2.properties").write_text(_LOG4J)
+        (self._folder / "server.properties").write_text(broker_properties(self._folder / "data", port, controller_port))
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+        tool = self._run("broker format", "kafka.tools.StorageTool", "format", "-t", cluster, "-c")
+        try:
+            tool.wait_exit(_FORMAT_TIMEOUT_S)
+        finally:
+            self._processes.release(tool)
+
+    def _launch(self) -> None:
+        self._part = self._run("broker", "kafka.Kafka")
+        try:
+            self._part.wait_ready(self.answers, _READY_TIMEOUT_S)
+        except BaseException:
+            self.stop(grace_s=0.0)
+            raise
+
+    def _run(self, name: str, main: str, *arguments: str) -> Part:
+        command = [str(self._java.executable), *JVM_OPTIONS, f"-Djava.io.tmpdir={self._folder / 'tmp'}"]
+        command += [f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}"]
+        command += ["-cp", ":".join(str(jar) for jar in self._jars), main, *arguments]
+        command += [str(self._folder / "server.properties")]
+        launch = Launch(command, clean_environment(self._java.home), self._folder)
+        return self._processes.start(name, launch, self._log)
+
+    def _admin(self) -> AdminClient:
+        """The client for questions; made once for each start, so that it does not wait out an old back-off."""
+        if self._client is None:
+            self._client = quiet_client(self.bootstrap)
+        return self._client
+
+    def _running_part(self) -> Part:
+        if self._part is None:
+            raise UnavailableError("the broker does not run")
+        return self._part

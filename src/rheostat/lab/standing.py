@@ -1,0 +1,220 @@
+"""Labs that go on after the command that started them: each has a supervisor process and a state file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError
+from rheostat.lab.broker import ask_broker, quiet_client
+from rheostat.lab.cluster import WorkerSize, ask_daemon
+from rheostat.lab.folders import Say, cache_folder, quiet, require_writable
+from rheostat.lab.jars import locked
+from rheostat.lab.lab import Lab, LabSpec
+from rheostat.lab.process import Identity, module_command, module_environment
+
+__all__ = ["SCHEMA", "down", "read_spec", "status", "up", "write_state"]
+
+SCHEMA = "rheostat.lab/1"
+
+_UP_TIMEOUT_S = 180.0
+_DOWN_TIMEOUT_S = 30.0
+_ASK_TIMEOUT_S = 3.0
+_POLL_S = 0.1
+
+State = dict[str, Any]
+
+_started: list[subprocess.Popen[bytes]] = []
+"""Supervisors that this process started and that outlive it; kept so that ended ones can be reaped."""
+
+
+def up(name: str, spec: LabSpec, say: Say = quiet) -> State:
+    """Start a lab in the background and wait until every part answers.
+
+    Raises:
+        InputError: a lab of this name is up, or what :meth:`Lab.start` finds.
+        PartFailedError: it did not come up; nothing is left running.
+    """
+    place = _place(name)
+    with locked(place / f".{name}.lock"):
+        known = _read(place, name)
+        if known is not None and _supervisor(known).running():
+            message = f"lab {name} is up already: use it, end it with `rheostat lab down --name {name}`"
+            raise InputError([Fault("--name", name, "a name that is not in use", message)])
+        spec = replace(spec, folder=spec.folder.absolute() if spec.folder else None)
+        Lab(spec, say=say).prepare()
+        say(f"Starting lab {name}")
+        return _start(place, name, spec)
+
+
+def status(name: str) -> State:
+    """Ask every part of a lab.
+
+    Returns:
+        The state with ``state`` = ``up`` (every part answers), ``ailing`` (one does not), ``failed`` (it has ended by
+        itself) or ``down`` (there is none), and ``answers`` for each part.
+    """
+    state = _read(_place(name), name)
+    if state is None:
+        return {"schema": SCHEMA, "name": name, "state": "down", "parts": []}
+    if state["state"] == "failed" or not _supervisor(state).running():
+        message = state.get("message") or "its supervisor has died"
+        return {**state, "state": "failed", "message": message, "parts": [_ended(part) for part in state["parts"]]}
+    parts = [{**part, **_ask(part, state)} for part in state["parts"]]
+    return {**state, "state": "up" if all(part["answers"] for part in parts) else "ailing", "parts": parts}
+
+
+def down(name: str) -> State:
+    """Stop a lab and confirm that its processes are gone.
+
+    Raises:
+        InputError: there is no lab of this name.
+        PartFailedError: a process could not be ended.
+    """
+    place = _place(name)
+    with locked(place / f".{name}.lock"):
+        state = _read(place, name)
+        if state is None:
+            raise InputError([Fault("--name", name, ", ".join(_names(place)) or "none is up", "no such lab")])
+        _end(_supervisor(state))
+        _reap()
+        for part in state["parts"]:
+            identity = Identity(part["pid"], part["created"])
+            if not _until(partial(_gone, identity), _DOWN_TIMEOUT_S):
+                message = f"process {identity.pid} does not end"
+                raise PartFailedError(part["name"], message)
+        (place / f"{name}.json").unlink(missing_ok=True)
+    return {"schema": SCHEMA, "name": name, "state": "down", "parts": [_ended(part) for part in state["parts"]]}
+
+
+def write_state(file: Path, state: Mapping[str, Any]) -> None:
+    """Replace a state file in one step."""
+    part = file.with_suffix(f".{os.getpid()}.part")
+    part.write_text(json.dumps({"schema": SCHEMA, **state}, indent=1))
+    part.rename(file)
+
+
+def read_spec(text: str) -> LabSpec:
+    """The specification as the supervisor gets it, from JSON."""
+    values = json.loads(text)
+    folder = values.pop("folder")
+    return LabSpec(**{**values, "size": WorkerSize(**values["size"]), "folder": Path(folder) if folder else None})
+
+
+def _place(name: str) -> Path:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}", name):
+        raise InputError([Fault("--name", name, "letters, digits, - and _, at most 41", "this is no name for a lab")])
+    return require_writable(cache_folder() / "labs", "RHEOSTAT_CACHE")
+
+
+def _names(place: Path) -> list[str]:
+    return sorted(file.stem for file in place.glob("*.json"))
+
+
+def _read(place: Path, name: str) -> State | None:
+    try:
+        state: State = json.loads((place / f"{name}.json").read_text())
+    except FileNotFoundError:
+        return None
+    return state
+
+
+def _supervisor(state: State) -> Identity:
+    return Identity(state["supervisor"]["pid"], state["supervisor"]["created"])
+
+
+def _start(place: Path, name: str, spec: LabSpec) -> State:
+    file, log = place / f"{name}.json", place / f"{name}.log"
+    file.unlink(missing_ok=True)
+    command = module_command("rheostat.lab.supervisor", str(file), name, json.dumps(asdict(spec), default=str))
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            env=module_environment(),
+            start_new_session=True,
+        )
+    _started.append(process)
+    try:
+        return _await(process, place, name)
+    except BaseException:
+        process.terminate()
+        process.wait()
+        _reap()
+        file.unlink(missing_ok=True)
+        raise
+
+
+def _await(process: subprocess.Popen[bytes], place: Path, name: str) -> State:
+    def settled() -> bool:
+        return process.poll() is not None or (_read(place, name) or {}).get("state") in ("up", "failed")
+
+    in_time = _until(settled, _UP_TIMEOUT_S)
+    state = _read(place, name)
+    if state is not None and state["state"] == "up":
+        return state
+    message = "did not come up" if in_time else f"did not come up within {_UP_TIMEOUT_S:.0f} s"
+    tail = (state or {}).get("message") or (place / f"{name}.log").read_text(errors="replace")[-4000:]
+    part = f"lab {name}"
+    raise PartFailedError(part, message, tail)
+
+
+def _end(supervisor: Identity) -> None:
+    """Politely, then by force; its guardian ends the parts in the second case."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if supervisor.running():
+            os.kill(supervisor.pid, number)
+            _until(partial(_gone, supervisor), _DOWN_TIMEOUT_S)
+
+
+def _reap() -> None:
+    _started[:] = [process for process in _started if process.poll() is None]
+
+
+def _gone(identity: Identity) -> bool:
+    return not identity.running()
+
+
+def _until(condition: Callable[[], bool], timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def _ended(part: State) -> State:
+    return {**part, "alive": Identity(part["pid"], part["created"]).running(), "answers": False}
+
+
+def _ask(part: State, state: State) -> State:
+    alive = Identity(part["pid"], part["created"]).running()
+    return {"alive": alive, "answers": alive and _answers(part["name"], state)}
+
+
+def _answers(part: str, state: State) -> bool:
+    if part == "broker":
+        return ask_broker(quiet_client(state["bootstrap"]), _ASK_TIMEOUT_S)
+    try:
+        seen = ask_daemon(state["web_ui"])
+        if part == "master":
+            return bool(seen["status"] == "ALIVE")
+        pages = [
+            worker["webuiaddress"] for worker in seen["workers"] if (worker["id"], worker["state"]) == (part, "ALIVE")
+        ]
+        return any(ask_daemon(page)["id"] == part for page in pages)
+    except UnavailableError:
+        return False

@@ -1,0 +1,149 @@
+"""What a lab refuses before it starts anything, and where it keeps things."""
+
+import json
+import socket
+from dataclasses import asdict
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rheostat.errors import InputError
+from rheostat.lab import standing
+from rheostat.lab.broker import broker_properties
+from rheostat.lab.cluster import WorkerSize
+from rheostat.lab.folders import cache_folder, require_room, require_writable
+from rheostat.lab.lab import Lab, LabSpec
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        pytest.param({"RHEOSTAT_CACHE": "/a", "XDG_CACHE_HOME": "/b"}, "/a", id="our own variable wins"),
+        pytest.param({"XDG_CACHE_HOME": "/b"}, "/b/rheostat", id="the desktop convention"),
+        pytest.param({}, str(Path.home() / ".cache" / "rheostat"), id="the home folder"),
+    ],
+)
+def test_where_the_cache_is(environ, expected):
+    assert str(cache_folder(environ)) == expected
+
+
+@pytest.mark.parametrize(
+    ("make", "fields"),
+    [
+        pytest.param(lambda: LabSpec(workers=-1), ["workers"], id="fewer than no Workers"),
+        pytest.param(lambda: LabSpec(broker=False, spark=False), ["lab"], id="nothing to start"),
+        pytest.param(lambda: WorkerSize(cores=0, memory_mb=10), ["cores", "memory_mb"], id="a Worker of no size"),
+    ],
+)
+def test_a_specification_that_makes_no_sense_is_refused(make, fields):
+    with pytest.raises(InputError) as caught:
+        make()
+
+    assert [fault.field for fault in caught.value.faults] == fields
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(LabSpec(), 800, id="broker, master, Worker"),
+        pytest.param(LabSpec(workers=0), 600, id="no Worker"),
+        pytest.param(LabSpec(spark=False), 400, id="broker only"),
+        pytest.param(LabSpec(broker=False, workers=3), 800, id="Spark only"),
+    ],
+)
+def test_memory_that_the_parts_need(spec, expected):
+    assert spec.memory_mb == expected
+
+
+def test_too_little_room_is_told_with_figures_for_both(tmp_path):
+    with pytest.raises(InputError) as caught:
+        require_room(tmp_path, disk_mb=10**9, memory_mb=10**9)
+
+    disk, memory = caught.value.faults
+    assert (disk.field, disk.allowed) == ("disk", ">= 1000000000 MB")
+    assert (memory.field, memory.allowed) == ("memory", ">= 1000000000 MB")
+    assert str(tmp_path) in disk.message
+
+
+def test_enough_room_passes(tmp_path):
+    require_room(tmp_path, disk_mb=0, memory_mb=0)
+
+
+def test_a_file_in_the_way_of_a_folder_is_an_input_error(tmp_path):
+    (tmp_path / "taken").write_text("")
+
+    with pytest.raises(InputError, match="cannot write to this folder"):
+        require_writable(tmp_path / "taken" / "below", "folder")
+
+
+def test_all_faults_are_told_at_once_and_nothing_is_started(tmp_path, monkeypatch):
+    (tmp_path / "taken").write_text("")
+    before = psutil.Process().children()
+    monkeypatch.setattr("rheostat.lab.lab.DISK_MB", 10**9)
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        spec = LabSpec(kafka_port=busy.getsockname()[1], folder=tmp_path / "taken" / "below")
+        with pytest.raises(InputError) as caught:
+            Lab(spec).start()
+
+    found = {fault.field for fault in caught.value.faults} - {"JAVA_HOME"}
+    assert found == {"folder", "disk", "kafka_port"}
+    assert psutil.Process().children() == before
+
+
+def test_the_broker_makes_no_topic_by_itself(tmp_path):
+    lines = broker_properties(tmp_path, 9092, 9093).splitlines()
+
+    assert "auto.create.topics.enable=false" in lines
+    assert "offsets.topic.replication.factor=1" in lines
+    assert "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093" in lines
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("RHEOSTAT_CACHE", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_lab_that_was_never_up_is_down():
+    assert standing.status("default") == {"schema": "rheostat.lab/1", "name": "default", "state": "down", "parts": []}
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("name", ["", "../up", "a b", "-x", "x" * 42])
+def test_a_name_that_is_no_file_name_is_refused(name):
+    with pytest.raises(InputError, match="no name for a lab"):
+        standing.status(name)
+
+
+def test_down_without_a_lab_names_those_that_are_up(cache):
+    (cache / "labs").mkdir()
+    standing.write_state(cache / "labs" / "other.json", {"name": "other"})
+
+    with pytest.raises(InputError) as caught:
+        standing.down("default")
+
+    assert [(fault.given, fault.allowed) for fault in caught.value.faults] == [("default", "other")]
+
+
+def test_a_lab_whose_supervisor_is_gone_has_failed_and_can_be_cleared(cache):
+    (cache / "labs").mkdir()
+    gone = {"pid": 2**22 - 1, "created": 1.0}
+    part = {"name": "master", **gone, "log": "master.log"}
+    state = {"name": "old", "state": "up", "message": None, "supervisor": gone, "parts": [part]}
+    standing.write_state(cache / "labs" / "old.json", state)
+
+    seen = standing.status("old")
+    assert (seen["state"], seen["message"]) == ("failed", "its supervisor has died")
+    assert [(one["alive"], one["answers"]) for one in seen["parts"]] == [(False, False)]
+    assert standing.down("old")["state"] == "down"
+    assert standing.status("old")["state"] == "down"
+
+
+def test_a_specification_survives_the_way_to_the_supervisor(tmp_path):
+    spec = LabSpec(workers=0, size=WorkerSize(8, 4800), kafka_port=None, folder=tmp_path, keep=True)
+
+    assert standing.read_spec(json.dumps(asdict(spec), default=str)) == spec
