@@ -1,0 +1,1 @@
+"""The PySpark applications that are scaled. They know nothing of the autoscaler."""

@@ -1,0 +1,280 @@
+"""The embedded log on disk, and the arithmetic of its offsets. No Spark and no Arrow here.
+
+Layout: ``FOLDER/log.json`` holds ``{"schema": "rheostat.log/1", "partitions": P}``; partition K is the folder
+``partition=K`` of immutable Arrow IPC files ``{base:020d}-{count:09d}.arrow``, where *base* is the number of records
+before the file and *count* the number in it. Files are written under a name that begins with ``.`` and renamed, so
+what has a segment's name is complete. The latest offset of a partition is base + count of its greatest segment.
+
+An offset of the whole log is ``{"log": {"0": 123, "1": 120}}``, in the shape of Spark's Kafka source: for each
+partition the number of records before the position.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rheostat.errors import Fault, InputError
+
+__all__ = [
+    "LOG_SCHEMA",
+    "TOPIC",
+    "LogFolder",
+    "LogOptions",
+    "Piece",
+    "admit",
+    "offsets_from_json",
+    "offsets_to_json",
+    "parse_options",
+    "shares",
+]
+
+LOG_SCHEMA = "rheostat.log/1"
+TOPIC = "log"
+"""The name under which the log stands in offsets and in the column ``topic``."""
+
+_SEGMENT = re.compile(r"(\d{20})-(\d{9})\.arrow")
+_SETTLED_NS = 1_000_000_000
+_OPTIONS = {"path": "path", "maxoffsetspertrigger": "maxOffsetsPerTrigger", "startingoffsets": "startingOffsets"}
+
+
+class Piece(NamedTuple):
+    """The records [start, end) of a partition as they lie in one segment, whose first record is ``base``."""
+
+    file: str
+    base: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """Options of the source, checked.
+
+    Attributes:
+        path: folder of the log.
+        cap: ``maxOffsetsPerTrigger``, the largest number of records in one batch; None: no limit.
+        starting: ``startingOffsets``, where a query without a checkpoint begins: ``earliest`` or ``latest``.
+    """
+
+    path: str
+    cap: int | None
+    starting: str
+
+
+def parse_options(options: Mapping[str, str]) -> LogOptions:
+    """Check the options of the source; their names are not case-sensitive.
+
+    Raises:
+        InputError: with every fault: no path, an unknown option, a value that is not allowed.
+
+    >>> parse_options({"path": "/data/log", "maxOffsetsPerTrigger": "4000"})
+    LogOptions(path='/data/log', cap=4000, starting='latest')
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    allowed = ", ".join(_OPTIONS.values())
+    faults = [
+        Fault(key, str(options[key]), allowed, "the log source has no such option")
+        for key in options
+        if key.lower() not in _OPTIONS
+    ]
+    path, cap, starting = given.get("path", ""), given.get("maxoffsetspertrigger"), given.get("startingoffsets")
+    if not path:
+        faults.append(Fault("path", repr(path), "the folder of a log", "say where the log is"))
+    if cap is not None and not (cap.strip().isdecimal() and int(cap) > 0):
+        message = "the largest number of records in one batch"
+        faults.append(Fault("maxOffsetsPerTrigger", cap, "an integer ≥ 1", message))
+    if starting not in (None, "earliest", "latest"):
+        message = "where a query without a checkpoint begins"
+        faults.append(Fault("startingOffsets", str(starting), "earliest, latest", message))
+    if faults:
+        raise InputError(faults)
+    return LogOptions(path, None if cap is None else int(cap), starting or "latest")
+
+
+def offsets_to_json(offsets: Mapping[int, int]) -> dict[str, dict[str, int]]:
+    """Offsets as Spark writes them down, always in the order of partitions: Spark compares them as text.
+
+    >>> offsets_to_json({1: 5, 0: 7})
+    {'log': {'0': 7, '1': 5}}
+    """
+    return {TOPIC: {str(partition): offsets[partition] for partition in sorted(offsets)}}
+
+
+def offsets_from_json(offset: Mapping[str, Any], partitions: int) -> dict[int, int]:
+    """The inverse of :func:`offsets_to_json`; a partition that is not named stands at 0.
+
+    >>> offsets_from_json({"log": {"0": 7}}, 2)
+    {0: 7, 1: 0}
+    """
+    given = offset.get(TOPIC, {})
+    return {partition: int(given.get(str(partition), 0)) for partition in range(partitions)}
+
+
+def shares(waiting: Mapping[int, int], cap: int) -> dict[int, int]:
+    """Divide a batch of ``cap`` records over partitions in proportion to what waits in each.
+
+    Whole records, by largest remainder, after one record for each partition with something waiting: none starves.
+    The sum is min(Σ waiting, max(cap, partitions with something waiting)), so, as with Spark's Kafka source, it
+    exceeds the cap only where the cap is smaller than the number of partitions.
+
+    >>> shares({0: 1000, 1: 3000, 2: 0, 3: 1}, 400)
+    {0: 100, 1: 299, 2: 0, 3: 1}
+    """
+    busy = [partition for partition, records in waiting.items() if records > 0]
+    left = min(sum(waiting.values()), max(cap, len(busy))) - len(busy)
+    rest = {partition: waiting[partition] - 1 for partition in busy}
+    total = max(1, sum(rest.values()))
+    given = {partition: left * records // total for partition, records in rest.items()}
+    by_remainder = sorted(busy, key=lambda partition: (-(left * rest[partition] % total), partition))
+    for partition in by_remainder[: left - sum(given.values())]:
+        given[partition] += 1
+    return {partition: given[partition] + 1 if partition in given else 0 for partition in waiting}
+
+
+def admit(start: Mapping[int, int], latest: Mapping[int, int], cap: int | None) -> dict[int, int]:
+    """Where a batch that begins at ``start`` ends: at ``latest``, or sooner if more than ``cap`` records wait.
+
+    Raises:
+        InputError: a partition ends before ``start``: it is not the log that the checkpoint was made with.
+    """
+    waiting = {partition: end - start[partition] for partition, end in latest.items()}
+    faults = [
+        Fault("path", f"partition {partition} ends at {latest[partition]}", f"≥ {start[partition]}", _SHORTER)
+        for partition, records in waiting.items()
+        if records < 0
+    ]
+    if faults:
+        raise InputError(faults)
+    if cap is None or sum(waiting.values()) <= cap:
+        return dict(latest)
+    return {partition: start[partition] + records for partition, records in shares(waiting, cap).items()}
+
+
+_SHORTER = "the log is shorter than the checkpoint says: use the log that the checkpoint was made with"
+
+
+class LogFolder:
+    """A log as its reader sees it. The listing is kept: segments are only ever added.
+
+    Raises:
+        InputError: no such folder, or no usable ``log.json`` in it.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.partitions = _read_partitions(Path(path))
+        self._listings = [_Listing(Path(path, f"partition={index}")) for index in range(self.partitions)]
+
+    def earliest(self) -> dict[int, int]:
+        """The offset before the first record of each partition."""
+        return dict.fromkeys(range(self.partitions), 0)
+
+    def latest(self) -> dict[int, int]:
+        """The offset after the last record of each partition, by looking now."""
+        for listing in self._listings:
+            listing.refresh()
+        return {index: listing.latest for index, listing in enumerate(self._listings)}
+
+    def pieces(self, partition: int, start: int, end: int) -> tuple[Piece, ...]:
+        """Where the records [start, end) of a partition lie, in order.
+
+        Raises:
+            InputError: some of them are not there.
+        """
+        listing = self._listings[partition]
+        if end > listing.latest:
+            listing.refresh()
+        found = listing.pieces(start, end)
+        position = start
+        for piece in found:
+            if piece.start != position:
+                break
+            position = piece.end
+        if position < end:
+            given = f"{self.path}: records {start} to {end - 1} of partition {partition}, whole up to {position - 1}"
+            raise InputError([Fault("path", given, "a log without gaps", "records of the log have been removed")])
+        return found
+
+
+class _Listing:
+    """The segments of one partition. Looks at the folder again only if its time of change has moved."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: list[str] = []
+        self._bases: list[int] = []
+        self._ends: list[int] = []
+        self._settled_at: int | None = None
+
+    @property
+    def latest(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def refresh(self) -> None:
+        """Add the segments that have come; a time of change that is fresh is not trusted (clocks tick coarsely)."""
+        try:
+            changed_at = self._folder.stat().st_mtime_ns
+        except FileNotFoundError:
+            return
+        if changed_at == self._settled_at:
+            return
+        last = self._files[-1] if self._files else ""
+        for name in sorted(name for name in os.listdir(self._folder) if name > last):  # noqa: PTH208 (names are enough)
+            self._add(name)
+        self._settled_at = changed_at if time.time_ns() - changed_at > _SETTLED_NS else None
+
+    def _add(self, name: str) -> None:
+        match = _SEGMENT.fullmatch(name)
+        if match is None:
+            return
+        self._files.append(name)
+        self._bases.append(int(match[1]))
+        self._ends.append(int(match[1]) + int(match[2]))
+
+    def pieces(self, start: int, end: int) -> tuple[Piece, ...]:
+        """The parts of segments within [start, end), gaps and all."""
+        found = []
+        for index in range(max(0, bisect_right(self._bases, start) - 1), len(self._files)):
+            base = self._bases[index]
+            if base >= end:
+                break
+            low, high = max(start, base), min(end, self._ends[index])
+            if low < high:
+                found.append(Piece(f"{self._folder.name}/{self._files[index]}", base, low, high))
+        return tuple(found)
+
+
+def _read_partitions(folder: Path) -> int:
+    file = folder / "log.json"
+    if not folder.is_dir():
+        raise InputError([Fault("path", str(folder), "the folder of a log", "there is no such folder")])
+    try:
+        described = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError([Fault("path", str(folder), "a folder with log.json", "the folder holds no log")]) from None
+    except ValueError as error:
+        raise InputError([Fault("path", str(file), "a JSON object", f"log.json cannot be read: {error}")]) from None
+    return _partitions_of(described, file)
+
+
+def _partitions_of(described: Any, file: Path) -> int:
+    given = described if isinstance(described, dict) else {}
+    faults = []
+    if given.get("schema") != LOG_SCHEMA:
+        message = f"{file} was written by another version"
+        faults.append(Fault("log.json: schema", repr(given.get("schema")), LOG_SCHEMA, message))
+    partitions = given.get("partitions")
+    if not isinstance(partitions, int) or isinstance(partitions, bool) or partitions < 1:
+        message = f"{file} does not say how many partitions the log has"
+        faults.append(Fault("log.json: partitions", repr(partitions), "an integer ≥ 1", message))
+    if faults:
+        raise InputError(faults)
+    return int(given["partitions"])
