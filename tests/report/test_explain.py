@@ -30,7 +30,7 @@ def test_a_change_is_told_from_what_was_seen_to_what_became_of_it(story):
     assert [label for label in labels[4:] if label != "expected"] == ["proposed", "decided", "outcome"]
     text = "\n".join(told["lines"])
     assert f"decision {cycle.record.decision_id}: 1 → 4 executors" in text
-    assert "400/s arriving" in text
+    assert "220/s arriving" in text
     assert "the objective is lag < 30 s for 99%" in text
     assert "applied: APPLIED: 4 of 4 executors are there; after 2.0 s" in text
     assert told["outcome"]["status"] == "applied"

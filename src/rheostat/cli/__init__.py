@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 
 from rheostat import __version__
@@ -15,6 +14,9 @@ from rheostat.cli.output import print_error, wants_json
 from rheostat.errors import Fault, InputError, RheostatError
 
 __all__ = ["COMMANDS", "build", "main"]
+
+_USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
+"""The parser's base class for wrong command lines; which package it lives in depends on typer's version."""
 
 COMMANDS = ("demo", "run", "explain", "replay", "load", "lab", "bench", "config")
 """Modules of this package; each has ``register(app)``."""
@@ -53,21 +55,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     as_json = wants_json(arguments)
     try:
         result = build()(arguments, standalone_mode=False, prog_name="rheostat")
-    except click.exceptions.UsageError as error:
-        return print_error(InputError([_usage_fault(error)]), as_json=as_json)
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except _USAGE_ERROR as error:
+        return print_error(InputError([_usage_fault(error, arguments)]), as_json=as_json)
+    except (typer.Abort, KeyboardInterrupt):
         return print_error(RheostatError("interrupted"), as_json=as_json, code=130)
     except RheostatError as error:
         return print_error(error, as_json=as_json)
     return result if isinstance(result, int) else 0
 
 
-def _usage_fault(error: click.exceptions.UsageError) -> Fault:
-    """What click calls a usage error, in our words."""
-    field = "command line"
-    if isinstance(error, click.exceptions.NoSuchOption):
-        field = error.option_name
-    elif isinstance(error, click.exceptions.BadParameter) and error.param is not None:
-        field = error.param.opts[0] if error.param.opts else str(error.param.name)
+def _usage_fault(error: Any, arguments: Sequence[str]) -> Fault:
+    """What the parser calls a usage error, in our words."""
+    param = getattr(error, "param", None)
+    named = param.opts[0] if param is not None and param.opts else None
+    field = getattr(error, "option_name", None) or named or "command line"
     command = error.ctx.command_path if error.ctx else "rheostat"
-    return Fault(field, " ".join(sys.argv[1:]), f"see: {command} --help", error.format_message())
+    return Fault(field, " ".join(arguments), f"see: {command} --help", error.format_message())

@@ -1,0 +1,142 @@
+"""``rheostat demo``: a whole live run on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rheostat.cli.numbers import executors_of, number_of
+from rheostat.cli.output import JsonFlag, console, print_json
+from rheostat.errors import Fault, InputError, RheostatError
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("demo")(demo)
+
+
+def demo(
+    source: Annotated[str, typer.Option(help="kafka (a real broker), or log where no broker can be had.")] = "kafka",
+    objective: Annotated[str, typer.Option(help="lag < DURATION [for PERCENT%].")] = "lag < 20s",
+    executors: Annotated[str, typer.Option(help="Least and greatest number of executors, LEAST,GREATEST.")] = "1,6",
+    policy: Annotated[str, typer.Option(help="Name of a policy.")] = "reactive",
+    rate: Annotated[str, typer.Option(help="Records/s at the plateau.")] = "1100",
+    partitions: Annotated[str, typer.Option(help="Partitions of the topic.")] = "12",
+    seed: Annotated[str, typer.Option(help="Seed of keys and payloads.")] = "7",
+    baseline: Annotated[bool, typer.Option("--baseline", help="Also run the static size for real.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the report, the score and the journal.")] = Path(
+        "rheostat-demo"
+    ),
+    as_json: JsonFlag = False,
+) -> None:
+    """Run load, pipeline, cluster and autoscaler here, and report what was saved and what was violated."""
+    given = {
+        "source": source,
+        "objective": objective,
+        "executors": executors_of(executors),
+        "policy": policy,
+        "peak_rate": number_of("rate", rate, float),
+        "partitions": number_of("partitions", partitions, int),
+        "seed": number_of("seed", seed, int),
+    }
+    _run(_plan(given), out.absolute(), with_baseline=baseline, as_json=as_json)
+
+
+def _plan(given: dict[str, Any]) -> Any:
+    """The plan, or every fault of the options at once."""
+    from rheostat.demo.plan import DemoPlan
+
+    faults = [fault for value in given.values() if isinstance(value, InputError) for fault in value.faults]
+    defaults: dict[str, Any] = {field.name: field.default for field in fields(DemoPlan)}
+    known = {key: defaults[key] if isinstance(value, InputError) else value for key, value in given.items()}
+    faults += _policy_faults(str(given["policy"]))
+    try:
+        plan = DemoPlan(**known)
+    except InputError as error:
+        faults += error.faults
+    else:
+        if not faults:
+            return plan
+    raise InputError(faults)
+
+
+def _policy_faults(name: str) -> list[Fault]:
+    from rheostat.plan.registry import policy_names
+
+    if name in policy_names():
+        return []
+    return [Fault("policy", name, ", ".join(policy_names()), "there is no such policy")]
+
+
+def _run(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> None:
+    from rheostat.cli.output import to_json
+    from rheostat.demo import report
+    from rheostat.demo.run import run_demo
+    from rheostat.demo.table import LiveTable
+
+    screen = console()
+    folder = _fresh(out)
+    with _interruptible():
+        for row in report.ratio_rows():
+            screen.print("  ".join(f"{cell:<46}" if not column else f"{cell:<20}" for column, cell in enumerate(row)))
+        with LiveTable(plan, folder, screen).open() as table:
+            run = run_demo(plan, folder, table.say, table.show)
+        static = None
+        if with_baseline:
+            fixed = plan.static(run.score["executors_max"])
+            with LiveTable(fixed, folder / "baseline", screen).open() as table:
+                static = run_demo(fixed, folder / "baseline", table.say, table.show)
+    page = report.write_page(run, static, folder / "report.html")
+    result = report.result(run, static)
+    (folder / "score.json").write_text(to_json(result) + "\n", encoding="utf-8")
+    screen.print(report.verdict(run, static), markup=False)
+    screen.print(f"Report: {page}\nWhy it did what it did: rheostat explain {folder / 'journal'}", markup=False)
+    if as_json:
+        print_json(result)
+    _judge(run)
+
+
+def _judge(run: Any) -> None:
+    """A run that lost or doubled a record, or did not end its work, has failed."""
+    if not run.score["valid"]:
+        message = f"the sink does not hold what was produced: {run.sink} against {run.load.checksum}"
+        raise RheostatError(message)
+    if not run.drained:
+        message = f"the last record was not committed within {run.plan.drain_s:g} s"
+        raise RheostatError(message)
+
+
+def _fresh(out: Path) -> Path:
+    """A folder of its own for this run: ``run-1``, ``run-2`` and so on."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        taken = [int(name) for path in out.glob("run-*") if (name := path.name.removeprefix("run-")).isdecimal()]
+        folder = out / f"run-{max(taken, default=0) + 1}"
+        folder.mkdir()
+    except OSError as error:
+        message = f"the folder cannot be made: {error.strerror}"
+        raise InputError([Fault("out", str(out), "a folder that can be written", message)]) from error
+    return folder
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the run as Ctrl-C does: everything is stopped on the way out."""
+    import signal
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,102 @@
+"""``rheostat run app.py``: an unmodified PySpark script under control."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rheostat.cli.numbers import executors_of
+from rheostat.cli.output import JsonFlag, print_json
+from rheostat.errors import Fault, InputError
+
+__all__ = ["register"]
+
+_CONTEXT = {"allow_interspersed_args": False}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run", context_settings=_CONTEXT)(run)
+
+
+def run(
+    script: Annotated[Path, typer.Argument(help="A PySpark script; what follows it is handed to it.")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.")] = None,
+    objective: Annotated[str | None, typer.Option(help="lag < DURATION [for PERCENT%].")] = None,
+    executors: Annotated[str | None, typer.Option(help="LEAST,GREATEST; without it: watch only.")] = None,
+    policy: Annotated[str | None, typer.Option(help="Name of a policy.")] = None,
+    mode: Annotated[str | None, typer.Option(help="act, dry-run or watch.")] = None,
+    journal: Annotated[str | None, typer.Option(help="Folder of the journal.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings file; the options here go before it.")] = None,
+    conf: Annotated[list[str] | None, typer.Option(help="Spark setting KEY=VALUE; may be repeated.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run a PySpark script as it is, and scale its executors while it runs."""
+    from rheostat.runner import Script, run_script
+
+    faults: list[Fault] = []
+    given = {
+        "objective": objective,
+        "executors": _bounds(executors, faults),
+        "policy": policy,
+        "mode": mode,
+        "journal": journal,
+    }
+    spark_conf = _pairs(conf or [], faults)
+    settings = _settings(config, {key: value for key, value in given.items() if value is not None}, faults)
+    what = _script(Script, script, arguments or [], spark_conf, faults)
+    if faults:
+        raise InputError(faults)
+    code = run_script(what, settings)
+    if as_json:
+        print_json({"schema": "rheostat.run/1", "script": str(script), "exit_code": code, "journal": journal})
+    if code:
+        raise typer.Exit(code)
+
+
+def _bounds(text: str | None, faults: list[Fault]) -> list[int] | None:
+    if text is None:
+        return None
+    bounds = executors_of(text)
+    if isinstance(bounds, InputError):
+        faults += bounds.faults
+        return None
+    return list(bounds)
+
+
+def _pairs(texts: list[str], faults: list[Fault]) -> dict[str, str]:
+    pairs = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if equals and key:
+            pairs[key] = value
+        else:
+            faults.append(Fault("conf", text, "KEY=VALUE", "a Spark setting has a key and a value"))
+    return pairs
+
+
+def _settings(file: Path | None, given: dict[str, Any], faults: list[Fault]) -> dict[str, Any]:
+    """What the file says, with the options before it; all of it checked."""
+    from rheostat.config import load_settings
+    from rheostat.config.documents import read_document
+
+    settings = dict(given)
+    try:
+        if file is not None:
+            read, wrong = read_document(file)
+            faults += wrong
+            settings = {**read, **given}
+        load_settings(settings)
+    except InputError as error:
+        faults += error.faults
+    return settings
+
+
+def _script(kind: Any, path: Path, arguments: list[str], conf: dict[str, str], faults: list[Fault]) -> Any:
+    try:
+        return kind(path, arguments, conf)
+    except InputError as error:
+        faults += error.faults
+        return None
