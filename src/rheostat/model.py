@@ -228,7 +228,8 @@ class Assessment:
         requested: number asked for last.
         slots_per_executor: cores each.
         arrival_rate: records/s reaching the sources, from latest offsets, over the rate window.
-        processed_rate: records/s committed, over the last batches (batch end to batch end).
+        processed_rate: records/s committed, batch end to batch end, over the rate window but not beyond the last change
+            of the number of executors: what another number of them did says nothing of this one.
         waiting, in_flight: records not yet planned; planned but not committed.
         backlog: latest − committed = waiting + in_flight.
         backlog_excess: max(0, backlog − arrival rate × (trigger + batch time)), where the batch time counts up to τ and

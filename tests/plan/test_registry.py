@@ -94,6 +94,7 @@ def test_the_faithful_preset_has_the_published_constants():
     assert policy.options == ReactiveOptions(
         sla=0.10,
         occupancy_limit=None,
+        wait_limit=None,
         slow_interval_s=15.0,
         increase="one",
         decrease="one",

@@ -68,11 +68,10 @@ def test_the_demo_goes_from_1_to_at_least_4_and_back_to_at_most_2(job, lag_s):
 def test_the_demo_does_not_exceed_by_far():
     """1400/s at 400/s each are 3.5, with the fixed part of a batch just under 4."""
     cycles = story(FluidJob(demo_load), 200.0, "demo", 10.0, (1, 16))
-    assert numbers(cycles) == [1, 3, 4, 3, 2, 1]
-    late = sum(cycle.seen.lag_s is not None and cycle.seen.lag_s > 10 for cycle in cycles)
-    assert late / len(cycles) < 0.05
-    static, used = 4 * len(cycles), sum(cycle.registered for cycle in cycles)
-    assert used <= 0.75 * static
+    assert numbers(cycles) == [1, 2, 3, 4, 5, 4, 3, 2, 1]
+    assert max(cycle.seen.lag_s or 0.0 for cycle in cycles) < 10.0
+    static, used = 5 * len(cycles), sum(cycle.registered for cycle in cycles)
+    assert used <= 0.65 * static
 
 
 def test_the_demo_never_goes_down_on_an_excess_or_on_unknown_figures():

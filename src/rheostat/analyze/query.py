@@ -72,7 +72,7 @@ def read_query(
     finished, running = read_finished(query.batch, invalid), read_running(query.running, invalid)
     restarted = past is None or past.run_id != query.run_id
     done = offsets.progress + (past.done if past else 0)
-    marks = () if restarted or past is None else past.marks
+    marks = () if restarted or past is None else past.marks[-1:] if executors_changed else past.marks
     if offsets.committed_known:
         marks = marked(marks, finished, done, settings)
     after = count_after(past, finished, running, anew=restarted or executors_changed)

@@ -6,7 +6,13 @@ Slow records, the share of the records of one interval T that are late::
 
 ``y ≥ sla`` is a violation. ``backlog_excess`` is what is beyond the backlog of a healthy micro-batch job, so a job at
 90 % occupancy reads 0; and it begins only where the objective is about to be missed. So ``occupancy ≥
-occupancy_limit`` is a violation too [ours]: with batches that take τ the job is at its capacity by definition.
+occupancy_limit`` is a violation too [ours]: with batches that take τ the job is at its capacity by definition. So is
+an *expected wait* of ``wait_limit`` × the objective's lag while more arrives than is processed [ours]: a record that
+arrives now waits for the backlog before it, at the speed of the last batches::
+
+    expected wait = backlog ÷ (processed × max(trigger, batch) ÷ batch)
+
+Under a load that rises faster than batches end, it sees 20 to 30 s earlier what slow records will show.
 
 With w the arrival rate, n the number in force, c the capacity of one executor (:mod:`rheostat.plan.capacity`):
 
@@ -44,7 +50,7 @@ from rheostat.plan.capacity import Learned, cap_limits, from_arrival, from_healt
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import count, executors, finite, per_second, percent, seconds
 
-__all__ = ["ReactiveOptions", "ReactivePolicy", "ReactiveState", "slow_records"]
+__all__ = ["ReactiveOptions", "ReactivePolicy", "ReactiveState", "expected_wait", "slow_records"]
 
 _Proposal = tuple[Recommendation, "ReactiveState"]
 
@@ -57,6 +63,12 @@ class ReactiveOptions(BaseModel):
     sla: float = Field(0.10, gt=0, le=100, description="Slow records from which on the SLA is violated, a share (S1).")
     occupancy_limit: float | None = Field(
         1.0, gt=0, le=100, description="Batch time ÷ τ from which on the job is overloaded; null: not looked at (S1)."
+    )
+    wait_limit: float | None = Field(
+        0.6,
+        gt=0,
+        le=100,
+        description="Expected wait ÷ the objective's lag from which on the job falls behind; null: not looked at (S1).",
     )
     slow_interval_s: float = Field(
         15.0, gt=0, le=3600, description="T of the slow records, s. One for all modes: y depends on it (S1: 15 s)."
@@ -93,6 +105,7 @@ FAITHFUL: Mapping[str, object] = MappingProxyType(
         "settle_batches": 0,
         "catch_up_lags": None,
         "occupancy_limit": None,
+        "wait_limit": None,
         "probe": False,
     }
 )
@@ -151,6 +164,18 @@ def slow_records(excess: float, arrival_rate: float, interval_s: float) -> float
         return 0.0
     arrived = arrival_rate * interval_s
     return excess / arrived if arrived > 0 else math.inf
+
+
+def expected_wait(seen: Assessment) -> float | None:
+    """How long the backlog takes at the speed of the last batches, s; None where that is unknown.
+
+    >>> expected_wait(Assessment(at=0.0, backlog=3000, processed_rate=200.0, batch_s=1.0, trigger_s=2.0))
+    7.5
+    """
+    if seen.backlog is None or not seen.processed_rate or not seen.batch_s:
+        return None
+    speed = seen.processed_rate * max(seen.trigger_s or 0.0, seen.batch_s) / seen.batch_s
+    return seen.backlog / speed
 
 
 class ReactivePolicy:
@@ -222,9 +247,17 @@ class ReactivePolicy:
         if sample.slow >= self.options.sla:
             return f"slow records {percent(sample.slow)} ≥ {percent(self.options.sla)}"
         occupancy, limit = sample.seen.occupancy, self.options.occupancy_limit
-        if occupancy is None or limit is None or occupancy < limit or sample.arrival == 0:
+        if occupancy is not None and limit is not None and occupancy >= limit and sample.arrival > 0:
+            return f"occupancy {percent(occupancy)} ≥ {percent(limit)}"
+        return self._falls_behind(sample)
+
+    def _falls_behind(self, sample: _Sample) -> str | None:
+        """Whether a record that arrives now will wait for too long."""
+        wait, share = expected_wait(sample.seen), self.options.wait_limit
+        if wait is None or share is None or (sample.seen.processed_rate or 0.0) >= sample.arrival:
             return None
-        return f"occupancy {percent(occupancy)} ≥ {percent(limit)}"
+        limit = share * self.context.objective.lag_s
+        return None if wait < limit else f"expected wait {seconds(wait)} ≥ {seconds(limit)}"
 
     def _violated(self, sample: _Sample, state: ReactiveState, violation: str) -> _Proposal:
         state = replace(state, streak=0, learned=self._learn_violated(sample.seen, state.learned))

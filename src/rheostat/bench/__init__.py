@@ -1,0 +1,1 @@
+"""The benchmarks behind every figure that we state. Each is a function from nothing to a :class:`Bench`."""

@@ -1,0 +1,53 @@
+"""The page of figures, ``docs/benchmarks.md``: one section a benchmark, replaced by each run that is told to."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from rheostat.bench.measure import Bench, Metric, machine
+
+__all__ = ["section", "update_page", "with_section"]
+
+_TITLE = """# Benchmarks
+
+Every figure here was printed by the command above it, which wrote this page too. Targets are upper limits.
+"""
+
+
+def update_page(path: Path, result: Bench) -> None:
+    """Put a result into the page, in place of an older one of the same name."""
+    text = path.read_text(encoding="utf-8") if path.exists() else _TITLE
+    path.write_text(with_section(text, result.name, section(result)), encoding="utf-8")
+
+
+def with_section(text: str, name: str, fresh: str) -> str:
+    """The page with the section of that name replaced, or added in the order of names."""
+    head, *sections = re.split(r"(?m)^(?=## )", text)
+    kept = [old for old in sections if not old.startswith(f"## {name}\n")]
+    ordered = sorted([*(old.rstrip() for old in kept), fresh.rstrip()])
+    return "\n\n".join([head.rstrip(), *ordered]) + "\n"
+
+
+def section(result: Bench) -> str:
+    """One benchmark as Markdown."""
+    lines = [
+        f"## {result.name}",
+        "",
+        f"`rheostat bench {result.name} --page docs/benchmarks.md`, on: {machine()}.",
+        "",
+        "| figure | value | 95 % interval | n | target |",
+        "|---|---|---|---|---|",
+        *(_row(metric) for metric in result.metrics),
+        "",
+        *(f"- {note}" for note in result.notes),
+    ]
+    return "\n".join(lines)
+
+
+def _row(metric: Metric) -> str:
+    value = "not measured" if metric.value is None else f"{metric.value:.4g} {metric.unit}"
+    interval = "" if metric.ci95 is None else f"{metric.ci95[0]:.4g} … {metric.ci95[1]:.4g}"
+    mark = {None: "", True: ", met", False: ", **missed**"}[metric.met]
+    target = "" if metric.target is None else f"≤ {metric.target:g}{mark}"
+    return f"| {metric.name} | {value} | {interval} | {metric.n} | {target} |"

@@ -1,0 +1,168 @@
+"""What a demo run consists of: one value, checked as a whole, from which every part is configured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rheostat.errors import Fault, InputError
+from rheostat.load.curves import RateCurve
+from rheostat.load.shapes import parse_shape
+from rheostat.model import Objective
+from rheostat.pipelines.settings import ClickFraudSettings
+
+__all__ = ["DemoPlan"]
+
+SOURCES = ("kafka", "log")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoPlan:
+    """The demo's figures. All faults are reported at once.
+
+    Attributes:
+        source: ``"kafka"``, or ``"log"`` where no broker can be had.
+        objective: as in ``attach``.
+        executors: bounds; each executor has one slot.
+        policy: name of a policy.
+        seed: of keys and payloads.
+        base_rate, peak_rate: records/s before and after the rise.
+        rise_s, plateau_s, fall_s: lengths of the phases, counted from the first committed batch.
+        lookup_ms: wait of each record for its local look-up: capacity then grows with executors also on few cores.
+        trigger_s: trigger interval.
+        cap: most records in a batch.
+        partitions: of the topic or log. 12 divides among 1, 2, 3, 4 and 6 executors without a rest.
+        drain_s: longest wait, after the load, for the last record to be committed.
+    """
+
+    source: str = "kafka"
+    objective: str = "lag < 20s"
+    executors: tuple[int, int] = (1, 6)
+    policy: str = "reactive"
+    seed: int = 7
+    base_rate: float = 200.0
+    peak_rate: float = 1100.0
+    rise_s: float = 40.0
+    plateau_s: float = 50.0
+    fall_s: float = 60.0
+    lookup_ms: float = 2.0
+    trigger_s: float = 2.0
+    cap: int = 4000
+    partitions: int = 12
+    drain_s: float = 120.0
+
+    def __post_init__(self) -> None:
+        faults = [*self._choice_faults(), *self._number_faults()]
+        if faults:
+            raise InputError(faults)
+
+    @property
+    def seconds(self) -> float:
+        """Length of the three phases."""
+        return self.rise_s + self.plateau_s + self.fall_s
+
+    @property
+    def objective_s(self) -> float:
+        """The lag that must not be exceeded."""
+        return Objective.parse(self.objective).lag_s
+
+    def curve(self) -> RateCurve:
+        """The load: a rise, a plateau and a fall."""
+        low, high = self.base_rate, self.peak_rate
+        return parse_shape(
+            f"ramp:{low}..{high}@{self.rise_s}+constant:{high}@{self.plateau_s}+ramp:{high}..{low}@{self.fall_s}"
+        )
+
+    def phase(self, second: float | None) -> str:
+        """Name of the phase at a second of the curve; None: before it."""
+        if second is None:
+            return "warm-up"
+        ends = ((self.rise_s, "rise"), (self.rise_s + self.plateau_s, "plateau"), (self.seconds, "fall"))
+        return next((name for end, name in ends if second < end), "drain")
+
+    def static(self, executors: int) -> DemoPlan:
+        """The same run with a fixed number of executors."""
+        return replace(self, executors=(executors, executors), policy="static")
+
+    def settings(self, folder: Path) -> Mapping[str, Any]:
+        """The autoscaler's settings, in the shape of a settings file: the demo profile."""
+        return {
+            "profile": "demo",
+            "objective": self.objective,
+            "executors": list(self.executors),
+            "policy": self.policy,
+            "journal": str(folder / "journal"),
+            **({"policy_options": {"executors": self.executors[0]}} if self.policy == "static" else {}),
+        }
+
+    def pipeline(self, folder: Path, bootstrap: str | None, topic: str | None) -> ClickFraudSettings:
+        """The pipeline's settings; for Kafka with a broker, else upon the log in ``folder``."""
+        return ClickFraudSettings(
+            source=self.source,
+            bootstrap=bootstrap,
+            topic=topic,
+            log=str(folder / "log"),
+            checkpoint=str(folder / "checkpoint"),
+            out=str(folder / "out"),
+            cap=self.cap,
+            trigger_s=self.trigger_s,
+            lookup_ms=self.lookup_ms,
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        """What one must know to judge the figures of a run."""
+        top = 1000 / self.lookup_ms if self.lookup_ms else math.inf
+        return (
+            f"Each record waits {self.lookup_ms:g} ms for a local look-up, so an executor of one slot carries at most "
+            f"{top:g} records/s and capacity grows with executors also on a machine with few cores. The wait is "
+            "simulated; broker, cluster, executors, pipeline and records are real.",
+            f"A batch is capped at {self.cap} records (maxOffsetsPerTrigger): without a cap an overloaded query "
+            "swallows all that waits in one ever longer batch, and nothing can be measured until it ends.",
+            f"Phases of {self.rise_s:g}, {self.plateau_s:g}, {self.fall_s:g} s count from the first committed batch.",
+            "The policy runs with its demo profile, made for runs of minutes; the table beside the published constants "
+            "shows by how much it is faster.",
+            "Executor-hours count from the request of an executor until it is gone. The static run is computed, peak × "
+            "duration, unless it is labelled as run.",
+            "Lag is the age of the oldest record that is not committed. Records commit only at the end of a batch, so "
+            "even an idle job's lag swings up to about two batches.",
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    def _choice_faults(self) -> list[Fault]:
+        faults = []
+        if self.source not in SOURCES:
+            faults.append(Fault("source", repr(self.source), ", ".join(SOURCES), "where the records go through"))
+        least, most = self.executors
+        if not 1 <= least <= most:
+            faults.append(Fault("executors", f"{least},{most}", "1 ≤ least ≤ greatest", "the bounds"))
+        if most > self.partitions:
+            message = "more executors than partitions have nothing to read"
+            faults.append(Fault("partitions", str(self.partitions), f"≥ {most}, the greatest number", message))
+        try:
+            objective = Objective.parse(self.objective)
+        except InputError as error:
+            return [*faults, *error.faults]
+        if objective.lag_s < 2 * self.trigger_s:
+            allowed = f"at least two triggers, {2 * self.trigger_s:g} s"
+            faults.append(Fault("objective", self.objective, allowed, "it is shorter than two batches"))
+        return faults
+
+    def _number_faults(self) -> list[Fault]:
+        positive = ("base_rate", "peak_rate", "rise_s", "plateau_s", "fall_s", "trigger_s", "cap", "partitions")
+        faults = [
+            Fault(name, repr(getattr(self, name)), "a number > 0", "it must be positive")
+            for name in positive
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0)
+        ]
+        if self.peak_rate < self.base_rate:
+            given = f"{self.peak_rate:g}"
+            faults.append(Fault("peak_rate", given, f"≥ base_rate, {self.base_rate:g}", "the load would fall first"))
+        if self.seed < 0:
+            faults.append(Fault("seed", str(self.seed), "an integer ≥ 0", "the seed of keys and payloads"))
+        return faults

@@ -1,0 +1,97 @@
+"""The closing report of a demo: the sentence, the page, the JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rheostat.config import profile_ratios
+from rheostat.demo.run import DemoRun
+from rheostat.report.html import Page, write_report
+from rheostat.report.series import series
+
+__all__ = ["ratio_rows", "result", "verdict", "write_page"]
+
+
+def result(run: DemoRun, baseline: DemoRun | None) -> dict[str, Any]:
+    """The score, and that of the static run where it was run for real."""
+    return {**run.score, "baseline": dict(baseline.score) if baseline is not None else None}
+
+
+def verdict(run: DemoRun, baseline: DemoRun | None) -> str:
+    """One sentence: what was saved and what was violated."""
+    got = run.score
+    static = baseline.score["executor_hours"] if baseline is not None else got["static_executor_hours"]
+    kind = "run" if baseline is not None else "computed"
+    used = got["executor_hours"]
+    saved = f"{1 - used / static:.0%}" if used is not None and static else "an unknown share"
+    return (
+        f"{_count(got['records_in'])} records went in and {_count(got['records_out'])} came out; Rheostat used "
+        f"{_seconds(used)} executor-seconds where {got['executors_max']} static executors ({kind}) use "
+        f"{_seconds(static)}: {saved} saved; lag was over the objective of {got['objective_s']:g} s for "
+        f"{_share(got['violation_share'])} of the time (p95 {_figure(got['lag_p95_s'])} s, at most "
+        f"{_figure(got['lag_max_s'])} s)."
+    )
+
+
+def ratio_rows() -> list[list[str]]:
+    """The demo profile beside the published constants, with a header."""
+    rows = [["setting", "demo", "published (S1)", "ratio"]]
+    for ratio in profile_ratios("demo"):
+        ours = ratio.note if ratio.ours is None else f"{ratio.ours:g} {ratio.unit}".strip()
+        published = "none" if ratio.published is None else f"{ratio.published:g} {ratio.unit}".strip()
+        shown = "–" if ratio.ratio is None else f"{ratio.ratio:.2f}"
+        rows.append([f"{ratio.meaning} ({ratio.key})", ours, published, shown])
+    return rows
+
+
+def write_page(run: DemoRun, baseline: DemoRun | None, path: Path) -> Path:
+    """Write the HTML report."""
+    page = Page(
+        title=f"Rheostat demo: {run.plan.policy} on {run.plan.source}",
+        verdict=verdict(run, baseline),
+        notes=[*run.plan.notes(), *_loads(run)],
+        score=run.score,
+        tables={
+            "The demo profile beside the published constants": ratio_rows(),
+            "Beside a static run at the peak size": _static_rows(run.score, baseline.score if baseline else None),
+        },
+    )
+    return write_report(path, page, series(run.records), run.plan.objective_s)
+
+
+def _static_rows(got: Mapping[str, Any], static: Mapping[str, Any] | None) -> list[list[str]]:
+    rows = [["", "executor-seconds", "lag p95, s", "lag max, s", "over the objective"]]
+    rows.append(["Rheostat", *_cells(got)])
+    if static is None:
+        name = f"static, {got['executors_max']} executors (computed: peak × duration)"
+        return [*rows, [name, _seconds(got["static_executor_hours"]), "not run", "not run", "not run"]]
+    return [*rows, [f"static, {static['executors_max']} executors (run)", *_cells(static)]]
+
+
+def _cells(got: Mapping[str, Any]) -> list[str]:
+    figures = (_figure(got["lag_p95_s"]), _figure(got["lag_max_s"]), _share(got["violation_share"]))
+    return [_seconds(got["executor_hours"]), *figures]
+
+
+def _loads(run: DemoRun) -> list[str]:
+    late = run.load.lateness.max_s
+    said = "none was late" if late is None else f"the latest record was sent {late:.2f} s after it was due"
+    return [f"The load: {run.load.records:,} records acknowledged, {said}."]
+
+
+def _count(value: int | None) -> str:
+    return "an unknown number of" if value is None else f"{value:,}"
+
+
+def _seconds(hours: float | None) -> str:
+    return "unknown" if hours is None else f"{hours * 3600:,.0f}"
+
+
+def _figure(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.1f}"
+
+
+def _share(value: float | None) -> str:
+    return "an unknown share" if value is None else f"{value:.1%}"

@@ -1,0 +1,141 @@
+"""``rheostat run``: a PySpark script that is left as it is, under control.
+
+The script runs in this process, as ``__main__``. The first Spark session that it makes gets the autoscaler; the session
+is found by standing in for ``SparkSession.Builder.getOrCreate`` while the script runs.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rheostat.attachment import Attachment, attach
+from rheostat.errors import Fault, InputError, RheostatError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Script", "run_script"]
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What to run.
+
+    Attributes:
+        path: a Python file.
+        arguments: what follows it in ``sys.argv``.
+        conf: Spark settings for the session's start, as ``spark-submit --conf`` takes them. What the script sets
+            itself goes before them.
+    """
+
+    path: Path
+    arguments: Sequence[str] = ()
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        faults = []
+        if not self.path.is_file():
+            faults.append(Fault("script", str(self.path), "a Python file", "there is no such file"))
+        faults += [
+            Fault("conf", key, "a key that begins with 'spark.'", "Spark ignores other keys")
+            for key in self.conf
+            if not key.startswith("spark.")
+        ]
+        if faults:
+            raise InputError(faults)
+
+
+def run_script(script: Script, settings: Mapping[str, Any]) -> int:
+    """Run a script to its end with the autoscaler attached; returns the exit code that the script asked for.
+
+    Args:
+        script: what to run.
+        settings: the autoscaler's settings, in the shape of a settings file.
+
+    Raises:
+        RefusedError: its session cannot be scaled as asked; the script has not started a query then.
+        RheostatError: the script made no Spark session.
+        Exception: whatever the script raises.
+    """
+    attached: list[Attachment] = []
+    with _submit_arguments(script.conf), _arguments(script), _attaching(settings, attached):
+        try:
+            runpy.run_path(str(script.path), run_name="__main__")
+            code = 0
+        except SystemExit as end:
+            code = _exit_code(end.code)
+        finally:
+            for attachment in attached:
+                attachment.stop()
+    if not attached:
+        message = f"{script.path} made no Spark session, so nothing was scaled"
+        raise RheostatError(message)
+    return code
+
+
+@contextmanager
+def _attaching(settings: Mapping[str, Any], attached: list[Attachment]) -> Iterator[None]:
+    """While this lasts, the first session that is made gets the autoscaler."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.Builder
+    original = builder.getOrCreate
+
+    def get_or_create(self: SparkSession.Builder) -> SparkSession:
+        spark = original(self)
+        if not attached:
+            attached.append(attach(spark, config=settings))
+        return spark
+
+    builder.getOrCreate = get_or_create  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        builder.getOrCreate = original  # type: ignore[method-assign]
+
+
+@contextmanager
+def _arguments(script: Script) -> Iterator[None]:
+    """The script's own ``sys.argv`` and import path."""
+    argv, path = sys.argv, list(sys.path)
+    sys.argv = [str(script.path), *script.arguments]
+    sys.path.insert(0, str(script.path.resolve().parent))
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = argv, path
+
+
+@contextmanager
+def _submit_arguments(conf: Mapping[str, str]) -> Iterator[None]:
+    """Hand settings to the JVM that PySpark starts, and the Python of this process to its executors."""
+    name, before = "PYSPARK_SUBMIT_ARGS", os.environ.get("PYSPARK_SUBMIT_ARGS")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if conf:
+        given = " ".join(f"--conf {shlex.quote(f'{key}={value}')}" for key, value in conf.items())
+        os.environ[name] = f"{given} {before or 'pyspark-shell'}"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = before
+
+
+def _exit_code(code: object) -> int:
+    """What ``sys.exit`` was given, as a process would end with it."""
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code
+    sys.stderr.write(f"{code}\n")
+    return 1

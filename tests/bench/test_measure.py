@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+
+from rheostat.bench.measure import Bench, Metric, bootstrap_interval, metric
+from rheostat.bench.page import with_section
+
+
+@pytest.mark.parametrize(
+    ("given", "met"),
+    [
+        pytest.param(Metric("m", 0.9, "ms", 5, target=1.0), True, id="under the target"),
+        pytest.param(Metric("m", 1.0, "ms", 5, target=1.0), True, id="at the target"),
+        pytest.param(Metric("m", 1.1, "ms", 5, target=1.0), False, id="over it"),
+        pytest.param(Metric("m", None, "ms", 0, target=1.0), False, id="not measured is not met"),
+        pytest.param(Metric("m", 0.2, "%", 5, target=1.0, judged=1.4), False, id="the end of the interval is judged"),
+        pytest.param(Metric("m", 3.0, "ms", 5), None, id="no target, no verdict"),
+    ],
+)
+def test_a_target_is_met_or_not(given, met):
+    assert given.met is met
+
+
+def test_a_metric_of_nothing_is_not_measured():
+    assert metric("m", [], "s").to_json() == {
+        "name": "m",
+        "value": None,
+        "unit": "s",
+        "n": 0,
+        "ci95": None,
+        "target": None,
+        "met": None,
+    }
+
+
+def test_the_interval_holds_the_statistic_and_narrows_with_more_values():
+    few = bootstrap_interval(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.median)
+    many = bootstrap_interval(np.tile([1.0, 2.0, 3.0, 4.0, 5.0], 200), np.median)
+    assert few is not None
+    assert many is not None
+    assert few[0] <= 3.0 <= few[1]
+    assert many[1] - many[0] < few[1] - few[0]
+
+
+def test_two_values_have_no_interval():
+    assert bootstrap_interval(np.array([1.0, 2.0]), np.median) is None
+
+
+def test_a_section_is_replaced_and_the_others_stay():
+    page = "# Benchmarks\n\nText.\n\n## attach\n\nold\n\n## rescale\n\nkept\n"
+    assert with_section(page, "attach", "## attach\n\nnew\n") == (
+        "# Benchmarks\n\nText.\n\n## attach\n\nnew\n\n## rescale\n\nkept\n"
+    )
+
+
+def test_a_new_section_goes_to_its_place():
+    page = "# Benchmarks\n\n## attach\n\na\n\n## rescale\n\nr\n"
+    assert with_section(page, "decision", "## decision\n\nd") == (
+        "# Benchmarks\n\n## attach\n\na\n\n## decision\n\nd\n\n## rescale\n\nr\n"
+    )
+
+
+def test_a_bench_names_its_schema_and_machine():
+    shown = Bench("decision", [Metric("m", 1.0, "ms", 3)]).to_json()
+    assert shown["schema"] == "rheostat.bench/1"
+    assert "cores" in shown["machine"]

@@ -1,0 +1,38 @@
+import pytest
+
+from rheostat.config import load_settings
+from rheostat.demo.plan import DemoPlan
+from rheostat.errors import InputError
+
+
+def test_the_load_rises_stays_and_falls():
+    curve = DemoPlan(base_rate=100.0, peak_rate=500.0).curve()
+    assert [round(curve.rate(second)) for second in (0, 20, 40, 89, 120, 149.9)] == [100, 300, 500, 500, 300, 101]
+    assert curve.duration == 150.0
+    assert round(curve.cumulative(150.0)) == 300 * 40 + 500 * 50 + 300 * 60
+
+
+@pytest.mark.parametrize(
+    ("second", "phase"), [(None, "warm-up"), (0, "rise"), (40, "plateau"), (90, "fall"), (150, "drain")]
+)
+def test_phases_have_names(second, phase):
+    assert DemoPlan().phase(second) == phase
+
+
+def test_every_fault_is_told_at_once():
+    with pytest.raises(InputError) as caught:
+        DemoPlan(source="disk", objective="lag < 3s", executors=(1, 20), peak_rate=100.0, seed=-1)
+    fields = [fault.field for fault in caught.value.faults]
+    assert fields == ["source", "partitions", "objective", "peak_rate", "seed"]
+
+
+def test_the_settings_are_those_of_the_demo_profile(tmp_path):
+    settings = load_settings(DemoPlan().settings(tmp_path))
+    assert (settings.profile, settings.mode, settings.sample_s) == ("demo", "act", 2.0)
+    assert settings.policy_options == {"samples_to_shrink": 4}
+
+
+def test_the_static_run_is_fixed_at_its_size(tmp_path):
+    fixed = DemoPlan().static(4)
+    settings = load_settings(fixed.settings(tmp_path))
+    assert (settings.policy, settings.executors, settings.policy_options) == ("static", (4, 4), {"executors": 4})
