@@ -204,7 +204,8 @@ scala.requestTotalExecutors(2, 0, nothing)
 print("ready", flush=True)
 sys.stdin.readline()
 where = context.range(4, numSlices=4).map(lambda n: (n, sys.executable)).collect()
-kafka = spark._jvm.java.lang.Class.forName("org.apache.spark.sql.kafka010.KafkaSourceProvider").getName()
+stream = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "127.0.0.1:9").option("subscribe", "none")
+kafka = stream.load().schema.fieldNames()
 print(json.dumps({"where": where, "executors": scala.statusStore().executorList(True).size() - 1, "kafka": kafka}))
 spark.stop()
 """
@@ -235,10 +236,11 @@ def test_an_application_started_before_the_workers_keeps_to_the_number_it_asked_
     until(lambda: executors() == [2])
     output, _ = driver.communicate("\n", timeout=90)
 
+    assert driver.returncode == 0, (tmp_path / "driver.log").read_text()[-2000:]
     result = json.loads(output)
     assert result["where"] == [[number, sys.executable] for number in range(4)]
     assert result["executors"] == 2
-    assert result["kafka"] == "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+    assert result["kafka"] == ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"]
     spark.cluster.remove_worker(name)
 
 

@@ -54,6 +54,7 @@ def test_the_demo_stands_to_the_published_constants_as_printed():
     assert rows["sample_s"].ratio == pytest.approx(2 / 15)
     assert rows["samples_to_shrink"].ratio == pytest.approx(0.4)
     assert (rows["time_to_shrink_s"].ours, rows["time_to_shrink_s"].published) == (8.0, 150.0)
+    assert (rows["guard.largest_step_down"].ours, rows["guard.largest_step_down"].ratio) == (2.0, 2.0)
     assert (rows["guard.hold_s"].ours, rows["guard.hold_s"].ratio) == (None, None)
     assert rows["guard.hold_s"].note == "until 1 batch(es) ended at the new number, at most 30 s"
     assert (rows["guard.cooldown_down_s"].published, rows["guard.cooldown_down_s"].ratio) == (None, None)
@@ -61,4 +62,4 @@ def test_the_demo_stands_to_the_published_constants_as_printed():
 
 def test_the_faithful_profile_is_the_published_one():
     ratios = [row.ratio for row in profile_ratios("faithful")]
-    assert ratios == [1.0, 1.0, 1.0, 1.0, None, None]
+    assert ratios == [1.0, 1.0, 1.0, 1.0, None, None, None]

@@ -16,6 +16,7 @@ _DEMO: Mapping[str, Any] = {
     "guard": {
         "hold_batches": 1,
         "hold_fallback_s": 30.0,
+        "largest_step_down": 2,
         "cooldown_up_s": 5.0,
         "cooldown_down_s": 5.0,
         "failure_window_s": 10.0,

@@ -8,9 +8,9 @@ from rheostat.config.models import Settings
 
 __all__ = ["PUBLISHED", "Ratio", "profile_ratios"]
 
-PUBLISHED = {"sample_s": 15.0, "samples_to_shrink": 10.0, "hold_s": 240.0}
-"""Constants of S1: check every 15 s in exploration, shrink at the 10th sample in a row, hold 240 s after a rescale.
-S1 has no cooldowns."""
+PUBLISHED = {"sample_s": 15.0, "samples_to_shrink": 10.0, "hold_s": 240.0, "largest_step_down": 1.0}
+"""Constants of S1: check every 15 s in exploration, shrink at the 10th sample in a row, by one, hold 240 s after a
+rescale. S1 has no cooldowns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ def profile_ratios(profile: str) -> tuple[Ratio, ...]:
         _ratio("samples_to_shrink", "samples in a row to shrink", "", samples, PUBLISHED["samples_to_shrink"]),
         _ratio("time_to_shrink_s", "least time to shrink (the two multiplied)", "s", least, published_least),
         _hold(settings),
+        _step_down(guard.largest_step_down),
         _ratio("guard.cooldown_up_s", "cooldown before an increase", "s", guard.cooldown_up_s, None),
         _ratio("guard.cooldown_down_s", "cooldown before a decrease", "s", guard.cooldown_down_s, None),
     )
@@ -57,6 +58,14 @@ def profile_ratios(profile: str) -> tuple[Ratio, ...]:
 def _ratio(key: str, meaning: str, unit: str, ours: float, published: float | None) -> Ratio:
     note = "" if published is not None else "S1 has no cooldown"
     return Ratio(key, meaning, unit, float(ours), published, ours / published if published else None, note)
+
+
+def _step_down(limit: int | None) -> Ratio:
+    """The largest decrease by one decision; without a limit it is the policy's, which is by one in S1."""
+    key, meaning, published = "guard.largest_step_down", "largest decrease at once", PUBLISHED["largest_step_down"]
+    if limit is None:
+        return Ratio(key, meaning, "executors", None, published, None, "no limit, the policy goes down by one")
+    return _ratio(key, meaning, "executors", limit, published)
 
 
 def _hold(settings: Settings) -> Ratio:

@@ -132,7 +132,7 @@ class _Stage:
         if self._plan.source == "kafka":
             from rheostat.load.kafka_sink import KafkaSink, ensure_topic
 
-            ensure_topic(self._lab.broker.bootstrap, TOPIC, self._plan.partitions)
+            ensure_topic(self._lab.broker.bootstrap, TOPIC, self._plan.partitions, create=True)
             return KafkaSink(self._lab.broker.bootstrap, TOPIC)
         from rheostat.load.log_writer import LogSink, LogWriter
 

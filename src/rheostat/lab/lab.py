@@ -156,6 +156,10 @@ class Lab:
             if self.spec.spark:
                 self._cluster = Cluster(data / "spark", logs, java=java, processes=self._processes, size=self.spec.size)
             self._start_parts()
+        except OSError as error:
+            self.close(failed=True)
+            message = f"cannot write to {error.filename or self.spec.folder}: {error.strerror or error}"
+            raise PartFailedError("lab", message) from error
         except BaseException as error:
             self.close(failed=isinstance(error, Exception))
             raise

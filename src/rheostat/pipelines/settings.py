@@ -50,7 +50,7 @@ class ClickFraudSettings:
         shuffle_partitions: tasks of the aggregation, and partitions of its state: fixed for the life of a checkpoint.
             2: it is the look-up that needs the executors, and each partition adds about 50 ms to every batch.
         distinct_error: relative standard deviation of the approximate distinct counts. 0.1: the state of a key is then
-            some 100 bytes; 0.05, Spark's own default, takes four times that and a seventh more time for a batch.
+            some 100 bytes; 0.05, Spark's own default, takes four times that and a tenth more time for a batch.
         lateness_s: how long after the newest event time a record may still come (watermark). 600: longer than any pause
             or backlog that is survived, so that none is dropped; longer keeps more windows in the state.
         window_s: length of the event-time windows, seconds. 60 in the published experiment.
