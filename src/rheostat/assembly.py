@@ -15,7 +15,7 @@ from rheostat.execute.executors import LiveExecutors, Patience
 from rheostat.journal import Journal
 from rheostat.jvm.levers import SparkLevers
 from rheostat.jvm.reading import SessionFacts
-from rheostat.loop import Loop, SystemClock, build_planner, open_journal, open_store
+from rheostat.loop import Loop, StoppableClock, SystemClock, build_planner, open_journal, open_store, supervise
 from rheostat.model import Bounds
 from rheostat.observe.driver import DriverSource
 from rheostat.observe.merge import MergedSource
@@ -36,13 +36,14 @@ class Assembly:
     source: Source
     actuator: Actuator
     journal: Journal
+    clock: StoppableClock
 
     def run(self) -> None:
-        """Run the loop until it is stopped, then close everything."""
+        """Run the loop until it is stopped, then close everything. A thread of it that dies is replaced."""
         with contextlib.ExitStack() as closing:
             for part in (self.journal, self.actuator, self.source):
                 closing.callback(getattr(part, "close", lambda: None))
-            self.loop.run()
+            supervise(self.loop.run, self.clock)
 
 
 def assemble(
@@ -65,10 +66,9 @@ def assemble(
         source.close()
         actuator.close()
         raise
-    loop = Loop(
-        source, planner, actuator, journal, SystemClock(), settings, store=open_store(settings), job=facts.app_name
-    )
-    return Assembly(loop, source, actuator, journal)
+    clock, store = SystemClock(), open_store(settings)
+    loop = Loop(source, planner, actuator, journal, clock, settings, store=store, job=facts.app_name)
+    return Assembly(loop, source, actuator, journal, clock)
 
 
 def _refuse(facts: SessionFacts, settings: Settings, source: Source) -> None:
@@ -91,10 +91,9 @@ def _actuator(spark: SparkSession, settings: Settings) -> Actuator:
 
 
 def _source(spark: SparkSession, settings: Settings, actuator: Actuator, sources: Sequence[Source] | None) -> Source:
-    if sources is not None:
-        return MergedSource(sources)
-
     def requested() -> int | None:
         return actuator.requested if isinstance(actuator, LiveExecutors) else None
 
+    if sources is not None:
+        return MergedSource(sources, requested=requested)
     return DriverSource(spark, settings.queries, requested=requested)

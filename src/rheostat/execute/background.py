@@ -21,8 +21,8 @@ class Background:
         self._thread: threading.Thread | None = None
 
     def __call__(self, work: Callable[[], None]) -> None:
-        """Do it later. ``work`` must not raise."""
-        if self._thread is None:
+        """Do it later. ``work`` must not raise; a thread that died all the same is replaced."""
+        if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
         self._queue.put(work)

@@ -6,6 +6,7 @@ from rheostat.loop.memory import Memory, OwnState
 from rheostat.loop.running import Loop
 from rheostat.loop.stages import Rules, decide, learn
 from rheostat.loop.status import Status
+from rheostat.loop.supervision import supervise
 
 __all__ = [
     "Loop",
@@ -23,4 +24,5 @@ __all__ = [
     "open_journal",
     "open_store",
     "settings_of",
+    "supervise",
 ]

@@ -73,8 +73,14 @@ class Loop:
 
     # -------------------------------------------------------------------------------------------- control
 
-    def run(self) -> None:
-        """Cycle until :meth:`stop`, on the calling thread. A late cycle skips beats; it does not catch up."""
+    def run(self, after: BaseException | None = None) -> None:
+        """Cycle until :meth:`stop`, on the calling thread. A late cycle skips beats; it does not catch up.
+
+        Args:
+            after: what ended the run before, where that one died; see :func:`~rheostat.loop.supervision.supervise`.
+        """
+        if after is not None:
+            self._recover(after)
         due = self._clock.now()
         while not self._stopping:
             self.cycle()
@@ -214,6 +220,13 @@ class Loop:
             self._settle(self._clock.now())
         except Exception as error:
             self._trouble.met(error)
+
+    def _recover(self, error: BaseException) -> None:
+        """Go on after a run that ended anywhere: as after a restart, and with a number that is not used yet."""
+        self._trouble.during("run")
+        note = f"the loop is started again: {self._trouble.met(error)}"
+        self._memory = self._memory.restarted().numbered_from(self._memory.plan.next_id + 1)
+        self._journal.start(header_of(self._settings, self._job), note)
 
     def _failed(self, at: float, error: Exception) -> Decision:
         """A hold, recorded if that is possible."""

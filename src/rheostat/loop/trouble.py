@@ -19,6 +19,7 @@ _WHAT_TO_DO = {
     "journal": "nothing is changed until the journal can be written: look at the free space and the rights there",
     "state": "after a restart the controller will know less: look at the free space and the rights there",
     "execute": "the cluster was not asked; it is tried again after a while: look at the driver and the cluster manager",
+    "run": "the loop's thread died and a new one goes on; please report it with the journal if nobody ended it",
     "poll": "what became of the last change is unknown: look at the driver and the cluster manager",
 }
 
@@ -41,7 +42,7 @@ class Trouble:
         """Name the stage that begins, so that a failure in it can be told."""
         self._stage = stage
 
-    def met(self, error: Exception) -> str:
+    def met(self, error: BaseException) -> str:
         """A failure of the present stage; returns it in words. The first of its kind is logged."""
         text = f"{self._stage} failed: {describe(error)}"
         self.count += 1
@@ -57,7 +58,7 @@ class Trouble:
         _log.warning("%s", text)
 
 
-def describe(error: Exception) -> str:
+def describe(error: BaseException) -> str:
     """An exception in one short line."""
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

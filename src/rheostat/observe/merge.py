@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 
 from rheostat.errors import Fault, InputError
@@ -19,22 +19,26 @@ class MergedSource:
 
     Args:
         sources: in the order of trust; at least one.
+        requested: tells the number of executors asked for last, for sources that do not know it.
 
     Raises:
         InputError: there is none.
     """
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source], *, requested: Callable[[], int | None] = lambda: None) -> None:
         if not sources:
             raise InputError([Fault("sources", "none", "at least one source", "there is nothing to look through")])
         self._sources = tuple(sources)
+        self._requested = requested
 
     def observe(self, at: float) -> Observation:
         """What they see together; what none of them sees stays a gap, in the words of the first."""
         first, *others = (source.observe(at) for source in self._sources)
         for other in others:
             first = merged_observation(first, other)
-        return first
+        if first.cluster is None or first.cluster.requested is not None:
+            return first
+        return replace(first, cluster=replace(first.cluster, requested=self._requested()))
 
     def close(self) -> None:
         """Close them all."""

@@ -1,0 +1,194 @@
+"""The driver of ``rheostat bench rescale``: a query under load whose executors go up and down again and again.
+
+``python -m rheostat.bench.rescale_driver FOLDER``; what is in FOLDER/job.json: see :class:`Job`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rheostat.bench.inside import ASKED, RESULT, batches_done, session, tell, until
+from rheostat.bench.samples import Count, Sample, begun
+from rheostat.errors import RheostatError
+from rheostat.execute.executors import LiveExecutors
+from rheostat.jvm.levers import SparkLevers
+from rheostat.jvm.reading import DriverJvm
+from rheostat.loop import SystemClock
+from rheostat.model import Action, Code, Decision, Outcome, Reason, Recommendation
+from rheostat.observe.executors import parse_executors
+from rheostat.observe.progress import parse_progress
+from rheostat.pipelines import click_fraud
+from rheostat.pipelines.settings import ClickFraudSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["Job", "main"]
+
+_TIMEOUT_S = 90.0
+_SETTLED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the driver is told.
+
+    Attributes:
+        conf: the session's configuration.
+        pipeline: fields of :class:`~rheostat.pipelines.settings.ClickFraudSettings`.
+        steps: by how many executors each rescale goes up from one, and down again.
+        sample_s: between two looks at the executors.
+        before_s: calm before each decision to go up.
+        warm_up: batches before the first.
+    """
+
+    conf: Mapping[str, str]
+    pipeline: Mapping[str, Any]
+    steps: Sequence[int]
+    sample_s: float = 0.05
+    before_s: float = 4.0
+    warm_up: int = 8
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON value."""
+        return asdict(self)
+
+
+class _Sampler:
+    """Looks at the executors all the time, on a thread of its own."""
+
+    def __init__(self, jvm: DriverJvm, every_s: float) -> None:
+        self.samples: list[Sample] = []
+        self._jvm, self._every_s = jvm, every_s
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="rheostat-sampler", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End it."""
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._every_s):
+            seen = parse_executors(self._jvm.executors())
+            counts = {one.executor_id: Count(one.active_tasks, one.finished_tasks) for one in seen}
+            self.samples.append(Sample(time.time(), counts))
+
+
+class _Play:
+    """The rescales, one after the other."""
+
+    def __init__(self, job: Job, spark: SparkSession, live: LiveExecutors) -> None:
+        self._job, self._live = job, live
+        self._levers = SparkLevers(spark)
+        self._sampler = _Sampler(DriverJvm(spark), job.sample_s)
+        self._decisions = 0
+
+    def run(self, query: StreamingQuery) -> dict[str, Any]:
+        """All of them; what was seen."""
+        try:
+            until(lambda: batches_done(query) >= self._job.warm_up, "warming up", _TIMEOUT_S)
+            rescales = [self._up_and_down(query, step) for step in self._job.steps]
+        finally:
+            self._sampler.close()
+        batches = [found for found in map(_batch, query.recentProgress) if found is not None]
+        samples = [_plain(sample) for sample in self._sampler.samples]
+        return {"rescales": rescales, "samples": samples, "batches": batches}
+
+    def _up_and_down(self, query: StreamingQuery, step: int) -> dict[str, Any]:
+        threading.Event().wait(self._job.before_s)
+        old, failed = set(self._levers.registered()), self._failed()
+        decided_at = time.time()
+        up = self._change(1 + step)
+        new = tuple(set(self._levers.registered()) - old)
+        since = len(self._sampler.samples)
+        until(lambda: self._worked(new, max(0, since - 1000)), "a task on each new executor", _TIMEOUT_S)
+        reached = batches_done(query) + 1 + _SETTLED
+        until(lambda: batches_done(query) >= reached, "batches at the new number", _TIMEOUT_S)
+        redone, down_at = self._failed() - failed, time.time()
+        down = self._change(1)
+        return {
+            "step": step,
+            "new": sorted(new),
+            "decided_at": decided_at,
+            "down_at": down_at,
+            "up": _told(up, redone),
+            "down": _told(down, down.redone_tasks),
+        }
+
+    def _worked(self, executors: Sequence[str], since: int) -> bool:
+        return begun(self._sampler.samples[since:], executors) is not None
+
+    def _change(self, target: int) -> Outcome:
+        self._decisions += 1
+        now = len(self._levers.registered())
+        reason = Reason(Code.FIXED, "a benchmark")
+        action = Action.UP if target > now else Action.DOWN
+        self._live.apply(
+            Decision(time.time(), self._decisions, action, now, target, reason, Recommendation(target, reason))
+        )
+        found: list[Outcome] = []
+
+        def ended() -> bool:
+            outcome = self._live.poll(time.time())
+            found.extend([] if outcome is None else [outcome])
+            return bool(found)
+
+        until(ended, f"{target} executors", _TIMEOUT_S)
+        return found[0]
+
+    def _failed(self) -> int:
+        return sum(self._levers.failed_tasks().values())
+
+
+def _plain(sample: Sample) -> list[Any]:
+    return [sample.at, {name: [count.active, count.ended] for name, count in sample.executors.items()}]
+
+
+def _batch(progress: Any) -> tuple[float, float, int] | None:
+    """When a batch began, how long it took, its records."""
+    batch = parse_progress(json.dumps(progress) if isinstance(progress, dict) else progress.json).batch
+    return None if batch is None else (batch.at - batch.duration_s, batch.duration_s, batch.records or 0)
+
+
+def _told(outcome: Outcome, redone: int | None) -> dict[str, Any]:
+    return {
+        "status": outcome.status.value,
+        "took_s": outcome.took_s,
+        "method": outcome.method,
+        "redone_tasks": redone,
+        "text": outcome.reason.text,
+    }
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the job in a folder; the exit code is that of the error, 0 without one."""
+    folder = Path(argv[0])
+    job = Job(**json.loads((folder / "job.json").read_text(encoding="utf-8")))
+    try:
+        with session(job.conf, "rheostat-bench-rescale") as spark:
+            live = LiveExecutors(SparkLevers(spark), SystemClock())
+            live.ensure(1)
+            tell(folder / ASKED, 1)
+            query = click_fraud.start(ClickFraudSettings(**job.pipeline), spark)
+            result = _Play(job, spark, live).run(query)
+            live.close()
+            click_fraud.finish(query)
+    except RheostatError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    tell(folder / RESULT, result)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
