@@ -234,8 +234,8 @@ def _delivered(results: list[LoadResult | BaseException]) -> LoadResult:
 def _counts(given: IdChecksum, got: IdChecksum | None) -> Counts:
     """Records in and out. Where the counts agree and the checksums do not, neither loss nor doubling is known."""
     if got is None:
-        return Counts(records_in=given.count)
+        return Counts(records_in=given.count, agrees=False)
     known = got == given or got.count != given.count
     lost = max(0, given.count - got.count) if known else None
     doubled = max(0, got.count - given.count) if known else None
-    return Counts(given.count, got.count, lost, doubled, 0)
+    return Counts(given.count, got.count, lost, doubled, 0, agrees=got == given)

@@ -59,17 +59,23 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Records that went through; None: not counted."""
+    """Records that went through; None: not counted.
+
+    ``agrees``: whether the checksums of what went in and what came out are equal; None: not compared.
+    """
 
     records_in: int | None = None
     records_out: int | None = None
     records_lost: int | None = None
     records_duplicated: int | None = None
     records_shed: int | None = None
+    agrees: bool | None = None
 
     @property
     def valid(self) -> bool | None:
         """Whether nothing was lost or doubled; None: not counted."""
+        if self.agrees is False:
+            return False
         if self.records_lost is None:
             return None
         return self.records_lost == 0 and not self.records_duplicated

@@ -1,0 +1,71 @@
+import pytest
+
+from rheostat.checksum import IdChecksum
+from rheostat.demo.plan import DemoPlan
+from rheostat.demo.report import ratio_rows, result, verdict
+from rheostat.demo.run import DemoRun, _counts
+from rheostat.load.producer import Lateness, LoadResult
+from rheostat.pipelines.sink import SinkTotals
+
+IDS = IdChecksum().add_many(range(10))
+LOAD = LoadResult(10, 10, 0, 0, IDS, 0, 10, 100, 0, None, Lateness(0.03, 0.02, 0.0), 0.0, 1.0, 9.0, stopped=False)
+SCORE = {
+    "records_in": 123024,
+    "records_out": 123024,
+    "executor_hours": 0.1,
+    "static_executor_hours": 0.2,
+    "executors_max": 4,
+    "objective_s": 20.0,
+    "violation_share": 0.015,
+    "lag_p95_s": 12.34,
+    "lag_max_s": None,
+}
+RUN = DemoRun(DemoPlan(), SCORE, (), LOAD, SinkTotals({"ip": IDS}, 1, 1), drained=True)
+
+
+def test_the_verdict_is_one_sentence_with_what_was_saved_and_violated():
+    assert verdict(RUN, None) == (
+        "123,024 records went in and 123,024 came out; Rheostat used 360 executor-seconds where 4 static executors "
+        "(computed) use 720: 50% saved; lag was over the objective of 20 s for 1.5% of the time (p95 12.3 s, at most "
+        "unknown s)."
+    )
+
+
+def test_a_baseline_that_was_run_is_labelled_so():
+    static = DemoRun(
+        DemoPlan().static(4), SCORE | {"executor_hours": 0.4}, (), LOAD, SinkTotals({}, 0, 0), drained=True
+    )
+    assert "4 static executors (run) use 1,440: 75% saved" in verdict(RUN, static)
+    assert result(RUN, static)["baseline"]["executor_hours"] == 0.4
+    assert result(RUN, None)["baseline"] is None
+
+
+@pytest.mark.parametrize(
+    ("got", "counts"),
+    [
+        pytest.param(IDS, (10, 10, 0, 0, True), id="all came out"),
+        pytest.param(IdChecksum().add_many(range(9)), (10, 9, 1, 0, False), id="one was lost"),
+        pytest.param(IDS.add(3), (10, 11, 0, 1, False), id="one was doubled"),
+        pytest.param(
+            IdChecksum().add_many([*range(9), 3]),
+            (10, 10, None, None, None),
+            id="one lost and one doubled do not cancel",
+        ),
+        pytest.param(None, (10, None, None, None, False), id="the kinds of the sink do not agree"),
+    ],
+)
+def test_losses_and_duplicates_are_told_apart(got, counts):
+    found = _counts(IDS, got)
+    assert (
+        found.records_in,
+        found.records_out,
+        found.records_lost,
+        found.records_duplicated,
+        found.valid,
+    ) == counts
+
+
+def test_the_profile_is_shown_beside_the_published_constants():
+    rows = {row[0]: row[1:] for row in ratio_rows()}
+    assert rows["time between two checks (sample_s)"] == ["2 s", "15 s", "0.13"]
+    assert rows["cooldown before a decrease (guard.cooldown_down_s)"] == ["5 s", "none", "–"]
