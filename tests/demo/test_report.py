@@ -48,7 +48,7 @@ def test_a_baseline_that_was_run_is_labelled_so():
         pytest.param(IDS.add(3), (10, 11, 0, 1, False), id="one was doubled"),
         pytest.param(
             IdChecksum().add_many([*range(9), 3]),
-            (10, 10, None, None, None),
+            (10, 10, None, None, False),
             id="one lost and one doubled do not cancel",
         ),
         pytest.param(None, (10, None, None, None, False), id="the kinds of the sink do not agree"),
