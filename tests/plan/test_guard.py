@@ -225,3 +225,8 @@ def test_the_page_lists_the_steps_as_they_are():
     ]
     assert described == [(s.name, s.direction.value, {c.value for c in s.codes}, set(s.settings)) for s in STEPS]
     assert [int(row[0]) for row in rows] == list(range(1, len(STEPS) + 1))
+
+
+def test_an_impossible_figure_is_named_before_what_it_makes_unknown():
+    names = [step.name for step in STEPS]
+    assert names.index("metrics_invalid") < names.index("metrics_missing")

@@ -85,8 +85,8 @@ def _without(skip: frozenset[str]) -> Iterable[Step]:
 
 STEPS: tuple[Step, ...] = (
     Step("no_query", Direction.BOTH, (Code.NO_QUERY,), (), steps.no_query, spoils=True),
-    Step("metrics_missing", Direction.BOTH, (Code.METRICS_MISSING,), (), steps.missing, spoils=True),
     Step("metrics_invalid", Direction.BOTH, (Code.METRICS_INVALID,), (), steps.invalid, spoils=True),
+    Step("metrics_missing", Direction.BOTH, (Code.METRICS_MISSING,), (), steps.missing, spoils=True),
     Step(
         "metrics_stale",
         Direction.BOTH,
