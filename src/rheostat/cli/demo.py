@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +15,9 @@ from rheostat.cli.output import JsonFlag, console, print_json
 from rheostat.errors import Fault, InputError, RheostatError
 
 __all__ = ["register"]
+
+_OPTIONS = {"peak_rate": "rate"}
+"""Fields of the plan whose option has another name."""
 
 
 def register(app: typer.Typer) -> None:
@@ -27,7 +30,7 @@ def demo(
     objective: Annotated[str, typer.Option(help="lag < DURATION [for PERCENT%].")] = "lag < 20s",
     executors: Annotated[str, typer.Option(help="Least and greatest number of executors, LEAST,GREATEST.")] = "1,6",
     policy: Annotated[str, typer.Option(help="Name of a policy.")] = "reactive",
-    rate: Annotated[str, typer.Option(help="Records/s at the plateau.")] = "1100",
+    rate: Annotated[str, typer.Option(help="Records/s at the plateau.")] = "700",
     partitions: Annotated[str, typer.Option(help="Partitions of the topic.")] = "12",
     seed: Annotated[str, typer.Option(help="Seed of keys and payloads.")] = "7",
     baseline: Annotated[bool, typer.Option("--baseline", help="Also run the static size for real.")] = False,
@@ -60,7 +63,7 @@ def _plan(given: dict[str, Any]) -> Any:
     try:
         plan = DemoPlan(**known)
     except InputError as error:
-        faults += error.faults
+        faults += [replace(fault, field=_OPTIONS.get(fault.field, fault.field)) for fault in error.faults]
     else:
         if not faults:
             return plan

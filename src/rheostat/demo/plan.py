@@ -18,6 +18,9 @@ __all__ = ["DemoPlan"]
 
 SOURCES = ("kafka", "log")
 
+_MOST: Mapping[str, float] = {"base_rate": 1e6, "peak_rate": 1e6, "partitions": 1000}
+"""What one machine can be asked for; a larger number is a slip of the keyboard."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoPlan:
@@ -43,14 +46,14 @@ class DemoPlan:
     executors: tuple[int, int] = (1, 6)
     policy: str = "reactive"
     seed: int = 7
-    base_rate: float = 200.0
-    peak_rate: float = 1100.0
+    base_rate: float = 100.0
+    peak_rate: float = 700.0
     rise_s: float = 40.0
     plateau_s: float = 50.0
     fall_s: float = 60.0
-    lookup_ms: float = 2.0
+    lookup_ms: float = 4.0
     trigger_s: float = 2.0
-    cap: int = 4000
+    cap: int = 2400
     partitions: int = 12
     drain_s: float = 120.0
 
@@ -156,9 +159,9 @@ class DemoPlan:
     def _number_faults(self) -> list[Fault]:
         positive = ("base_rate", "peak_rate", "rise_s", "plateau_s", "fall_s", "trigger_s", "cap", "partitions")
         faults = [
-            Fault(name, repr(getattr(self, name)), "a number > 0", "it must be positive")
+            Fault(name, repr(getattr(self, name)), _allowed(name), "it is out of range")
             for name in positive
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0)
+            if not (math.isfinite(getattr(self, name)) and 0 < getattr(self, name) <= _MOST.get(name, math.inf))
         ]
         if self.peak_rate < self.base_rate:
             given = f"{self.peak_rate:g}"
@@ -166,3 +169,7 @@ class DemoPlan:
         if self.seed < 0:
             faults.append(Fault("seed", str(self.seed), "an integer ≥ 0", "the seed of keys and payloads"))
         return faults
+
+
+def _allowed(name: str) -> str:
+    return "a number > 0" + (f" and ≤ {_MOST[name]:.0f}" if name in _MOST else "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -92,19 +91,16 @@ def run_demo(plan: DemoPlan, folder: Path, say: Callable[[str], None], show: Cal
     kafka = plan.source == "kafka"
     size = WorkerSize(cores=plan.executors[1], memory_mb=plan.executors[1] * _EXECUTOR_MB)
     connector = kafka_connector_jars(say) if kafka else []
-    with (
-        tempfile.TemporaryDirectory(prefix="rheostat-demo-") as scratch,
-        Lab(LabSpec(broker=kafka, workers=0, size=size), say=say) as lab,
-    ):
-        return _Stage(plan, folder, Path(scratch), lab, show).play(connector, say)
+    with Lab(LabSpec(broker=kafka, workers=0, size=size), say=say) as lab:
+        return _Stage(plan, folder, lab, show).play(connector, say)
 
 
 class _Stage:
     """The parts of a run while it lasts."""
 
-    def __init__(self, plan: DemoPlan, folder: Path, scratch: Path, lab: Lab, show: Callable[[Progress], None]) -> None:
-        self._plan, self._scratch, self._lab, self._show = plan, scratch, lab, show
-        self._folder = folder
+    def __init__(self, plan: DemoPlan, folder: Path, lab: Lab, show: Callable[[Progress], None]) -> None:
+        self._plan, self._folder, self._lab, self._show = plan, folder, lab, show
+        self._scratch = lab.scratch("demo")
         self._watch = JournalWatch(folder / "journal")
         self._progress = LoadProgress(None, 0.0, 0, 0.0)
         self._go = threading.Event()
