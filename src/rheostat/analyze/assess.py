@@ -17,6 +17,8 @@ NEEDED = ("arrival_rate", "backlog", "backlog_excess", "batch_s", "executors", "
 """The figures without which no decision can be made. The processed rate, the busy ratio and the split of the backlog
 are not among them: in overload they may stay unknown for minutes, and that is when an increase must not wait."""
 
+_ROUNDING = 1e-9
+
 
 def analyze(
     observation: Observation, state: AnalysisState, settings: AnalysisSettings
@@ -98,12 +100,16 @@ def _assessment(at: float, queries: Sequence[QueryFigures], cluster: ClusterFigu
 def _drain(
     backlog: int | None, arrival_rate: float | None, processed_rate: float | None
 ) -> tuple[bool | None, float | None]:
-    """Whether more is processed than arrives, and backlog ÷ (processed − arriving); an empty backlog takes no time."""
-    surplus = None if arrival_rate is None or processed_rate is None else processed_rate - arrival_rate
-    draining = None if surplus is None else surplus > 0
+    """Whether more is processed than arrives, and backlog ÷ (processed − arriving); an empty backlog takes no time.
+
+    Rates that differ by no more than rounding are equal: then nothing drains.
+    """
+    if arrival_rate is None or processed_rate is None:
+        return None, 0.0 if backlog == 0 else None
+    draining = processed_rate > arrival_rate * (1 + _ROUNDING)
     if backlog == 0:
         return draining, 0.0
-    return draining, backlog / surplus if backlog is not None and surplus is not None and surplus > 0 else None
+    return draining, backlog / (processed_rate - arrival_rate) if backlog is not None and draining else None
 
 
 def _any(values: Iterable[bool | None]) -> bool | None:
