@@ -9,7 +9,10 @@ import yaml
 
 from rheostat.errors import Fault, InputError
 
-__all__ = ["read_document"]
+__all__ = ["NOT_YAML", "read_document"]
+
+NOT_YAML = (yaml.YAMLError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)
+"""What the YAML library raises for a text that it cannot read: dates, numbers and tags fail in their own ways."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -44,14 +47,12 @@ def read_document(path: Path) -> tuple[dict[str, Any], list[Fault]]:
         InputError: the file cannot be read, is not YAML, or holds something else than a mapping.
     """
     text = _text(path)
-    loader = _Loader(text)
     try:
+        loader = _Loader(text)
         document = loader.get_single_data()
-    except (yaml.YAMLError, TypeError, RecursionError) as error:
+    except NOT_YAML as error:
         problem = " ".join(str(error).split())
         raise InputError([Fault(str(path), problem, "YAML", "the file is not readable as YAML")]) from None
-    finally:
-        loader.dispose()
     if document is None:
         return {}, loader.faults
     if not isinstance(document, dict):

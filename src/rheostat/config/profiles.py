@@ -14,6 +14,7 @@ _DEMO: Mapping[str, Any] = {
     "policy": "reactive",
     "policy_options": {"samples_to_shrink": 4},
     "guard": {
+        "warm_up_batches": 1,
         "hold_batches": 1,
         "hold_fallback_s": 30.0,
         "largest_step_down": 2,
