@@ -53,9 +53,12 @@ def setup(rest: Sequence[str] = ()) -> int:
         sys.exit(f"{VENV} needs {NEEDED_FREE_MB} MB of free disk; there are {free_mb} MB.")
     print(f"Setting up {VENV}: about 650 MB to download (440 MB of it PySpark), 1.2 GB on disk.", file=sys.stderr)
     try:
+        _refuse_foreign(VENV)
         venv.create(VENV, with_pip=True, clear=True)
     except subprocess.CalledProcessError:
         sys.exit("This Python cannot make environments. On Debian and Ubuntu: apt-get install python3-venv")
+    except OSError as error:
+        sys.exit(f"No environment can be made at {VENV}: {error.strerror or error}")
     pip = [_tool("python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     for arguments in (
         ["--require-hashes", "-r", str(BUILD_LOCK)],
@@ -134,8 +137,16 @@ CHORES: dict[str, Callable[[Sequence[str]], int]] = {
 }
 
 
+def _refuse_foreign(place: Path) -> None:
+    """What is no environment is not cleared for one."""
+    if place.is_dir() and any(place.iterdir()) and not (place / "pyvenv.cfg").exists():
+        sys.exit(f"{place} holds something else than an environment: empty it, or set RHEOSTAT_VENV to another folder.")
+
+
 def _call(command: Sequence[str]) -> int:
     """Run a tool in the project's root; an interrupt goes to the tool, whose own clean-up is waited for."""
+    if shutil.which(command[0]) is None:
+        sys.exit(f"{command[0]} is not there: install it, or set the environment up again (python3 tasks.py setup).")
     with subprocess.Popen(command, cwd=ROOT) as process:
         while True:
             try:

@@ -8,6 +8,7 @@ safe side. A section of an :class:`Observation` carries the time at which it was
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -509,7 +510,7 @@ class Objective:
             raise InputError([Fault("objective", repr(text), allowed, "the objective is not understood")])
         lag_s = float(match["value"]) * _UNITS[match["unit"]]
         percent = float(match["percent"] or 99.0)
-        if lag_s <= 0 or not 0 < percent <= 100:
+        if not (0 < lag_s < math.inf and 0 < percent <= 100):
             raise InputError([Fault("objective", repr(text), allowed, "a figure of the objective is out of range")])
         return cls(lag_s, percent)
 

@@ -62,7 +62,7 @@ def run_script(script: Script, settings: Mapping[str, Any]) -> int:
 
     Raises:
         RefusedError: its session cannot be scaled as asked; the script has not started a query then.
-        RheostatError: the script made no Spark session.
+        RheostatError: the script ended well, but made no Spark session.
         Exception: whatever the script raises.
     """
     attached: list[Attachment] = []
@@ -75,7 +75,7 @@ def run_script(script: Script, settings: Mapping[str, Any]) -> int:
         finally:
             for attachment in attached:
                 attachment.stop()
-    if not attached:
+    if not attached and code == 0:
         message = f"{script.path} made no Spark session, so nothing was scaled"
         raise RheostatError(message)
     return code

@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -30,14 +33,24 @@ def last_json(capsys):
             {"objective", "conf", "script"},
             id="run: file, objective and setting",
         ),
+        pytest.param(
+            ["run", "--config", "none.yaml", "--objective", "lag < 30s", "--policy", "reactiv", "missing.py"],
+            {"none.yaml", "policy", "script"},
+            id="run: settings file, policy and script",
+        ),
+        pytest.param(["demo", "--rate", "1e300"], {"rate"}, id="a rate beyond any machine"),
+        pytest.param(["demo", "--partitions", "99999999"], {"partitions"}, id="partitions beyond any machine"),
+        pytest.param(["explain", "x" * 5000], {"path"}, id="a path that no system takes"),
+        pytest.param(["lab", "status", "--name", ""], {"--name"}, id="an empty name"),
     ],
 )
 def test_wrong_input_ends_with_two_and_names_every_fault(arguments, fields, capsys):
-    assert main([*arguments[:1], "--json", *arguments[1:]]) == 2
+    command = 2 if arguments[0] == "lab" else 1
+    assert main([*arguments[:command], "--json", *arguments[command:]]) == 2
     shown = last_json(capsys)
     assert shown["schema"] == "rheostat.error/1"
     assert {fault["field"] for fault in shown["faults"]} == fields
-    assert all(fault["allowed"] for fault in shown["faults"])
+    assert all(fault["given"] and fault["allowed"] for fault in shown["faults"])
 
 
 def test_the_version_is_printed(capsys):
@@ -64,3 +77,52 @@ def test_what_is_no_bounds_is_a_fault(text):
 @pytest.mark.parametrize("text", ["", "nan", "inf", "12x"])
 def test_what_is_no_number_is_a_fault(text):
     assert isinstance(number_of("rate", text, float), InputError)
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "message"),
+    [
+        pytest.param("def x(:", 1, "failed: SyntaxError", id="no Python"),
+        pytest.param("raise ValueError('boom')", 1, "failed: ValueError: boom", id="an error of its own"),
+        pytest.param("print('hi')", 1, "made no Spark session", id="no session"),
+        pytest.param("raise KeyboardInterrupt", 130, "interrupted", id="Ctrl-C"),
+    ],
+)
+def test_how_a_script_failed_is_said_without_our_part_of_the_way(script, code, message, tmp_path, capsys):
+    file = tmp_path / "app.py"
+    file.write_text(script)
+    assert main(["run", "--json", "--objective", "lag < 30s", str(file)]) == code
+    out, err = capsys.readouterr()
+    assert message in json.loads(out.strip().splitlines()[-1])["faults"][0]["message"]
+    assert "rheostat" not in err
+
+
+def test_the_exit_code_of_a_script_is_ours(tmp_path, capsys):
+    file = tmp_path / "app.py"
+    file.write_text("import sys; sys.exit(int(sys.argv[sys.argv.index('--json') + 1]))")
+    assert main(["run", "--json", "--objective", "lag < 30s", str(file), "--json", "3"]) == 3
+    assert last_json(capsys)["exit_code"] == 3
+
+
+def test_a_fault_of_ours_is_one_line_and_json(monkeypatch, capsys):
+    def broken(_name):
+        raise LookupError("nobody thought of this")
+
+    monkeypatch.setattr("rheostat.lab.standing.status", broken)
+    assert main(["lab", "status", "--json"]) == 1
+    out, err = capsys.readouterr()
+    message = json.loads(out)["faults"][0]["message"]
+    assert message.startswith("a fault of Rheostat, please report it: LookupError: nobody thought of this (test_main")
+    assert "Traceback" not in err
+
+
+def test_words_survive_an_output_that_knows_only_ascii_and_one_that_is_closed_early():
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "rheostat", "config"]
+    wrong = subprocess.run([*command, "check", "none"], capture_output=True, text=True, env=environment, check=False)
+    assert (wrong.returncode, wrong.stderr[:12]) == (2, "\\u2717 none:")
+    reader, writer = os.pipe()
+    os.close(reader)
+    cut = subprocess.run([*command, "reference"], stdout=writer, stderr=subprocess.PIPE, env=environment, check=False)
+    os.close(writer)
+    assert (cut.returncode, cut.stderr) == (1, b"")

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from rheostat.checksum import IdChecksum
 from rheostat.errors import JournalError
 from rheostat.journal import DecisionRecord, OutcomeRecord, Record, SessionRecord, read_journal
@@ -40,6 +42,16 @@ def until(condition: Callable[[], object], what: str, timeout_s: float = TIMEOUT
         time.sleep(0.1)
 
 
+def lives(lab: Lab, condition: Callable[[], object], what: str, timeout_s: float = TIMEOUT_S) -> None:
+    """Wait for a condition while every part of the lab lives."""
+
+    def holds() -> object:
+        lab.check()
+        return condition()
+
+    until(holds, what, timeout_s)
+
+
 @contextmanager
 def worker(lab: Lab, cores: int) -> Iterator[str]:
     """A Worker with room for that many executors of one slot."""
@@ -57,14 +69,12 @@ class Job:
 
     Attributes:
         order: file that names what is spoilt.
-        first_have: attach only when so many executors are registered.
     """
 
     conf: Mapping[str, str]
     pipeline: Mapping[str, Any]
     settings: Mapping[str, Any]
     order: str
-    first_have: int = 0
 
 
 class Journal:
@@ -128,6 +138,18 @@ class App:
     def __post_init__(self) -> None:
         self.journal = Journal(self.folder / "journal")
 
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Started, and asking for its least number; Workers come after that, as Spark would take all their slots."""
+        before = set(self.lab.running())
+        self.start()
+        try:
+            self.until(self.journal.decisions, "the autoscaler to attach")
+            yield
+        finally:
+            self.stop()
+            until(lambda: set(self.lab.running()) <= before | self._daemons(), "its processes to be gone")
+
     def start(self) -> None:
         path = self.folder / "job.json"
         path.write_text(json.dumps(asdict(self.job)))
@@ -137,13 +159,8 @@ class App:
 
     def until(self, condition: Callable[[], object], what: str, timeout_s: float = TIMEOUT_S) -> None:
         """Wait while every part of the lab lives."""
-
-        def holds() -> object:
-            self.lab.check()
-            return condition()
-
         try:
-            until(holds, what, timeout_s)
+            lives(self.lab, condition, what, timeout_s)
         except AssertionError as error:
             error.add_note("\n".join(f"{decision}" for decision in self.journal.decisions()[-12:]))
             error.add_note(self._part().log_tail(30))
@@ -162,6 +179,11 @@ class App:
         part.signal(signal.SIGKILL)
         until(lambda: not part.alive(), "the driver to be gone")
 
+    def stop(self) -> None:
+        """End it, and whatever is left below it, in any case; it may have ended."""
+        if self.part is not None:
+            self.part.stop()
+
     def end(self) -> None:
         """End it between two batches: Python is told, as its JVM must still work."""
         part = self._part()
@@ -171,12 +193,16 @@ class App:
     def log(self) -> str:
         return self._part().log.read_text(errors="replace")
 
+    def _daemons(self) -> set[int]:
+        """Broker, master and Workers: a broker may have been started again meanwhile."""
+        return {part.pid for part in self.lab.parts if part is not self.part}
+
     def _part(self) -> Part:
         assert self.part is not None
         return self.part
 
 
-def make_app(lab: Lab, folder: Path, topic: str, executors: tuple[int, int], first_have: int = 0) -> App:
+def make_app(lab: Lab, folder: Path, topic: str, executors: tuple[int, int]) -> App:
     """An application of one slot an executor, 200 records/s each, upon a new topic with a partition for each slot."""
     lab.broker.create_topic(topic, 6)
     pipeline = {
@@ -197,7 +223,7 @@ def make_app(lab: Lab, folder: Path, topic: str, executors: tuple[int, int], fir
         "journal": str(folder / "journal"),
     }
     conf = lab.cluster.driver_conf(executor_memory_mb=EXECUTOR_MB, jars=kafka_connector_jars())
-    job = Job(conf | {"spark.ui.enabled": "false"}, pipeline, settings, str(folder / "order"), first_have)
+    job = Job(conf | {"spark.ui.enabled": "false"}, pipeline, settings, str(folder / "order"))
     return App(lab, folder, topic, job)
 
 
@@ -268,17 +294,18 @@ def assert_every_change_has_its_reason(records: Sequence[Record]) -> None:
     answered = {outcome.decision_id for outcome in outcomes}
     assert all(decision.reason.text for decision in acted)
     assert all(outcome.reason.text for outcome in outcomes)
-    superseded = {earlier.decision_id for earlier, later in zip(acted, acted[1:], strict=False)}
+    superseded = {decision.decision_id for decision in acted[:-1]}
     assert {decision.decision_id for decision in acted} <= answered | superseded
 
 
-def children_of_spark(pids: Iterable[int]) -> list[int]:
-    """Pids of executor JVMs among them."""
-    return [pid for pid in pids if "CoarseGrainedExecutorBackend" in _command(pid)]
+def executor_pids(lab: Lab) -> list[int]:
+    """Pids of the executors' JVMs, oldest first."""
+    return sorted(pid for pid in lab.running() if _is_executor(pid))
 
 
-def _command(pid: int) -> str:
+def _is_executor(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    except OSError:
-        return ""
+        process = psutil.Process(pid)
+        return "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return False

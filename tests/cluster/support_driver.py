@@ -10,7 +10,6 @@ import math
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from rheostat import Attachment, attach
-from rheostat.jvm.levers import SparkLevers
 from rheostat.model import Gap, Observation, QueryReading
 from rheostat.observe.driver import DriverSource
 from rheostat.pipelines import click_fraud
@@ -88,9 +86,6 @@ def main(path: str) -> None:
     attached: list[Attachment] = []
 
     def on_session(spark: SparkSession) -> None:
-        levers = SparkLevers(spark)
-        while len(levers.registered()) < job["first_have"]:
-            time.sleep(0.05)
         source = SpoiltSource(DriverSource(spark, timeout_s=1.0), Path(job["order"]))
         attached.append(attach(spark, sources=[source], config=job["settings"]))
 

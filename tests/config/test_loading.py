@@ -165,3 +165,25 @@ def test_importing_the_settings_brings_no_heavy_library():
     code = f"import sys, rheostat.config, rheostat.analyze; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "objective: \0",
+        "journal: 2025-13-45",
+        "sample_s: " + "9" * 5000,
+        "a: !!timestamp x",
+        "a: !!int ''",
+        "a: !!bool x",
+    ],
+    ids=["a control character", "no day", "too many digits", "no time", "no integer", "no truth value"],
+)
+def test_what_yaml_cannot_read_is_a_fault_of_the_file(text, tmp_path):
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    assert faults_of(file)[str(file)].message == "the file is not readable as YAML"
+
+
+def test_an_objective_without_end_is_none():
+    assert "out of range" in faults_of({"objective": f"lag < {'9' * 400}s"})["objective"].message

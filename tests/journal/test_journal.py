@@ -177,10 +177,20 @@ def test_a_new_writer_repairs_the_end_and_says_so(tmp_path):
         (2, b"{broken", "not a line of a journal"),
         (2, b'{"type":"decision"}', "KeyError"),
         (2, b'{"type":"poem"}', "unknown type: 'poem'"),
+        (2, b"half a\rline", "not a line of a journal"),
+        (2, b"[" * 100_000, "RecursionError"),
         (1, b'{"type":"decision"}', "starts with a session"),
         (1, SESSION.strip().replace(b"journal/1", b"journal/9"), "'rheostat.journal/9'"),
     ],
-    ids=["no JSON", "a field is missing", "an unknown record", "no session", "another schema"],
+    ids=[
+        "no JSON",
+        "a field is missing",
+        "an unknown record",
+        "a carriage return",
+        "too deep",
+        "no session",
+        "another schema",
+    ],
 )
 def test_a_broken_line_is_named(tmp_path, line, text, says):
     write(tmp_path, cycles(3))

@@ -81,3 +81,11 @@ def test_without_a_fitting_java_the_error_lists_what_was_found_and_names_the_pac
 def test_without_any_java_the_error_says_so(tmp_path):
     with pytest.raises(InputError, match="found no Java"):
         find_java({"PATH": str(tmp_path)}, places=())
+
+
+def test_a_program_that_prints_garbage_is_no_java(tmp_path):
+    program = java_that_says(tmp_path, "17.0.1")
+    program.write_bytes(b"#!/bin/sh\nprintf '\\377\\376\\310' >&2\n")
+    with pytest.raises(InputError) as caught:
+        find_java({"JAVA_HOME": str(tmp_path), "PATH": ""}, places=())
+    assert caught.value.faults[0].given == "no Java"

@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from rheostat.cli import main
 from rheostat.errors import InputError
 from rheostat.lab import standing
 from rheostat.lab.broker import broker_properties
@@ -147,3 +148,18 @@ def test_a_specification_survives_the_way_to_the_supervisor(tmp_path):
     spec = LabSpec(workers=0, size=WorkerSize(8, 4800), kafka_port=None, folder=tmp_path, keep=True)
 
     assert standing.read_spec(json.dumps(asdict(spec), default=str)) == spec
+
+
+@pytest.mark.usefixtures("cache")
+def test_the_command_tells_all_faults_at_once(capsys):
+    code = main(["lab", "up", "--workers", "-1", "--cores", "0", "--memory", "9", "--json"])
+
+    answer = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (code, answer["schema"]) == (2, "rheostat.error/1")
+    assert [fault["field"] for fault in answer["faults"]] == ["cores", "memory_mb", "workers"]
+
+
+@pytest.mark.usefixtures("cache")
+def test_the_command_says_by_its_exit_code_that_no_lab_is_up(capsys):
+    assert main(["lab", "status", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["state"] == "down"

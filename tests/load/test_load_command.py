@@ -67,6 +67,8 @@ def test_what_is_no_number_does_not_hide_the_rest():
         ({"shape": "constant:5@6", "bootstrap": "broker:99999"}, "--bootstrap", "HOST:PORT, comma separated"),
         ({"shape": "constant:5@6", "click_share": "1.1"}, "--click-share", "a number ≥ 0 and ≤ 1"),
         ({"variation": "v.txt"}, "--rate-per-level", "a number > 0"),
+        ({"shape": "constant", "rate": "1e300"}, "--shape", "at most 4.6e+18 records"),
+        ({"shape": "spike:1..1e308@1"}, "--shape", "at most 4.6e+18 records"),
     ],
 )
 def test_a_fault_says_what_is_allowed(texts, field, allowed):

@@ -509,3 +509,30 @@ def test_status_tells_where_it_stands():
     assert status.decision is not None
     assert status.decision.decision_id == 5
     assert status.lag_s == pytest.approx(5.0, abs=0.1)
+
+
+# --------------------------------------------------------------------------------- a thread that has died
+
+
+def test_after_its_thread_died_the_loop_goes_on_where_it_was_and_says_so(caplog):
+    rig = Rig()
+    rig.cycles(5)
+    before = rig.recorded[-1]
+    rig.clock.stop()
+
+    rig.loop.run(after=SystemExit("enough"))
+    rig.loop.run(after=SystemExit("enough"))
+
+    went_on = rig.recorded[5:]
+    assert codes(record.decision for record in went_on[::2]) == [Code.CYCLE_FAILED, Code.CYCLE_FAILED]
+    assert Code.CYCLE_FAILED not in codes(record.decision for record in went_on[1::2])
+    assert all(record.decision.action is not Action.DOWN for record in went_on)
+    numbers = [record.decision_id for record in rig.recorded]
+    assert numbers == sorted(set(numbers))
+    assert went_on[0].decision_id > before.decision_id
+    assert [session.note for session in rig.sessions[1:]] == ["the loop is started again: its thread had died"] * 2
+    assert [record.message for record in caplog.records] == [
+        "run failed: SystemExit: enough; the loop's thread died and a new one goes on; please report it with the"
+        " journal if nobody ended it (told once)"
+    ]
+    assert rig.loop.status().failures == 2

@@ -34,6 +34,13 @@ def test_the_number_in_force_is_the_one_asked_for():
     assert (decision.action, decision.current) == (Action.HOLD, 4)
 
 
+def test_more_than_was_asked_for_is_in_force_and_given_back_one_by_one():
+    decision, _ = planner(Fixed(1), largest_step_down=1).plan(
+        seen(executors=3, requested=1), planner(Fixed(1)).initial()
+    )
+    assert (decision.action, decision.current, decision.target) == (Action.DOWN, 3, 2)
+
+
 class TestAChangeUnderWay:
     def begun(self, target: int = 5, **guard: Any):
         plans = planner(Fixed(target), **guard)

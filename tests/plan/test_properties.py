@@ -89,7 +89,7 @@ def in_force(seen: Assessment, state: PlanState, plans: Planner) -> int:
     pending = state.guard.pending
     if pending is not None and seen.at - pending.at < plans.guard.hold_fallback_s:
         return pending.target
-    return seen.requested or seen.executors or 0
+    return max(seen.requested or 0, seen.executors or 0)
 
 
 @given(planners, assessments(), plan_states())

@@ -165,3 +165,9 @@ def test_a_wrong_question_is_a_fault(eventful, capsys, options, field):
 def test_no_journal_is_a_fault(tmp_path, capsys):
     assert main(["explain", str(tmp_path), "--json"]) == 2
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["faults"][0]["field"] == "journal"
+
+
+@pytest.mark.parametrize("text", ["9" * 400, "9" * 30 + "d", "0001-01-01T00:00:00+14:00"])
+def test_a_time_beyond_the_calendar_is_a_fault(text):
+    with pytest.raises(InputError):
+        parse_time(text, "--since", START)

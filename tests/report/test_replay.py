@@ -113,6 +113,23 @@ def test_the_command_fails_where_decisions_differ(eventful):
 
 
 def test_every_wrong_setting_is_named(eventful, capsys):
-    assert main(["replay", str(eventful), "--set", "sample_s", "--set", "=3", "--json"]) == 2
+    assert (
+        main(
+            [
+                "replay",
+                str(eventful),
+                "--set",
+                "sample_s",
+                "--set",
+                "=3",
+                "--set",
+                "a..b=1",
+                "--set",
+                "x=2025-13-45",
+                "--json",
+            ]
+        )
+        == 2
+    )
     faults = json.loads(capsys.readouterr().out.splitlines()[-1])["faults"]
-    assert [fault["given"] for fault in faults] == ["sample_s", "=3"]
+    assert [fault["given"] for fault in faults] == ["sample_s", "=3", "a..b=1", "x=2025-13-45"]

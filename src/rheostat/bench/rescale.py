@@ -20,7 +20,8 @@ from rheostat.bench.samples import (
     Count,
     Sample,
     begun,
-    cold_ratio,
+    cold_batch,
+    ended,
     finished,
     longest_pause,
     lowest_share,
@@ -58,9 +59,9 @@ class Plan:
     """
 
     steps: Sequence[int] = (1, 1, 1, 3, 1, 1, 3, 1, 1, 3, 1)
-    cap: int = 400
-    rate: float = 450.0
-    trigger_s: float = 1.0
+    cap: int = 450
+    rate: float = 300.0
+    trigger_s: float = 2.0
     lookup_ms: float = 2.0
     before_s: float = 4.0
     warm_up: int = 8
@@ -73,10 +74,11 @@ class Rescale:
     Attributes:
         registered_s: from the decision until all new executors were registered.
         working_s: until each of them had begun a task.
-        dip: lowest share of the usual rate of finished tasks until then; None: not known.
+        first_s: until each of them had ended one.
+        dip: lowest share of the usual rate of finished tasks until they worked; None: not known.
         calm_dip: the same in the calm before: what is noise.
-        cold: first batch at the new number ÷ a later one.
-        pause_s: longest time without a finished task, until the end of the start-up.
+        cold: the batch in which they began to work ÷ a later one.
+        pause_s: longest time without a finished task, until the end of that batch.
         redone_up, redone_down: tasks.
         gone_s: from the decision to go down until the driver counted as many as asked for.
         method: how they were removed.
@@ -85,6 +87,7 @@ class Rescale:
     step: int
     registered_s: float
     working_s: float
+    first_s: float | None
     dip: float | None
     calm_dip: float | None
     cold: float | None
@@ -182,16 +185,18 @@ def _rescale(
     if up["status"] != "applied" or working_at is None or len(one["new"]) != one["step"]:
         message = f"going up by {one['step']} did not work: {up['text']}"
         raise RheostatError(message)
-    done = finished(near)
+    first_at = ended(near, one["new"])
+    done, cold = finished(near), cold_batch(batches, working_at, one["down_at"])
     half = before_s / 2
     return Rescale(
         step=one["step"],
         registered_s=up["took_s"],
         working_s=working_at - decided_at,
+        first_s=None if first_at is None else first_at - decided_at,
         dip=lowest_share(done, decided_at, working_at, window_s=_WINDOW_S, before_s=before_s),
         calm_dip=lowest_share(done, decided_at - half, decided_at, window_s=min(_WINDOW_S, half), before_s=half),
-        cold=cold_ratio(batches, working_at, one["down_at"]),
-        pause_s=longest_pause(done, decided_at, working_at),
+        cold=None if cold is None else cold.ratio,
+        pause_s=longest_pause(done, decided_at, working_at if cold is None else cold.ended_at),
         redone_up=up["redone_tasks"],
         redone_down=down["redone_tasks"],
         gone_s=down["took_s"],
@@ -214,6 +219,7 @@ def _of_step(step: int, ones: Sequence[Rescale], median: float | None, greatest:
         metric(f"+{step}: decision to working, median", working, "s", target=median),
         _most(f"+{step}: decision to working, max", working, "s", greatest),
         metric(f"+{step}: decision to registered, median", [one.registered_s for one in ones], "s"),
+        metric(f"+{step}: decision to first task done, median", _known(one.first_s for one in ones), "s"),
         metric(f"+{step}: lowest share of the task rate, median", _known(one.dip for one in ones), "of before"),
         metric(f"+{step}: the same in the calm before, median", _known(one.calm_dip for one in ones), "of before"),
         metric(f"+{step}: cold batch ÷ warm batch, median", _known(one.cold for one in ones), "×"),
@@ -243,6 +249,7 @@ def _notes(plan: Plan, result: Mapping[str, Any]) -> tuple[str, ...]:
         f"median batch {np.median(sizes):.0f} records in {took:.2f} s; more is offered than processed.",
         "Working: the new executor (of three, the last one) was seen to have begun a task; looked at every 0.05 s.",
         f"Share of the task rate: the lowest window of {_WINDOW_S:g} s from the decision until working ÷ the "
-        f"{plan.before_s:g} s before. Cold batch: the first that began when all new executors worked.",
+        f"{plan.before_s:g} s before. Cold batch: the one in which the new executors began to work; the "
+        "time without a finished task is looked at until its end.",
         f"Removed by: {removed}. Gone: the driver no longer counts it; its process ends within 5 s.",
     )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Job", "main"]
 
 _TIMEOUT_S = 90.0
-_SETTLED = 3
+_SETTLED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,13 @@ class _Play:
         self._levers = SparkLevers(spark)
         self._sampler = _Sampler(DriverJvm(spark), job.sample_s)
         self._decisions = 0
+        self._calm_since = time.time()
 
     def run(self, query: StreamingQuery) -> dict[str, Any]:
         """All of them; what was seen."""
         try:
             until(lambda: batches_done(query) >= self._job.warm_up, "warming up", _TIMEOUT_S)
+            self._calm_since = time.time()
             rescales = [self._up_and_down(query, step) for step in self._job.steps]
         finally:
             self._sampler.close()
@@ -105,8 +107,8 @@ class _Play:
         return {"rescales": rescales, "samples": samples, "batches": batches}
 
     def _up_and_down(self, query: StreamingQuery, step: int) -> dict[str, Any]:
-        threading.Event().wait(self._job.before_s)
-        old, failed = set(self._levers.registered()), self._failed()
+        until(lambda: time.time() > self._calm_since + self._job.before_s, "calm", _TIMEOUT_S)
+        old, stage = set(self._levers.registered()), self._levers.oldest_stage()
         decided_at = time.time()
         up = self._change(1 + step)
         new = tuple(set(self._levers.registered()) - old)
@@ -114,8 +116,9 @@ class _Play:
         until(lambda: self._worked(new, max(0, since - 1000)), "a task on each new executor", _TIMEOUT_S)
         reached = batches_done(query) + 1 + _SETTLED
         until(lambda: batches_done(query) >= reached, "batches at the new number", _TIMEOUT_S)
-        redone, down_at = self._failed() - failed, time.time()
+        redone, down_at = self._levers.redone_tasks(stage), time.time()
         down = self._change(1)
+        self._calm_since = down.at
         return {
             "step": step,
             "new": sorted(new),
@@ -146,9 +149,6 @@ class _Play:
         until(ended, f"{target} executors", _TIMEOUT_S)
         return found[0]
 
-    def _failed(self) -> int:
-        return sum(self._levers.failed_tasks().values())
-
 
 def _plain(sample: Sample) -> list[Any]:
     return [sample.at, {name: [count.active, count.ended] for name, count in sample.executors.items()}]
@@ -156,7 +156,7 @@ def _plain(sample: Sample) -> list[Any]:
 
 def _batch(progress: Any) -> tuple[float, float, int] | None:
     """When a batch began, how long it took, its records."""
-    batch = parse_progress(json.dumps(progress) if isinstance(progress, dict) else progress.json).batch
+    batch = parse_progress(progress.json).batch
     return None if batch is None else (batch.at - batch.duration_s, batch.duration_s, batch.records or 0)
 
 

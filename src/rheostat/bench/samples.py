@@ -7,11 +7,23 @@ has failed.
 from __future__ import annotations
 
 import math
+import statistics
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Count", "Sample", "begun", "cold_ratio", "finished", "longest_pause", "lowest_share"]
+__all__ = [
+    "Cold",
+    "Count",
+    "Finished",
+    "Sample",
+    "begun",
+    "cold_batch",
+    "ended",
+    "finished",
+    "longest_pause",
+    "lowest_share",
+]
 
 _STEP_S = 0.05
 
@@ -33,6 +45,14 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Cold:
+    """The first batch at a new number: when it ended, and its duration ÷ the median of those after it."""
+
+    ended_at: float
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """Tasks ended so far, as a step function of time. ``times`` ascends; ``totals`` never falls."""
 
@@ -50,9 +70,18 @@ class Finished:
 
 def begun(samples: Iterable[Sample], executors: Iterable[str]) -> float | None:
     """When the last of these executors was first seen with a task, running or ended; None: one never was."""
+    return _seen(samples, executors, lambda count: count.active + count.ended > 0)
+
+
+def ended(samples: Iterable[Sample], executors: Iterable[str]) -> float | None:
+    """When the last of these executors was first seen to have ended a task; None: one never was."""
+    return _seen(samples, executors, lambda count: count.ended > 0)
+
+
+def _seen(samples: Iterable[Sample], executors: Iterable[str], holds: Callable[[Count], bool]) -> float | None:
     waiting = set(executors)
     for sample in samples:
-        waiting -= {name for name, count in sample.executors.items() if count.active or count.ended}
+        waiting -= {name for name, count in sample.executors.items() if holds(count)}
         if not waiting:
             return sample.at
     return None
@@ -93,16 +122,16 @@ def longest_pause(done: Finished, begin: float, end: float) -> float:
     return max(later - earlier for earlier, later in zip(steps, [*steps[1:], end], strict=True))
 
 
-def cold_ratio(batches: Iterable[tuple[float, float]], since: float, until: float) -> float | None:
-    """The first batch that began after ``since`` ÷ the median of the later ones that ended before ``until``.
+def cold_batch(batches: Iterable[tuple[float, float]], working: float, until: float) -> Cold | None:
+    """The batch in which the new executors began to work, beside those after it.
 
     Args:
         batches: (when it began, how long it took), in order.
-        since: when all new executors worked.
+        working: when all new executors had begun a task.
         until: when the number was changed again.
     """
-    took = [seconds for began, seconds in batches if began >= since and began + seconds <= until]
-    if len(took) < 2:
+    after = [(began, took) for began, took in batches if began + took > working and began + took <= until]
+    if len(after) < 2:
         return None
-    warm = sorted(took[1:])
-    return took[0] / ((warm[len(warm) // 2] + warm[(len(warm) - 1) // 2]) / 2)
+    (began, took), *warm = after
+    return Cold(began + took, took / statistics.median(seconds for _, seconds in warm))

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from rheostat.bench.inside import ASKED, RESULT, tell
-from rheostat.errors import RheostatError
 from rheostat.lab.lab import Lab
 from rheostat.lab.process import Launch, Part, module_command, module_environment
 
@@ -59,8 +58,6 @@ class Driver:
         self._wait(RESULT, timeout_s)
         self.part.wait_exit(_END_S)
         found: dict[str, Any] = json.loads((self.folder / RESULT).read_text(encoding="utf-8"))
-        if "error" in found:
-            raise RheostatError(found["error"])
         return found
 
     def _wait(self, name: str, timeout_s: float) -> None:
@@ -68,7 +65,8 @@ class Driver:
         while not (self.folder / name).exists():
             self.lab.check()
             if time.monotonic() > deadline:
-                raise self.part.failure(f"{name} was not there within {timeout_s:.0f} s")
+                what = f"{name} was not there within {timeout_s:.0f} s"
+                raise self.part.failure(what)
             pause.wait(0.1)
 
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import sys
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rheostat import __version__
-from rheostat.cli.output import print_error, wants_json
+from rheostat.cli.output import abandon_output, forgive_encodings, print_error, wants_json
 from rheostat.errors import Fault, InputError, RheostatError
 
 __all__ = ["COMMANDS", "build", "main"]
 
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 """The parser's base class for wrong command lines; which package it lives in depends on typer's version."""
+
+_INTERRUPTED = 130
+"""Exit code after Ctrl-C; newer versions of the parser return it instead of raising."""
 
 COMMANDS = ("demo", "run", "explain", "replay", "load", "lab", "bench", "config")
 """Modules of this package; each has ``register(app)``."""
@@ -52,16 +58,40 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 if it went well, 1 if the run failed, 2 if the input was wrong, 130 if it was interrupted.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    forgive_encodings()
     as_json = wants_json(arguments)
     try:
         result = build()(arguments, standalone_mode=False, prog_name="rheostat")
     except _USAGE_ERROR as error:
         return print_error(InputError([_usage_fault(error, arguments)]), as_json=as_json)
     except (typer.Abort, KeyboardInterrupt):
-        return print_error(RheostatError("interrupted"), as_json=as_json, code=130)
+        result = _INTERRUPTED
     except RheostatError as error:
         return print_error(error, as_json=as_json)
+    except BrokenPipeError:
+        return abandon_output()
+    except OSError as error:
+        return print_error(_system_error(error), as_json=as_json)
+    except Exception as error:
+        return print_error(_unexpected(error), as_json=as_json)
+    if result == _INTERRUPTED:
+        return print_error(RheostatError("interrupted"), as_json=as_json, code=_INTERRUPTED)
     return result if isinstance(result, int) else 0
+
+
+def _system_error(error: OSError) -> RheostatError:
+    """What the system refused and no command foresaw: a full disk, a path that it does not take."""
+    what = error.strerror or str(error)
+    if error.errno == errno.ENAMETOOLONG:
+        return InputError([Fault("path", str(error.filename), "a path that this system takes", what)])
+    return RheostatError(f"{error.filename}: {what}" if error.filename else what)
+
+
+def _unexpected(error: Exception) -> RheostatError:
+    """A fault of ours, in one line that is worth reporting."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(last.filename).name}, line {last.lineno}"
+    return RheostatError(f"a fault of Rheostat, please report it: {type(error).__name__}: {error} ({where})")
 
 
 def _usage_fault(error: Any, arguments: Sequence[str]) -> Fault:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rheostat.cli.output import JsonFlag, console, print_json
+from rheostat.errors import InputError
 
 __all__ = ["register"]
 
@@ -40,6 +41,8 @@ def up(
     from rheostat.lab.cluster import WorkerSize
     from rheostat.lab.lab import LabSpec
 
+    if faults := WorkerSize.faults(cores, memory) + LabSpec.faults(workers, broker or spark):
+        raise InputError(faults)
     spec = LabSpec(broker, spark, workers, WorkerSize(cores, memory), kafka_port, folder, keep)
     out = console()
     state = standing.up(name, spec, lambda sentence: out.print(sentence, markup=False))

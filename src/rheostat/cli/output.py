@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +17,16 @@ from rich.console import Console
 
 from rheostat.errors import InputError, PartFailedError, RheostatError
 
-__all__ = ["JsonFlag", "console", "print_error", "print_json", "to_json", "wants_json"]
+__all__ = [
+    "JsonFlag",
+    "abandon_output",
+    "console",
+    "forgive_encodings",
+    "print_error",
+    "print_json",
+    "to_json",
+    "wants_json",
+]
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of standard output.")]
 """The ``--json`` option, spelled alike everywhere."""
@@ -24,6 +37,19 @@ def console() -> Console:
     return Console(stderr=True, highlight=False)
 
 
+def forgive_encodings() -> None:
+    """From now on a character that a terminal cannot show is escaped instead of ending the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def abandon_output() -> int:
+    """Nobody reads standard output any more, as after ``| head``: say nothing more; returns the exit code."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
+
+
 def wants_json(arguments: Sequence[str]) -> bool:
     """Whether ``--json`` stands among the arguments before a ``--``; asked before they are parsed."""
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
@@ -31,12 +57,12 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 
 def to_json(value: Mapping[str, Any]) -> str:
-    """One line of JSON; NaN and infinities become null.
+    """One line of JSON, in ASCII as nobody knows where it is read; NaN and infinities become null.
 
     >>> to_json({"a": float("nan"), "b": [1, float("inf")]})
     '{"a": null, "b": [1, null]}'
     """
-    return json.dumps(_finite(value), allow_nan=False, ensure_ascii=False)
+    return json.dumps(_finite(value), allow_nan=False)
 
 
 def print_json(value: Mapping[str, Any]) -> None:
@@ -52,15 +78,14 @@ def print_error(error: RheostatError, *, as_json: bool, code: int | None = None)
     if isinstance(error, InputError):
         for fault in error.faults:
             out.print(f"[red]✗[/red] {_plain(str(fault))}")
-            faults.append(
-                {"field": fault.field, "given": fault.given, "allowed": fault.allowed, "message": fault.message}
-            )
+            faults.append({**asdict(fault), "given": fault.given or "''"})
     else:
         out.print(f"[red]✗[/red] {_plain(str(error))}")
         field = error.part if isinstance(error, PartFailedError) else "run"
         faults.append({"field": field, "given": None, "allowed": None, "message": str(error)})
     if as_json:
-        print_json({"schema": "rheostat.error/1", "faults": faults})
+        with suppress(OSError):
+            print_json({"schema": "rheostat.error/1", "faults": faults})
     return error.exit_code if code is None else code
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +12,7 @@ import typer
 
 from rheostat.cli.numbers import executors_of
 from rheostat.cli.output import JsonFlag, print_json
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, RheostatError
 
 __all__ = ["register"]
 
@@ -49,11 +52,26 @@ def run(
     what = _script(Script, script, arguments or [], spark_conf, faults)
     if faults:
         raise InputError(faults)
-    code = run_script(what, settings)
+    code = _run(run_script, what, settings)
     if as_json:
         print_json({"schema": "rheostat.run/1", "script": str(script), "exit_code": code, "journal": journal})
     if code:
         raise typer.Exit(code)
+
+
+def _run(run_script: Callable[..., int], what: Any, settings: Mapping[str, Any]) -> int:
+    """The script's exit code. What it raises is shown as Python would show it, without our part of the way."""
+    try:
+        return run_script(what, settings)
+    except RheostatError:
+        raise
+    except Exception as error:
+        steps = traceback.TracebackException.from_exception(error)
+        own = [index for index, step in enumerate(steps.stack) if step.filename == str(what.path)]
+        del steps.stack[: own[0] if own else None]
+        sys.stderr.writelines(steps.format())
+        message = f"{what.path} failed: {type(error).__name__}: {error}"
+        raise RheostatError(message) from error
 
 
 def _bounds(text: str | None, faults: list[Fault]) -> list[int] | None:
@@ -81,6 +99,7 @@ def _settings(file: Path | None, given: dict[str, Any], faults: list[Fault]) -> 
     """What the file says, with the options before it; all of it checked."""
     from rheostat.config import load_settings
     from rheostat.config.documents import read_document
+    from rheostat.loop import build_planner
 
     settings = dict(given)
     try:
@@ -88,7 +107,10 @@ def _settings(file: Path | None, given: dict[str, Any], faults: list[Fault]) -> 
             read, wrong = read_document(file)
             faults += wrong
             settings = {**read, **given}
-        load_settings(settings)
+    except InputError as error:
+        faults += error.faults
+    try:
+        build_planner(load_settings(settings))
     except InputError as error:
         faults += error.faults
     return settings

@@ -51,8 +51,12 @@ class Levers(Protocol):
         """Remove them whatever they do; the ones really removed."""
         ...
 
-    def failed_tasks(self) -> dict[str, int]:
-        """Failed tasks of each executor so far, of those that are gone too."""
+    def oldest_stage(self) -> int:
+        """The least id of the stages that run or are still to come."""
+        ...
+
+    def redone_tasks(self, since: int) -> int:
+        """Tasks that had to run again so far, in the stages from this id on."""
         ...
 
 

@@ -83,6 +83,28 @@ class _Removed:
     waited_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """From where on redone tasks are counted: the oldest stage that ran then, and what had been redone by then."""
+
+    stage: int
+    redone_before: int
+
+    @classmethod
+    def of(cls, levers: Levers) -> _Mark | None:
+        """Now; None if Spark does not say."""
+        with contextlib.suppress(ActuationError):
+            stage = levers.oldest_stage()
+            return cls(stage, levers.redone_tasks(stage))
+        return None
+
+    def redone(self, levers: Levers) -> int | None:
+        """Tasks redone since; None if Spark does not say."""
+        with contextlib.suppress(ActuationError):
+            return max(0, levers.redone_tasks(self.stage) - self.redone_before)
+        return None
+
+
 def shrink(ground: Ground, target: int, former: int) -> Result:
     """Lower the request to ``target``, so that nothing is replaced, and remove what is too much at a safe moment.
 
@@ -93,7 +115,7 @@ def shrink(ground: Ground, target: int, former: int) -> Result:
         Superseded: a later decision came; what is left of the request is what is there.
     """
     began, before = ground.clock.now(), len(ground.levers.registered())
-    rungs, failed = ladder(ground.patience), _failed_tasks(ground.levers)
+    rungs, mark = ladder(ground.patience), _Mark.of(ground.levers)
     ground.request(target)
     removed = _Removed()
     try:
@@ -105,7 +127,7 @@ def shrink(ground: Ground, target: int, former: int) -> Result:
     after, now = len(ground.levers.registered()), ground.clock.now()
     if after > target:
         ground.request(after if removed.executors else max(former, after))
-    redone = _redone(ground, removed.executors, failed)
+    redone = _redone(ground, removed.executors, mark)
     if not removed.executors:
         return _nothing_removed(target, before, after, now, waited_s=now - began)
     return _some_removed(target, before, after, now, removed, rungs[removed.rung], redone)
@@ -128,15 +150,8 @@ def _climb(ground: Ground, target: int, rungs: tuple[Rung, ...], removed: _Remov
         ground.pause()
 
 
-def _failed_tasks(levers: Levers) -> dict[str, int] | None:
-    try:
-        return levers.failed_tasks()
-    except ActuationError:
-        return None
-
-
-def _redone(ground: Ground, removed: list[str], before: dict[str, int] | None) -> int | None:
-    """Tasks that failed since, counted once the removed executors are out of the list; None: not known.
+def _redone(ground: Ground, removed: list[str], mark: _Mark | None) -> int | None:
+    """Tasks that had to run again since ``mark``, counted once the removed are out of the list; None: not known.
 
     Spark tells of lost tasks and lost map output only then. Tasks that failed meanwhile for another reason count too.
     """
@@ -147,10 +162,7 @@ def _redone(ground: Ground, removed: list[str], before: dict[str, int] | None) -
         if ground.clock.now() > deadline:
             return None
         ground.pause()
-    after = _failed_tasks(ground.levers)
-    if before is None or after is None:
-        return None
-    return sum(max(0, failed - before.get(executor, 0)) for executor, failed in after.items())
+    return mark.redone(ground.levers) if mark else None
 
 
 def _nothing_removed(target: int, before: int, after: int, now: float, waited_s: float) -> Result:

@@ -32,7 +32,7 @@ from rheostat.model import (
 __all__ = ["Decoder"]
 
 T = TypeVar("T")
-_BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError)
+_BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,10 +60,15 @@ def last_decision_id(folder: Path) -> int:
     return 0
 
 
+def _lines(data: bytes) -> list[bytes]:
+    """Lines with their ends, which are line feeds and nothing else."""
+    return re.findall(rb"[^\n]*\n|[^\n]+", data)
+
+
 def _read_file(file: Path, report: Callable[[str], None]) -> Iterator[Record]:
     decoder = Decoder()
     try:
-        lines = file.read_bytes().splitlines(keepends=True)
+        lines = _lines(file.read_bytes())
     except OSError as error:
         message = f"{file}: cannot be read: {error.strerror}"
         raise JournalError(message) from error

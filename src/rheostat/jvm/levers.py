@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rheostat.errors import ActuationError
@@ -110,9 +111,10 @@ class SparkLevers:
         return self._kill(executors, force=True)
 
     def failed_tasks(self) -> dict[str, int]:
-        """Failed tasks of each executor since it started, with the ones that are gone (Spark keeps the last 100).
+        """Failed tasks of each executor since it started. Of executors that are lost, Spark misses a part.
 
-        A map task whose output was lost counts as failed. Waits up to 2 s for events that are on their way.
+        For what was redone because of a removed executor, see :meth:`redone_tasks`. Waits up to 2 s for events that
+        are on their way.
         """
         with _translated("counting failed tasks"):
             self._context().listenerBus().waitUntilEmpty(_LISTENERS_MS)
@@ -120,6 +122,28 @@ class SparkLevers:
             executors = self._context().statusStore().executorList(only_active)
             each = (executors.apply(i) for i in range(executors.size()))
             return {one.id(): one.failedTasks() for one in each if one.id() != "driver"}
+
+    def oldest_stage(self) -> int:
+        """The least id of the stages of running jobs; with none, an id that no stage has had yet."""
+        with _translated("looking for running stages"):
+            running = self._context().dagScheduler().stageIdToStage().keySet().mkString(",")
+            if running:
+                return min(int(each) for each in running.split(","))
+            known = self._stages()
+            return int(known.head().stageId()) + 1 if known.nonEmpty() else 0
+
+    def redone_tasks(self, since: int) -> int:
+        """Tasks that had to run again in the stages from id ``since`` on, as far as is known now.
+
+        Tasks that failed or were killed, tasks whose map output was lost while their stage ran (Spark says "failed" of
+        these too), and those of every further attempt of a stage that had been complete. The counts of the executors
+        will not do: those of a lost one miss a good part. Waits up to 2 s for events that are on their way.
+        """
+        with _translated("counting redone tasks"):
+            self._context().listenerBus().waitUntilEmpty(_LISTENERS_MS)
+            stored, live = self._stages(), self._context().statusStore().activeStages()
+            seen = {each.key: each for found in (stored, live) for each in _newer(found, since)}
+            return _redone(seen.values())
 
     def _kill(self, executors: Sequence[str], *, force: bool) -> tuple[str, ...]:
         if not executors:
@@ -130,6 +154,12 @@ class SparkLevers:
             killed = self._backend().killExecutors(wanted, adjust_target, count_failures, force)
             return _oldest_first(killed.mkString(","))
 
+    def _stages(self) -> Any:
+        """The stages that Spark remembers (the last 1000), newest first; those of a running stage may lag."""
+        store = self._context().statusStore()
+        details, summaries = False, False
+        return store.stageList(None, details, summaries, getattr(store, "stageList$default$4")(), None)
+
     def _context(self) -> Any:
         return self._spark.sparkContext._jsc.sc()  # noqa: SLF001 - no public way to it
 
@@ -138,6 +168,39 @@ class SparkLevers:
 
     def _python_utils(self) -> Any:
         return self._spark._jvm.org.apache.spark.api.python.PythonUtils  # type: ignore[union-attr]  # noqa: SLF001
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One attempt of a stage: its tasks, those that failed or were killed, and whether it came to its end."""
+
+    stage: int
+    number: int
+    tasks: int
+    failed: int
+    complete: bool
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.stage, self.number
+
+
+def _newer(stages: Any, since: int) -> Iterator[_Attempt]:
+    """The attempts of the stages from ``since`` on. Spark lists stored stages newest first, live ones in no order."""
+    for index in range(stages.size()):
+        each = stages.apply(index)
+        if each.stageId() >= since:
+            failed, complete = each.numFailedTasks() + each.numKilledTasks(), each.status().toString() == "COMPLETE"
+            yield _Attempt(each.stageId(), each.attemptId(), each.numTasks(), failed, complete)
+
+
+def _redone(attempts: Collection[_Attempt]) -> int:
+    first_complete: dict[int, int] = {}
+    for each in attempts:
+        if each.complete:
+            first_complete[each.stage] = min(each.number, first_complete.get(each.stage, each.number))
+    again = (each.tasks for each in attempts if each.number > first_complete.get(each.stage, each.number))
+    return sum(each.failed for each in attempts) + sum(again)
 
 
 def _oldest_first(ids: str) -> tuple[str, ...]:

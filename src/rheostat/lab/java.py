@@ -67,7 +67,9 @@ def probe(executable: Path) -> Java | None:
     """Run it and ask for its version; None if it does not run or is no Java (macOS has a stub that is none)."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=_PROBE_TIMEOUT_S, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     version = parse_version(done.stderr)

@@ -55,10 +55,18 @@ class LabSpec:
     keep: bool = False
 
     def __post_init__(self) -> None:
-        if self.workers < 0:
-            raise InputError([Fault("workers", str(self.workers), ">= 0", "there cannot be fewer than no Workers")])
-        if not (self.broker or self.spark):
-            raise InputError([Fault("lab", "neither broker nor Spark", "at least one", "nothing to start")])
+        if faults := self.faults(self.workers, self.broker or self.spark):
+            raise InputError(faults)
+
+    @staticmethod
+    def faults(workers: int, anything: bool) -> list[Fault]:
+        """Everything that is wrong with so many Workers, and with nothing to start."""
+        faults = []
+        if workers < 0:
+            faults.append(Fault("workers", str(workers), ">= 0", "there cannot be fewer than no Workers"))
+        if not anything:
+            faults.append(Fault("lab", "neither broker nor Spark", "at least one", "nothing to start"))
+        return faults
 
     @property
     def memory_mb(self) -> int:
@@ -114,6 +122,12 @@ class Lab:
     def folder(self) -> Path:
         """The lab's own folder; ``logs`` and ``data`` are in it."""
         return _there(self._folder, "folder")
+
+    def scratch(self, name: str) -> Path:
+        """A new folder for data of the caller's, which goes with the lab's own even if this process is killed."""
+        folder = self.folder / "data" / name
+        folder.mkdir(parents=True)
+        return folder
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -125,6 +125,9 @@ def _read(place: Path, name: str) -> State | None:
         state: State = json.loads((place / f"{name}.json").read_text())
     except FileNotFoundError:
         return None
+    except ValueError:
+        message = f"{place / f'{name}.json'} is damaged: end what it may have left running, and remove it"
+        raise InputError([Fault("--name", name, "a lab whose state can be read", message)]) from None
     return state
 
 

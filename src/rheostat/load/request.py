@@ -27,6 +27,8 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SERVER = re.compile(r"(?:\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 _KEYS = ("user", "ip", "none")
 _MOST_PARTITIONS = 10_000
+_MOST_RECORDS = 2.0**62
+"""Ids are 64-bit numbers, and a first id may be as large as this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ def read_request(texts: LoadTexts) -> LoadRequest:
     reader = _Reader(texts)
     target, curve = reader.target(), reader.curve()
     payload, first_id = reader.payload(), reader.whole("first_id", 0)
+    reader.countable(curve)
     if reader.faults or curve is None or target is None:
         raise InputError(reader.faults)
     return LoadRequest(curve, target, payload, first_id)
@@ -168,6 +171,12 @@ class _Reader:
             self.faults += [Fault(_option(f.field), f.given, f.allowed, f.message) for f in error.faults]
             curve = None
         return self._played(curve, seconds)
+
+    def countable(self, curve: RateCurve | None) -> None:
+        """A load whose records cannot be numbered is a fault."""
+        if curve is not None and not curve.cumulative(curve.duration) <= _MOST_RECORDS:
+            kind = next(name for name in ("shape", "trace", "variation") if self._given[name] is not None)
+            self._fault(kind, f"at most {_MOST_RECORDS:.1e} records", "these are more records than there are numbers")
 
     def payload(self) -> PayloadSpec:
         """What the records say."""

@@ -224,11 +224,11 @@ class Loop:
     def _recover(self, error: BaseException) -> None:
         """Go on after a run that ended anywhere: as after a restart, and with a number that is not used yet."""
         self._trouble.during("run")
-        note = f"the loop is started again: {self._trouble.met(error)}"
         self._memory = self._memory.restarted().numbered_from(self._memory.plan.next_id + 1)
-        self._journal.start(header_of(self._settings, self._job), note)
+        self._journal.start(header_of(self._settings, self._job), "the loop is started again: its thread had died")
+        self._publish(self._failed(self._clock.now(), error), failed_now=True)
 
-    def _failed(self, at: float, error: Exception) -> Decision:
+    def _failed(self, at: float, error: BaseException) -> Decision:
         """A hold, recorded if that is possible."""
         text = self._trouble.met(error)
         self._seen = None

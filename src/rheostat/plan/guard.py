@@ -2,7 +2,7 @@
 
 A step sees the target so far and the context. It returns None where it has nothing to say, or the target it wants
 instead and why. Decisions start from the number *in force*: the target of a change that is being executed, else the
-number that was asked for last, else the registered executors.
+number that was asked for last, but no less than the registered executors.
 
 The table of the steps, with the reasons for their order, is docs/guard.md.
 """

@@ -93,7 +93,7 @@ class Planner:
     def plan(self, seen: Assessment, state: PlanState[Any]) -> tuple[Decision, PlanState[Any]]:
         """Decide. A hold is a decision too."""
         guard = self._remembered(seen, state.guard)
-        current = in_force(seen) if guard.pending is None else guard.pending.target
+        current = _in_force(seen, guard)
         if current is None:
             return self._blind(seen, replace(state, guard=guard))
         context = Context(seen, current, None, self.bounds, self.guard, self.sample_s, guard)
@@ -179,6 +179,18 @@ class Planner:
         first, most = self.guard.no_room_backoff_s, self.guard.no_room_backoff_max_s
         backoff = first if guard.backoff_s is None else min(most, 2 * guard.backoff_s)
         return replace(guard, no_room_until=at + backoff, backoff_s=backoff)
+
+
+def _in_force(seen: Assessment, guard: GuardState) -> int | None:
+    """The target of the change that is being executed, else what was asked for last; but no less than what is there.
+
+    More than was asked for is there where a cluster had granted it before anybody asked: those executors are in use,
+    cost money, and are to be given back one by one as others are.
+    """
+    if guard.pending is not None:
+        return guard.pending.target
+    asked = in_force(seen)
+    return asked if asked is None else max(asked, seen.executors or 0)
 
 
 def _action(current: int, target: int) -> Action:

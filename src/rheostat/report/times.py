@@ -35,15 +35,9 @@ def parse_time(text: str, field: str, end: float) -> float:
         InputError: it is none of these; the fault names ``field``.
     """
     text = text.strip()
-    back = parse_duration(text)
-    if back is not None:
-        return end - back
     try:
-        match = _CLOCK.fullmatch(text)
-        if match:
-            return _of_day(int(match["hour"]), int(match["minute"]), int(match["second"] or 0), end)
-        return float(text) if _is_number(text) else _iso(text)
-    except (ValueError, OverflowError) as error:
+        return _representable(_parsed(text, end))
+    except (ValueError, OverflowError, OSError) as error:
         raise InputError([Fault(field, repr(text), _ALLOWED, "the time is not understood")]) from error
 
 
@@ -79,6 +73,22 @@ def duration(seconds: float) -> str:
     if hours[0] < 48:
         return f"{hours[0]} h {hours[1]} min"
     return f"{hours[0] // 24} d {hours[0] % 24} h"
+
+
+def _parsed(text: str, end: float) -> float:
+    back = parse_duration(text)
+    if back is not None:
+        return end - back
+    match = _CLOCK.fullmatch(text)
+    if match:
+        return _of_day(int(match["hour"]), int(match["minute"]), int(match["second"] or 0), end)
+    return float(text) if _is_number(text) else _iso(text)
+
+
+def _representable(at: float) -> float:
+    """The same time, if it can be written as a date: others raise one of Python's errors."""
+    day_and_clock(at)
+    return at
 
 
 def _is_number(text: str) -> bool:

@@ -1,0 +1,100 @@
+"""From what the drivers wrote to the figures."""
+
+import pytest
+
+from rheostat.bench import attach, rescale
+from rheostat.bench.toggled import abba
+from rheostat.errors import RheostatError
+
+UP = {"status": "applied", "took_s": 2.0, "method": "request", "redone_tasks": 0, "text": "well"}
+DOWN = {"status": "applied", "took_s": 0.5, "method": "gap", "redone_tasks": 1, "text": "well"}
+ONE = {"step": 1, "new": ["1"], "decided_at": 100.0, "down_at": 110.0, "up": UP, "down": DOWN}
+
+
+def seen(working_at):
+    """A look each tenth of a second; executor 0 ends ten tasks a second, the new one begins to work in time."""
+    samples = []
+    for tenth in range(950, 1110):
+        working = tenth >= working_at * 10
+        new = {"1": [int(working), int(tenth >= working_at * 10 + 15)]} if tenth >= 1020 else {}
+        samples.append([tenth / 10, {"0": [1, tenth - 950], **new}])
+    return samples
+
+
+RESULT = {
+    "rescales": [ONE],
+    "samples": seen(102.5),
+    "batches": [(102.0, 3.0, 400), (105.0, 1.5, 400), (106.5, 1.5, 400)],
+}
+
+
+def test_a_rescale_is_read():
+    (found,) = rescale.read_rescales(RESULT, before_s=4.0)
+    assert (found.registered_s, found.working_s, found.first_s) == (2.0, 2.5, 4.0)
+    assert found.dip == pytest.approx(1.0)
+    assert found.pause_s == pytest.approx(0.1)
+    assert (found.cold, found.redone_up, found.redone_down, found.gone_s) == (2.0, 0, 1, 0.5)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"up": {**UP, "status": "no_room"}}, id="no room"),
+        pytest.param({"new": ["7"]}, id="an executor that never worked"),
+        pytest.param({"step": 3}, id="one of three came"),
+    ],
+)
+def test_a_rescale_that_did_not_work_is_an_error(change):
+    with pytest.raises(RheostatError, match="going up by"):
+        rescale.read_rescales({**RESULT, "rescales": [{**ONE, **change}]}, before_s=4.0)
+
+
+def test_targets_are_those_of_the_steps():
+    found = rescale.read_rescales(RESULT, before_s=4.0)
+    targets = {one.name: (one.value, one.target, one.met) for one in rescale.figures(found) if one.target}
+    assert targets == {
+        "+1: decision to working, median": (2.5, 3.5, True),
+        "+1: decision to working, max": (2.5, 5.0, True),
+        "+3: decision to working, max": (None, 10.0, False),
+    }
+
+
+def attached(more_ms, pairs=10):
+    blocks = [
+        {
+            "attached": on,
+            "batch_ms": [200 + (more_ms if on else 0)] * 20,
+            "jvm_s": 0.44 if on else 0.4,
+            "cycles": 4 if on else 0,
+            "seconds": 4.0,
+        }
+        for on in abba(pairs)
+    ]
+    memory = {
+        "before_mb": 60.0,
+        "first_mb": 85.0,
+        "later_mb": 90.0,
+        "heap_before_mb": 80.0,
+        "heap_later_mb": 84.0,
+        "cycle_s": 0.02,
+        "cycles": 30.0,
+    }
+    return {"blocks": blocks, "memory": memory, "failures": 0}
+
+
+@pytest.mark.parametrize(
+    ("more_ms", "percent", "met"),
+    [pytest.param(1, 0.5, True, id="half a percent"), pytest.param(4, 2.0, False, id="two percent")],
+)
+def test_the_figures_of_attaching(more_ms, percent, met):
+    found = {one.name: one for one in attach.figures(attached(more_ms))}
+    added = found["added batch time, judged by the upper end"]
+    assert added.value == pytest.approx(percent)
+    assert (added.met, added.n) == (met, 200)
+    assert found["added memory of the driver's Python"].value == 30.0
+    assert found["processor time of a cycle, Python"].value == 20.0
+    assert found["processor time of a cycle, JVM, by difference"].value == pytest.approx(10.0)
+
+
+def test_without_an_interval_the_target_is_not_met():
+    assert attach.figures(attached(0, pairs=2))[0].met is False

@@ -1,0 +1,41 @@
+import pytest
+
+from rheostat.errors import InputError
+from rheostat.model import Cluster, Gap, Observation, Offsets, QueryReading
+from rheostat.observe.fake import ScriptedSource
+from rheostat.observe.merge import MergedSource
+
+QUERY = QueryReading("id", "run", "q", 1.0)
+OFFSETS = Offsets(1.0, ())
+CLUSTER = Cluster(1.0, ())
+
+
+def merged(*seen, requested=lambda: None):
+    return MergedSource([ScriptedSource([each]) for each in seen], requested=requested).observe(5.0)
+
+
+def test_what_the_first_lacks_comes_from_the_next_and_what_none_sees_stays_a_gap():
+    first = Observation(5.0, (QUERY,), None, (Gap("offsets", "a", "id"), Gap("batch", "b", "id"), Gap("cluster", "c")))
+    second = Observation(5.0, (QueryReading("id", "run", None, None, offsets=OFFSETS),), CLUSTER)
+
+    assert merged(first, second) == Observation(
+        5.0, (QueryReading("id", "run", "q", 1.0, offsets=OFFSETS),), CLUSTER, (Gap("batch", "b", "id"),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("cluster", "requested"),
+    [
+        pytest.param(Cluster(1.0, ()), 3, id="told to a source that does not know it"),
+        pytest.param(Cluster(1.0, (), requested=7), 7, id="left to a source that knows it"),
+    ],
+)
+def test_the_number_asked_for_is_filled_in(cluster, requested):
+    seen = merged(Observation(5.0, (), cluster), requested=lambda: 3)
+    assert seen.cluster == Cluster(1.0, (), requested=requested)
+
+
+def test_without_a_source_there_is_nothing_to_look_through():
+    with pytest.raises(InputError) as caught:
+        MergedSource([])
+    assert [fault.field for fault in caught.value.faults] == ["sources"]
