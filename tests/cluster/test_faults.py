@@ -69,151 +69,142 @@ class Story:
         assert_every_change_has_its_reason(records)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="class")
 def story(field: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     app = make_app(field, tmp_path_factory.mktemp("story"), "story", (1, 3))
     with app.running(), worker(field, cores=3):
         yield Story(app, Load(field, app.topic))
 
 
-# ------------------------------------------------------------------------------------------ the first story
+class TestOneFaultAfterTheOther:
+    """Growth, faults, and a fall."""
+
+    def test_executors_grow_under_load_without_a_web_ui(self, story: Story) -> None:
+        app = story.app
+        story.load.rate(100)
+        app.until(app.journal.committed, "the first batch")
+        assert app.journal.codes()[0] is Code.START
+
+        story.load.rate(450)
+
+        app.until(lambda: app.journal.executors() == 3, "three executors")
+        ups = changes(app.journal.decisions())
+        assert {decision.action for decision in ups} == {Action.UP}
+        assert app.job.conf["spark.ui.enabled"] == "false"
+
+    def test_the_controllers_thread_is_killed_and_replaced(self, story: Story) -> None:
+        app = story.app
+        before = app.journal.cycles()[-1]
+
+        app.spoil("thread killed")
+        app.until(lambda: len(app.journal.decisions(before.at)) > CYCLES, "the loop to go on")
+
+        failed = [decision for decision in app.journal.decisions() if decision.reason.code is Code.CYCLE_FAILED]
+        assert [decision.action for decision in failed] == [Action.HOLD]
+        assert sum("the loop is started again" in note for note in app.journal.notes()) == 1
+        assert len(re.findall(r"thread died and a new one goes on", app.log())) == 1
+        numbers = [decision.decision_id for decision in app.journal.decisions()]
+        assert numbers == sorted(set(numbers))
+
+    def test_the_broker_is_stopped_for_ten_seconds(self, story: Story) -> None:
+        app = story.app
+        at = app.journal.cycles()[-1].at
+
+        app.lab.broker.stop()
+
+        def blind_for_ten_seconds() -> bool:
+            missing = [each.at for each in app.journal.decisions(at) if each.reason.code in EXPECTED["broker stopped"]]
+            return bool(missing) and missing[-1] - at >= 10
+
+        try:
+            app.until(blind_for_ten_seconds, "ten seconds without offsets")
+        finally:
+            app.lab.broker.start()
+        back = app.journal.cycles()[-1].at
+        app.until(lambda: app.journal.backlog() is not None and app.journal.decisions(back), "offsets again")
+        story.load.rate(40)
+
+        assert {decision.action for decision in app.journal.decisions(at) if decision.at < back} == {Action.HOLD}
+
+    @pytest.mark.parametrize("fault", ["no offsets", "no executors", "old offsets", "NaN"])
+    def test_figures_that_cannot_be_trusted_hold_the_number(self, story: Story, fault: str) -> None:
+        app = story.app
+        app.spoil(fault)
+        at = app.journal.cycles()[-1].at
+
+        app.until(lambda: app.journal.codes(at).count(next(iter(EXPECTED[fault]))) >= CYCLES, f"{CYCLES} cycles")
+
+        seen = app.journal.decisions(at)[1:]  # the first may have looked before
+        assert {decision.reason.code for decision in seen} == EXPECTED[fault]
+        assert {decision.action for decision in seen} == {Action.HOLD}
+
+    def test_an_executor_is_killed_when_one_less_would_do(self, story: Story) -> None:
+        app = story.app
+        app.until(lambda: (app.journal.backlog() or 1000) < 100, "the load to be gone")
+        blind = app.journal.cycles()[-1].at
+        app.spoil("")
+        app.until(lambda: set(app.journal.codes(blind)[-1:]) - {Code.METRICS_INVALID}, "a cycle that sees")
+        at = app.journal.cycles()[-1].at
+
+        os.kill(executor_pids(app.lab)[-1], signal.SIGKILL)
+        app.until(lambda: EXPECTED["executor killed"].intersection(app.journal.codes(at)), "a decrease that is held")
+        app.until(lambda: app.journal.executors() == 3, "the replacement")
+
+        assert 2 in {each.assessment.executors for each in app.journal.cycles(at) if each.assessment is not None}
+        assert Action.DOWN not in {decision.action for decision in app.journal.decisions(at)}
+
+    def test_executors_shrink_once_the_faults_are_over(self, story: Story) -> None:
+        app = story.app
+
+        app.until(lambda: (app.journal.executors() or 3) < 3, "an executor to be given back")
+
+        downs = [decision for decision in app.journal.decisions() if decision.action is Action.DOWN]
+        assert downs[0].current == 3
+        assert downs[0].reason.code in {Code.OVERSIZED, Code.PROBE_DOWN, Code.LARGEST_STEP}
+
+    def test_no_record_was_lost_or_doubled(self, story: Story) -> None:
+        story.finish()
 
 
-def test_executors_grow_under_load_without_a_web_ui(story: Story) -> None:
-    app = story.app
-    story.load.rate(100)
-    app.until(app.journal.committed, "the first batch")
-    assert app.journal.codes()[0] is Code.START
-
-    story.load.rate(450)
-
-    app.until(lambda: app.journal.executors() == 3, "three executors")
-    ups = changes(app.journal.decisions())
-    assert {decision.action for decision in ups} == {Action.UP}
-    assert app.job.conf["spark.ui.enabled"] == "false"
-
-
-def test_the_controllers_thread_is_killed_and_replaced(story: Story) -> None:
-    app = story.app
-    before = app.journal.cycles()[-1]
-
-    app.spoil("thread killed")
-    app.until(lambda: len(app.journal.decisions(before.at)) > CYCLES, "the loop to go on")
-
-    failed = [decision for decision in app.journal.decisions() if decision.reason.code is Code.CYCLE_FAILED]
-    assert [decision.action for decision in failed] == [Action.HOLD]
-    assert sum("the loop is started again" in note for note in app.journal.notes()) == 1
-    assert len(re.findall(r"thread died and a new one goes on", app.log())) == 1
-    numbers = [decision.decision_id for decision in app.journal.decisions()]
-    assert numbers == sorted(set(numbers))
-
-
-def test_the_broker_is_stopped_for_ten_seconds(story: Story) -> None:
-    app = story.app
-    at = app.journal.cycles()[-1].at
-
-    app.lab.broker.stop()
-
-    def blind_for_ten_seconds() -> bool:
-        missing = [each.at for each in app.journal.decisions(at) if each.reason.code in EXPECTED["broker stopped"]]
-        return bool(missing) and missing[-1] - at >= 10
-
-    try:
-        app.until(blind_for_ten_seconds, "ten seconds without offsets")
-    finally:
-        app.lab.broker.start()
-    back = app.journal.cycles()[-1].at
-    app.until(lambda: app.journal.backlog() is not None and app.journal.decisions(back), "offsets again")
-    story.load.rate(40)
-
-    assert {decision.action for decision in app.journal.decisions(at) if decision.at < back} == {Action.HOLD}
-
-
-@pytest.mark.parametrize("fault", ["no offsets", "no executors", "old offsets", "NaN"])
-def test_figures_that_cannot_be_trusted_hold_the_number(story: Story, fault: str) -> None:
-    app = story.app
-    app.spoil(fault)
-    at = app.journal.cycles()[-1].at
-
-    app.until(lambda: app.journal.codes(at).count(next(iter(EXPECTED[fault]))) >= CYCLES, f"{CYCLES} cycles")
-
-    seen = app.journal.decisions(at)[1:]  # the first may have looked before
-    assert {decision.reason.code for decision in seen} == EXPECTED[fault]
-    assert {decision.action for decision in seen} == {Action.HOLD}
-
-
-def test_an_executor_is_killed_when_one_less_would_do(story: Story) -> None:
-    app = story.app
-    app.until(lambda: (app.journal.backlog() or 1000) < 100, "the load to be gone")
-    blind = app.journal.cycles()[-1].at
-    app.spoil("")
-    app.until(lambda: set(app.journal.codes(blind)[-1:]) - {Code.METRICS_INVALID}, "a cycle that sees")
-    at = app.journal.cycles()[-1].at
-
-    os.kill(executor_pids(app.lab)[-1], signal.SIGKILL)
-    app.until(lambda: EXPECTED["executor killed"].intersection(app.journal.codes(at)), "a decrease that is held")
-    app.until(lambda: app.journal.executors() == 3, "the replacement")
-
-    assert 2 in {each.assessment.executors for each in app.journal.cycles(at) if each.assessment is not None}
-    assert Action.DOWN not in {decision.action for decision in app.journal.decisions(at)}
-
-
-def test_executors_shrink_once_the_faults_are_over(story: Story) -> None:
-    app = story.app
-
-    app.until(lambda: (app.journal.executors() or 3) < 3, "an executor to be given back")
-
-    downs = [decision for decision in app.journal.decisions() if decision.action is Action.DOWN]
-    assert (downs[0].current, downs[0].target) == (3, 2)
-
-
-def test_no_record_was_lost_or_doubled(story: Story) -> None:
-    story.finish()
-
-
-# ----------------------------------------------------------------------------------------- the second story
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="class")
 def full(field: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     app = make_app(field, tmp_path_factory.mktemp("full"), "full", (1, 3))
     with app.running(), worker(field, cores=1):
         yield Story(app, Load(field, app.topic))
 
 
-def test_a_request_that_is_never_granted(full: Story) -> None:
-    app = full.app
-    full.load.rate(260)
-    app.until(lambda: (changes(app.journal.decisions())[-1].target or 0) > 1, "a request for more")
-    full.load.rate(150)
+class TestAFullCluster:
+    """No room for what the load needs; then the driver is killed."""
 
-    app.until(lambda: Code.NO_ROOM in app.journal.codes(), "the back-off")
+    def test_a_request_that_is_never_granted(self, full: Story) -> None:
+        app = full.app
+        full.load.rate(260)
+        app.until(lambda: (changes(app.journal.decisions())[-1].target or 0) > 1, "a request for more")
+        full.load.rate(150)
 
-    refused = [outcome for outcome in app.journal.outcomes() if outcome.status is OutcomeStatus.NO_ROOM]
-    assert [(outcome.reason.code, outcome.after) for outcome in refused] == [(Code.NO_ROOM, 1)]
-    at = app.journal.cycles()[-1].at
-    app.until(lambda: len(app.journal.decisions(at)) > 2, "the loop to go on")
+        app.until(lambda: Code.NO_ROOM in app.journal.codes(), "the back-off")
 
+        refused = [outcome for outcome in app.journal.outcomes() if outcome.status is OutcomeStatus.NO_ROOM]
+        assert [(outcome.reason.code, outcome.after) for outcome in refused] == [(Code.NO_ROOM, 1)]
+        at = app.journal.cycles()[-1].at
+        app.until(lambda: len(app.journal.decisions(at)) > 2, "the loop to go on")
 
-def test_the_driver_is_killed_and_started_again(full: Story) -> None:
-    app = full.app
-    wanted = changes(app.journal.decisions())[-1].target
-    at = app.journal.cycles()[-1].at
-    app.kill()
-    until(lambda: executor_pids(app.lab) == [], "its executors to be gone")
-    full.load.rate(60)
+    def test_the_driver_is_killed_and_started_again(self, full: Story) -> None:
+        app = full.app
+        wanted = changes(app.journal.decisions())[-1].target
+        at = app.journal.cycles()[-1].at
+        app.kill()
+        until(lambda: executor_pids(app.lab) == [], "its executors to be gone")
+        full.load.rate(60)
 
-    app.start()
+        app.start()
 
-    app.until(lambda: app.journal.decisions(at), "the first decision")
-    first = app.journal.decisions(at)[0]
-    assert (first.reason.code, first.target) == (Code.RESTORED, wanted)
-    with worker(app.lab, cores=2):
-        app.until(lambda: app.journal.executors() == wanted, "the executors of before")
-        full.finish()
-
-
-# --------------------------------------------------------------------------------------------------- the page
+        app.until(lambda: app.journal.decisions(at), "the first decision")
+        first = app.journal.decisions(at)[0]
+        assert (first.reason.code, first.target) == (Code.RESTORED, wanted)
+        with worker(app.lab, cores=2):
+            app.until(lambda: app.journal.executors() == wanted, "the executors of before")
+            full.finish()
 
 
 def test_the_page_has_every_fault_and_its_codes() -> None:

@@ -47,10 +47,10 @@ def test_a_specification_that_makes_no_sense_is_refused(make, fields):
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        pytest.param(LabSpec(), 800, id="broker, master, Worker"),
-        pytest.param(LabSpec(workers=0), 600, id="no Worker"),
+        pytest.param(LabSpec(), 900, id="broker, master, Worker"),
+        pytest.param(LabSpec(workers=0), 650, id="no Worker"),
         pytest.param(LabSpec(spark=False), 400, id="broker only"),
-        pytest.param(LabSpec(broker=False, workers=3), 800, id="Spark only"),
+        pytest.param(LabSpec(broker=False, workers=3), 1000, id="Spark only"),
     ],
 )
 def test_memory_that_the_parts_need(spec, expected):

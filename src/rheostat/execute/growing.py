@@ -79,7 +79,7 @@ def grow(ground: Ground, target: int, former: int, start_ups: StartUps) -> Resul
     if arrivals.longest:
         start_ups.learn(arrivals.longest)
     now = ground.clock.now()
-    text = f"{len(have)} executors registered {now - began:.1f} s after {target} were asked for"
+    text = f"{len(have)} registered {now - began:.1f} s after {target} were asked for"
     return Result(OutcomeStatus.APPLIED, Code.APPLIED, text, before, len(have), now, "request", 0, 0.0)
 
 

@@ -110,19 +110,6 @@ class SparkLevers:
         """Remove ``executors`` whatever they do; their tasks, and map output still needed, are done again."""
         return self._kill(executors, force=True)
 
-    def failed_tasks(self) -> dict[str, int]:
-        """Failed tasks of each executor since it started. Of executors that are lost, Spark misses a part.
-
-        For what was redone because of a removed executor, see :meth:`redone_tasks`. Waits up to 2 s for events that
-        are on their way.
-        """
-        with _translated("counting failed tasks"):
-            self._context().listenerBus().waitUntilEmpty(_LISTENERS_MS)
-            only_active = False
-            executors = self._context().statusStore().executorList(only_active)
-            each = (executors.apply(i) for i in range(executors.size()))
-            return {one.id(): one.failedTasks() for one in each if one.id() != "driver"}
-
     def oldest_stage(self) -> int:
         """The least id of the stages of running jobs; with none, an id that no stage has had yet."""
         with _translated("looking for running stages"):
