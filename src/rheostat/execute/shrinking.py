@@ -181,8 +181,7 @@ def _some_removed(
 ) -> Result:
     tasks = "an unknown number of" if redone is None else str(redone)
     text = (
-        f"{len(removed.executors)} removed {rung.how} after waiting {removed.waited_s:.1f} s;"
-        f" {tasks} tasks done again"
+        f"{len(removed.executors)} removed {rung.how} after waiting {removed.waited_s:.1f} s; {tasks} tasks done again"
     )
     status, code = OutcomeStatus.APPLIED, Code.APPLIED
     if after > target:
