@@ -203,7 +203,10 @@ class App:
 
 
 def make_app(lab: Lab, folder: Path, topic: str, executors: tuple[int, int]) -> App:
-    """An application of one slot an executor, 200 records/s each, upon a new topic with a partition for each slot."""
+    """An application of one slot an executor, 200 records/s each, upon a new topic of six partitions.
+
+    It warms up for longer than a surplus is counted, so that what a lost executor holds up is seen each time.
+    """
     lab.broker.create_topic(topic, 6)
     pipeline = {
         "source": "kafka",
@@ -220,6 +223,7 @@ def make_app(lab: Lab, folder: Path, topic: str, executors: tuple[int, int]) -> 
         "sample_s": 1.0,
         "objective": "lag < 8s",
         "executors": list(executors),
+        "guard": {"warm_up_batches": 8},
         "journal": str(folder / "journal"),
     }
     conf = lab.cluster.driver_conf(executor_memory_mb=EXECUTOR_MB, jars=kafka_connector_jars())

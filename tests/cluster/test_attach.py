@@ -21,7 +21,7 @@ from rheostat.spark.log_source import register
 
 pytestmark = pytest.mark.cluster
 
-QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+QUIET = {"spark.ui.port": "0", "spark.ui.showConsoleProgress": "false"}
 
 
 @contextmanager
@@ -73,6 +73,14 @@ def names(journal: Journal) -> set[str | None]:
     return {query.name for query in seen.queries} if seen is not None else set()
 
 
+def test_a_local_master_is_refused() -> None:
+    """The first in this file: what the first session of a process is given stays with its JVM for the others."""
+    with session({"spark.master": "local[2]"}) as spark, pytest.raises(RefusedError) as caught:
+        rheostat.attach(spark, objective="lag < 30s", executors=(1, 3))
+
+    assert [(fault.field, fault.given) for fault in caught.value.faults] == [("spark.master", "local[2]")]
+
+
 def test_dynamic_allocation_is_refused_together_with_what_else_is_wrong(field: Lab) -> None:
     conf = field.cluster.driver_conf(executor_memory_mb=EXECUTOR_MB) | {"spark.cores.max": "2"}
     conf |= {"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.shuffleTracking.enabled": "true"}
@@ -80,13 +88,6 @@ def test_dynamic_allocation_is_refused_together_with_what_else_is_wrong(field: L
         rheostat.attach(spark, objective="lag < 30s", executors=(1, 3))
 
     assert [fault.field for fault in caught.value.faults] == ["spark.dynamicAllocation.enabled", "spark.cores.max"]
-
-
-def test_a_local_master_is_refused() -> None:
-    with session({"spark.master": "local[2]"}) as spark, pytest.raises(RefusedError) as caught:
-        rheostat.attach(spark, objective="lag < 30s", executors=(1, 3))
-
-    assert [(fault.field, fault.given) for fault in caught.value.faults] == [("spark.master", "local[2]")]
 
 
 def test_everything_that_cannot_work_is_told_at_once(narrow: SparkSession, tmp_path: Path) -> None:
