@@ -106,6 +106,11 @@ class Journal:
     def outcomes(self, after: float = 0.0) -> list[Outcome]:
         return [each.outcome for each in self.records() if isinstance(each, OutcomeRecord) and each.at > after]
 
+    def answered(self) -> bool:
+        """Whether it is known what became of the last change."""
+        acted = changes(self.decisions())
+        return not acted or acted[-1].decision_id in {outcome.decision_id for outcome in self.outcomes()}
+
     def notes(self) -> list[str]:
         return [each.note for each in self.records() if isinstance(each, SessionRecord) and each.note]
 
@@ -205,7 +210,7 @@ class App:
 def make_app(lab: Lab, folder: Path, topic: str, executors: tuple[int, int]) -> App:
     """An application of one slot an executor, 200 records/s each, upon a new topic of six partitions.
 
-    It warms up for longer than a surplus is counted, so that what a lost executor holds up is seen each time.
+    Warm-up and back-off last longer than the policy needs to propose a change, so that each time it is seen to be held.
     """
     lab.broker.create_topic(topic, 6)
     pipeline = {
@@ -223,7 +228,7 @@ def make_app(lab: Lab, folder: Path, topic: str, executors: tuple[int, int]) -> 
         "sample_s": 1.0,
         "objective": "lag < 8s",
         "executors": list(executors),
-        "guard": {"warm_up_batches": 8},
+        "guard": {"warm_up_batches": 8, "no_room_backoff_s": 30.0},
         "journal": str(folder / "journal"),
     }
     conf = lab.cluster.driver_conf(executor_memory_mb=EXECUTOR_MB, jars=kafka_connector_jars())

@@ -62,11 +62,17 @@ class Story:
         sent = self.load.end()
         app.until(lambda: verify(app.folder / "out").checksum == sent, "all records, each of them once")
         app.until(lambda: app.journal.backlog() == 0, "an empty backlog")
+        app.until(app.journal.answered, "the outcome of the last change")
         app.end()
         assert verify(app.folder / "out").checksum == sent
         records = app.journal.records()
         assert_never_down_on_unknown(records)
         assert_every_change_has_its_reason(records)
+
+
+def knows_capacity(app: App) -> bool:
+    """Whether the policy can tell how many executors a load needs."""
+    return any(one.capacity is not None for one in app.journal.decisions()[-1].projections)
 
 
 def held_decreases(app: App, after: float) -> set[Code]:
@@ -99,6 +105,7 @@ class TestOneFaultAfterTheOther:
         story.load.rate(450)
 
         app.until(lambda: app.journal.executors() == 3, "three executors")
+        app.until(lambda: knows_capacity(app), "what an executor carries to be learned from the overload")
         ups = changes(app.journal.decisions())
         assert {decision.action for decision in ups} == {Action.UP}
         assert app.job.conf["spark.ui.enabled"] == "false"
