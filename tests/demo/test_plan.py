@@ -21,7 +21,7 @@ def test_phases_have_names(second, phase):
 
 def test_every_fault_is_told_at_once():
     with pytest.raises(InputError) as caught:
-        DemoPlan(source="disk", objective="lag < 3s", executors=(1, 20), peak_rate=50.0, seed=-1)
+        DemoPlan(source="disk", objective="lag < 3s", executors=(1, 20), peak_rate=25.0, seed=-1)
     fields = [fault.field for fault in caught.value.faults]
     assert fields == ["source", "partitions", "objective", "peak_rate", "seed"]
 
