@@ -242,8 +242,14 @@ class Assessment:
         batch_s: duration of the last batch, or of the running one if that is already longer.
         trigger_s: the longest trigger interval of the queries.
         period_s: τ = max(trigger, objective lag / 2).
+        last_batch_s: duration of the last finished batch, the longest over the queries.
+        last_batch_id: its number, summed over the queries; another one tells that a batch has finished.
         occupancy: batch_s ÷ τ, the largest over the queries, each with its own τ.
         busy_ratio: share of slot time in tasks, over the rate window, in [0, 1].
+        running: whether a batch is being worked on in at least one query.
+        active_tasks: tasks running at the reading, over all executors.
+        idle_s: for each executor without a task, seconds (to a tenth) since it had one, the longest first, at most 32
+            of them. What runs between two readings is noticed by the count of finished tasks.
         batches: finished batches seen since the number of executors last changed or the query was started again,
             without the batch that was in flight then.
         capped: whether the last batch was as large as the batch cap allows.
@@ -272,8 +278,13 @@ class Assessment:
     batch_s: float | None = None
     trigger_s: float | None = None
     period_s: float | None = None
+    last_batch_s: float | None = None
+    last_batch_id: int | None = None
     occupancy: float | None = None
     busy_ratio: float | None = None
+    running: bool | None = None
+    active_tasks: int | None = None
+    idle_s: tuple[float, ...] | None = None
     batches: int = 0
     capped: bool | None = None
     failed_tasks: int | None = None
@@ -296,10 +307,12 @@ class Code(StrEnum):
 
     FIXED = "FIXED"
     SLA_VIOLATED = "SLA_VIOLATED"
+    UNDERSIZED = "UNDERSIZED"
     OVERSIZED = "OVERSIZED"
     PROBE_DOWN = "PROBE_DOWN"
     SURPLUS_COUNTING = "SURPLUS_COUNTING"
     STEADY = "STEADY"
+    STABILIZING = "STABILIZING"
     CAPACITY_UNKNOWN = "CAPACITY_UNKNOWN"
 
     NO_QUERY = "NO_QUERY"
@@ -432,7 +445,7 @@ class Outcome:
     Attributes:
         at: when it ended.
         before, after: executors registered.
-        method: ``"request"``, ``"gap"``, ``"idle"``, ``"forced"``, ``"dry-run"``, ``"none"``.
+        method: ``"request"``, ``"gap"``, ``"idle"``, ``"forced"``, ``"restart"``, ``"dry-run"``, ``"none"``.
         redone_tasks: tasks that had to run again because of it.
         waited_s: how long a safe moment was waited for.
         took_s: from the decision until it was confirmed.

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from rheostat.attachment import Attachment, attach
 from rheostat.errors import Fault, InputError, RheostatError
+from rheostat.lab.java import bash_faults
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +42,7 @@ class Script:
     conf: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        faults = []
+        faults = bash_faults()
         if not self.path.is_file():
             faults.append(Fault("script", str(self.path), "a Python file", "there is no such file"))
         faults += [

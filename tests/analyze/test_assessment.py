@@ -58,6 +58,7 @@ def test_two_queries_sum_rates_and_backlogs_and_take_the_worst_of_the_rest():
     assert seen.processed_rate == 100.0  # 900 ÷ 9 s, and nothing in 9 s
     assert (seen.waiting, seen.in_flight, seen.backlog) == (600, 0, 600)
     assert seen.backlog_excess == 0.0  # a: 100 of 300; b: 500 of 4500
+    assert (seen.last_batch_s, seen.last_batch_id) == (30.0, 4 + 6)
     assert seen.lag_s == 10.0  # b's record 0; a's record 900 is 1 s old
     assert (seen.batch_s, seen.trigger_s, seen.period_s) == (30.0, 60.0, 60.0)
     assert seen.occupancy == 0.5  # b: 30 of 60 s; a: 1 of 15 s
@@ -199,3 +200,9 @@ def test_partitions_are_known_from_the_plan_before_there_are_offsets():
 def test_the_settings_of_a_job_give_those_of_the_analysis():
     job = load_settings({"objective": "lag < 20s", "executors": [1, 4], "profile": "demo"})
     assert analysis_settings(job) == AnalysisSettings(objective_lag_s=20.0, rate_window_s=10.0, failure_window_s=10.0)
+
+
+def test_the_last_batch_is_the_finished_one_however_long_the_running_one():
+    running = RunningBatch(50.0, active=True, since=10.0)
+    seen = run(Observation(50.0, (query("a", 50.0, 9, 0, batch=Batch(9.0, 4, 1.5), running=running),)))
+    assert (seen.batch_s, seen.last_batch_s, seen.last_batch_id) == (40.0, 1.5, 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, nan
 
 import pytest
@@ -254,3 +255,18 @@ def test_an_impossible_figure_is_unknown_and_named(change, name, figure, bad):
     seen = run(look(10.0, **change(bad)))
     assert seen.invalid == (name,)
     assert figure is None or getattr(seen, figure) is None
+
+
+@pytest.mark.parametrize(
+    ("queries", "expected"),
+    [
+        pytest.param([None], None, id="unknown"),
+        pytest.param([RunningBatch(100.0, active=False)], False, id="between two batches"),
+        pytest.param([RunningBatch(100.0, active=False), RunningBatch(100.0, active=True)], True, id="one of two"),
+        pytest.param([RunningBatch(100.0, active=False), None], None, id="of the other nobody knows"),
+    ],
+)
+def test_whether_a_batch_runs(queries, expected):
+    looks = [look(100.0, running=running).queries[0] for running in queries]
+    told = tuple(replace(query, query_id=str(place)) for place, query in enumerate(looks))
+    assert run(Observation(100.0, told)).running is expected

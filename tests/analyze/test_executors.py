@@ -191,3 +191,60 @@ def test_the_history_stays_bounded_and_right():
     assert len(state.cluster.intervals) <= settings.max_samples
     assert seen.busy_ratio == pytest.approx(0.5)
     assert seen.failed_tasks == pytest.approx(120, abs=4)  # an interval of 20 s counts as a whole
+
+
+@pytest.mark.parametrize(
+    ("looks", "idle_s"),
+    [
+        pytest.param([look(5.0, executor(0, done=3))], (0.0,), id="seen without a task for the first time"),
+        pytest.param([look(5.0, executor(0, added_at=1.5))], (3.5,), id="new, never had a task: since its start"),
+        pytest.param(
+            [look(0.0, executor(0, done=3)), look(10.0, executor(0, done=3)), look(20.0, executor(0, done=3))],
+            (20.0,),
+            id="no task over three readings",
+        ),
+        pytest.param(
+            [look(0.0, executor(0, done=3)), look(10.0, executor(0, done=4)), look(20.0, executor(0, done=4))],
+            (10.0,),
+            id="a task ended between two readings: anew from the second",
+        ),
+        pytest.param(
+            [look(0.0, executor(0, done=3)), look(10.0, executor(0, done=3, active=1))], (), id="one that has a task"
+        ),
+        pytest.param([look(0.0, executor(0, done=3)), look(10.0, executor(0, done=None))], (), id="nobody knows"),
+        pytest.param(
+            [
+                look(0.0, executor(0, done=3), executor(1, done=7)),
+                look(10.0, executor(0, done=5), executor(1, done=7), executor(2, done=1, active=2)),
+            ],
+            (10.0, 0.0),
+            id="the longest first, busy ones left out",
+        ),
+        pytest.param(
+            [look(0.0, executor(0, done=3)), look(10.0), look(20.0, executor(0, done=3))],
+            (0.0,),
+            id="one that was away starts anew",
+        ),
+    ],
+)
+def test_how_long_executors_have_been_without_a_task(looks, idle_s):
+    assert run(*looks).idle_s == idle_s
+
+
+def test_only_the_32_longest_are_told():
+    crowd = [executor(number, added_at=float(number)) for number in range(40)]
+    assert run(look(100.0, *crowd)).idle_s == tuple(float(idle) for idle in range(100, 68, -1))
+
+
+@pytest.mark.parametrize(
+    ("observation", "tasks", "idle_s"),
+    [
+        pytest.param(look(0.0, executor(0, active=2), executor(1, active=1)), 3, (), id="sum of what runs"),
+        pytest.param(look(0.0, executor(0, active=2), executor(1, active=None)), None, (), id="one is unknown"),
+        pytest.param(look(0.0), 0, (), id="no executors"),
+        pytest.param(Observation(0.0), None, None, id="no reading"),
+    ],
+)
+def test_active_tasks(observation, tasks, idle_s):
+    seen = run(observation)
+    assert (seen.active_tasks, seen.idle_s) == (tasks, idle_s)

@@ -1,8 +1,12 @@
+import json
+
 import numpy as np
 import pytest
 
 from rheostat.bench.measure import Bench, Metric, bootstrap_interval, metric
-from rheostat.bench.page import with_section
+from rheostat.bench.page import require_page, with_section
+from rheostat.cli import main
+from rheostat.errors import InputError
 
 
 @pytest.mark.parametrize(
@@ -63,3 +67,34 @@ def test_a_bench_names_its_schema_and_machine():
     shown = Bench("decision", [Metric("m", 1.0, "ms", 3)]).to_json()
     assert shown["schema"] == "rheostat.bench/1"
     assert "cores" in shown["machine"]
+
+
+def test_the_folder_of_a_page_is_made_and_nothing_else(tmp_path):
+    require_page(tmp_path / "new" / "page.md")
+    assert [path.name for path in tmp_path.rglob("*")] == ["new"]
+
+
+def test_an_old_page_stays_as_it_is(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# Benchmarks\n")
+    require_page(page)
+    assert page.read_text() == "# Benchmarks\n"
+
+
+@pytest.mark.parametrize("name", ["", "file/page.md", "bytes.md", "nul\0.md", "x" * 300 + ".md"])
+def test_a_page_that_cannot_be_written_is_an_input_error(tmp_path, name):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "bytes.md").write_bytes(b"\xff")
+    with pytest.raises(InputError, match="the page cannot be written") as caught:
+        require_page(tmp_path / name)
+    assert caught.value.faults[0].field == "page"
+
+
+def test_a_bad_page_is_told_before_anything_is_measured(tmp_path, capsys, monkeypatch):
+    def measured(*_):
+        pytest.fail("it was measured")
+
+    monkeypatch.setattr("rheostat.bench.decision.run", measured)
+    assert main(["bench", "decision", "--page", str(tmp_path), "--json"]) == 2
+    (fault,) = json.loads(capsys.readouterr().out.splitlines()[-1])["faults"]
+    assert (fault["field"], fault["given"]) == ("page", str(tmp_path))

@@ -71,6 +71,8 @@ def test_the_mode_follows_from_the_bounds_unless_it_is_said(given, mode):
         pytest.param({"policy_options": [1]}, "policy_options", "keys with values", id="options as a list"),
         pytest.param({"queries": "clicks"}, "queries", "list of text or null", id="one query as text"),
         pytest.param({"allow_redone_work": 1}, "allow_redone_work", "true or false", id="a number is no truth value"),
+        pytest.param({"journal": "a\0b"}, "journal", "without NUL", id="a path that no system has"),
+        pytest.param({"state": "a\0b"}, "state", "without NUL", id="a folder that no system has"),
         pytest.param({"guard": 3}, "guard", "keys with values", id="guard that is a number"),
         pytest.param({"guard": {"hold_s": -1}}, "guard.hold_s", "number ≥ 0", id="negative time"),
         pytest.param({"guard": {"largest_step_up": 0}}, "guard.largest_step_up", "integer ≥ 1", id="step of zero"),

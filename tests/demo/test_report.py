@@ -1,6 +1,10 @@
+import io
+
 import pytest
+from rich.console import Console
 
 from rheostat.checksum import IdChecksum
+from rheostat.cli.demo import show_ratios
 from rheostat.demo.plan import DemoPlan
 from rheostat.demo.report import ratio_rows, result, verdict
 from rheostat.demo.run import DemoRun, _counts
@@ -69,3 +73,25 @@ def test_the_profile_is_shown_beside_the_published_constants():
     rows = {row[0]: row[1:] for row in ratio_rows()}
     assert rows["time between two checks (sample_s)"] == ["2 s", "15 s", "0.13"]
     assert rows["cooldown before a decrease (guard.cooldown_down_s)"] == ["5 s", "none", "–"]
+
+
+@pytest.mark.parametrize("width", [80, 120, 40], ids=["no terminal", "a wide one", "a narrow one"])
+def test_the_ratios_keep_every_word_whole_on_any_screen(width):
+    out = io.StringIO()
+    show_ratios(Console(file=out, width=width), ratio_rows())
+
+    shown = out.getvalue()
+    assert max(map(len, shown.splitlines())) <= width
+    words = shown.split()
+    assert {"(guard.largest_step_down)", "(guard.cooldown_down_s)", "(samples_to_shrink)", "0.13", "executors"} <= {
+        word.strip(",") for word in words
+    }
+    assert "…" not in shown
+
+
+def test_on_a_narrow_screen_the_ratios_are_a_list():
+    out = io.StringIO()
+    show_ratios(
+        Console(file=out, width=79), [["setting", "demo", "published", "ratio"], ["hold [s]", "2", "4", "0.50"]]
+    )
+    assert out.getvalue() == "hold [s]\n  demo 2, published 4, ratio 0.50\n"

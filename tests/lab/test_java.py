@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from rheostat.errors import InputError
-from rheostat.lab.java import find_java, parse_version
+from rheostat.lab.java import bash_faults, find_java, parse_version
 
 
 @pytest.mark.parametrize(
@@ -89,3 +89,19 @@ def test_a_program_that_prints_garbage_is_no_java(tmp_path):
     with pytest.raises(InputError) as caught:
         find_java({"JAVA_HOME": str(tmp_path), "PATH": ""}, places=())
     assert caught.value.faults[0].given == "no Java"
+
+
+def test_a_path_without_bash_is_a_fault_that_names_it(tmp_path):
+    (fault,) = bash_faults({"PATH": str(tmp_path)})
+
+    assert (fault.field, fault.given, fault.allowed) == ("PATH", repr(str(tmp_path)), "a path with bash on it")
+    assert "bash is not on the path" in fault.message
+
+
+def test_a_path_with_bash_on_it_is_enough(tmp_path):
+    program = tmp_path / "bash"
+    program.write_text("#!/bin/sh\n")
+    assert bash_faults({"PATH": str(tmp_path)}) != []
+    program.chmod(0o755)
+
+    assert bash_faults({"PATH": str(tmp_path)}) == []

@@ -35,6 +35,11 @@ def test_where_the_cache_is(environ, expected):
         pytest.param(lambda: LabSpec(workers=-1), ["workers"], id="fewer than no Workers"),
         pytest.param(lambda: LabSpec(broker=False, spark=False), ["lab"], id="nothing to start"),
         pytest.param(lambda: WorkerSize(cores=0, memory_mb=10), ["cores", "memory_mb"], id="a Worker of no size"),
+        pytest.param(lambda: LabSpec(workers=1001), ["workers"], id="more Workers than any machine has room for"),
+        pytest.param(lambda: LabSpec(kafka_port=80), ["kafka_port"], id="a port of the system's"),
+        pytest.param(
+            lambda: WorkerSize(cores=1001, memory_mb=4_000_001), ["cores", "memory_mb"], id="a Worker beyond any size"
+        ),
     ],
 )
 def test_a_specification_that_makes_no_sense_is_refused(make, fields):
@@ -157,6 +162,33 @@ def test_the_command_tells_all_faults_at_once(capsys):
     answer = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (code, answer["schema"]) == (2, "rheostat.error/1")
     assert [fault["field"] for fault in answer["faults"]] == ["cores", "memory_mb", "workers"]
+
+
+@pytest.mark.usefixtures("cache")
+def test_numbers_beyond_any_machine_are_told_at_once_with_their_limits(capsys):
+    numbers = ["--workers", "5000", "--cores", "1000000000", "--memory", "99999999", "--kafka-port", "70000"]
+    code = main(["lab", "up", *numbers, "--json"])
+
+    answer = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert code == 2
+    assert {fault["field"]: fault["allowed"] for fault in answer["faults"]} == {
+        "cores": "1 to 1000",
+        "memory_mb": "512 to 4000000",
+        "workers": "0 to 1000",
+        "kafka_port": "1024 to 65535",
+    }
+
+
+def test_a_lab_with_spark_needs_bash_and_one_without_does_not(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("rheostat.lab.lab.DISK_MB", 10**9)
+    fields = []
+    for spark in (True, False):
+        with pytest.raises(InputError) as caught:
+            Lab(LabSpec(spark=spark, folder=tmp_path)).start()
+        fields.append({fault.field for fault in caught.value.faults} - {"JAVA_HOME"})
+
+    assert fields == [{"PATH", "disk"}, {"disk"}]
 
 
 @pytest.mark.usefixtures("cache")

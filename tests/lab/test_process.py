@@ -56,6 +56,18 @@ def test_a_start_that_ends_early_carries_name_code_and_log(processes, tmp_path):
     assert (caught.value.part, caught.value.log_tail) == ("one", "first\nno room")
 
 
+def test_a_full_disk_is_named_as_the_reason(processes, tmp_path):
+    said = "echo 'java.io.IOException: No space left on device'; seq 100; exit 1"
+    part = processes.start("one", shell(said, tmp_path), tmp_path / "one.log")
+
+    with pytest.raises(
+        PartFailedError, match=r"one: failed \(exit code 1\): No space left on device; its log:"
+    ) as caught:
+        part.wait_exit(10)
+
+    assert "No space" not in caught.value.log_tail
+
+
 def test_a_start_that_takes_too_long_fails(processes, tmp_path):
     part = processes.start("one", shell("exec sleep 60", tmp_path), tmp_path / "one.log")
 

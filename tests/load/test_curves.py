@@ -1,11 +1,13 @@
 """Rates and integrals of every curve, as literal values and as properties."""
 
+import math
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rheostat.load.curves import Cut, Pieces, Scaled, Sequel, Together, constant, staircase
-from rheostat.load.shapes import parse_shape
+from rheostat.load.shapes import SHAPES, parse_shape
 
 TABLE = [
     ("constant:500@60", 0, 500, 0),
@@ -60,7 +62,7 @@ SIMPLE = st.one_of(
     st.builds(staircase, st.lists(st.tuples(SECONDS, RATES), min_size=1, max_size=5)),
     st.builds(
         lambda name, a, b, s: parse_shape(f"{name}:{a:f}..{b:f}@{s:f}"),
-        st.sampled_from(["sine", "gaussian", "spike", "step", "ramp"]),
+        st.sampled_from([name for name in SHAPES if name != "constant"]),
         RATES,
         RATES,
         SECONDS,
@@ -118,3 +120,81 @@ def test_a_cut_ends_the_load():
 def test_points_that_go_back_are_refused():
     with pytest.raises(ValueError, match="never go back"):
         Pieces([(0, 1), (2, 1), (1, 1)])
+
+
+@pytest.mark.parametrize(
+    ("count", "second"),
+    [
+        (-1, 0),
+        (0, 0),
+        (125, 5),
+        (500, 10),
+        (500.001, 20 + 0.001 / 50),
+        (750, 25),
+        (900, 28),
+        (1275, 35),
+        (1400, 40),
+        (1400.1, math.inf),
+    ],
+    ids=[
+        "less than nothing", "nothing", "on a rise", "at the end of a rise", "after a time without load", "on a level",
+        "at the end of a level, before a pause", "on a fall", "all of it", "more than there is",
+    ],
+)  # fmt: skip
+def test_a_count_is_reached_at(count, second):
+    """0 → 100/s in 10 s: 500; nothing for 10 s; 50/s for 8 s: 900; 100 → 0 in 10 s, from second 30: 500 more."""
+    curve = Pieces([(0, 0), (10, 100), (10, 0), (20, 0), (20, 50), (28, 50), (28, 0), (30, 0), (30, 100), (40, 0)])
+    assert curve.when(count) == pytest.approx(second)
+
+
+@settings(deadline=None)
+@given(CURVES, SHARES)
+def test_when_is_the_inverse_of_the_integral(curve, share):
+    pieces = curve.pieces()
+    total = pieces.cumulative(pieces.duration)
+    count = share * total
+    assert pieces.cumulative(pieces.when(count)) == pytest.approx(count, abs=1e-6 * total + 1e-9)
+
+
+@settings(deadline=None)
+@given(SIMPLE, SHARES)
+def test_pieces_offer_what_the_curve_offers(curve, share):
+    pieces = curve.pieces()
+    t, span = share * curve.duration, max(rate for _, rate in pieces.points)
+    assert pieces.duration == pytest.approx(curve.duration)
+    assert pieces.cumulative(t) == pytest.approx(curve.cumulative(t), abs=2e-4 * span * curve.duration + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["sine:200..1400@600,period=60", "gaussian:200..1400@1000,at=300,width=50", "gaussian:200..1400@60,at=0,width=90"],
+)
+def test_waves_and_bells_are_lines_to_within_a_five_thousandth(text):
+    curve = parse_shape(text)
+    lines = curve.pieces()
+    seconds = [curve.duration * index / 4321 for index in range(4321)]
+    assert max(abs(lines.rate(t) - curve.rate(t)) for t in seconds) < 1200 / 5000
+
+
+def test_curves_of_lines_become_the_same_lines():
+    stairs = staircase([(5, 100), (5, 300)])
+    assert Sequel([stairs, constant(7, 2)]).pieces().points == [
+        (0, 100), (5, 100), (5, 300), (10, 300), (10, 7), (12, 7),
+    ]  # fmt: skip
+    assert Together([stairs, Pieces([(0, 0), (20, 20)])]).pieces().points == [
+        (0, 100), (5, 105), (5, 305), (10, 310), (10, 10), (20, 20),
+    ]  # fmt: skip
+    assert Scaled(stairs, time_scale=2, rate_scale=0.5).pieces().points == [(0, 50), (10, 50), (10, 150), (20, 150)]
+    assert Cut(stairs, 7).pieces().points == [(0, 100), (5, 100), (5, 300), (7, 300)]
+
+
+def test_a_window_of_a_curve_starts_at_nothing():
+    ramp = Pieces([(0, 0), (10, 100), (10, 50), (20, 50)])
+    assert ramp.between(5, 15).points == [(0, 50), (5, 100), (5, 50), (10, 50)]
+    assert ramp.between(10, 20).points == [(0, 50), (10, 50)]
+    assert ramp.between(0, 10).points == [(0, 0), (10, 100)]
+
+
+def test_the_rate_just_before_a_jump_is_the_old_one():
+    stairs = staircase([(5, 100), (5, 300)])
+    assert [stairs.before(t) for t in (-1, 0, 3, 5, 10, 11)] == [0, 0, 100, 100, 300, 0]

@@ -15,6 +15,7 @@ from rheostat.cli.load import register
 from rheostat.errors import InputError, UnavailableError
 from rheostat.load import kafka_sink
 from rheostat.load.request import KafkaTarget, LoadTexts, LogTarget, read_request
+from rheostat.load.shapes import parse_shape
 from rheostat.spark.log_files import LogFolder
 
 SCRIPT = """
@@ -100,6 +101,19 @@ def test_a_shape_lasts_a_minute_unless_said(tmp_path):
     request = read_request(LoadTexts(log=str(tmp_path), shape="ramp", rate="10"))
     assert request.curve.duration == 60
     assert request.target == LogTarget(tmp_path, None)
+
+
+def test_help_shows_the_grammar_whole(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "300")
+    call("--help")
+    assert "NAME:RATE[..RATE][@SECONDS][,OPTION=NUMBER]{+…}" in capsys.readouterr().out
+
+
+def test_the_seed_decides_a_shape_of_chance(tmp_path):
+    texts = [LoadTexts(log=str(tmp_path), shape="bursts:1..9@60", seed=seed) for seed in ("3", "4")]
+    three, four = (read_request(text).curve.cumulative(60) for text in texts)
+    assert three == parse_shape("bursts:1..9@60", seed=3).cumulative(60)
+    assert three != four
 
 
 def test_bad_input_starts_nothing(tmp_path):

@@ -1,6 +1,7 @@
 """What holds for all figures and states."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -10,10 +11,13 @@ from tests.plan.samples import HEALTHY, reactive
 from rheostat.config import GuardSettings
 from rheostat.model import Action, Assessment, Bounds, Objective
 from rheostat.plan import GuardState, Pending, Planner, PlanState
-from rheostat.plan.capacity import Learned
+from rheostat.plan.capacity import Figure, Learned
 from rheostat.plan.reactive import ReactiveState
 
 AT = 1000.0
+
+settings.register_profile("not timed", deadline=None)
+settings.load_profile("not timed")
 
 
 def maybe(strategy):
@@ -36,8 +40,10 @@ def assessments(draw) -> Assessment:
         requested=draw(maybe(executors)),
         arrival_rate=draw(rates),
         processed_rate=draw(maybe(rates)),
+        backlog=draw(st.integers(0, 10**6)) * 8,
         backlog_excess=draw(st.just(0.0) | st.floats(0.0, 1e8, allow_subnormal=False)),
         batch_s=draw(st.floats(0.01, 300.0)),
+        last_batch_s=draw(maybe(st.floats(0.01, 300.0))),
         trigger_s=draw(st.sampled_from([0.0, 2.0, 10.0])),
         occupancy=draw(maybe(st.floats(0.0, 20.0))),
         busy_ratio=draw(maybe(st.floats(0.0, 1.0))),
@@ -50,13 +56,20 @@ def assessments(draw) -> Assessment:
 
 
 @st.composite
-def policy_states(draw) -> ReactiveState:
+def learned(draw) -> Learned:
+    """What may have been learned, also figures that a later one would contradict."""
     w_max = draw(maybe(st.floats(1.0, 1e5)))
-    samples = 0 if w_max is None else draw(st.integers(1, 9))
+    numbers = sorted(draw(st.sets(executors, max_size=4)))
+    figures = tuple(Figure(n, draw(st.floats(1.0, 1e6)), draw(st.integers(0, 9)), draw(past) or 0.0) for n in numbers)
     recent = tuple(draw(st.lists(st.floats(1.0, 1e5), max_size=3)))
-    learned = Learned(w_max, samples, draw(maybe(st.floats(1.0, 1e5))), recent)
+    return Learned(w_max, 0 if w_max is None else 3, figures, draw(maybe(st.floats(1.0, 1e5))), recent)
+
+
+@st.composite
+def policy_states(draw) -> ReactiveState:
     at = draw(st.floats(AT - 40, AT))
-    return ReactiveState(learned, draw(st.integers(0, 10)), draw(maybe(executors)), draw(st.floats(0.0, AT)), at)
+    number = draw(maybe(executors))
+    return ReactiveState(draw(learned()), draw(st.integers(0, 10)), number, draw(st.floats(0.0, AT)), at)
 
 
 @st.composite
@@ -81,6 +94,7 @@ def guards(draw) -> GuardSettings:
 
 
 presets = st.sampled_from([reactive("default"), reactive("faithful"), reactive("demo"), reactive(memory=None)])
+STATES = Planner(reactive(), Bounds(1, 1), GuardSettings(), Objective(30.0), 15.0).state_adapter
 bounds = st.tuples(executors, executors).map(lambda pair: Bounds(min(pair), max(pair)))
 planners = st.builds(Planner, presets, bounds, guards(), st.just(Objective(30.0)), st.just(15.0))
 
@@ -129,6 +143,39 @@ def test_never_fewer_while_there_is_an_excess_unless_the_bounds_force_it(plans, 
     assert decision.action is not Action.DOWN or decision.current > decision.target == plans.bounds.maximum
 
 
+@given(
+    presets,
+    assessments(),
+    policy_states(),
+    st.sampled_from(["processed_rate", "occupancy", "capped", "partitions"]),
+)
+def test_a_figure_is_not_taken_for_small_because_it_is_unknown(policy, seen, state, name):
+    """What holds or grows with it does not shrink without it, from one and the same state."""
+    number = in_force_of(seen)
+    blank: dict[str, Any] = {name: None}
+    first, _ = policy.recommend(seen, state)
+    second, _ = policy.recommend(replace(seen, **blank), state)
+    assert first.target < number or second.target >= number
+
+
+def in_force_of(seen: Assessment) -> int:
+    return seen.requested or seen.executors or 0
+
+
+@given(learned(), executors, st.floats(1e-3, 1e6))
+def test_enough_is_the_least_that_carries_a_rate(learned, number, rate):
+    least = learned.enough(rate)
+    assume(least is not None and least < 1_000_000)  # where it ends
+    assert learned.carried(least) >= rate * (1 - 1e-6)
+    assert number >= least or learned.carried(number) < rate * (1 + 1e-6)
+
+
+@given(learned(), st.floats(0.0, 1e6), st.floats(1.0, 100.0))
+def test_enough_never_falls_with_the_rate(learned, rate, factor):
+    assume(learned.figures)
+    assert learned.enough(rate * factor) >= learned.enough(rate)
+
+
 @given(planners, assessments(), plan_states())
 def test_the_same_goes_in_the_same_comes_out(plans, seen, state):
     assert plans.plan(seen, state) == plans.plan(seen, state)
@@ -137,15 +184,20 @@ def test_the_same_goes_in_the_same_comes_out(plans, seen, state):
 @given(planners, assessments(), plan_states())
 def test_the_state_survives_json(plans, seen, state):
     _, after = plans.plan(seen, state)
-    assert plans.state_adapter.validate_json(plans.state_adapter.dump_json(after)) == after
+    assert STATES.validate_json(STATES.dump_json(after)) == after
 
 
 def scaled(seen: Assessment, k: float) -> Assessment:
     assert seen.arrival_rate is not None
     assert seen.backlog_excess is not None
     processed = None if seen.processed_rate is None else seen.processed_rate * k
+    assert seen.backlog is not None
     return replace(
-        seen, arrival_rate=seen.arrival_rate * k, processed_rate=processed, backlog_excess=seen.backlog_excess * k
+        seen,
+        arrival_rate=seen.arrival_rate * k,
+        processed_rate=processed,
+        backlog=round(seen.backlog * k),
+        backlog_excess=seen.backlog_excess * k,
     )
 
 
@@ -154,6 +206,7 @@ def scaled_learned(state: PlanState, k: float) -> PlanState:
     by_k = replace(
         learned,
         w_max=None if learned.w_max is None else learned.w_max * k,
+        figures=tuple(replace(figure, rate=figure.rate * k) for figure in learned.figures),
         shown=None if learned.shown is None else learned.shown * k,
         recent=tuple(rate * k for rate in learned.recent),
     )

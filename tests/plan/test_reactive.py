@@ -6,7 +6,7 @@ import pytest
 from tests.plan.samples import HEALTHY, OVERLOAD, reactive, seen
 
 from rheostat.model import Assessment, Code, Recommendation
-from rheostat.plan.capacity import Learned
+from rheostat.plan.capacity import Figure, Learned
 from rheostat.plan.reactive import ReactivePolicy, ReactiveState, slow_records
 
 
@@ -20,9 +20,9 @@ def told(policy: ReactivePolicy, samples: list[Assessment], state: ReactiveState
     return proposals, state
 
 
-def settled(w_max: float | None, executors: int, **more: Any) -> ReactiveState:
-    """A state that has been at this number for long."""
-    learned = Learned(w_max, 0 if w_max is None else 1)
+def settled(each: float | None, executors: int, **more: Any) -> ReactiveState:
+    """A state that has been at this number for long, and knows what an executor carries, by either rule."""
+    learned = Learned() if each is None else Learned(each, 1, (Figure(1, each, 1, 0.0),))
     return replace(ReactiveState(learned, executors=executors, since=0.0, at=985.0), **more)
 
 
@@ -204,8 +204,28 @@ class TestSurplus:
     def test_the_count_starts_again_after(self, breaks):
         samples = every_15_s(18, arrival_rate=600.0)
         samples[8] = replace(samples[8], **breaks)
-        proposals, _ = told(reactive(memory=1), samples, settled(1000.0, 3))
+        proposals, _ = told(reactive(memory=1, shrink_on=False), samples, settled(1000.0, 3))
         assert [p.target for p in proposals[9:]] == [3] * 9
+
+    @pytest.mark.parametrize(
+        ("shrink_on", "targets"),
+        [
+            pytest.param(True, [1, 1, 1], id="goes on after a decrease"),
+            pytest.param(False, [1, 2, 2], id="begins again"),
+        ],
+    )
+    def test_the_count(self, shrink_on, targets):
+        samples = every_15_s(12, arrival_rate=600.0)
+        samples[10:] = [replace(sample, executors=2) for sample in samples[10:]]
+        proposals, _ = told(reactive(shrink_on=shrink_on), samples, settled(1000.0, 3))
+        assert [p.target for p in proposals[9:]] == targets
+
+    def test_the_count_waits_while_the_speed_is_unknown(self):
+        samples = every_15_s(12)
+        samples[5] = replace(samples[5], processed_rate=None)
+        proposals, _ = told(reactive(), samples, settled(1000.0, 3))
+        assert [p.target for p in proposals] == [3] * 10 + [1] * 2
+        assert proposals[5].reason.text.endswith("the count waits")
 
     def test_the_count_starts_again_after_a_sample_that_comes_late(self):
         samples = every_15_s(11, arrival_rate=600.0)
@@ -225,21 +245,83 @@ class TestProbe:
     @pytest.mark.parametrize(
         "changes",
         [
-            pytest.param({"batch_s": 3.8}, id="batches take too much of the trigger interval"),
+            pytest.param({"batch_s": 9.0, "busy_ratio": None}, id="batches take too much of the trigger interval"),
             pytest.param({"busy_ratio": 0.38}, id="the slots are too busy"),
             pytest.param({"occupancy": 0.38}, id="the occupancy is too high"),
             pytest.param({"trigger_s": 0.0, "busy_ratio": None}, id="only the occupancy is known"),
+            pytest.param({"occupancy": None}, id="the occupancy is not known"),
             pytest.param({"executors": 1}, id="there is only one"),
         ],
     )
     def test_it_stays_where(self, changes):
         ample = {"executors": 4, "batch_s": 3.0, "occupancy": 0.2, "busy_ratio": 0.35}
         proposals, _ = told(reactive(), every_15_s(12, **{**ample, **changes}))
-        assert {p.reason.code for p in proposals} == {Code.CAPACITY_UNKNOWN}
+        assert {p.target for p in proposals} == {changes.get("executors", 4)}
+        assert Code.SURPLUS_COUNTING not in {p.reason.code for p in proposals}
+
+    def test_batches_as_long_as_the_trigger_do_not_hide_idle_slots(self):
+        """40/s on three: a batch takes 1.9 s of a trigger of 2 s, nearly all of it the driver's part."""
+        idle = {"arrival_rate": 40.0, "processed_rate": 40.0, "batch_s": 1.9, "trigger_s": 2.0, "period_s": 10.0}
+        proposals, _ = told(reactive(), every_15_s(10, occupancy=0.19, busy_ratio=0.15, **idle))
+        assert (proposals[-1].target, proposals[-1].reason.code) == (2, Code.PROBE_DOWN)
 
     def test_the_paper_does_not_probe(self):
         proposals, _ = told(reactive("faithful"), every_15_s(12, executors=4, batch_s=0.1, occupancy=0.01))
         assert {p.target for p in proposals} == {4}
+
+
+class TestFiguresThatLowUseContradicts:
+    """Learned in a stall: 66/s on three, though they could do hundreds. 70/s arrive, a fifth of the time is used."""
+
+    def last(self, *figures: Figure, **changes: Any) -> Recommendation:
+        low: dict[str, Any] = {"arrival_rate": 70.0, "processed_rate": 70.0, "batch_s": 10.0, "occupancy": 0.2}
+        samples = every_15_s(10, **{**low, "busy_ratio": 0.2, **changes})
+        state = replace(settled(None, 3), learned=Learned(figures=figures))
+        last: Recommendation = told(reactive(), samples, state)[0][-1]
+        return last
+
+    def test_one_less_is_tried(self):
+        proposal = self.last(Figure(3, 66.0, 1, 900.0))
+        assert (proposal.target, proposal.reason.code) == (2, Code.PROBE_DOWN)
+        assert proposal.reason.text == (
+            "arrival 70/s needs 4 executors at 90 % of 70/s, "
+            "yet 20 % of the time used, under 33 %, 10 samples in a row: 3 → 2"
+        )
+
+    @pytest.mark.parametrize(
+        ("figures", "changes", "target"),
+        [
+            pytest.param([Figure(3, 66.0, 1, 900.0)], {"busy_ratio": 0.34}, 3, id="not where more is used"),
+            pytest.param([Figure(2, 44.0, 1, 900.0)], {}, 3, id="nor where two were too few four minutes ago"),
+            pytest.param([Figure(2, 44.0, 1, -800.0)], {}, 2, id="but where that was half an hour ago"),
+            pytest.param([Figure(2, 44.0, 0, 900.0)], {}, 2, id="and where it is only a lower bound"),
+        ],
+    )
+    def test_unless(self, figures, changes, target):
+        assert self.last(*figures, **changes).target == target
+
+
+def test_an_overload_teaches_also_where_two_batches_never_end_within_the_lag():
+    """Batches of 40 s under a lag of 30 s: from 30 s on the number counts as settled, and its rate is learned."""
+    long: dict[str, Any] = {
+        "executors": 5,
+        "batches": 1,
+        "batch_s": 40.0,
+        "processed_rate": 1000.0,
+        "arrival_rate": 1500.0,
+    }
+    samples = [replace(OVERLOAD, at=1000.0 + 15 * i, **long) for i in range(3)]
+    proposals, state = told(reactive(), samples)
+    assert [p.target for p in proposals] == [5, 5, 13]
+    assert state.learned.figures == (Figure(5, 1000.0, 1, 1030.0),)
+
+
+def test_an_increase_goes_by_what_an_executor_has_shown_until_something_was_measured():
+    """Healthy: 600/s in 6 s of 10 on three, so 333/s each; then 2000/s arrive, and the slots were not half used."""
+    calm = every_15_s(3, busy_ratio=0.4)
+    surge = seen(1045.0, arrival_rate=2000.0, processed_rate=600.0, backlog_excess=30_000.0, busy_ratio=0.4)
+    proposals, state = told(reactive(), [*calm, surge])
+    assert (proposals[-1].target, state.learned.figures) == (8, ())
 
 
 def test_without_what_it_needs_it_has_no_opinion():

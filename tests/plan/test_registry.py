@@ -99,6 +99,7 @@ def test_the_faithful_preset_has_the_published_constants():
         increase="one",
         decrease="one",
         samples_to_shrink=10,
+        shrink_on=False,
         headroom=0.9,
         learn_from="arrival",
         memory=None,

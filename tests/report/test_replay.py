@@ -56,6 +56,19 @@ def test_another_policy_is_an_open_loop(eventful):
     assert result["executor_hours"] == pytest.approx(3 * span / 3600, rel=0.01)
 
 
+def test_a_key_inside_a_setting_that_has_none_is_refused_with_all_other_faults(eventful, capsys):
+    changes = ["--set", "executors.0=1", "--set", "mode.x=2", "--set", "guard.cooldown=3"]
+    code = main(["replay", str(eventful), *changes, "--json"])
+
+    faults = json.loads(capsys.readouterr().out.splitlines()[-1])["faults"]
+    assert code == 2
+    assert [(fault["field"], fault["allowed"].split(",")[0]) for fault in faults][:2] == [
+        ("executors.0", "executors as a whole"),
+        ("mode.x", "mode as a whole"),
+    ]
+    assert [fault["field"] for fault in faults] == ["executors.0", "mode.x", "guard.cooldown"]
+
+
 def test_another_setting_changes_decisions(eventful):
     result = replay_score(read_journal(eventful), {"guard.cooldown_up_s": 60.0})
     assert {"COOLDOWN_UP"} <= {each["replayed"]["code"] for each in result["differences"]}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from rheostat.analyze.batches import Finished
 from rheostat.analyze.checks import largest, sweep, total
 from rheostat.analyze.occupancy import ClusterFigures, read_cluster
 from rheostat.analyze.query import QueryFigures, read_query
+from rheostat.analyze.rates import OffsetFigures
 from rheostat.analyze.state import AnalysisSettings, AnalysisState, QueryHistory
 from rheostat.model import Assessment, Observation
 
@@ -62,39 +64,75 @@ def _absent(histories: Iterable[QueryHistory], now: float, patience_s: float) ->
 
 
 def _assessment(at: float, queries: Sequence[QueryFigures], cluster: ClusterFigures, invalid: set[str]) -> Assessment:
-    offsets = [each.offsets for each in queries]
-    arrival_rate, processed_rate = total(o.arrival_rate for o in offsets), total(q.processed_rate for q in queries)
-    backlog = total(o.backlog for o in offsets)
-    draining, drain_s = _drain(backlog, arrival_rate, processed_rate)
+    query = queries[0] if len(queries) == 1 else _together(queries)
+    offsets = query.offsets
+    draining, drain_s = _drain(offsets.backlog, offsets.arrival_rate, query.processed_rate)
     seen = Assessment(
         at=at,
         executors=cluster.executors,
         requested=cluster.requested,
         slots_per_executor=cluster.slots_per_executor,
-        arrival_rate=arrival_rate,
-        processed_rate=processed_rate,
-        waiting=total(o.waiting for o in offsets),
-        in_flight=total(o.in_flight for o in offsets),
-        backlog=backlog,
-        backlog_excess=total(q.backlog_excess for q in queries),
-        backlog_exact=all(o.exact for o in offsets),
-        lag_s=largest(o.lag_s for o in offsets),
+        arrival_rate=offsets.arrival_rate,
+        processed_rate=query.processed_rate,
+        waiting=offsets.waiting,
+        in_flight=offsets.in_flight,
+        backlog=offsets.backlog,
+        backlog_excess=query.backlog_excess,
+        backlog_exact=offsets.exact,
+        lag_s=offsets.lag_s,
         drain_s=drain_s,
         draining=draining,
+        batch_s=query.batch_s,
+        trigger_s=query.trigger_s,
+        period_s=query.period_s,
+        last_batch_s=query.finished.duration_s,
+        last_batch_id=query.finished.batch_id,
+        occupancy=query.occupancy,
+        busy_ratio=cluster.busy_ratio,
+        running=query.running,
+        active_tasks=cluster.active_tasks,
+        idle_s=cluster.idle_s,
+        batches=query.batches,
+        capped=query.capped,
+        failed_tasks=cluster.failed_tasks,
+        partitions=query.partitions,
+        metrics_age_s=_age(at, (cluster.at, query.oldest)),
+        invalid=tuple(sorted(invalid)),
+        queries=len(queries),
+    )
+    missing = tuple(name for name in NEEDED if getattr(seen, name) is None)
+    return replace(seen, missing=missing) if missing else seen
+
+
+def _together(queries: Sequence[QueryFigures]) -> QueryFigures:
+    """The figures of several queries, or of none, as those of one."""
+    offsets = [each.offsets for each in queries]
+    oldest = [each.oldest for each in queries if each.oldest is not None]
+    return QueryFigures(
+        offsets=OffsetFigures(
+            waiting=total(o.waiting for o in offsets),
+            in_flight=total(o.in_flight for o in offsets),
+            backlog=total(o.backlog for o in offsets),
+            arrival_rate=total(o.arrival_rate for o in offsets),
+            lag_s=largest(o.lag_s for o in offsets),
+            exact=all(o.exact for o in offsets),
+        ),
+        finished=Finished(
+            duration_s=largest(q.finished.duration_s for q in queries),
+            batch_id=total(q.finished.batch_id for q in queries),
+        ),
+        running=_any(q.running for q in queries),
+        processed_rate=total(q.processed_rate for q in queries),
+        backlog_excess=total(q.backlog_excess for q in queries),
         batch_s=largest(q.batch_s for q in queries),
         trigger_s=largest(q.trigger_s for q in queries),
         period_s=largest(q.period_s for q in queries),
         occupancy=largest(q.occupancy for q in queries),
-        busy_ratio=cluster.busy_ratio,
         batches=min((q.batches for q in queries), default=0),
         capped=_any(q.capped for q in queries),
-        failed_tasks=cluster.failed_tasks,
         partitions=total(q.partitions for q in queries),
-        metrics_age_s=_age(at, [cluster.at, *(q.oldest for q in queries)]),
-        invalid=tuple(sorted(invalid)),
-        queries=len(queries),
+        oldest=min(oldest, default=None),
     )
-    return replace(seen, missing=tuple(name for name in NEEDED if getattr(seen, name) is None))
 
 
 def _drain(

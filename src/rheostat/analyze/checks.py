@@ -29,16 +29,14 @@ def total(values: Iterable[Number | None]) -> Number | None:
     >>> total([1, 2]), total([1, None]), total([])
     (3, None, None)
     """
-    found = list(values)
-    present = [value for value in found if value is not None]
-    return sum(present) if present and len(present) == len(found) else None
+    found = tuple(values)
+    return None if not found or None in found else sum(found)  # type: ignore[arg-type] # there is no None in it
 
 
 def largest(values: Iterable[Number | None]) -> Number | None:
     """The largest; None if one of them is unknown or there is none."""
-    found = list(values)
-    present = [value for value in found if value is not None]
-    return max(present) if present and len(present) == len(found) else None
+    found = tuple(values)
+    return None if not found or None in found else max(found)  # type: ignore[type-var] # there is no None in it
 
 
 def sweep(observation: Observation, invalid: set[str]) -> None:

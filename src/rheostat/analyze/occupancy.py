@@ -14,6 +14,8 @@ task.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
 
 from rheostat.analyze.checks import Number, known, total
 from rheostat.analyze.state import AnalysisSettings, ClusterHistory, Counters, Interval
@@ -23,6 +25,9 @@ __all__ = ["ClusterFigures", "read_cluster"]
 
 SHORT_TASK = 0.25
 """Share of the window up to which the mean task is short enough to count time by the ends of tasks."""
+
+MOST_IDLE = 32
+"""Idle executors that are told one by one: an assessment is part of every journal record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +39,13 @@ class ClusterFigures:
     requested: int | None = None
     slots_per_executor: int | None = None
     busy_ratio: float | None = None
+    active_tasks: int | None = None
+    idle_s: tuple[float, ...] | None = None
     failed_tasks: int | None = None
     changed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(NamedTuple):
     """What one executor did in an interval."""
 
     slot_s: float
@@ -49,9 +55,11 @@ class _Work:
     failed: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    counters: Counters
+class _Reading(NamedTuple):
+    executor_id: str
+    busy_s: float | None
+    finished: int | None
+    failed: int | None
     cores: int | None
     active: int | None
     added_at: float | None
@@ -72,6 +80,8 @@ def read_cluster(
         requested=known(cluster.requested, "cluster.requested", invalid),
         slots_per_executor=_slots(readings),
         busy_ratio=_busy_ratio([each for each in history.intervals if each.at > at - settings.rate_window_s]),
+        active_tasks=total(each.active for each in readings) if readings else 0,
+        idle_s=_idle(history.counters, at),
         failed_tasks=_failed(history.intervals, at - settings.failure_window_s),
         changed=past.executors != len(readings),
     )
@@ -79,18 +89,29 @@ def read_cluster(
 
 
 def _read(executor: Executor, invalid: set[str]) -> _Reading:
-    counters = Counters(
+    usual = _read_usual(executor)
+    if usual is not None:
+        return usual
+    return _Reading(
         executor.executor_id,
         known(executor.busy_s, "executor.busy_s", invalid),
         known(executor.finished_tasks, "executor.finished_tasks", invalid),
         known(executor.failed_tasks, "executor.failed_tasks", invalid),
-    )
-    return _Reading(
-        counters,
         cores=known(executor.cores, "executor.cores", invalid),
         active=known(executor.active_tasks, "executor.active_tasks", invalid),
         added_at=known(executor.added_at, "executor.added_at", invalid),
     )
+
+
+def _read_usual(executor: Executor) -> _Reading | None:
+    """What :func:`_read` gives where all is known and possible; None where it is not."""
+    busy_s, finished, failed = executor.busy_s, executor.finished_tasks, executor.failed_tasks
+    cores, active, added_at = executor.cores, executor.active_tasks, executor.added_at
+    if busy_s is None or added_at is None or not (0 <= busy_s < inf and 0 <= added_at < inf):
+        return None
+    if not (0 <= finished < inf and 0 <= failed < inf and 0 <= cores < inf and 0 <= active < inf):
+        return None
+    return _Reading(executor.executor_id, busy_s, finished, failed, cores, active, added_at)
 
 
 def _slots(readings: list[_Reading]) -> int | None:
@@ -106,10 +127,20 @@ def _remembered(
     """The history with this reading; begun anew where time ran backwards."""
     if past.at is not None and at == past.at:
         return past
-    counters = tuple(each.counters for each in readings)
+    known_ones = {each.executor_id: each for each in past.counters}
+    counters = tuple(
+        Counters(
+            each.executor_id,
+            each.busy_s,
+            each.finished,
+            each.failed,
+            _idle_since(each, known_ones.get(each.executor_id), at),
+        )
+        for each in readings
+    )
     if past.at is None or at < past.at:
         return ClusterHistory(at, len(readings), counters)
-    interval = _interval(readings, at, past.at, {each.executor_id: each for each in past.counters})
+    interval = _interval(readings, at, past.at, known_ones)
     horizon_s = max(settings.rate_window_s, settings.failure_window_s)
     intervals = _appended(past.intervals, interval, horizon_s, settings.max_samples)
     return ClusterHistory(at, len(readings), counters, intervals)
@@ -117,17 +148,12 @@ def _remembered(
 
 def _interval(readings: list[_Reading], at: float, before: float, known_ones: dict[str, Counters]) -> Interval:
     span_s = at - before
-    done = [_work(each, known_ones.get(each.counters.executor_id), at, before) for each in readings]
+    done = [_work(each, known_ones.get(each.executor_id), at, before) for each in readings]
     work = [each for each in done if each is not None]
-    return Interval(
-        at=at,
-        span_s=span_s,
-        slot_s=sum(each.slot_s for each in work),
-        busy_s=total([0.0, *(each.busy_s for each in work)]),
-        active_s=sum(each.active_s for each in work),
-        finished=total([0, *(each.finished for each in work)]),
-        failed=total([0, *(each.failed for each in work)]),
-    )
+    if not work:
+        return Interval(at, span_s, 0.0, 0.0, 0.0, 0, 0)
+    slot_s, active_s, busy_s, finished, failed = zip(*work, strict=True)
+    return Interval(at, span_s, sum(slot_s), total(busy_s), sum(active_s), total(finished), total(failed))
 
 
 def _work(reading: _Reading, past: Counters | None, at: float, before: float) -> _Work | None:
@@ -135,13 +161,14 @@ def _work(reading: _Reading, past: Counters | None, at: float, before: float) ->
     if past is None:
         if reading.added_at is None or reading.added_at < before:
             return None
-        past, before = Counters(reading.counters.executor_id, 0.0, 0, 0), min(at, reading.added_at)
-    now = reading.counters
-    changes = (_grown(now.busy_s, past.busy_s), _grown(now.finished, past.finished), _grown(now.failed, past.failed))
-    if reading.cores is None or reading.active is None or any(each is not None and each < 0 for each in changes):
+        past, before = Counters(reading.executor_id, 0.0, 0, 0), min(at, reading.added_at)
+    busy_s = _grown(reading.busy_s, past.busy_s)
+    finished, failed = _grown(reading.finished, past.finished), _grown(reading.failed, past.failed)
+    if reading.cores is None or reading.active is None:
+        return None
+    if (busy_s or 0.0) < 0 or (finished or 0) < 0 or (failed or 0) < 0:
         return None
     span_s = at - before
-    busy_s, finished, failed = changes
     return _Work(reading.cores * span_s, reading.active * span_s, busy_s, finished, failed)
 
 
@@ -167,6 +194,24 @@ def _both(first: Interval, second: Interval) -> Interval:
         finished=total([first.finished, second.finished]),
         failed=total([first.failed, second.failed]),
     )
+
+
+def _idle_since(reading: _Reading, past: Counters | None, at: float) -> float | None:
+    """Since when it has no task, as far as was seen; None: it has one, or nobody knows.
+
+    One that has just come and never finished a task has been idle since its start.
+    """
+    finished = reading.finished
+    if reading.active != 0 or finished is None:
+        return None
+    if past is None:
+        return reading.added_at if finished == 0 and reading.added_at is not None else at
+    return past.idle_since if past.idle_since is not None and past.finished == finished else at
+
+
+def _idle(counters: tuple[Counters, ...], at: float) -> tuple[float, ...]:
+    since = (each.idle_since for each in counters if each.idle_since is not None)
+    return tuple(sorted((round(max(0.0, at - each), 1) for each in since), reverse=True))[:MOST_IDLE]
 
 
 def _busy_ratio(window: list[Interval]) -> float | None:

@@ -31,6 +31,8 @@ class QueryFigures:
     """
 
     offsets: OffsetFigures
+    finished: Finished
+    running: bool | None
     processed_rate: float | None
     backlog_excess: float | None
     batch_s: float | None
@@ -81,6 +83,8 @@ def read_query(
     period_s = None if trigger_s is None else max(trigger_s, settings.objective_lag_s / 2)
     figures = QueryFigures(
         offsets=offsets,
+        finished=finished,
+        running=running.active,
         processed_rate=processed_rate(marks),
         backlog_excess=_excess(offsets, trigger_s, batch_s, period_s),
         batch_s=batch_s,

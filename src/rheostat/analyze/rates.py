@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rheostat.analyze.checks import known, largest, total
 from rheostat.analyze.curve import arrival_time, arrived, extended, thinned
 from rheostat.analyze.state import AnalysisSettings, PartitionHistory
+from rheostat.analyze.usual import Sums, read_usual
 from rheostat.model import Offsets, PartitionOffsets
 
 __all__ = ["OffsetFigures", "read_offsets"]
@@ -66,18 +67,37 @@ def read_offsets(
     at = known(offsets.at, "offsets.at", invalid) if offsets is not None else None
     if offsets is None or at is None or not offsets.partitions:
         return OffsetFigures(), past
+    when = (at, max(now, at))
+    usual = read_usual(offsets.partitions, past, when, settings)
+    if usual is not None:
+        return _summed(usual[0], at, len(past), exact=offsets.exact), usual[1]
     before: dict[Key, PartitionHistory] = {(each.topic, each.partition): each for each in past}
     seen, histories = [], []
     for reading in offsets.partitions:
         key = (reading.topic, reading.partition)
         history = before.get(key) or PartitionHistory(*key)
-        one, history = _read_partition(reading, history, (at, max(now, at)), settings, invalid)
+        one, history = _read_partition(reading, history, when, settings, invalid)
         seen.append(one)
         histories.append(history)
     present = {(each.topic, each.partition) for each in histories}
     absent = _absent([each for key, each in before.items() if key not in present], at, settings.rate_window_s)
     seen += [_UNKNOWN] * len(absent)
     return _figures(seen, at, exact=offsets.exact), (*histories, *absent)
+
+
+def _summed(sums: Sums, at: float, partitions: int, *, exact: bool) -> OffsetFigures:
+    return OffsetFigures(
+        at=at,
+        waiting=sums.waiting,
+        in_flight=sums.in_flight,
+        backlog=sums.backlog,
+        arrival_rate=sums.arrival_rate,
+        lag_s=sums.lag_s,
+        partitions=partitions,
+        exact=exact,
+        committed_known=True,
+        progress=sums.progress,
+    )
 
 
 def _figures(seen: list[_Seen], at: float, *, exact: bool) -> OffsetFigures:

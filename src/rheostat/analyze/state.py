@@ -79,12 +79,17 @@ class QueryHistory:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """The counters of one executor as last seen; None: unknown."""
+    """The counters of one executor as last seen; None: unknown.
+
+    Attributes:
+        idle_since: since when it has been seen without a task; None: it had one, or nobody knows.
+    """
 
     executor_id: str
     busy_s: float | None
     finished: int | None
     failed: int | None
+    idle_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

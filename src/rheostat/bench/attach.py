@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rheostat.bench.attach_driver import Job
-from rheostat.bench.measure import Bench, Metric, metric
+from rheostat.bench.measure import Bench, Metric, Watch, metric, unwatched
 from rheostat.bench.stage import TOPIC, Driver, load_note, quick_conf
 from rheostat.bench.toggled import Block, abba, added, added_at_median
 from rheostat.errors import RheostatError
@@ -61,12 +61,12 @@ class Plan:
         return self.cap * (counted + self.warm_up + round(seconds / 0.1))
 
 
-def run() -> Bench:
+def run(watch: Watch = unwatched) -> Bench:
     """A thousand batches with the autoscaler, and a thousand without."""
-    return run_plan(Plan())
+    return run_plan(Plan(), watch)
 
 
-def run_plan(plan: Plan, say: Callable[[str], None] = lambda _: None) -> Bench:
+def run_plan(plan: Plan, watch: Watch = unwatched) -> Bench:
     """Run a plan; everything that it starts ends with it.
 
     Raises:
@@ -75,10 +75,13 @@ def run_plan(plan: Plan, say: Callable[[str], None] = lambda _: None) -> Bench:
     """
     load = os.getloadavg()
     spec = LabSpec(workers=1, size=WorkerSize(cores=_SLOTS, memory_mb=_EXECUTOR_MB))
-    with tempfile.TemporaryDirectory(prefix="rheostat-bench-") as scratch, Lab(spec, say=say) as lab:
-        _fill(lab.broker.bootstrap, plan.records)
+    with (
+        tempfile.TemporaryDirectory(prefix="rheostat-bench-") as scratch,
+        Lab(spec, say=lambda sentence: watch(0, 0, sentence)) as lab,
+    ):
+        _fill(lab.broker.bootstrap, plan.records, watch)
         folder = Path(scratch) / "driver"
-        driver = Driver.start(lab, _MODULE, _job(plan, lab, Path(scratch)).to_json(), folder)
+        driver = Driver.start(lab, _MODULE, _job(plan, lab, Path(scratch)).to_json(), folder, watch)
         result = driver.result(_LONGEST_S)
     return Bench("attach", figures(result), (*_notes(plan, result), load_note(load)))
 
@@ -110,13 +113,14 @@ def _job(plan: Plan, lab: Lab, scratch: Path) -> Job:
     )
 
 
-def _fill(bootstrap: str, records: int) -> None:
+def _fill(bootstrap: str, records: int, watch: Watch) -> None:
     """All records before the query starts: the broker is quiet while it runs."""
     ensure_topic(bootstrap, TOPIC, _PARTITIONS, create=True)
     payloads, sink, sent = Payloads(PayloadSpec(key="none")), KafkaSink(bootstrap, TOPIC), 0
     while sent < records:
         sent += sink.send(payloads.make(sent, min(_CHUNK, records - sent), 0.0))
         sink.collect()
+        watch(sent, records, "filling the topic")
     receipt = sink.finish(_FLUSH_S)
     if receipt.error is not None or receipt.failed:
         message = f"the records could not be delivered: {receipt.error}"

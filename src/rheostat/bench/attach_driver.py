@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from rheostat.bench.inside import RESULT, batches_done, session, tell, until
+from rheostat.bench.inside import RESULT, batches_done, progress_in, session, tell, until
 from rheostat.errors import RheostatError
 
 if TYPE_CHECKING:
@@ -93,8 +93,10 @@ def heap_mb(spark: SparkSession) -> float:
 class _Turns:
     """Attaches and detaches."""
 
-    def __init__(self, job: Job, spark: SparkSession, query: StreamingQuery) -> None:
-        self._job, self._spark, self._query = job, spark, query
+    def __init__(
+        self, job: Job, spark: SparkSession, query: StreamingQuery, watch: Callable[[int, int, str], None]
+    ) -> None:
+        self._job, self._spark, self._query, self._watch = job, spark, query, watch
         self._cost = _Cost()
         self._attachment: Attachment | None = None
         self._failures = 0
@@ -103,6 +105,7 @@ class _Turns:
         """What attaching adds to memory, and a cycle's processor time in Python, while nothing else runs there."""
         before = self._cost.rss_mb()
         heap = heap_mb(self._spark)
+        self._watch(0, 0, "memory and processor time of the autoscaler")
         attachment = self._attach()
         first, cpu = self._cost.rss_mb(), time.process_time()
         begun = self._cycles()
@@ -115,7 +118,8 @@ class _Turns:
 
     def blocks(self) -> Iterator[dict[str, Any]]:
         """The blocks in turn."""
-        for attached in self._job.turns:
+        for number, attached in enumerate(self._job.turns):
+            self._watch(number, len(self._job.turns), "blocks of batches, by turns with and without the autoscaler")
             self._turn(attached)
             yield self._block(attached)
         self._turn(False)  # noqa: FBT003
@@ -195,11 +199,13 @@ def main(argv: Sequence[str]) -> int:
     """Run the job in a folder; the exit code is that of the error, 0 without one."""
     folder = Path(argv[0])
     job = Job(**json.loads((folder / "job.json").read_text(encoding="utf-8")))
+    watch = progress_in(folder)
     try:
+        watch(0, 0, "warming up")
         with session(job.conf, "rheostat-bench-attach") as spark:
             query = start(job, spark, folder / "checkpoint")
             until(lambda: batches_done(query) >= job.warm_up, "warming up", _TIMEOUT_S, 0.2)
-            turns = _Turns(job, spark, query)
+            turns = _Turns(job, spark, query, watch)
             memory = turns.memory()
             result = {"memory": memory, "blocks": list(turns.blocks()), "failures": turns.failures()}
             query.stop()

@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from rheostat.analyze import AnalysisState, analysis_settings, analyze
-from rheostat.bench.measure import Bench, Metric, metric
+from rheostat.bench.measure import Bench, Metric, Watch, metric, unwatched
 from rheostat.config import load_settings
 from rheostat.journal.synthetic import Shape, cycles
 from rheostat.loop import build_planner
@@ -19,10 +19,11 @@ _WARM_UP, _CYCLES = 500, 5000
 _TARGET_MS = 1.0
 
 
-def run() -> Bench:
+def run(watch: Watch = unwatched) -> Bench:
     """Time ``analyze`` and ``plan`` with every guard step on, for several numbers of partitions."""
     metrics: list[Metric] = []
-    for partitions, target in ((16, _TARGET_MS), (97, None), (300, None)):
+    for number, (partitions, target) in enumerate(sizes := ((16, _TARGET_MS), (97, None), (300, None))):
+        watch(number, len(sizes), f"decisions over {partitions} partitions")
         times = _times_ms(partitions, _CYCLES if partitions == 16 else _CYCLES // 5)
         name = f"decision_p{{}}_{partitions}_partitions"
         metrics.append(metric(name.format(50), times, "ms"))

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["ASKED", "RESULT", "batches_done", "require_running", "session", "tell", "until"]
+__all__ = ["ASKED", "PROGRESS", "RESULT", "batches_done", "progress_in", "require_running", "session", "tell", "until"]
 
-ASKED, RESULT = "asked.json", "result.json"
-"""Files in the driver's folder: executors have been asked for, so a Worker may come; what was measured."""
+ASKED, PROGRESS, RESULT = "asked.json", "progress.json", "result.json"
+"""Files in the driver's folder: executors were asked for, so a Worker may come; how far it is; what it measured."""
 
 
 def tell(path: Path, value: object) -> None:
@@ -30,6 +30,15 @@ def tell(path: Path, value: object) -> None:
     fresh = path.with_suffix(".new")
     fresh.write_text(json.dumps(value), encoding="utf-8")
     fresh.replace(path)
+
+
+def progress_in(folder: Path) -> Callable[[int, int, str], None]:
+    """What writes into the driver's folder how far it is: how many, of how many (0: not known), and what it does."""
+
+    def write(done: int, total: int, words: str) -> None:
+        tell(folder / PROGRESS, [done, total, words])
+
+    return write
 
 
 @contextmanager

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SCHEMA", "Bench", "Metric", "bootstrap_interval", "machine", "metric"]
+__all__ = ["SCHEMA", "Bench", "Metric", "Watch", "bootstrap_interval", "machine", "metric", "unwatched"]
+
+Watch = Callable[[int, int, str], None]
+"""Told how far a benchmark is: how many, of how many (0: not known), and what it does."""
+
+
+def unwatched(_done: int, _total: int, _words: str) -> None:
+    """A :data:`Watch` that looks away."""
+
 
 SCHEMA = "rheostat.bench/1"
 _RESAMPLES = 2000

@@ -6,18 +6,40 @@ import re
 from pathlib import Path
 
 from rheostat.bench.measure import Bench, Metric, machine
+from rheostat.errors import Fault, InputError
 
-__all__ = ["section", "update_page", "with_section"]
+__all__ = ["TITLE", "require_page", "section", "update_page", "with_section"]
 
-_TITLE = """# Benchmarks
+TITLE = """# Benchmarks
 
 Every figure here was printed by the command above it, which wrote this page too. Targets are upper limits.
 """
+"""How the page begins."""
+
+
+def require_page(path: Path) -> None:
+    """Check that the page can be written, before anything is measured; the folder that it lies in is made.
+
+    Raises:
+        InputError: it cannot: a folder, no permission, not text.
+    """
+    try:
+        if path.exists():
+            path.read_text(encoding="utf-8")
+            path.open("r+b").close()
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.open("xb").close()
+            path.unlink()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        allowed = "a Markdown page, old or new, that can be written"
+        raise InputError([Fault("page", str(path), allowed, f"the page cannot be written: {reason}")]) from error
 
 
 def update_page(path: Path, result: Bench) -> None:
     """Put a result into the page, in place of an older one of the same name."""
-    text = path.read_text(encoding="utf-8") if path.exists() else _TITLE
+    text = path.read_text(encoding="utf-8") if path.exists() else TITLE
     path.write_text(with_section(text, result.name, section(result)), encoding="utf-8")
 
 

@@ -6,7 +6,7 @@ import os
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rheostat.bench.measure import Bench, Metric, metric
+from rheostat.bench.measure import Bench, Metric, Watch, metric, unwatched
 from rheostat.bench.rescale_driver import Job
 from rheostat.bench.samples import (
     Count,
@@ -98,12 +98,12 @@ class Rescale:
     method: str
 
 
-def run() -> Bench:
+def run(watch: Watch = unwatched) -> Bench:
     """Eight times one executor more, three times three more."""
-    return run_plan(Plan())
+    return run_plan(Plan(), watch)
 
 
-def run_plan(plan: Plan, say: Callable[[str], None] = lambda _: None) -> Bench:
+def run_plan(plan: Plan, watch: Watch = unwatched) -> Bench:
     """Run a plan; everything that it starts ends with it.
 
     Raises:
@@ -114,11 +114,11 @@ def run_plan(plan: Plan, say: Callable[[str], None] = lambda _: None) -> Bench:
     size = WorkerSize(cores=1 + max(plan.steps), memory_mb=(1 + max(plan.steps)) * _EXECUTOR_MB)
     with (
         tempfile.TemporaryDirectory(prefix="rheostat-bench-") as scratch,
-        Lab(LabSpec(workers=0, size=size), say=say) as lab,
+        Lab(LabSpec(workers=0, size=size), say=lambda sentence: watch(0, 0, sentence)) as lab,
     ):
         ensure_topic(lab.broker.bootstrap, TOPIC, _PARTITIONS, create=True)
         job = _job(plan, lab, Path(scratch))
-        driver = Driver.start(lab, _MODULE, job.to_json(), Path(scratch) / "driver")
+        driver = Driver.start(lab, _MODULE, job.to_json(), Path(scratch) / "driver", watch)
         driver.wait_asked(_SESSION_S)
         lab.cluster.add_worker()
         with _producing(lab.broker.bootstrap, plan.rate):

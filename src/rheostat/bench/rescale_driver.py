@@ -9,12 +9,12 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rheostat.bench.inside import ASKED, RESULT, batches_done, session, tell, until
+from rheostat.bench.inside import ASKED, RESULT, batches_done, progress_in, session, tell, until
 from rheostat.bench.samples import Count, Sample, begun
 from rheostat.errors import RheostatError
 from rheostat.execute.executors import LiveExecutors
@@ -87,8 +87,10 @@ class _Sampler:
 class _Play:
     """The rescales, one after the other."""
 
-    def __init__(self, job: Job, spark: SparkSession, live: LiveExecutors) -> None:
-        self._job, self._live = job, live
+    def __init__(
+        self, job: Job, spark: SparkSession, live: LiveExecutors, watch: Callable[[int, int, str], None]
+    ) -> None:
+        self._job, self._live, self._watch = job, live, watch
         self._levers = SparkLevers(spark)
         self._sampler = _Sampler(DriverJvm(spark), job.sample_s)
         self._decisions = 0
@@ -99,14 +101,16 @@ class _Play:
         try:
             until(lambda: batches_done(query) >= self._job.warm_up, "warming up", _TIMEOUT_S)
             self._calm_since = time.time()
-            rescales = [self._up_and_down(query, step) for step in self._job.steps]
+            rescales = [self._up_and_down(query, number) for number in range(len(self._job.steps))]
         finally:
             self._sampler.close()
         batches = [found for found in map(_batch, query.recentProgress) if found is not None]
         samples = [_plain(sample) for sample in self._sampler.samples]
         return {"rescales": rescales, "samples": samples, "batches": batches}
 
-    def _up_and_down(self, query: StreamingQuery, step: int) -> dict[str, Any]:
+    def _up_and_down(self, query: StreamingQuery, number: int) -> dict[str, Any]:
+        step = self._job.steps[number]
+        self._watch(number, len(self._job.steps), f"rescales; now {step} more, and back")
         until(lambda: time.time() > self._calm_since + self._job.before_s, "calm", _TIMEOUT_S)
         old, stage = set(self._levers.registered()), self._levers.oldest_stage()
         decided_at = time.time()
@@ -174,13 +178,15 @@ def main(argv: Sequence[str]) -> int:
     """Run the job in a folder; the exit code is that of the error, 0 without one."""
     folder = Path(argv[0])
     job = Job(**json.loads((folder / "job.json").read_text(encoding="utf-8")))
+    watch = progress_in(folder)
     try:
+        watch(0, 0, "warming up")
         with session(job.conf, "rheostat-bench-rescale") as spark:
             live = LiveExecutors(SparkLevers(spark), SystemClock())
             live.ensure(1)
             tell(folder / ASKED, 1)
             query = click_fraud.start(ClickFraudSettings(**job.pipeline), spark)
-            result = _Play(job, spark, live).run(query)
+            result = _Play(job, spark, live, watch).run(query)
             live.close()
             click_fraud.finish(query)
     except RheostatError as error:

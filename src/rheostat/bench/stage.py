@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rheostat.bench.inside import ASKED, RESULT, tell
+from rheostat.bench.inside import ASKED, PROGRESS, RESULT, tell
+from rheostat.bench.measure import Watch, unwatched
 from rheostat.lab.lab import Lab
 from rheostat.lab.process import Launch, Part, module_command, module_environment
 
@@ -26,20 +27,21 @@ _END_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """A driver that runs. Made by :meth:`start`; ends with the lab."""
+    """A driver that runs. Made by :meth:`start`; ends with the lab. ``watch`` is told how far it says that it is."""
 
     lab: Lab
     part: Part
     folder: Path
+    watch: Watch = unwatched
 
     @classmethod
-    def start(cls, lab: Lab, module: str, job: Mapping[str, Any], folder: Path) -> Driver:
+    def start(cls, lab: Lab, module: str, job: Mapping[str, Any], folder: Path, watch: Watch = unwatched) -> Driver:
         """Run ``python -m MODULE FOLDER`` with the job in ``job.json`` there."""
         folder.mkdir(parents=True)
         tell(folder / "job.json", job)
         environment = module_environment() | lab.cluster.driver_environment()
         part = lab.run_part("driver", Launch(module_command(module, str(folder)), environment, folder))
-        return cls(lab, part, folder)
+        return cls(lab, part, folder, watch)
 
     def wait_asked(self, timeout_s: float) -> None:
         """Wait until it has asked for its executors.
@@ -61,13 +63,24 @@ class Driver:
         return found
 
     def _wait(self, name: str, timeout_s: float) -> None:
-        deadline, pause = time.monotonic() + timeout_s, threading.Event()
+        deadline, pause, told = time.monotonic() + timeout_s, threading.Event(), ""
         while not (self.folder / name).exists():
             self.lab.check()
+            told = self._pass_on(told)
             if time.monotonic() > deadline:
                 what = f"{name} was not there within {timeout_s:.0f} s"
                 raise self.part.failure(what)
             pause.wait(0.1)
+
+    def _pass_on(self, told: str) -> str:
+        """What the driver says of its progress, passed on unless it was already."""
+        try:
+            said = (self.folder / PROGRESS).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return told
+        if said != told:
+            self.watch(*json.loads(said))
+        return said
 
 
 def quick_conf(progress_kept: int) -> dict[str, str]:

@@ -11,12 +11,13 @@ import typer
 from rich.table import Table
 
 from rheostat.cli.output import JsonFlag, console, print_json
+from rheostat.cli.progress import progress_lines
 from rheostat.errors import Fault, InputError
 
 __all__ = ["NAMES", "register"]
 
-NAMES = ("attach", "decision", "rescale")
-"""Modules of :mod:`rheostat.bench`; each has ``run()``."""
+NAMES = ("attach", "decision", "rescale", "simulate", "truth")
+"""Modules of :mod:`rheostat.bench`; each has ``run(watch)``."""
 
 
 def register(app: typer.Typer) -> None:
@@ -34,11 +35,14 @@ def bench(
         close = difflib.get_close_matches(name, NAMES, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise InputError([Fault("name", repr(name), ", ".join(NAMES), f"there is no such benchmark{hint}")])
-    result = importlib.import_module(f"rheostat.bench.{name}").run()
+    from rheostat.bench.page import require_page, update_page
+
+    if page is not None:
+        require_page(page)
+    with progress_lines(f"bench {name}") as watch:
+        result = importlib.import_module(f"rheostat.bench.{name}").run(watch)
     _show(result)
     if page is not None:
-        from rheostat.bench.page import update_page
-
         update_page(page, result)
     if as_json:
         print_json(result.to_json())

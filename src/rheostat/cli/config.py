@@ -14,6 +14,8 @@ __all__ = ["register"]
 
 OutOption = Annotated[Path | None, typer.Option("--out", help="Write to this file instead of standard output.")]
 
+JobsFlag = Annotated[bool, typer.Option("--jobs", help="The reference of job files, for the simulator.")]
+
 
 def register(app: typer.Typer) -> None:
     """Add ``config check`` and ``config reference``."""
@@ -39,17 +41,23 @@ def check(
         print_json({"schema": "rheostat.config/1", "settings": settings.model_dump(mode="json")})
 
 
-def print_reference(out: OutOption = None, as_json: JsonFlag = False) -> None:
-    """Print the reference of all settings in Markdown."""
+def print_reference(out: OutOption = None, jobs: JobsFlag = False, as_json: JsonFlag = False) -> None:
+    """Print the reference of all settings, or of job files, in Markdown."""
     from rheostat.config import reference
 
-    text = reference()
+    text = _job_reference() if jobs else reference()
     if out is not None:
         _write(out, text)
     if as_json:
         print_json({"schema": "rheostat.config-reference/1", "out": out and str(out), "markdown": text})
     elif out is None:
         typer.echo(text, nl=False)
+
+
+def _job_reference() -> str:
+    from rheostat.sim.reference import job_reference
+
+    return job_reference()
 
 
 def _write(path: Path, text: str) -> None:

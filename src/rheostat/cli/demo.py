@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from rheostat.cli.numbers import executors_of, number_of
 from rheostat.cli.output import JsonFlag, console, print_json
 from rheostat.errors import Fault, InputError, RheostatError
 
-__all__ = ["register"]
+__all__ = ["register", "show_ratios"]
 
 _OPTIONS = {"peak_rate": "rate"}
 """Fields of the plan whose option has another name."""
+
+_TABLE_WIDTH = 80
+"""Columns below which the table of ratios would break words."""
 
 
 def register(app: typer.Typer) -> None:
@@ -30,7 +37,7 @@ def demo(
     objective: Annotated[str, typer.Option(help="lag < DURATION [for PERCENT%].")] = "lag < 20s",
     executors: Annotated[str, typer.Option(help="Least and greatest number of executors, LEAST,GREATEST.")] = "1,6",
     policy: Annotated[str, typer.Option(help="Name of a policy.")] = "reactive",
-    rate: Annotated[str, typer.Option(help="Records/s at the plateau.")] = "600",
+    rate: Annotated[str, typer.Option(help="Records/s at the plateau.")] = "800",
     partitions: Annotated[str, typer.Option(help="Partitions of the topic.")] = "12",
     seed: Annotated[str, typer.Option(help="Seed of keys and payloads.")] = "7",
     baseline: Annotated[bool, typer.Option("--baseline", help="Also run the static size for real.")] = False,
@@ -87,8 +94,7 @@ def _run(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> None:
     screen = console()
     folder = _fresh(out)
     with _interruptible():
-        for row in report.ratio_rows():
-            screen.print("  ".join(f"{cell:<46}" if not column else f"{cell:<20}" for column, cell in enumerate(row)))
+        show_ratios(screen, report.ratio_rows())
         with LiveTable(plan, folder, screen).open() as table:
             run = run_demo(plan, folder, table.say, table.show)
         static = None
@@ -104,6 +110,20 @@ def _run(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> None:
     if as_json:
         print_json(result)
     _judge(run)
+
+
+def show_ratios(screen: Console, rows: Sequence[Sequence[str]]) -> None:
+    """The rows, the first of them the header: a table whose cells wrap, or a list where the screen is too narrow."""
+    header, *rest = rows
+    if screen.width < _TABLE_WIDTH:
+        for name, *cells in rest:
+            figures = ", ".join(f"{label} {cell}" for label, cell in zip(header[1:], cells, strict=True))
+            screen.print(f"{name}\n  {figures}", markup=False)
+        return
+    table = Table(*header, box=box.SIMPLE, pad_edge=False)
+    for row in rest:
+        table.add_row(*map(escape, row))
+    screen.print(table)
 
 
 def _judge(run: Any) -> None:

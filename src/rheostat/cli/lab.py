@@ -41,7 +41,7 @@ def up(
     from rheostat.lab.cluster import WorkerSize
     from rheostat.lab.lab import LabSpec
 
-    if faults := WorkerSize.faults(cores, memory) + LabSpec.faults(workers, broker or spark):
+    if faults := WorkerSize.faults(cores, memory) + LabSpec.faults(workers, broker or spark, kafka_port):
         raise InputError(faults)
     spec = LabSpec(broker, spark, workers, WorkerSize(cores, memory), kafka_port, folder, keep)
     out = console()

@@ -10,13 +10,14 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 from rheostat import __version__
 from rheostat.cli.output import JsonFlag, console, print_json
 from rheostat.errors import RheostatError
 from rheostat.load.request import KafkaTarget, LoadRequest, LoadTexts, LogTarget, read_request
-from rheostat.load.shapes import GRAMMAR, SHAPES
+from rheostat.load.shapes import GRAMMAR, KINDS
 
 if TYPE_CHECKING:
     from rheostat.load.producer import LoadProgress, LoadResult
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_SHAPE_HELP = f"{GRAMMAR}. Shapes: {', '.join(SHAPES)}."
+_WITH_OPTIONS = (f"{name} ({', '.join(kind.options)})" if kind.options else name for name, kind in KINDS.items())
+_SHAPE_HELP = f"{escape(GRAMMAR)}. Shapes and their options: {', '.join(_WITH_OPTIONS)}."
 
 
 def _option(words: str) -> Any:
@@ -50,7 +52,7 @@ def register(app: typer.Typer) -> None:
         rate_per_level: Annotated[str | None, _option("Records/s of one level of a variation file.")] = None,
         time_scale: Annotated[str | None, _option("0.1 plays files ten times faster.")] = None,
         rate_scale: Annotated[str | None, _option("2 doubles the rates of files.")] = None,
-        seed: Annotated[str | None, _option("Of keys and values; 0 unless said.")] = None,
+        seed: Annotated[str | None, _option("Of keys, values and shapes of chance; 0 unless said.")] = None,
         first_id: Annotated[str | None, _option("Id of the first record; 0 unless said.")] = None,
         users: Annotated[str | None, _option("Different users; 10000 unless said.")] = None,
         ips: Annotated[str | None, _option("Different addresses; 2000 unless said.")] = None,

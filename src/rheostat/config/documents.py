@@ -40,13 +40,13 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
-def read_document(path: Path) -> tuple[dict[str, Any], list[Fault]]:
+def read_document(path: str | Path) -> tuple[dict[str, Any], list[Fault]]:
     """The mapping in a YAML file, and what is wrong with its keys.
 
     Raises:
         InputError: the file cannot be read, is not YAML, or holds something else than a mapping.
     """
-    text = _text(path)
+    text = _text(Path(path))
     try:
         loader = _Loader(text)
         document = loader.get_single_data()

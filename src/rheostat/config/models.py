@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
-from pydantic.config import JsonDict
-from pydantic_core import PydanticCustomError
+from pydantic import Field, field_validator, model_validator
 
+from rheostat.config.fields import FrozenModel, documented, reject
 from rheostat.config.profiles import with_profile
 from rheostat.errors import Fault, InputError
 from rheostat.model import Bounds, Objective
@@ -23,25 +22,10 @@ __all__ = ["GuardSettings", "Mode", "Settings"]
 Mode = Literal["act", "watch", "dry-run"]
 
 
-def _setting(meaning: str, why: str, *, default: Any, unit: str = "", **limits: Any) -> Any:
-    """A field whose description says what it means, in which unit, and why it has its default."""
-    extra: JsonDict = {"unit": unit, "why": why}
-    return Field(default, description=meaning, json_schema_extra=extra, **limits)
-
-
-def _reject(faults: list[Fault]) -> PydanticCustomError:
-    """An error for pydantic that carries our faults; their fields are relative to where it is raised."""
-    return PydanticCustomError("faults", "{message}", {"message": faults[0].message, "faults": tuple(faults)})
-
-
-class _Settings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class GuardSettings(_Settings):
+class GuardSettings(FrozenModel):
     """What shapes every recommendation, whichever policy made it."""
 
-    max_age_cycles: float = _setting(
+    max_age_cycles: float = documented(
         "Figures older than this many sample periods are stale: the number of executors is held.",
         "one late reading is normal, two in a row mean that we no longer see the job",
         default=2.0,
@@ -49,7 +33,7 @@ class GuardSettings(_Settings):
         ge=1,
         le=1000,
     )
-    warm_up_s: float = _setting(
+    warm_up_s: float = documented(
         "No decrease until a query has run this long.",
         "batches tell how warm a job is better than seconds do, see warm_up_batches",
         default=0.0,
@@ -57,7 +41,7 @@ class GuardSettings(_Settings):
         ge=0,
         le=86_400,
     )
-    warm_up_batches: int = _setting(
+    warm_up_batches: int = documented(
         "No decrease until this many batches have finished since the query started or the number of executors changed.",
         "the first batch on new executors is cold and says little about their capacity",
         default=2,
@@ -65,7 +49,7 @@ class GuardSettings(_Settings):
         ge=0,
         le=1000,
     )
-    hold_s: float | None = _setting(
+    hold_s: float | None = documented(
         "Hold after a change of executors; null: hold until hold_batches have finished.",
         "the job itself shows when it has recovered; S1 waits a fixed 240 s",
         default=None,
@@ -73,7 +57,7 @@ class GuardSettings(_Settings):
         ge=0,
         le=86_400,
     )
-    hold_batches: int = _setting(
+    hold_batches: int = documented(
         "With hold_s null: hold until this many batches that began at the new number have finished.",
         "one cold batch is what a change costs when executors join a running query",
         default=1,
@@ -81,7 +65,7 @@ class GuardSettings(_Settings):
         ge=0,
         le=1000,
     )
-    hold_fallback_s: float = _setting(
+    hold_fallback_s: float = documented(
         "With hold_s null: the hold ends after this time even if no batch has finished.",
         "the hold of S1, so that ours never lasts longer than the published one",
         default=240.0,
@@ -89,12 +73,12 @@ class GuardSettings(_Settings):
         ge=0,
         le=86_400,
     )
-    hold_both: bool = _setting(
+    hold_both: bool = documented(
         "Whether the hold blocks increases too. False: it blocks decreases only.",
         "a surge must get through; S1 makes no decision at all during its hold",
         default=False,
     )
-    largest_step_up: int | None = _setting(
+    largest_step_up: int | None = documented(
         "The largest increase by one decision; null: no limit.",
         "a surge that needs five executors needs them now, and the bounds limit the cost",
         default=None,
@@ -102,7 +86,7 @@ class GuardSettings(_Settings):
         ge=1,
         le=100_000,
     )
-    largest_step_down: int | None = _setting(
+    largest_step_down: int | None = documented(
         "The largest decrease by one decision; null: no limit.",
         "one at a time, as in S1: a wrong decrease costs little before it is noticed",
         default=1,
@@ -110,7 +94,7 @@ class GuardSettings(_Settings):
         ge=1,
         le=100_000,
     )
-    cooldown_up_s: float = _setting(
+    cooldown_up_s: float = documented(
         "Least time between a change and the next increase.",
         "none, as in S1: waiting under a rising load only builds backlog",
         default=0.0,
@@ -118,7 +102,7 @@ class GuardSettings(_Settings):
         ge=0,
         le=86_400,
     )
-    cooldown_down_s: float = _setting(
+    cooldown_down_s: float = documented(
         "Least time between a change and the next decrease.",
         "four sample periods: the effect of a change is seen before an executor is given back",
         default=60.0,
@@ -126,7 +110,7 @@ class GuardSettings(_Settings):
         ge=0,
         le=86_400,
     )
-    failure_window_s: float = _setting(
+    failure_window_s: float = documented(
         "No decrease while tasks have failed within this time; 0: failures are not looked at.",
         "four sample periods: retried tasks distort rates and batch times for about as long",
         default=60.0,
@@ -134,12 +118,12 @@ class GuardSettings(_Settings):
         ge=0,
         le=86_400,
     )
-    catching_up: bool = _setting(
+    catching_up: bool = documented(
         "Whether decreases are blocked while there is more backlog than a healthy job has.",
         "the executors that work off a backlog are needed until it is gone",
         default=True,
     )
-    no_room_backoff_s: float = _setting(
+    no_room_backoff_s: float = documented(
         "After a request that the cluster did not grant: time without increases; it doubles with each one in a row.",
         "a full cluster rarely frees up within seconds, and asking costs nothing but log lines",
         default=60.0,
@@ -147,7 +131,7 @@ class GuardSettings(_Settings):
         ge=0,
         le=86_400,
     )
-    no_room_backoff_max_s: float = _setting(
+    no_room_backoff_max_s: float = documented(
         "Where the doubling of no_room_backoff_s ends.",
         "ten minutes: room that has appeared is not left unused for longer",
         default=600.0,
@@ -161,11 +145,11 @@ class GuardSettings(_Settings):
         if self.no_room_backoff_max_s < self.no_room_backoff_s:
             allowed = f"≥ no_room_backoff_s ({self.no_room_backoff_s:g})"
             message = "the back-off would start above its own end"
-            raise _reject([Fault("no_room_backoff_max_s", f"{self.no_room_backoff_max_s:g}", allowed, message)])
+            raise reject([Fault("no_room_backoff_max_s", f"{self.no_room_backoff_max_s:g}", allowed, message)])
         return self
 
 
-class Settings(_Settings):
+class Settings(FrozenModel):
     """Everything that can be set for one job.
 
     Built by :func:`rheostat.config.load_settings`, which reports every fault at once as an ``InputError``;
@@ -176,24 +160,24 @@ class Settings(_Settings):
         description="What is to hold: `lag < DURATION [for PERCENT%]`, percent of the time, 99 unless said.",
         json_schema_extra={"why": "nobody but you knows how late a result may be", "unit": ""},
     )
-    executors: tuple[int, int] | None = _setting(
+    executors: tuple[int, int] | None = documented(
         "Least and greatest number of executors, `[least, greatest]`; null: watch only.",
         "nothing is scaled unless somebody has said how far",
         default=None,
         unit="executors",
     )
-    mode: Mode = _setting(
+    mode: Mode = documented(
         "act: scale; dry-run: decide and record, change nothing; watch: observe and assess only. "
         "Left out, it is act with bounds in `executors` and watch without.",
         "giving bounds means that they may be used",
         default="watch",
     )
-    profile: Literal["default", "demo", "faithful"] = _setting(
+    profile: Literal["default", "demo", "faithful"] = documented(
         "A named set of values for the other keys, which override it.",
         "meant for production; demo is for runs of minutes, faithful has the constants of S1 and no guard of ours",
         default="default",
     )
-    sample_s: float = _setting(
+    sample_s: float = documented(
         "Time between two looks at the job; each look makes one decision.",
         "the check interval of S1 in exploration",
         default=15.0,
@@ -201,7 +185,7 @@ class Settings(_Settings):
         ge=0.2,
         le=3600,
     )
-    rate_window_s: float = _setting(
+    rate_window_s: float = documented(
         "Time over which rates and the busy share are averaged.",
         "four sample periods: smooths single batches, follows a rise within a minute",
         default=60.0,
@@ -209,45 +193,45 @@ class Settings(_Settings):
         ge=1,
         le=86_400,
     )
-    policy: str = _setting(
+    policy: str = documented(
         "Name of a registered policy.",
         "needs no history of the job; corrects a surplus or a violation within minutes",
         default="reactive",
         min_length=1,
     )
-    policy_options: Mapping[str, Any] = _setting(
+    policy_options: Mapping[str, Any] = documented(
         "Options of that policy, checked by the policy itself.",
         "every policy has defaults of its own",
         default={},
     )
-    preset: Literal["default", "faithful"] = _setting(
+    preset: Literal["default", "faithful"] = documented(
         "Which defaults the policy takes: ours, or those of the paper that it comes from.",
         "the corrections to the papers are there for a reason; faithful is for comparisons",
         default="default",
     )
-    queries: tuple[str, ...] | None = _setting(
+    queries: tuple[str, ...] | None = documented(
         "Names or ids of the streaming queries to look after; null: all of the session.",
         "the queries of a session share its executors",
         default=None,
     )
-    allow_redone_work: bool = _setting(
+    allow_redone_work: bool = documented(
         "Whether an executor may be removed although its running tasks or map output must then be computed again.",
         "a decrease is never urgent enough to throw work away unasked",
         default=False,
     )
-    journal: Path | None = _setting(
+    journal: Path | None = documented(
         "Folder of the journal; null: no journal is written.",
         "files are written only where somebody wants them",
         default=None,
         strict=False,
     )
-    state: Path | None = _setting(
+    state: Path | None = documented(
         "Folder of the state that survives a restart of the driver; null: beside the journal, if there is one.",
         "one folder to keep for one job",
         default=None,
         strict=False,
     )
-    guard: GuardSettings = _setting(
+    guard: GuardSettings = documented(
         "What shapes every recommendation, see below.",
         "see each key below",
         default=GuardSettings(),
@@ -270,13 +254,20 @@ class Settings(_Settings):
         try:
             Objective.parse(text)
         except InputError as error:
-            raise _reject([Fault("", f.given, f.allowed, f.message) for f in error.faults]) from None
+            raise reject([Fault("", f.given, f.allowed, f.message) for f in error.faults]) from None
         return text
 
     @field_validator("executors", "queries", mode="before")
     @classmethod
     def _list_is_a_tuple(cls, given: Any) -> Any:
         return tuple(given) if isinstance(given, list) else given
+
+    @field_validator("journal", "state")
+    @classmethod
+    def _path_can_exist(cls, given: Path | None) -> Path | None:
+        if given is not None and "\0" in str(given):
+            raise reject([Fault("", repr(str(given)), "a path without NUL characters", "no system has such a path")])
+        return given
 
     @field_validator("executors")
     @classmethod
@@ -285,14 +276,14 @@ class Settings(_Settings):
             if given is not None:
                 Bounds(*given)
         except InputError as error:
-            raise _reject([Fault("", f.given, f.allowed, f.message) for f in error.faults]) from None
+            raise reject([Fault("", f.given, f.allowed, f.message) for f in error.faults]) from None
         return given
 
     @model_validator(mode="after")
     def _acting_needs_bounds(self) -> Self:
         if self.executors is None and self.mode != "watch":
             message = f"mode {self.mode} needs bounds"
-            raise _reject([Fault("executors", "nothing", "[least, greatest], as in [1, 20]", message)])
+            raise reject([Fault("executors", "nothing", "[least, greatest], as in [1, 20]", message)])
         return self
 
     @property

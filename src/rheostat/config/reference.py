@@ -15,7 +15,7 @@ from rheostat.config.models import GuardSettings, Settings
 from rheostat.config.profiles import PROFILES
 from rheostat.config.published import Ratio, profile_ratios
 
-__all__ = ["allowed_of", "reference"]
+__all__ = ["allowed_of", "keys_of", "models_in", "reference", "table"]
 
 _WORDS = {
     bool: "true or false",
@@ -47,7 +47,7 @@ def allowed_of(field: FieldInfo) -> str:
 
 def reference() -> str:
     """The reference of all settings in Markdown."""
-    return "\n".join([*_head(), *_table(Settings, ""), *_guard(), *_profiles(), *_published("demo")]) + "\n"
+    return "\n".join([*_head(), *table(Settings, ""), *_guard(), *_profiles(), *_published("demo")]) + "\n"
 
 
 def _head() -> list[str]:
@@ -73,13 +73,26 @@ def _head() -> list[str]:
 
 def _guard() -> list[str]:
     head = "Every recommendation, whichever policy made it, goes through these. The keys stand under `guard`."
-    return ["", "## Guard", "", head, "", *_table(GuardSettings, "guard.")]
+    return ["", "## Guard", "", head, "", *table(GuardSettings, "guard.")]
 
 
-def _table(model: type[BaseModel], prefix: str) -> Iterator[str]:
+def models_in(annotation: Any) -> tuple[type[BaseModel], ...]:
+    """The models that values of this type hold: the type itself, or what it is a choice or a list of."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return (annotation,)
+    return tuple(model for argument in typing.get_args(annotation) for model in models_in(argument))
+
+
+def keys_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of a model by the keys that stand for them in a file."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def table(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    """The keys of one model as a table in Markdown, each with ``prefix`` before its name."""
     yield "| key | takes | default | meaning | why this default |"
     yield "|---|---|---|---|---|"
-    for name, field in model.model_fields.items():
+    for name, field in keys_of(model).items():
         cells = [f"`{prefix}{name}`", allowed_of(field), _default(field), str(field.description), _extra(field, "why")]
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -125,7 +138,9 @@ def _extra(field: FieldInfo, name: str) -> str:
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "(needed)"
-    return "" if isinstance(field.default, BaseModel) else _text(field.default)
+    if isinstance(field.default, BaseModel):
+        return ""
+    return "`[]`" if field.default == () else _text(field.default)
 
 
 def _text(value: Any) -> str:
@@ -147,7 +162,20 @@ def _type(annotation: Any) -> str:
     if origin in (typing.Union, types.UnionType):
         return " or ".join(_type(argument) for argument in arguments if argument is not type(None))
     if origin is tuple:
-        return "list of text" if Ellipsis in arguments else "list of two integers"
+        return _list(arguments)
+    if origin is typing.Annotated:
+        return _type(arguments[0])
     if origin is not None or (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
         return "keys with values"
     return _WORDS[annotation]
+
+
+def _list(arguments: tuple[Any, ...]) -> str:
+    if Ellipsis not in arguments:
+        return "list of two integers"
+    of = arguments[0]
+    if models_in(of):
+        return "list of keys with values"
+    if typing.get_origin(of) is tuple:
+        return "list of pairs of numbers"
+    return {str: "list of text", float: "list of numbers"}.get(of, f"list of {_type(of)}")

@@ -35,10 +35,13 @@ class DemoPlan:
         base_rate, peak_rate: records/s before and after the rise.
         rise_s, plateau_s, fall_s: lengths of the phases, counted from the first committed batch.
         lookup_ms: wait of each record for its local look-up: capacity then grows with executors also on few cores.
+        fetch_wait_ms: longest time that a reading task waits for further records in Kafka; the consumer's own 500 ms
+            would be most of a small batch.
         trigger_s: trigger interval.
         cap: most records in a batch.
         partitions: of the topic or log. 12 divides among 1, 2, 3, 4 and 6 executors without a rest.
         drain_s: longest wait, after the load, for the last record to be committed.
+        begin_s: the phases begin no sooner after the autoscaler's first decision.
     """
 
     source: str = "kafka"
@@ -46,16 +49,18 @@ class DemoPlan:
     executors: tuple[int, int] = (1, 6)
     policy: str = "reactive"
     seed: int = 7
-    base_rate: float = 50.0
-    peak_rate: float = 600.0
+    base_rate: float = 100.0
+    peak_rate: float = 800.0
     rise_s: float = 40.0
     plateau_s: float = 50.0
     fall_s: float = 60.0
     lookup_ms: float = 4.0
+    fetch_wait_ms: int = 20
     trigger_s: float = 2.0
     cap: int = 2400
     partitions: int = 12
     drain_s: float = 120.0
+    begin_s: float = 0.0
 
     def __post_init__(self) -> None:
         faults = [*self._choice_faults(), *self._number_faults()]
@@ -113,6 +118,7 @@ class DemoPlan:
             cap=self.cap,
             trigger_s=self.trigger_s,
             lookup_ms=self.lookup_ms,
+            fetch_wait_ms=self.fetch_wait_ms,
         )
 
     def notes(self) -> tuple[str, ...]:

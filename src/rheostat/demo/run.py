@@ -116,7 +116,7 @@ class _Stage:
         self._wait("starting", self._watch.querying, _SESSION_S, "the query did not start")
         say(f"The load begins with {self._plan.base_rate:g} records/s until the first batch is committed")
         with self._producing(sink) as results:
-            self._wait("warm-up", self._watch.committed, _FIRST_BATCH_S, "no batch was committed")
+            self._wait("warm-up", self._warm, _FIRST_BATCH_S, "no batch was committed")
             self._go.set()
             self._wait(None, lambda: bool(results), self._plan.seconds + _FIRST_BATCH_S, "the load did not end")
         load = _delivered(results)
@@ -165,6 +165,10 @@ class _Stage:
         finally:
             self._clock.stop.set()
             thread.join(_STOP_S)
+
+    def _warm(self) -> bool:
+        """Whether the phases may begin."""
+        return self._watch.committed() and self._watch.ran(time.time()) >= self._plan.begin_s
 
     def _note(self, progress: LoadProgress) -> None:
         self._progress = progress

@@ -33,6 +33,11 @@ class JournalWatch:
         """The decisions so far."""
         return [record for record in self.records() if isinstance(record, DecisionRecord)]
 
+    def ran(self, now: float) -> float:
+        """Seconds since the first decision; 0 before it."""
+        first = next(iter(self.cycles()), None)
+        return 0.0 if first is None else now - first.at
+
     def attached(self) -> bool:
         """Whether the loop has made a decision."""
         return bool(self.cycles())

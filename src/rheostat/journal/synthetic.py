@@ -49,7 +49,7 @@ class Shape:
 
 def cycles(count: int, shape: Shape = Shape()) -> Iterator[Cycle]:
     """``count`` cycles of one query whose batches take two samples each; the same ones every time."""
-    chance = random.Random(7)  # noqa: S311
+    chance = random.Random(7)
     latest = [chance.randrange(10**9, 2 * 10**9) for _ in range(shape.partitions)]
     planned, committed = list(latest), list(latest)
     busy = [0] * shape.executors

@@ -1,6 +1,7 @@
 """Assessments, decisions and outcomes as short JSON, and back.
 
-Defaults are left out. Figures that were computed keep six significant digits (three decimals from 1000 on): they can
+Defaults are left out. Idle times are written as [seconds, how many in a row]: executors that became idle together share
+one. Figures that were computed keep six significant digits (three decimals from 1000 on): they can
 be computed again from the observation, which is kept exactly.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import fields
+from itertools import groupby
 from typing import Any
 
 from rheostat.model import (
@@ -44,6 +46,8 @@ def assessment_to_json(seen: Assessment, at: float) -> dict[str, Any]:
         value = getattr(seen, name)
         if value != default:
             out[name] = _short(value)
+    if seen.idle_s:
+        out["idle_s"] = [[value, len(list(same))] for value, same in groupby(seen.idle_s)]
     return out
 
 
@@ -51,6 +55,8 @@ def assessment_from_json(data: Mapping[str, Any], at: float) -> Assessment:
     """The inverse of :func:`assessment_to_json`."""
     values: dict[str, Any] = {name: tuple(value) if name in _TUPLES else value for name, value in data.items()}
     values.setdefault("at", at)
+    if "idle_s" in values:
+        values["idle_s"] = tuple(value for value, times in values["idle_s"] for _ in range(times))
     return Assessment(**values)
 
 

@@ -15,7 +15,7 @@ from rheostat.lab.java import Java
 from rheostat.lab.network import HOST, free_ports, port_was_taken
 from rheostat.lab.process import Launch, Part, Processes, clean_environment
 
-__all__ = ["EXECUTOR_JAVA_OPTIONS", "SCHEDULING", "Cluster", "WorkerSize", "ask_daemon"]
+__all__ = ["EXECUTOR_JAVA_OPTIONS", "MOST_CORES", "MOST_MEMORY_MB", "SCHEDULING", "Cluster", "WorkerSize", "ask_daemon"]
 
 EXECUTOR_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xms32m -Xss512k"
 """For executors that start quickly: on 2 cores one more is there 1.8 s after it was asked for (Java 17, Spark 4.2.0,
@@ -27,6 +27,9 @@ SCHEDULING = {"spark.locality.wait": "200ms", "spark.scheduler.revive.interval":
 Kafka's tasks prefer the executors that were there when their batch was planned, by default for 3 s, longer than a short
 batch; and only at the scheduler's next look, each second by default, is the wait found to be over. Not 0: state would
 move to whichever executor is free."""
+
+MOST_CORES, MOST_MEMORY_MB = 1000, 4_000_000
+"""What a Worker may offer at most; a larger number is a slip of the keyboard."""
 
 _DAEMON_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss512k")
 _READY_TIMEOUT_S = 60.0
@@ -54,11 +57,13 @@ class WorkerSize:
     def faults(cores: int, memory_mb: int) -> list[Fault]:
         """Everything that is wrong with such a size."""
         faults = []
-        if cores < 1:
-            faults.append(Fault("cores", str(cores), ">= 1", "a Worker needs a core"))
-        if memory_mb < 512:
-            message = "the smallest heap that Spark takes for an executor is about 450 MB"
-            faults.append(Fault("memory_mb", str(memory_mb), ">= 512", message))
+        if not 1 <= cores <= MOST_CORES:
+            message = "a Worker needs a core" if cores < 1 else "no machine keeps so many tasks apart"
+            faults.append(Fault("cores", str(cores), f"1 to {MOST_CORES}", message))
+        if not 512 <= memory_mb <= MOST_MEMORY_MB:
+            small = "the smallest heap that Spark takes for an executor is about 450 MB"
+            message = small if memory_mb < 512 else "no machine has so much memory"
+            faults.append(Fault("memory_mb", str(memory_mb), f"512 to {MOST_MEMORY_MB}", message))
         return faults
 
 

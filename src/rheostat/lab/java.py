@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rheostat.errors import Fault, InputError
 
-__all__ = ["SUPPORTED", "Java", "candidates", "find_java", "parse_version", "probe"]
+__all__ = ["SUPPORTED", "Java", "bash_faults", "candidates", "find_java", "parse_version", "probe"]
 
 SUPPORTED = (17, 21)
 """Major versions that Spark 4.0–4.2 and Kafka 4 both run on and that we test with."""
@@ -106,6 +106,15 @@ def find_java(environ: Mapping[str, str] | None = None, places: Iterable[str] = 
             return java
         found += [java] if java else []
     raise InputError([_no_java(found)])
+
+
+def bash_faults(environ: Mapping[str, str] | None = None) -> list[Fault]:
+    """A fault if bash is not on the path: Spark's launch scripts, which start its JVM, are written for it."""
+    path = (os.environ if environ is None else environ).get("PATH", os.defpath)
+    if shutil.which("bash", path=path) is not None:
+        return []
+    message = "bash is not on the path, and Spark's launch scripts need it: install it, or add its folder to PATH"
+    return [Fault("PATH", repr(path), "a path with bash on it", message)]
 
 
 def _no_java(found: list[Java]) -> Fault:

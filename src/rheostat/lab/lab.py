@@ -16,8 +16,8 @@ from rheostat.lab.broker import Broker
 from rheostat.lab.cluster import Cluster, WorkerSize
 from rheostat.lab.folders import Say, quiet, require_room, require_writable
 from rheostat.lab.jars import broker_jars, pyspark_home
-from rheostat.lab.java import Java, find_java
-from rheostat.lab.network import require_free
+from rheostat.lab.java import Java, bash_faults, find_java
+from rheostat.lab.network import port_faults, require_free
 from rheostat.lab.process import Launch, Part, Processes
 
 __all__ = ["Lab", "LabSpec"]
@@ -26,6 +26,9 @@ Made = TypeVar("Made")
 
 DISK_MB = 500
 """Free disk space below which no lab is started: data, logs and scratch space of a run of some minutes."""
+
+MOST_WORKERS = 1000
+"""A larger number is a slip of the keyboard."""
 
 BROKER_MB = 400
 DAEMON_MB = 250
@@ -56,15 +59,18 @@ class LabSpec:
     keep: bool = False
 
     def __post_init__(self) -> None:
-        if faults := self.faults(self.workers, self.broker or self.spark):
+        if faults := self.faults(self.workers, self.broker or self.spark, self.kafka_port):
             raise InputError(faults)
 
     @staticmethod
-    def faults(workers: int, anything: bool) -> list[Fault]:
-        """Everything that is wrong with so many Workers, and with nothing to start."""
+    def faults(workers: int, anything: bool, kafka_port: int | None = None) -> list[Fault]:
+        """Everything that is wrong with so many Workers, with nothing to start, and with a port."""
         faults = []
-        if workers < 0:
-            faults.append(Fault("workers", str(workers), ">= 0", "there cannot be fewer than no Workers"))
+        if not 0 <= workers <= MOST_WORKERS:
+            few, many = "there cannot be fewer than no Workers", "each is a process of 250 MB"
+            faults.append(Fault("workers", str(workers), f"0 to {MOST_WORKERS}", few if workers < 0 else many))
+        if kafka_port is not None:
+            faults += port_faults(kafka_port, "kafka_port")
         if not anything:
             faults.append(Fault("lab", "neither broker nor Spark", "at least one", "nothing to start"))
         return faults
@@ -238,7 +244,7 @@ class Lab:
 
     def _check(self) -> Java:
         """Everything that can be wrong before anything is started, gathered."""
-        faults: list[Fault] = []
+        faults = bash_faults() if self.spec.spark else []
         java: list[Java] = []
         place = self.spec.folder or Path(tempfile.gettempdir())
         checks: list[Callable[[], object]] = [lambda: java.append(find_java())]

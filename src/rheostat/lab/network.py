@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 
 from rheostat.errors import Fault, InputError
 
-__all__ = ["HOST", "answers", "free_ports", "is_free", "port_was_taken", "require_free"]
+__all__ = ["HOST", "answers", "free_ports", "is_free", "port_faults", "port_was_taken", "require_free"]
 
 HOST = "127.0.0.1"
 """Everything of a lab is bound here."""
@@ -42,15 +42,21 @@ def answers(port: int) -> bool:
         return one.connect_ex((HOST, port)) == 0
 
 
+def port_faults(port: int, field: str) -> list[Fault]:
+    """What is wrong with a port, wherever it is used."""
+    if 1024 <= port <= 65535:
+        return []
+    return [Fault(field, str(port), "1024 to 65535", "this is not a port that a program may take")]
+
+
 def require_free(port: int, field: str) -> None:
     """Check a port that was asked for.
 
     Raises:
         InputError: it is no port that a user may take, or in use.
     """
-    if not 1024 <= port <= 65535:
-        message = "this is not a port that a program may take"
-        raise InputError([Fault(field, str(port), "1024 to 65535", message)])
+    if faults := port_faults(port, field):
+        raise InputError(faults)
     if not is_free(port):
         message = f"port {port} is in use: stop the program that listens there, or leave the choice to us"
         raise InputError([Fault(field, str(port), "a free port", message)])

@@ -29,6 +29,10 @@ __all__ = [
 
 _POLL_S = 0.05
 _TAIL_BYTES = 65536
+_REASON_LINES = 200
+_DISK_FULL = "No space left on device"
+"""What Java and Python say of a full disk."""
+
 _STRIPPED = ("SPARK_", "PYSPARK_", "KAFKA_", "CLASSPATH", "LOG_DIR")
 
 
@@ -221,10 +225,11 @@ class Part:
             raise self.failure("died")
 
     def failure(self, what: str) -> PartFailedError:
-        """The error for this part, with exit code and the end of its log."""
+        """The error for this part, with exit code, the end of its log, and a full disk that the log tells of."""
         code = self._process.poll()
         ending = "" if code is None else f" (exit code {code})" if code >= 0 else f" (signal {-code})"
-        return PartFailedError(self.name, f"{what}{ending}; its log: {self.log}", self.log_tail())
+        full = f": {_DISK_FULL}" if _DISK_FULL in self.log_tail(_REASON_LINES) else ""
+        return PartFailedError(self.name, f"{what}{ending}{full}; its log: {self.log}", self.log_tail())
 
     def signal(self, number: int) -> None:
         """Send a signal to its process group, if it runs."""

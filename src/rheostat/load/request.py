@@ -130,6 +130,7 @@ class _Reader:
     def __init__(self, texts: LoadTexts) -> None:
         self.faults: list[Fault] = []
         self._given = {item.name: getattr(texts, item.name) for item in fields(texts)}
+        self._seed = self.whole("seed", PayloadSpec().seed)
 
     def whole(self, name: str, default: int, low: int = 0, high: float = 2**62) -> int:
         """A whole number within limits."""
@@ -184,7 +185,7 @@ class _Reader:
         if key not in _KEYS:
             self._fault("key", ", ".join(_KEYS), "records are keyed by user, by ip, or not at all" + _hint(key, _KEYS))
         return PayloadSpec(
-            seed=self.whole("seed", plain.seed),
+            seed=self._seed,
             users=self.whole("users", plain.users, 1, 10_000_000),
             ips=self.whole("ips", plain.ips, 1, 2**24),
             skew=self._number("skew", plain.skew, _Range(0, 10)) or 0.0,
@@ -206,7 +207,7 @@ class _Reader:
     def _shape(self, rate: float | None, seconds: float | None) -> RateCurve | None:
         text = self._given["shape"]
         stand_in = 1.0 if self._given["rate"] is not None else None
-        curve, faults = read_shape(text, rate if rate is not None else stand_in, seconds or DEFAULT_SECONDS)
+        curve, faults = read_shape(text, rate if rate is not None else stand_in, seconds or DEFAULT_SECONDS, self._seed)
         self.faults += [Fault(_option(fault.field), fault.given, fault.allowed, fault.message) for fault in faults]
         if curve is not None and self._given["rate"] is not None and all(":" in part for part in text.split("+")):
             self._fault("rate", "not with a shape that says its rates", "the shape says its own rates already")

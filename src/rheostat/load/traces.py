@@ -16,9 +16,22 @@ from rheostat.errors import Fault, InputError
 from rheostat.load.curves import Pieces, RateCurve, Sequel
 from rheostat.load.lines import FaultList, number_pairs, read_lines
 
-__all__ = ["HEADER", "read_trace", "read_traces", "trace_files"]
+__all__ = ["HEADER", "Trace", "read_trace", "read_traces", "trace_files"]
 
 HEADER = "second,events_per_second"
+
+
+class Trace(Pieces):
+    """A load as it was recorded.
+
+    Attributes:
+        bin_s: width of a bin, in seconds; > 0.
+    """
+
+    def __init__(self, rates: Sequence[float], bin_s: float) -> None:
+        middles = [((index + 0.5) * bin_s, rate) for index, rate in enumerate(rates)]
+        super().__init__([(0.0, rates[0]), *middles, (len(rates) * bin_s, rates[-1])])
+        self.bin_s = bin_s
 
 
 def trace_files(path: Path) -> tuple[Path, ...]:
@@ -28,7 +41,7 @@ def trace_files(path: Path) -> tuple[Path, ...]:
     return tuple(file for file in sorted(path.glob("*.csv")) if _is_trace(file))
 
 
-def read_trace(path: Path) -> Pieces:
+def read_trace(path: Path) -> Trace:
     """One trace.
 
     Raises:
@@ -63,14 +76,14 @@ def read_traces(paths: Sequence[Path]) -> RateCurve:
     return curves[0] if len(curves) == 1 else Sequel(curves)
 
 
-def _read(path: Path, faults: FaultList) -> Pieces | None:
+def _read(path: Path, faults: FaultList) -> Trace | None:
     lines = read_lines(path, faults)
     if not list(faults):
         _check_header(lines, faults)
     rows = number_pairs(lines[1:], HEADER, faults)
     width = _bin(rows)
     _check_order(rows, {number: index for index, (number, _) in enumerate(lines)}, width, faults)
-    return None if list(faults) else _curve([rate for _, _, rate in rows], width)
+    return None if list(faults) else Trace([rate for _, _, rate in rows], width)
 
 
 def _check_header(lines: list[tuple[int, str]], faults: FaultList) -> None:
@@ -96,11 +109,6 @@ def _check_order(rows: list[tuple[int, float, float]], places: dict[int, int], w
             faults.add(number, f"{second:g}", f"{expected:g}", f"does not come after second {before:g}")
         elif abs(second - expected) > 1e-6 * width:
             faults.add(number, f"{second:g}", f"{expected:g}", f"a gap, or another width: bins are {width:g} s wide")
-
-
-def _curve(rates: list[float], width: float) -> Pieces:
-    middles = [((index + 0.5) * width, rate) for index, rate in enumerate(rates)]
-    return Pieces([(0.0, rates[0]), *middles, (len(rates) * width, rates[-1])])
 
 
 def _is_trace(file: Path) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rheostat import __version__
 from rheostat.config import Settings, load_settings
+from rheostat.errors import Fault, InputError
 from rheostat.journal import Header, Journal, JournalWriter, MemoryJournal, StateStore
 from rheostat.model import Bounds
 from rheostat.plan import Planner, PolicyContext, load_policy
@@ -60,12 +61,23 @@ def settings_of(header: Header, overrides: Mapping[str, Any] | None = None) -> S
         InputError: a changed key is unknown or its value is wrong.
     """
     values: dict[str, Any] = dict(header.settings)
+    faults = []
     if overrides and overrides.get("policy", values["policy"]) != values["policy"]:
         values["policy_options"] = {}
     for dotted, value in (overrides or {}).items():
         section, _, key = dotted.rpartition(".")
-        if section:
-            values[section] = {**(values.get(section) or {}), key: value}
-        else:
+        inside = values.get(section) or {}
+        if not section:
             values[key] = value
-    return load_settings(values)
+        elif isinstance(inside, Mapping):
+            values[section] = {**inside, key: value}
+        else:
+            message = f"{section} has no keys of its own"
+            faults.append(Fault(dotted, repr(value), f"{section} as a whole, as in {section}={inside}", message))
+    try:
+        settings = load_settings(values)
+    except InputError as error:
+        raise InputError([*faults, *error.faults]) from None
+    if faults:
+        raise InputError(faults)
+    return settings

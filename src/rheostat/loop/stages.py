@@ -59,7 +59,7 @@ def decide(seen: Assessment, memory: Memory, planner: Planner, rules: Rules) -> 
         asked = _opening(seen, own, rules.bounds) or _lost(seen, own, plan, rules)
         if asked is not None and _gives_way(decision, asked[0]):
             decision, plan = _instead(decision, plan, seen.executors, *asked)
-        own = replace(own, opened=True)
+        own = own if own.opened else replace(own, opened=True)
         if decision.reason.code is Code.REPLACING_LOST:
             own = replace(own, replaced_at=seen.at)
     if rules.executes and not own.paused and decision.acts:
@@ -102,6 +102,8 @@ def _followed(seen: Assessment, own: OwnState) -> OwnState:
     if seen.executors is None or seen.requested is None:
         return own
     if seen.executors >= seen.requested:
+        if own.reached == seen.requested and own.missing_since is None:
+            return own
         return replace(own, reached=seen.requested, missing_since=None)
     return own if own.missing_since is not None else replace(own, missing_since=seen.at)
 

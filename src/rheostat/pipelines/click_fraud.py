@@ -182,6 +182,8 @@ def _records(settings: ClickFraudSettings, spark: SparkSession) -> DataFrame:
         register(spark)
         return spark.readStream.format(FORMAT).options(path=settings.log, **options).load().select("value")
     options |= {"kafka.bootstrap.servers": settings.bootstrap, "subscribe": settings.topic}
+    if settings.fetch_wait_ms is not None:
+        options["kafka.fetch.max.wait.ms"] = settings.fetch_wait_ms
     return spark.readStream.format("kafka").options(**options).load().selectExpr("CAST(value AS STRING) AS value")
 
 

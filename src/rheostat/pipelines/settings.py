@@ -47,6 +47,9 @@ class ClickFraudSettings:
             waits in one ever longer batch, and nothing is committed or measured until it ends.
         trigger_s: seconds between the starts of two batches. 2: about 4 × the fixed cost of a batch.
         lookup_ms: wait of each record for its look-up, in ms. 0: none. 2: one slot carries 500 records/s at most.
+        fetch_wait_ms: how long the Kafka consumer's fetch waits for further records (``fetch.max.wait.ms``); None:
+            Kafka's default, 500. Spark asks for the ends of the log on the same connection after each read, so where
+            records come slowly every reading task waits until that fetch has ended.
         shuffle_partitions: tasks of the aggregation, and partitions of its state: fixed for the life of a checkpoint.
             2: it is the look-up that needs the executors, and each partition adds about 50 ms to every batch.
         distinct_error: relative standard deviation of the approximate distinct counts. 0.1: the state of a key is then
@@ -67,6 +70,7 @@ class ClickFraudSettings:
     cap: int | None = 4000
     trigger_s: float = 2.0
     lookup_ms: float = 2.0
+    fetch_wait_ms: int | None = None
     shuffle_partitions: int = 2
     distinct_error: float = 0.1
     lateness_s: float = 600.0
@@ -97,6 +101,9 @@ class ClickFraudSettings:
         faults = []
         if self.cap is not None and not _is_count(self.cap):
             faults.append(Fault("cap", repr(self.cap), "an integer ≥ 1, or none", "the most records in one batch"))
+        if self.fetch_wait_ms is not None and not _is_count(self.fetch_wait_ms):
+            message = "how long a fetch waits for further records"
+            faults.append(Fault("fetch_wait_ms", repr(self.fetch_wait_ms), "an integer ≥ 1, or none", message))
         if not _is_count(self.shuffle_partitions):
             message = "the number of tasks of the aggregation"
             faults.append(Fault("shuffle_partitions", repr(self.shuffle_partitions), "an integer ≥ 1", message))

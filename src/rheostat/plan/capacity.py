@@ -1,106 +1,223 @@
-"""What one executor carries, learned from what was seen: S1 Algorithm 1, corrected.
+"""What so many executors carry, learned from what was seen: S1 Algorithm 1, as printed and corrected.
 
-Two figures are kept, both in records/s for one executor:
+As printed (``learn_from="arrival"``) one figure is kept, ``w_max``: the running mean of arrival ÷ n over overloaded
+samples. With a true capacity of 1000/s and a load of 5000/s it reads 2604 after four violations.
 
-``w_max``
-    the running mean over overloaded samples. With ``learn_from="arrival"``, the document's rule, of arrival ÷ n: with a
-    true capacity of 1000/s and a load of 5000/s it reads 2604 after four violations. With ``learn_from="processed"``
-    of min(arrival, processed) ÷ n. ``memory`` limits the weight of the past to so many samples.
+Corrected (``learn_from="processed"``), what is learned is the *busy rate*, the records of a second in which a batch
+runs (:func:`busy_rate`). A batch has a fixed part, so this is a lower bound of the capacity while batches are shorter
+than τ, and close to it once they are long. It is kept *for each number* of executors: two of them carry more than two
+sixths of what six carry. And a figure that a later one contradicts is *forgotten*.
 
-``shown``
-    the highest rate that an executor has shown since the last overload, that one included. A first sample from a cold
-    phase is far too low, and with the mean alone the job would stay too large for ever. Three sources raise it:
+* A sample above the limit *measures* the number in force if the batch is long (τ ÷ 2 or more, or as large as the batch
+  cap allows) and the slots are in use (busy ratio 0.5 or more, or unknown): a stall is no lack of executors. Whether
+  the job falls behind or catches up is no matter. A higher rate is believed at once, a lower one enters the mean, in
+  which the past weighs at most ``memory`` samples.
+* Three healthy samples in a row that agree within a tenth *show* that the number in force carries at least the least of
+  them. This raises what is known, and never lowers it. Where nothing is known it begins the figures, if the slots are
+  in use; so does any sample above the limit. Until there are figures, increases go by the highest busy rate that one
+  executor has shown (``shown``).
+* Beside a new figure C at n, those at n' are kept that can be true: with n' > n from C to 2 C × n' ÷ n, with n' < n
+  from C × n' ÷ n ÷ 2 to C (waves of tasks explain a factor of two). A lower bound for n' < n must be C × n' ÷ n, for
+  else C says more of n' than itself. A new lower bound forgets only what is too low.
 
-    * an overloaded sample sets it to processed ÷ n;
-    * a sample above the limit in which more is processed than arrives (the job catches up) shows no lack of capacity:
-      it does not enter the mean, it raises ``shown`` to processed ÷ n;
-    * of three healthy samples in a row, the least of ``min(arrival, processed) × max(trigger, batch) ÷ batch ÷ n``,
-      the records of a busy second. The fixed part of a batch makes this an estimate from below.
-
-The capacity of an executor is max(w_max, shown). Nothing is learned from a job that has not settled at its number,
-nor where the batch cap and not the executors limits the rate. Until the first overload the capacity is unknown.
+Between two figures the capacity is a straight line, beyond them it is in proportion to n. Nothing is learned from a
+number that has not settled, nor where the batch cap and not the executors limits the rate.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from rheostat.model import Assessment
 
-__all__ = ["Learned", "cap_limits", "from_arrival", "from_healthy", "from_overload", "needed", "usage"]
+__all__ = [
+    "Figure",
+    "Learned",
+    "busy_rate",
+    "cap_limits",
+    "from_arrival",
+    "from_healthy",
+    "from_overload",
+    "needed",
+    "usage",
+]
 
 _IN_A_ROW = 3
+_IN_USE = 0.5
+_LONG = 0.5
+_WAVES = 2.0
+_NOISE = 1.1
+"""Rates whose ratio is up to this are the same."""
 _ROUNDING = 1e-9
 _MOST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
-    """What is known about one executor.
+class Figure:
+    """What a number of executors carries.
 
     Attributes:
-        w_max: mean over overloaded samples, records/s.
+        rate: records/s of all of them together.
+        samples: how many measurements are in it; 0: it is a lower bound.
+        at: when it was last learned.
+    """
+
+    executors: int
+    rate: float
+    samples: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What is known of the capacity.
+
+    Attributes:
+        w_max: mean of arrival ÷ n over overloaded samples, records/s; as printed, else unused.
         samples: how many entered it.
-        shown: highest rate shown since the last overload, records/s.
-        recent: estimates of the last healthy samples in a row, at most three.
+        figures: what was learned, by ascending number of executors; empty: the capacity is unknown.
+        shown: highest busy rate ÷ n so far, records/s for one executor: a lower bound.
+        recent: busy rates of the last healthy samples in a row, at most three.
     """
 
     w_max: float | None = None
     samples: int = 0
+    figures: tuple[Figure, ...] = ()
     shown: float | None = None
     recent: tuple[float, ...] = ()
 
-    @property
-    def capacity(self) -> float | None:
-        """Records/s that one executor carries; None until an overload was seen."""
-        return None if self.w_max is None else max(self.w_max, self.shown or 0.0)
+    def carried(self, executors: int) -> float | None:
+        """Records/s that so many carry, on the line through the figures; None without any.
+
+        >>> Learned(figures=(Figure(2, 200.0, 1, 0.0), Figure(6, 480.0, 1, 0.0))).carried(4)
+        340.0
+        """
+        below = (0, 0.0)
+        for figure in self.figures:
+            if executors <= figure.executors:
+                return _between(below, (figure.executors, figure.rate), executors)
+            below = (figure.executors, figure.rate)
+        return below[1] * executors / below[0] if self.figures else None
+
+    def enough(self, rate: float) -> int | None:
+        """The smallest n ≥ 1 that carries ``rate``; None without any figure.
+
+        >>> Learned(figures=(Figure(2, 200.0, 1, 0.0), Figure(6, 480.0, 1, 0.0))).enough(340.0)
+        4
+        """
+        if not self.figures or rate <= 0:
+            return 1 if self.figures else None
+        below = (0, 0.0)
+        for figure in self.figures:
+            if below[1] < rate <= figure.rate:
+                share = (rate - below[1]) / (figure.rate - below[1])
+                return max(1, math.ceil(below[0] + share * (figure.executors - below[0]) - _ROUNDING))
+            below = (figure.executors, figure.rate)
+        return max(below[0], needed(rate, below[1] / below[0]))
+
+    def figure(self, executors: int) -> Figure | None:
+        """What was learned at exactly this number."""
+        return next((each for each in self.figures if each.executors == executors), None)
 
 
 def from_arrival(seen: Assessment, learned: Learned, memory: int | None) -> Learned:
     """Algorithm 1 as printed: an overload at arrival w with n executors says w ÷ n."""
     if not seen.arrival_rate or not seen.executors:
         return learned
-    return _with_sample(learned, seen.arrival_rate / seen.executors, memory)
-
-
-def from_overload(seen: Assessment, learned: Learned, memory: int | None) -> Learned:
-    """Algorithm 1 corrected: an overload says min(w, processed) ÷ n, unless the job is catching up."""
-    learned = replace(learned, recent=())
-    if not seen.processed_rate or not seen.executors or seen.arrival_rate is None or cap_limits(seen):
-        return learned
-    rate = seen.processed_rate / seen.executors
-    if seen.processed_rate > seen.arrival_rate:
-        return replace(learned, shown=max(rate, learned.shown or 0.0))
-    return replace(_with_sample(learned, rate, memory), shown=rate)
-
-
-def from_healthy(seen: Assessment, learned: Learned) -> Learned:
-    """Raise ``shown`` to what three healthy samples in a row agree on."""
-    rate = _busy_rate(seen)
-    if rate is None:
-        return replace(learned, recent=())
-    recent = (*learned.recent, rate)[-_IN_A_ROW:]
-    if len(recent) < _IN_A_ROW:
-        return replace(learned, recent=recent)
-    return replace(learned, recent=recent, shown=max(min(recent), learned.shown or 0.0))
-
-
-def _with_sample(learned: Learned, rate: float, memory: int | None) -> Learned:
-    weight = learned.samples if memory is None else min(learned.samples, memory - 1)
-    mean = ((learned.w_max or 0.0) * weight + rate) / (weight + 1)
+    mean = _mean(learned.w_max or 0.0, learned.samples, seen.arrival_rate / seen.executors, memory)
     return replace(learned, w_max=mean, samples=learned.samples + 1)
 
 
-def _busy_rate(seen: Assessment) -> float | None:
-    """Records per busy second and executor: min(arrival, processed) × max(trigger, batch) ÷ batch ÷ n."""
-    if not seen.processed_rate or not seen.arrival_rate or not seen.batch_s or not seen.executors:
+def from_overload(seen: Assessment, learned: Learned, memory: int | None) -> Learned:
+    """Algorithm 1 corrected: what a sample above the limit measures, or shows where nothing is known."""
+    learned, rate, n = replace(learned, recent=()), busy_rate(seen), seen.executors
+    if not rate or not n or cap_limits(seen):
+        return learned
+    if not (_in_use(seen) and _long(seen)):
+        return learned if learned.figures else _raised(learned, n, rate, seen)
+    before = learned.figure(n)
+    count = 0 if before is None else before.samples
+    mean = rate if before is None or rate >= before.rate else _mean(before.rate, count, rate, memory)
+    return _with(learned, Figure(n, mean, count + 1, seen.at))
+
+
+def from_healthy(seen: Assessment, learned: Learned) -> Learned:
+    """What three healthy samples in a row show, if they agree."""
+    rate = busy_rate(seen) if seen.backlog_excess == 0 else None
+    if not rate or not seen.executors:
+        return replace(learned, recent=())
+    learned = replace(learned, recent=(*learned.recent, rate)[-_IN_A_ROW:])
+    if len(learned.recent) < _IN_A_ROW or max(learned.recent) > _NOISE * min(learned.recent):
+        return learned
+    return _raised(learned, seen.executors, min(learned.recent), seen)
+
+
+def busy_rate(seen: Assessment) -> float | None:
+    """Records of a second in which a batch runs: processed × max(trigger, batch) ÷ batch; None where unknown.
+
+    The rate is a mean over a window, the batch is the last one, so it misleads while either changes.
+
+    >>> busy_rate(Assessment(at=0.0, processed_rate=600.0, batch_s=4.0, trigger_s=10.0))
+    1500.0
+    """
+    batch_s = _batch_s(seen)
+    if not seen.processed_rate or not batch_s:
         return None
-    if seen.backlog_excess != 0:
-        return None
-    busy = seen.batch_s / max(seen.trigger_s or 0.0, seen.batch_s)
-    return min(seen.arrival_rate, seen.processed_rate) / busy / seen.executors
+    return seen.processed_rate * max(seen.trigger_s or 0.0, batch_s) / batch_s
+
+
+def _batch_s(seen: Assessment) -> float | None:
+    """Duration of the last finished batch; where that is unknown, of the one that ``batch_s`` means."""
+    return seen.batch_s if seen.last_batch_s is None else seen.last_batch_s
+
+
+def _in_use(seen: Assessment) -> bool:
+    """Whether the slots are in use, so that the fixed part of a batch is the lesser part."""
+    return seen.busy_ratio is None or seen.busy_ratio >= _IN_USE
+
+
+def _long(seen: Assessment) -> bool:
+    """Whether the last batch is so long, or as large as the cap allows, that its rate is the capacity."""
+    batch_s = _batch_s(seen)
+    return bool(seen.capped) or (batch_s is not None and batch_s >= _LONG * (seen.period_s or math.inf))
+
+
+def _raised(learned: Learned, executors: int, rate: float, seen: Assessment) -> Learned:
+    """The same with a lower bound: a figure that lies under it is raised to it."""
+    learned = replace(learned, shown=max(rate / executors, learned.shown or 0.0))
+    known, before = learned.carried(executors), learned.figure(executors)
+    if rate <= (known or 0.0) or (known is None and not _in_use(seen)):
+        return learned
+    return _with(learned, Figure(executors, rate, 0 if before is None else before.samples, seen.at))
+
+
+def _with(learned: Learned, new: Figure) -> Learned:
+    """The same with a new figure, without those that cannot be true beside it."""
+    kept = [each for each in learned.figures if _compatible(each, new)]
+    return replace(learned, figures=tuple(sorted([*kept, new], key=lambda each: each.executors)))
+
+
+def _compatible(other: Figure, new: Figure) -> bool:
+    """Whether both can be true.
+
+    More executors carry no less, and each of them no more, up to waves of tasks; a lower bound yields to a better one.
+    """
+    share, ratio = other.executors / new.executors, other.rate / new.rate
+    if share == 1:
+        return False
+    waves = _WAVES if other.samples else 1.0
+    least, most = (1 / _NOISE, share * _WAVES) if share > 1 else (share / waves, _NOISE)
+    return ratio >= least and (ratio <= most or not new.samples)
+
+
+def _mean(mean: float, samples: int, new: float, memory: int | None) -> float:
+    weight = samples if memory is None else min(samples, memory - 1)
+    return (mean * weight + new) / (weight + 1)
+
+
+def _between(low: tuple[int, float], high: tuple[int, float], executors: int) -> float:
+    return low[1] + (high[1] - low[1]) * (executors - low[0]) / (high[0] - low[0])
 
 
 def cap_limits(seen: Assessment) -> bool:
@@ -109,17 +226,15 @@ def cap_limits(seen: Assessment) -> bool:
 
 
 def usage(seen: Assessment) -> float | None:
-    """How much of the job's time is used: the greatest of batch ÷ trigger, busy ratio and occupancy.
+    """How much of the job is used: the greater of the occupancy and the busy ratio.
 
-    None where only the occupancy is known: with short triggers it stays low under full load.
+    Where the busy ratio is unknown, batch ÷ trigger stands for it: slots are busy only while a batch runs. None where
+    neither is known, or the occupancy is not: with short triggers it alone stays low under full load.
     """
-    by_time = [*_by_trigger(seen), *([] if seen.busy_ratio is None else [seen.busy_ratio])]
-    return max([*by_time, seen.occupancy or 0.0]) if by_time else None
-
-
-def _by_trigger(seen: Assessment) -> Iterator[float]:
-    if seen.trigger_s and seen.batch_s is not None:
-        yield seen.batch_s / seen.trigger_s
+    slots = seen.busy_ratio
+    if slots is None and seen.trigger_s and seen.batch_s is not None:
+        slots = seen.batch_s / seen.trigger_s
+    return None if slots is None or seen.occupancy is None else max(slots, seen.occupancy)
 
 
 def needed(rate: float, capacity: float) -> int:

@@ -136,6 +136,8 @@ class Planner:
         if pending is not None and seen.at - pending.at >= self.guard.hold_fallback_s:
             pending = None
         started = seen.at if guard.started_at is None else guard.started_at
+        if started == guard.started_at and pending is guard.pending:
+            return guard
         return replace(guard, started_at=started, pending=pending)
 
     def _blind(self, seen: Assessment, state: PlanState[Any]) -> tuple[Decision, PlanState[Any]]:
@@ -150,7 +152,7 @@ class Planner:
     def _ask(self, seen: Assessment, policy_state: Any, context: Context) -> tuple[Recommendation, Any]:
         """The policy's answer. A sample that must not count is given to it as one with something missing."""
         why = spoilt(context)
-        told = replace(seen, requested=context.current)
+        told = seen if seen.requested == context.current else replace(seen, requested=context.current)
         if why is not None and not (seen.missing or seen.invalid):
             told = replace(told, missing=(_NOT_COUNTED.get(why.code, "metrics age"),))
         return self.policy.recommend(told, policy_state)

@@ -14,25 +14,27 @@ arrives now waits for the backlog before it, at the speed of the last batches::
 
 Under a load that rises faster than batches end, it sees 20 to 30 s earlier what slow records will show.
 
-With w the arrival rate, n the number in force, c the capacity of one executor (:mod:`rheostat.plan.capacity`):
+With w the arrival rate, n the number in force, N(r) the smallest number that carries r (:mod:`rheostat.plan.capacity`):
 
 **Violation.** Learn, then propose
 
 * ``increase="one"`` (option 1, the experiments of S1): n + 1;
-* ``increase="needed"`` (option 2): max(n + 1, ⌈(w + excess ÷ D) ÷ c⌉), where D = ``catch_up_lags`` × the objective's
-  lag: the backlog is to be gone after D. n + 1 while c is unknown.
+* ``increase="needed"`` (option 2): max(n + 1, N(w + excess ÷ D)), where D = ``catch_up_lags`` × the objective's lag:
+  the backlog is to be gone after D. n + 1 while nothing at all is known of the capacity.
 
-Three cases are no reason for n + 1, only for ⌈w ÷ c⌉ if that is more: the number has not *settled* (executors are on
+Three cases are no reason for n + 1, only for N(w) if that is more: the number has not *settled* (executors are on
 their way, or fewer than ``settle_batches`` batches have finished at it; after the objective's lag without them it
 counts as settled); the job catches up within D anyway; the batch cap limits the rate (then nothing is proposed).
 
-**Surplus.** n > max(1, ⌈w ÷ (headroom × c)⌉) for ``samples_to_shrink`` samples in a row proposes fewer, from the last
-of these on and until the number changes. The count lives across turns; a violation, a change of the number, a missing
-sample and one that comes later than two sample periods end it.
+**Surplus.** n > N(w ÷ headroom) for ``samples_to_shrink`` samples in a row proposes fewer, from the last of these on
+and until the number changes. The count lives across turns. A violation, an increase, a missing sample and one that
+comes later than two sample periods end it; with ``shrink_on`` a decrease does not [ours], so that the guards alone set
+the pace of a long way down.
 
-**Probe** [ours]. Without any overload c is unknown, and an ample start would stay for ever. If the job used less than
-0.5 × (n − 1) ÷ n of its time (the greatest of batch ÷ trigger, busy ratio, occupancy) for as many samples, one executor
-less is proposed: the rest then is at most half busy.
+**Probe** [ours]. While the capacity is unknown, an ample start would stay for ever; and figures that were learned in a
+stall may be far too low. If less than 0.5 × (n − 1) ÷ n of the job is used (the greater of busy ratio and occupancy)
+for as many samples, one executor less is proposed: the rest then is at most half used, and waves of tasks explain a
+factor of two. Where n − 1 was measured within the last half hour, its figure is believed instead.
 """
 
 from __future__ import annotations
@@ -41,74 +43,22 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.capacity import Learned, cap_limits, from_arrival, from_healthy, from_overload, needed, usage
 from rheostat.plan.policy import PolicyContext, in_force
+from rheostat.plan.reactive_options import FAITHFUL, ReactiveOptions
 from rheostat.plan.words import count, executors, finite, per_second, percent, seconds
 
 __all__ = ["ReactiveOptions", "ReactivePolicy", "ReactiveState", "expected_wait", "slow_records"]
 
+_DOUBT_S = 1800.0
+"""How long a measured figure outweighs low use, s: a cliff between two numbers costs one violation in that time."""
+
 _Proposal = tuple[Recommendation, "ReactiveState"]
-
-
-class ReactiveOptions(BaseModel):
-    """Options of ``reactive``, with the defaults of the preset ``default``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    sla: float = Field(0.10, gt=0, le=100, description="Slow records from which on the SLA is violated, a share (S1).")
-    occupancy_limit: float | None = Field(
-        1.0, gt=0, le=100, description="Batch time ÷ τ from which on the job is overloaded; null: not looked at (S1)."
-    )
-    wait_limit: float | None = Field(
-        0.6,
-        gt=0,
-        le=100,
-        description="Expected wait ÷ the objective's lag from which on the job falls behind; null: not looked at (S1).",
-    )
-    slow_interval_s: float = Field(
-        15.0, gt=0, le=3600, description="T of the slow records, s. One for all modes: y depends on it (S1: 15 s)."
-    )
-    increase: Literal["one", "needed"] = Field(
-        "needed", description="one: n + 1 at a violation; needed: as many as arrival and backlog need."
-    )
-    decrease: Literal["one", "needed"] = Field(
-        "needed", description="one: n − 1; needed: down to the need (the guard largest_step_down limits it)."
-    )
-    samples_to_shrink: int = Field(10, ge=1, le=10_000, description="Samples in a row with a surplus (S1: 10).")
-    headroom: float = Field(0.9, gt=0, le=1, description="Share of the capacity to be used after a decrease (S1).")
-    learn_from: Literal["arrival", "processed"] = Field(
-        "processed", description="arrival: Algorithm 1 as printed; processed: what the executors have really done."
-    )
-    memory: int | None = Field(
-        5, ge=1, le=10_000, description="Overloaded samples that the mean weighs at most; null: all of them (S1)."
-    )
-    settle_batches: int = Field(
-        2, ge=0, le=1000, description="Batches at a new number before it is judged; 0: at once. The first one is cold."
-    )
-    catch_up_lags: float | None = Field(
-        2.0, gt=0, le=10_000, description="Time to work off a backlog, in lags of the objective; null: not looked at."
-    )
-    probe: bool = Field(default=True, description="Whether to go down on low use while the capacity is unknown.")
-
-
-FAITHFUL: Mapping[str, object] = MappingProxyType(
-    {
-        "increase": "one",
-        "decrease": "one",
-        "learn_from": "arrival",
-        "memory": None,
-        "settle_batches": 0,
-        "catch_up_lags": None,
-        "occupancy_limit": None,
-        "wait_limit": None,
-        "probe": False,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,12 +160,14 @@ class ReactivePolicy:
         return self._healthy(sample, state) if violation is None else self._violated(sample, state, violation)
 
     def capacity(self, executors: int, state: ReactiveState) -> float | None:
-        """Of n executors: n × max(w_max, shown), with the document's rule n × w_max.
+        """Of n executors: what the learned curve says, with the document's rule n × w_max.
 
         None until an overload was seen.
         """
-        one = self._capacity(state)
-        return None if one is None else executors * one
+        w_max = state.learned.w_max
+        if self.options.learn_from == "processed":
+            return state.learned.carried(executors)
+        return None if w_max is None else executors * w_max
 
     def _sample(self, seen: Assessment) -> _Sample | None:
         n, arrival, excess = in_force(seen), seen.arrival_rate, seen.backlog_excess
@@ -228,11 +180,22 @@ class ReactivePolicy:
         at, changed = sample.seen.at, state.executors != sample.n
         late = state.at is not None and at - state.at > 2 * self.context.sample_s
         if changed or late:
-            state = replace(state, streak=0, learned=replace(state.learned, recent=()))
+            fell = not late and self.options.shrink_on and sample.n < (state.executors or 0)
+            streak = state.streak if fell else 0
+            state = replace(state, streak=streak, learned=replace(state.learned, recent=()))
         return replace(state, executors=sample.n, at=at, since=at if changed else state.since)
 
-    def _capacity(self, state: ReactiveState) -> float | None:
-        return state.learned.w_max if self.options.learn_from == "arrival" else state.learned.capacity
+    def _enough(self, rate: float, state: ReactiveState) -> int | None:
+        """The smallest number that carries this rate; None while the capacity is unknown."""
+        if self.options.learn_from == "processed":
+            return state.learned.enough(rate)
+        w_max = state.learned.w_max
+        return None if w_max is None else needed(rate, w_max)
+
+    def _enough_to_grow(self, rate: float, state: ReactiveState) -> int | None:
+        """The same for an increase: while nothing was measured, what an executor has shown must do."""
+        known, shown = self._enough(rate, state), state.learned.shown
+        return needed(rate, shown) if known is None and shown else known
 
     def _at_rest(self, seen: Assessment) -> bool:
         """Whether rates belong to the number in force: all registered, and the first batches over."""
@@ -260,7 +223,7 @@ class ReactivePolicy:
         return None if wait < limit else f"expected wait {seconds(wait)} ≥ {seconds(limit)}"
 
     def _violated(self, sample: _Sample, state: ReactiveState, violation: str) -> _Proposal:
-        state = replace(state, streak=0, learned=self._learn_violated(sample.seen, state.learned))
+        state = replace(state, streak=0, learned=self._learn_violated(sample, state))
         wait = self._wait(sample, state)
         target = self._increased(sample, state) if wait is None else self._carrying(sample, wait[0], state)
         what = (
@@ -272,11 +235,12 @@ class ReactivePolicy:
             return sample.hold(wait[0], f"{what}: {wait[1]}"), state
         return Recommendation(target, sample.reason(Code.SLA_VIOLATED, f"{what}: {sample.n} → {target}")), state
 
-    def _learn_violated(self, seen: Assessment, learned: Learned) -> Learned:
-        if not self._at_rest(seen):
-            return replace(learned, recent=())
+    def _learn_violated(self, sample: _Sample, state: ReactiveState) -> Learned:
+        """What it teaches, once the number has settled: an overload may last for long without two batches' ends."""
+        if not self._settled(sample, state):
+            return replace(state.learned, recent=())
         learn = from_arrival if self.options.learn_from == "arrival" else from_overload
-        return learn(seen, learned, self.options.memory)
+        return learn(sample.seen, state.learned, self.options.memory)
 
     def _wait(self, sample: _Sample, state: ReactiveState) -> tuple[Code, str] | None:
         """Why one more executor would not help, or not yet."""
@@ -312,49 +276,65 @@ class ReactivePolicy:
 
     def _carrying(self, sample: _Sample, why: Code, state: ReactiveState) -> int:
         """The number in force, or more if the arrival rate alone needs more."""
-        one = self._capacity(state)
-        if one is None or why is Code.USELESS_EXECUTORS or self.options.increase == "one":
+        enough = self._enough_to_grow(sample.arrival, state)
+        if enough is None or why is Code.USELESS_EXECUTORS or self.options.increase == "one":
             return sample.n
-        return max(sample.n, needed(sample.arrival, one))
+        return max(sample.n, enough)
 
     def _increased(self, sample: _Sample, state: ReactiveState) -> int:
-        one = self._capacity(state)
-        if one is None or self.options.increase == "one":
-            return sample.n + 1
         limit = self._catch_up_s()
         rate = sample.arrival if limit is None else sample.arrival + sample.excess / limit
-        return max(sample.n + 1, needed(rate, one))
+        enough = self._enough_to_grow(rate, state)
+        if enough is None or self.options.increase == "one":
+            return sample.n + 1
+        return max(sample.n + 1, enough)
 
     # --------------------------------------------------------------------------------------------- surplus
 
     def _healthy(self, sample: _Sample, state: ReactiveState) -> _Proposal:
         if self.options.learn_from == "processed" and self._at_rest(sample.seen):
             state = replace(state, learned=from_healthy(sample.seen, state.learned))
-        one = self._capacity(state)
-        if one is None:
+        enough = self._enough(sample.arrival / self.options.headroom, state)
+        if enough is None:
             return self._unknown(sample, state)
-        enough = needed(sample.arrival, self.options.headroom * one)
+        carried = self.capacity(min(enough, sample.n), state)
         text = (
             f"arrival {per_second(sample.arrival)} needs {executors(enough)} at {percent(self.options.headroom)} of "
-            f"{per_second(one)} each"
+            f"{per_second(carried)}"
         )
-        if sample.n <= enough:
-            steady = f"no violation, slow records {percent(sample.slow)}; {text}, {sample.n} in force"
-            return sample.hold(Code.STEADY, steady), replace(state, streak=0)
-        target = enough if self.options.decrease == "needed" else sample.n - 1
-        return self._surplus(sample, state, target, Code.OVERSIZED, text)
+        if sample.n > enough:
+            target = enough if self.options.decrease == "needed" else sample.n - 1
+            return self._surplus(sample, state, target, Code.OVERSIZED, text)
+        low = self._low_use(sample)
+        if low is not None and self._doubtful(sample, state):
+            return self._surplus(sample, state, sample.n - 1, Code.PROBE_DOWN, f"{text}, yet {low}")
+        steady = f"no violation, slow records {percent(sample.slow)}; {text}, {sample.n} in force"
+        return sample.hold(Code.STEADY, steady), replace(state, streak=0)
 
     def _unknown(self, sample: _Sample, state: ReactiveState) -> _Proposal:
-        used = usage(sample.seen)
-        limit = 0.5 * (sample.n - 1) / sample.n
-        if self.options.probe and used is not None and used < limit:
-            text = f"capacity unknown, {percent(used)} of the time used, under {percent(limit)}"
-            return self._surplus(sample, state, sample.n - 1, Code.PROBE_DOWN, text)
-        text = f"no overload seen yet, so the capacity is unknown; {percent(used)} of the time used"
+        low = self._low_use(sample)
+        if low is not None:
+            return self._surplus(sample, state, sample.n - 1, Code.PROBE_DOWN, f"capacity unknown, {low}")
+        text = f"no overload seen yet, so the capacity is unknown; {percent(usage(sample.seen))} of the time used"
         return sample.hold(Code.CAPACITY_UNKNOWN, text), replace(state, streak=0)
+
+    def _low_use(self, sample: _Sample) -> str | None:
+        """So low a use that one executor less would be at most half used, in words; None: it is not."""
+        used, limit = usage(sample.seen), 0.5 * (sample.n - 1) / sample.n
+        if not self.options.probe or used is None or used >= limit:
+            return None
+        return f"{percent(used)} of the time used, under {percent(limit)}"
+
+    def _doubtful(self, sample: _Sample, state: ReactiveState) -> bool:
+        """Whether low use outweighs the figures: unless one executor less was tried of late, and was too few."""
+        tried = state.learned.figure(sample.n - 1)
+        return tried is None or not tried.samples or sample.seen.at - tried.at >= _DOUBT_S
 
     def _surplus(self, sample: _Sample, state: ReactiveState, target: int, code: Code, text: str) -> _Proposal:
         """Count one more sample of a surplus; propose from the last one on, until the number changes."""
+        if self.options.wait_limit is not None and sample.seen.processed_rate is None and sample.seen.backlog:
+            blind = "but how fast the backlog is worked off is not known yet: the count waits"
+            return sample.hold(Code.SURPLUS_COUNTING, f"{text}, {blind}"), state
         wanted = self.options.samples_to_shrink
         streak = min(state.streak + 1, wanted)
         state = replace(state, streak=streak)

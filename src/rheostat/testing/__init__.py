@@ -1,5 +1,7 @@
 """For tests of what is built on Rheostat."""
 
+from rheostat.testing.laws import LAWS
 from rheostat.testing.policies import check_policy
+from rheostat.testing.stories import STORIES, Step, Story
 
-__all__ = ["check_policy"]
+__all__ = ["LAWS", "STORIES", "Step", "Story", "check_policy"]

@@ -49,6 +49,7 @@ class ToyJob:
     _at: float | None = None
     _latest: float = 0.0
     _committed: float = 0.0
+    _busy_s: float = 0.0
     _batch: int = 0
     _pending: Decision | None = None
 
@@ -59,6 +60,7 @@ class ToyJob:
         self._latest += self.rate * passed
         ready = max(self._committed, self._latest - self.rate * self.trigger_s)
         self._committed = min(ready, self._committed + self.executors * self.capacity * passed)
+        self._busy_s += self._busy() * passed
         self._batch += 1
         return Observation(at, (self._query(at),), self._cluster(at))
 
@@ -99,7 +101,6 @@ class ToyJob:
             PartitionOffsets("toy", part, *(self._share(total, part) for total in (latest, committed, committed)))
             for part in range(self.partitions)
         )
-        busy = min(1.0, self.rate / (self.executors * self.capacity)) if self.executors else 1.0
         return QueryReading(
             query_id="toy",
             run_id="toy-1",
@@ -107,13 +108,18 @@ class ToyJob:
             trigger_s=self.trigger_s,
             sources=(SourceInfo("toy", "toy", self.partitions),),
             offsets=Offsets(at, parts),
-            batch=Batch(at, self._batch, self.trigger_s * busy, records=int(self.rate * self.trigger_s)),
+            batch=Batch(at, self._batch, self.trigger_s * self._busy(), records=int(self.rate * self.trigger_s)),
             running=RunningBatch(at, active=False),
         )
+
+    def _busy(self) -> float:
+        return min(1.0, self.rate / (self.executors * self.capacity)) if self.executors else 1.0
 
     def _share(self, total: int, part: int) -> int:
         return (total + part) // self.partitions
 
     def _cluster(self, at: float) -> Cluster:
-        executors = tuple(Executor(str(n), f"host-{n}", 1, 0, 0, self._batch, 0.0, 0.0) for n in range(self.executors))
+        executors = tuple(
+            Executor(str(n), f"host-{n}", 1, 0, 0, self._batch, self._busy_s, 0.0) for n in range(self.executors)
+        )
         return Cluster(at, executors, self.requested)

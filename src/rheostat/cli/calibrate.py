@@ -1,0 +1,227 @@
+"""``rheostat calibrate``: a job file from the journals of real runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from rheostat.cli.numbers import number_of
+from rheostat.cli.output import JsonFlag, console, print_json
+from rheostat.errors import Fault, InputError
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("calibrate")(calibrate)
+
+
+def calibrate(
+    journals: Annotated[list[Path] | None, typer.Argument(help="Journals of real runs of one job.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the job file here (*.yaml).")] = None,
+    name: Annotated[str, typer.Option(help="Name of the job.")] = "calibrated",
+    check: Annotated[
+        list[Path] | None,
+        typer.Option(help="A journal that is not fitted to: replay it, and say how far off it is. May be repeated."),
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Write what was checked as one HTML file.")] = None,
+    warm_up: Annotated[str, typer.Option(help="Seconds after a run's first batch that are left out.")] = "30",
+    profiles: Annotated[
+        Path | None, typer.Option(help="CSV of what numbers of workers carried: scaleOut,avgThr,isBckPres.")
+    ] = None,
+    recorded: Annotated[
+        Path | None, typer.Option(help="CSV of recorded runs: run,second,throughput,consumer_lag,task_managers.")
+    ] = None,
+    trace: Annotated[Path | None, typer.Option(help="The input of the recorded runs, a trace.")] = None,
+    scale: Annotated[str, typer.Option(help="The trace's rates times this were offered.")] = "1",
+    fit_to: Annotated[
+        str | None, typer.Option(help="The recorded run that is fitted to; the first one unless said.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Fit the simulator to real runs, and say what they tell and what they do not.
+
+    Journals give a micro-batch job file. With --profiles or --recorded the record-at-a-time model is held against
+    what a cluster did.
+    """
+    given = _Given(tuple(journals or ()), tuple(check or ()), out, report, profiles, recorded, trace)
+    warm_up_s, factor = _numbers(given, warm_up, scale)
+    result: dict[str, Any] = {}
+    if given.journals:
+        result |= _journals(given, name, warm_up_s)
+    if profiles is not None:
+        result["profiles"] = _profiles(profiles)
+    if recorded is not None and trace is not None:
+        result["recorded"] = _recorded(recorded, trace, factor, fit_to)
+    if as_json:
+        print_json({"schema": "rheostat.calibration/1", **result})
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The files of a command line."""
+
+    journals: tuple[Path, ...]
+    check: tuple[Path, ...]
+    out: Path | None
+    report: Path | None
+    profiles: Path | None
+    recorded: Path | None
+    trace: Path | None
+
+    def faults(self) -> list[Fault]:
+        """Everything that is wrong with them together."""
+        found = []
+        if not (self.journals or self.profiles or self.recorded):
+            found.append(
+                Fault("journals", "nothing", "journals, --profiles or --recorded", "there is nothing to fit to")
+            )
+        if self.out is not None and self.out.suffix not in (".yaml", ".yml"):
+            found.append(Fault("out", str(self.out), "a name that ends in .yaml or .yml", "the job file is YAML"))
+        journals_only = {"out": self.out, "check": self.check, "report": self.report}
+        for field, value in journals_only.items():
+            if value and not self.journals:
+                found.append(Fault(field, str(value), "with journals", "without a journal there is no job file"))
+        twice = {path.resolve() for path in self.journals} & {path.resolve() for path in self.check}
+        found += [
+            Fault("check", str(path), "a journal that is not fitted to", "it tells nothing new") for path in twice
+        ]
+        if self.report is not None and not self.check:
+            found.append(Fault("report", str(self.report), "with --check JOURNAL", "there is nothing to show"))
+        if (self.recorded is None) != (self.trace is None):
+            given = f"{self.recorded or 'nothing'}, {self.trace or 'nothing'}"
+            found.append(
+                Fault("recorded", given, "--recorded with --trace", "runs cannot be replayed without their input")
+            )
+        return found
+
+
+def _numbers(given: _Given, warm_up: str, scale: str) -> tuple[float, float]:
+    """Warm-up and scale, or every fault of the command line at once."""
+    faults, found = given.faults(), []
+    for field, text, least in (("warm_up", warm_up, 0.0), ("scale", scale, 1e-9)):
+        value = number_of(field, text, float)
+        if isinstance(value, InputError):
+            faults += value.faults
+        elif not least <= value <= 1e6:
+            faults.append(Fault(field, text, f"{least:g} to 1000000", "it is out of range"))
+        else:
+            found.append(value)
+    if faults:
+        raise InputError(faults)
+    return found[0], found[1]
+
+
+def _journals(given: _Given, name: str, warm_up_s: float) -> dict[str, Any]:
+    from rheostat.judge.calibrate import calibrate as fit
+    from rheostat.judge.measured import read_run
+
+    fitted = fit([read_run(path) for path in given.journals], name=name, warm_up_s=warm_up_s)
+    checked = _checked(given.check, fitted, warm_up_s)
+    screen = console()
+    screen.print(_table(fitted))
+    for line in _lines(fitted, checked):
+        screen.print(line, markup=False)
+    if given.out is not None:
+        _write(given.out, fitted)
+    if given.report is not None:
+        from rheostat.judge.truth_page import write_truth
+
+        write_truth(given.report, fitted, checked)
+    runs = [{"journal": run.name, "seconds": run.seconds, **errors.to_json()} for run, errors in checked]
+    return {**fitted.to_json(), "checked": runs}
+
+
+def _profiles(path: Path) -> dict[str, Any]:
+    from rheostat.judge.recorded import fit_capacity, read_profiles
+
+    fit = fit_capacity(read_profiles(path))
+    console().print(
+        f"capacity {fit.alpha:.5g} · n^{fit.beta:.3f} records/s; each of {len(fit.points)} numbers of workers "
+        f"predicted from the others: off by {fit.mean_error:.1%} on average, {fit.largest_error:.1%} at most",
+        markup=False,
+    )
+    points = [{"workers": n, "measured": measured, "predicted": predicted} for n, measured, predicted in fit.points]
+    errors = {"mean_error": fit.mean_error, "largest_error": fit.largest_error}
+    return {"alpha": fit.alpha, "beta": fit.beta, **errors, "points": points}
+
+
+def _recorded(path: Path, trace: Path, scale: float, fit_to: str | None) -> dict[str, Any]:
+    from rheostat.judge.recorded import fit_recording, held_against, read_recordings
+    from rheostat.load.curves import Scaled
+    from rheostat.load.traces import read_trace
+
+    runs = {run.name: run for run in read_recordings(path)}
+    if fit_to is not None and fit_to not in runs:
+        raise InputError([Fault("fit_to", fit_to, ", ".join(runs), "there is no such run")])
+    load = Scaled(read_trace(trace), rate_scale=scale).pieces()
+    chosen = fit_to or next(iter(runs))
+    figures = fit_recording(runs[chosen], load)
+    told = [held_against(run, load, figures) for run in runs.values()]
+    screen = console()
+    screen.print(
+        f"fitted to {chosen}: {figures.alpha:.5g} records/s a worker, {figures.pause_s:g} s without work at each "
+        f"change, books each {figures.commit_s:.2g} s",
+        markup=False,
+    )
+    for each in told:
+        screen.print(
+            f"{each.name}: throughput off by {each.throughput:.1%} (a constant mean by {each.throughput_mean:.1%}), "
+            f"backlog by {each.backlog:.1%} (a constant mean by {each.backlog_mean:.1%})",
+            markup=False,
+        )
+    runs_told = [each.to_json() for each in told]
+    return {"fitted_to": chosen, **asdict(figures), "runs": runs_told}
+
+
+def _checked(paths: Sequence[Path], fitted: Any, warm_up_s: float) -> list[tuple[Any, Any]]:
+    from rheostat.judge.measured import read_run
+    from rheostat.judge.truth import errors_of, replay
+
+    replays = [replay(read_run(path), fitted.job, warm_up_s=warm_up_s) for path in paths]
+    return [(each, errors_of(each)) for each in replays]
+
+
+def _table(fitted: Any) -> Table:
+    from rheostat.judge.truth_page import estimate_rows
+
+    header, *rows = estimate_rows(fitted)
+    table = Table(*header, title=f"job {fitted.job.name}")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _lines(fitted: Any, checked: list[tuple[Any, Any]]) -> list[str]:
+    fit = fitted.fit
+    lines = [
+        f"{fit.points} of {fitted.batches} batches were warm and undisturbed; condition of the regression "
+        f"{fit.condition:.1f}; noise of a warm batch {fit.noise:.1%}"
+    ]
+    for run, errors in checked:
+        lines.append(
+            f"{run.name}: over {run.seconds:.0f} s the simulator is off by {errors.backlog:.1%} in the backlog (a "
+            f"constant mean by {errors.backlog * errors.worse_than_mean:.1%}), {errors.batch:.1%} in the median batch "
+            f"time, {errors.lag_p95:.1%} in the lag's 95th percentile"
+        )
+    return lines
+
+
+def _write(path: Path, fitted: Any) -> None:
+    import yaml
+
+    told = [f"#   {each.key}: not identified, {each.why}" for each in fitted.estimates if not each.told]
+    head = ["# Made by rheostat calibrate from the journals of real runs.", *told]
+    text = "\n".join(head) + "\n" + yaml.safe_dump(fitted.values, sort_keys=False)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        message = f"the job file cannot be written: {error.strerror}"
+        raise InputError([Fault("out", str(path), "a path that can be written", message)]) from error

@@ -1,0 +1,221 @@
+"""``rheostat compare``: policies × loads × seeds, ranked by what they cost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rheostat.cli.judging import (
+    AsIs,
+    Config,
+    Job,
+    Longest,
+    Out,
+    Preset,
+    Rate,
+    Seconds,
+    Sets,
+    Shapes,
+    check_page,
+    check_plots,
+    check_sort,
+    show_rows,
+    show_table,
+)
+from rheostat.cli.numbers import number_of
+from rheostat.cli.output import JsonFlag, console, print_json, to_json
+from rheostat.cli.progress import progress_lines
+from rheostat.errors import Fault, InputError
+
+if TYPE_CHECKING:
+    from rheostat.judge.compare import Comparison
+    from rheostat.judge.defeat import Defeat
+    from rheostat.judge.matrix import Cells
+    from rheostat.judge.request import Asked
+
+__all__ = ["register"]
+
+MOST_PROCESSES = 256
+"""More than any machine that this is run on has cores for."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("compare")(compare)
+
+
+def compare(
+    policy: Annotated[
+        str | None, typer.Option(help="Policies, comma separated, each NAME or NAME:PRESET; all unless said.")
+    ] = None,
+    trace: Annotated[
+        str | None, typer.Option(help="Traces (CSV: second,events_per_second) or folders of them, comma separated.")
+    ] = None,
+    shape: Shapes = None,
+    rate: Rate = None,
+    seconds: Seconds = None,
+    job: Job = "base",
+    seed: Annotated[str, typer.Option(help="Seeds, comma separated.")] = "1",
+    jobs: Annotated[str | None, typer.Option(help="Processes; as many as there are cores unless said.")] = None,
+    matrix: Annotated[bool, typer.Option("--matrix", help="Also on jobs that differ in one thing each.")] = False,
+    worst_case: Annotated[
+        bool, typer.Option("--worst-case", help="Instead of loads that are named, seek the worst one for each policy.")
+    ] = False,
+    tries: Annotated[str, typer.Option(help="Loads that are tried for each policy with --worst-case.")] = "60",
+    preset: Preset = None,
+    change: Sets = None,
+    config: Config = None,
+    longest: Longest = "7d",
+    as_is: AsIs = False,
+    sort: Annotated[str, typer.Option(help="Column that the tables are sorted by.")] = "cost",
+    out: Out = None,
+    page: Annotated[Path | None, typer.Option(help="Also write the figures into this Markdown page.")] = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Compare policies on a simulated job, with the clairvoyant optimum beside them."""
+    from rheostat.judge.request import Texts
+
+    texts = Texts(
+        policy=policy,
+        job=job,
+        trace=trace,
+        shapes=shape or [],
+        rate=rate,
+        seconds=seconds,
+        seed=seed,
+        preset=preset,
+        config=config,
+        sets=change or [],
+        longest=longest,
+        as_is=as_is,
+        matrix=matrix,
+        worst_case=worst_case,
+        tries=tries,
+    )
+    asked, processes = _asked(texts, jobs, sort, out, page)
+    found = _judge(asked, processes, drawn=out is not None, matrix=matrix)
+    return _finish(found, sort, out, page, as_json=as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What was found: runs, and the matrix or the worst loads, where those were asked for."""
+
+    comparison: Comparison
+    cells: Cells | None = None
+    defeats: list[Defeat] | None = None
+
+
+def _judge(asked: Asked, processes: int, *, drawn: bool, matrix: bool) -> _Judged:
+    from rheostat.judge import compare as judged
+    from rheostat.judge.defeat import comparison_of, defeats
+    from rheostat.judge.matrix import cells_of
+
+    with progress_lines("compare") as progress:
+        if asked.hunts:
+            found = defeats(asked.hunts, jobs=processes, progress=progress)
+            return _Judged(comparison_of(found), defeats=found)
+        plotted = [each for each in asked.cases if each.job == asked.variants[0].job and each.seed == asked.seeds[0]]
+        comparison = judged.compare(
+            asked.cases,
+            asked.contenders,
+            jobs=processes,
+            drawn=plotted if drawn else (),
+            reached=not matrix,
+            progress=progress,
+        )
+    return _Judged(comparison, cells_of(comparison) if matrix else None)
+
+
+def _asked(texts: Any, jobs: str | None, sort: str, out: Path | None, page: Path | None) -> tuple[Asked, int]:
+    """What is to be compared, and in how many processes; or every fault of the options at once."""
+    from rheostat.judge.request import read_asked
+
+    faults: list[Fault] = []
+    checks: list[Callable[[], None]] = [lambda: check_sort(sort), lambda: check_plots(out), lambda: check_page(page)]
+    for check in checks:
+        try:
+            check()
+        except InputError as error:
+            faults += error.faults
+    processes = number_of("jobs", jobs or str(os.cpu_count() or 1), int)
+    if isinstance(processes, InputError):
+        faults += processes.faults
+    elif not 1 <= processes <= MOST_PROCESSES:
+        faults.append(Fault("jobs", str(processes), f"1 to {MOST_PROCESSES}", "so many processes will not do"))
+    try:
+        asked = read_asked(texts)
+    except InputError as error:
+        faults += error.faults
+    else:
+        if not faults and not isinstance(processes, InputError):
+            return asked, processes
+    raise InputError(faults)
+
+
+def _finish(found: _Judged, sort: str, out: Path | None, page: Path | None, *, as_json: bool) -> int:
+    from rheostat.judge.pages import write_comparison
+    from rheostat.judge.results import comparison_json
+
+    screen, comparison = console(), found.comparison
+    _show(found, sort)
+    result = comparison_json(comparison, found.cells, found.defeats)
+    if out is not None:
+        report = write_comparison(out / "report.html", comparison, found.cells, sort, found.defeats)
+        screen.print(f"Report: {report}", markup=False)
+        (out / "compare.json").write_text(to_json(result) + "\n", encoding="utf-8")
+    if page is not None:
+        _update(page, found)
+    for text in comparison.invalid:
+        screen.print(f"does not count: {text}", markup=False)
+    for text in comparison.undercuts:
+        screen.print(f"✗ costs less than the optimum, a fault of the judge, please report it: {text}", markup=False)
+    if as_json:
+        print_json(result)
+    return 1 if comparison.undercuts else 0
+
+
+def _show(found: _Judged, sort: str) -> None:
+    from rheostat.judge.texts import (
+        SHARES,
+        defeat_rows,
+        load_tables,
+        matrix_rows,
+        ranking_rows,
+        share_rows,
+        verdict,
+    )
+
+    if found.defeats is not None:
+        show_rows("The worst load that was found for each policy", defeat_rows(found.defeats))
+        return
+    comparison = found.comparison
+    if found.cells is None:
+        for each in load_tables(comparison, sort):
+            show_table(each.title, each.table, each.notes)
+    else:
+        show_rows("Cost ÷ optimum on each job, one setting a policy", matrix_rows(found.cells))
+    rows = ranking_rows(comparison.rankings)
+    if rows:
+        show_rows("Rankings", rows)
+        show_rows(SHARES, share_rows(comparison))
+    console().print(verdict(comparison), markup=False)
+
+
+def _update(page: Path, found: _Judged) -> None:
+    import sys
+
+    from rheostat.bench.measure import machine
+    from rheostat.bench.page import TITLE, with_section
+    from rheostat.judge.results import section, spoken_command
+
+    title = "compare" + (" --matrix" if found.cells else "") + (" --worst-case" if found.defeats else "")
+    text = page.read_text(encoding="utf-8") if page.exists() else TITLE
+    made = f"`{spoken_command(sys.argv[1:])}`, on: {machine()}."
+    fresh = section(title, made, found.comparison, found.cells, found.defeats)
+    page.write_text(with_section(text, title, fresh), encoding="utf-8")

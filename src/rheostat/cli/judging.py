@@ -1,0 +1,153 @@
+"""What ``simulate`` and ``compare`` share: their options, tables and progress bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from rheostat.cli.output import console
+from rheostat.load.shapes import GRAMMAR, SHAPES
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rheostat.judge.columns import Table
+
+__all__ = [
+    "AsIs",
+    "Config",
+    "Job",
+    "Longest",
+    "Out",
+    "Preset",
+    "Rate",
+    "Seconds",
+    "Sets",
+    "Shapes",
+    "check_page",
+    "check_plots",
+    "check_sort",
+    "show_rows",
+    "show_table",
+]
+
+Job = Annotated[str, typer.Option("--job", help="A job: the name of a preset, or a YAML file.")]
+Shapes = Annotated[
+    list[str] | None, typer.Option("--shape", help=f"{escape(GRAMMAR)}; may be repeated. Shapes: {', '.join(SHAPES)}.")
+]
+Rate = Annotated[str | None, typer.Option("--rate", help="Records/s, for a shape given by its bare name.")]
+Seconds = Annotated[str | None, typer.Option("--seconds", help="How long a shape lasts that does not say so.")]
+Preset = Annotated[str | None, typer.Option("--preset", help="Defaults of the policies: default or faithful.")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Another setting, as in guard.cooldown_down_s=120, policy_options.headroom=0.8 or job.trigger_s=5.",
+    ),
+]
+Config = Annotated[
+    Path | None, typer.Option("--config", help="Settings file; its objective and bounds go before the job's.")
+]
+Longest = Annotated[
+    str, typer.Option("--longest", help="Cut a longer load to so much around its peak: 12h, 7d; all: never.")
+]
+AsIs = Annotated[
+    bool, typer.Option("--as-is", help="Leave the rates as they are; else the peak is 80 % of what the job can carry.")
+]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for the HTML report and the JSON.")]
+
+
+def check_plots(out: Path | None) -> None:
+    """Say at the start, not at the end, that a report cannot be made.
+
+    Raises:
+        InputError: plotly is not installed.
+    """
+    if out is not None:
+        from rheostat.report.parts import plots_installed
+
+        plots_installed()
+
+
+def check_page(page: Path | None) -> None:
+    """Say at the start that a page cannot be written.
+
+    Raises:
+        InputError: it cannot.
+    """
+    if page is not None:
+        from rheostat.bench.page import require_page
+
+        require_page(page)
+
+
+def check_sort(column: str) -> None:
+    """Say at the start that there is no such column.
+
+    Raises:
+        InputError: there is none.
+    """
+    from rheostat.judge.columns import column_named
+
+    column_named(column)
+
+
+def show_table(title: str, table: Table, notes: Sequence[str]) -> None:
+    """A table of figures, the best of each column marked, and what must be known of it.
+
+    On a narrow terminal the last columns are left out.
+    """
+    texts, best = table.texts(), table.best_cells
+    rows = [
+        [f"{cell}*" if (row, column) in best else cell for column, cell in enumerate(cells)]
+        for row, cells in enumerate(texts[1:])
+    ]
+    screen = _wide_console()
+    fit = _columns_that_fit([texts[0], *rows], screen.width)
+    show_rows(title, [cells[:fit] for cells in (texts[0], *rows)])
+    left = len(texts[0]) - fit
+    for note in (*notes, *([f"{left} more columns on a wider terminal, in --json and in the report"] if left else [])):
+        screen.print(f"  {note}", markup=False)
+
+
+def show_rows(title: str, rows: Sequence[Sequence[str]]) -> None:
+    """A table, header row first, numbers to the right; a figure that ends with a star is the best of its column."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    shown = RichTable(title=title, title_justify="left", box=box.SIMPLE)
+    for place, name in enumerate(rows[0]):
+        shown.add_column(name, justify="left" if place == 0 else "right", overflow="fold", min_width=_word(name))
+    for row in rows[1:]:
+        shown.add_row(*(Text(cell, style="bold green" if cell.endswith("*") else "") for cell in row))
+    _wide_console().print(shown)
+
+
+def _wide_console() -> Console:
+    """The screen; what is no terminal has no width to keep to."""
+    screen = console()
+    if not screen.is_terminal:
+        screen.width = 200
+    return screen
+
+
+def _columns_that_fit(rows: Sequence[Sequence[str]], width: int) -> int:
+    """How many columns can be shown whole, with two blanks around each."""
+    used = fit = 0
+    for place, name in enumerate(rows[0]):
+        used += 2 + max(_word(name), *(len(row[place]) for row in rows[1:]))
+        if used > width:
+            break
+        fit = place + 1
+    return max(2, fit)
+
+
+def _word(heading: str) -> int:
+    """The longest word of a heading: it is broken between words only."""
+    return max(map(len, heading.split()), default=1)

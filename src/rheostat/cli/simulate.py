@@ -1,0 +1,74 @@
+"""``rheostat simulate``: one policy on a simulated job, with its score."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from rheostat.cli.judging import AsIs, Config, Job, Longest, Out, Preset, Rate, Seconds, Sets, check_plots, show_rows
+from rheostat.cli.output import JsonFlag, console, print_json, to_json
+from rheostat.load.shapes import GRAMMAR
+
+if TYPE_CHECKING:
+    from rheostat.judge.compare import Entry
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("simulate")(simulate)
+
+
+def simulate(
+    policy: Annotated[str | None, typer.Option(help="A policy, or POLICY:PRESET; reactive unless said.")] = None,
+    job: Job = "base",
+    trace: Annotated[str | None, typer.Option(help="A trace (CSV: second,events_per_second).")] = None,
+    shape: Annotated[str | None, typer.Option(help=f"{escape(GRAMMAR)}.")] = None,
+    rate: Rate = None,
+    seconds: Seconds = None,
+    seed: Annotated[str, typer.Option(help="Of all that is random.")] = "1",
+    preset: Preset = None,
+    change: Sets = None,
+    config: Config = None,
+    longest: Longest = "7d",
+    as_is: AsIs = False,
+    out: Out = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Run one policy on a simulated job: no Spark, no Java. The loop is the one that runs in production."""
+    from rheostat.judge.compare import compare
+    from rheostat.judge.request import Texts, read_asked
+
+    check_plots(out)
+    shapes = [] if shape is None else [shape]
+    texts = Texts(policy, job, trace, shapes, rate, seconds, seed, preset, config, change or [], longest, as_is)
+    asked = read_asked(texts, one_run=True)
+    drawn = asked.cases if out is not None else []
+    entry = compare(asked.cases, asked.contenders, drawn=drawn, reached=bool(drawn)).entries[0]
+    _tell(entry, out)
+    score = dict(entry.runs[0].score)
+    if out is not None:
+        (out / "score.json").write_text(to_json(score) + "\n", encoding="utf-8")
+    if as_json:
+        print_json(score)
+    return 0 if score["valid"] and not entry.undercut else 1
+
+
+def _tell(entry: Entry, out: Path | None) -> None:
+    from rheostat.judge.pages import write_simulation
+    from rheostat.judge.texts import simulate_verdict
+    from rheostat.report.parts import shown
+
+    screen = console()
+    score = entry.runs[0].score
+    show_rows(entry.case.name, [["figure", "value"], *([key, shown(value)] for key, value in score.items())])
+    for text in (*entry.bound.said, *entry.runs[0].faults, simulate_verdict(entry)):
+        screen.print(text, markup=False)
+    for policy in entry.undercut:
+        screen.print(f"[red]✗[/red] {policy} costs less than the optimum: a fault of the judge, please report it")
+    if out is not None:
+        screen.print(f"Report: {write_simulation(out / 'report.html', entry)}", markup=False)

@@ -1,0 +1,167 @@
+"""Cases: a job under a load with a seed. What is compared is compared case by case."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from rheostat.errors import Fault, InputError
+from rheostat.load.curves import RateCurve
+from rheostat.load.prepare import Prepared, prepare
+from rheostat.load.shapes import parse_shape
+from rheostat.load.traces import read_trace, trace_files
+from rheostat.sim.capacity import capacity_curve
+from rheostat.sim.jobfile import JobFile
+
+__all__ = ["PEAK_SHARE", "Case", "LoadSpec", "Ready", "Treatment", "loads_of", "ready"]
+
+PEAK_SHARE = 0.8
+"""The peak of a load is scaled to this share of what the greatest number of executors carries."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSpec:
+    """Where a load comes from: a trace file, or a shape in the language of ``rheostat.load.shapes``.
+
+    Attributes:
+        name: what it is called in tables and scores: a file's name without its ending, or the shape itself.
+        rate, seconds: of a shape that does not say its own.
+    """
+
+    name: str
+    trace: Path | None = None
+    shape: str | None = None
+    rate: float | None = None
+    seconds: float | None = None
+
+    def curve(self, seed: int) -> RateCurve:
+        """The load as it was given.
+
+        Raises:
+            InputError: the file or the shape is faulty: every fault.
+        """
+        if self.trace is not None:
+            return read_trace(self.trace)
+        return parse_shape(self.shape or "", rate=self.rate, seconds=self.seconds, seed=seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """What is done to every load.
+
+    Attributes:
+        noise_cv: coefficient of variation of the noise where bins are coarse.
+        longest_s: longer loads are cut to the window of that length with the peak; None: any length.
+        scaled: whether the peak is scaled to ``PEAK_SHARE`` of what the job can carry.
+    """
+
+    noise_cv: float = 0.10
+    longest_s: float | None = 7 * 86_400.0
+    scaled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A job under a load with a seed. Two cases with equal keys are the same.
+
+    Attributes:
+        job_label: what the job is called in tables, as several cases may vary one job file.
+    """
+
+    job: JobFile = field(compare=False)
+    job_label: str = field(compare=False)
+    load: LoadSpec = field(compare=False)
+    seed: int = field(compare=False)
+    treatment: Treatment = field(default=Treatment(), compare=False)
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        told = (self.job.model_dump_json(), self.job_label, self.load, self.seed, self.treatment)
+        object.__setattr__(self, "key", hashlib.sha256(repr(told).encode()).hexdigest())
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.load.name} on {self.job_label}, seed {self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A case that can be played: the load as the job gets it, and C(0) … C(n_max)."""
+
+    load: Prepared
+    capacities: tuple[float, ...]
+
+
+@lru_cache(maxsize=2)
+def ready(case: Case) -> Ready:
+    """Prepare a case. The last ones are remembered: the policies of a case follow one another.
+
+    Raises:
+        InputError: the load is faulty, or offers nothing.
+    """
+    capacities = capacity_curve(case.job)
+    treatment = case.treatment
+    load = prepare(
+        case.load.curve(case.seed),
+        name=case.load.name,
+        seed=case.seed,
+        peak_rate=PEAK_SHARE * capacities[-1] if treatment.scaled else None,
+        noise_cv=treatment.noise_cv,
+        longest_s=treatment.longest_s,
+    )
+    return Ready(load, capacities)
+
+
+def loads_of(
+    traces: str | None, shapes: Sequence[str], rate: float | None = None, seconds: float | None = None
+) -> list[LoadSpec]:
+    """The loads that the options ask for, each checked.
+
+    Args:
+        traces: files or folders of traces, comma separated; each file is a load of its own.
+        shapes: shapes, each a load of its own.
+        rate: records/s, for shapes that do not say their own.
+        seconds: likewise.
+
+    Raises:
+        InputError: every fault of every load, or there is none.
+    """
+    loads = [LoadSpec(file.stem, trace=file) for file in _files(traces or "")]
+    loads += [LoadSpec(shape, shape=shape, rate=rate, seconds=seconds) for shape in shapes]
+    faults = [fault for load in loads for fault in _faults(load)] + _same_names(loads)
+    if not loads:
+        message = "say which load: a trace, or a shape"
+        faults.append(Fault("trace", traces or "nothing", "files or folders of traces, or --shape", message))
+    if faults:
+        raise InputError(faults)
+    return loads
+
+
+def _files(traces: str) -> list[Path]:
+    """The named files; of a folder each trace in it, of an empty one the folder itself, which cannot be read."""
+    paths = [Path(piece.strip()) for piece in traces.split(",") if piece.strip()]
+    return [file for path in paths for file in (trace_files(path) or (path,))]
+
+
+def _faults(load: LoadSpec) -> Sequence[Fault]:
+    try:
+        load.curve(seed=0)
+    except InputError as error:
+        return error.faults
+    return ()
+
+
+def _same_names(loads: Sequence[LoadSpec]) -> list[Fault]:
+    places: Mapping[str, list[Any]] = {load.name: [] for load in loads}
+    for load in loads:
+        places[load.name].append(load.trace or load.shape)
+    return [
+        Fault("trace", ", ".join(map(str, same)), "names that differ", "two loads would have one name in the tables")
+        for same in places.values()
+        if len(same) > 1
+    ]

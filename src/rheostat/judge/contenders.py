@@ -1,0 +1,100 @@
+"""Who is judged: a policy with its preset, options and guards; and the settings that its loop gets on a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rheostat.config import Settings, load_settings
+from rheostat.errors import Fault, InputError
+from rheostat.model import Objective
+from rheostat.plan import Policy, PolicyContext, load_policy
+from rheostat.sim.jobfile import JobFile
+
+__all__ = ["JOB_OWNS", "Contender", "check_contenders", "contenders_of", "settings_for"]
+
+JOB_OWNS: Mapping[str, str] = {"objective": "objective", "executors": "executors", "sample_s": "decide_every_s"}
+"""Settings that belong to the job, so that all policies are held to the same, and their names in a job file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A policy as it is judged.
+
+    Attributes:
+        policy: name of a registered policy.
+        preset: one of its presets; None: its defaults.
+        options: its options.
+        settings: other settings of the loop, as in a settings file (guards among them).
+    """
+
+    policy: str
+    preset: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """What it is called in tables and scores: ``hpa``, or ``hpa:faithful``."""
+        return self.policy if self.preset is None else f"{self.policy}:{self.preset}"
+
+    def at_size(self, executors: int) -> Contender:
+        """``static`` without a number of its own gets this one, the size that carries the peak; others stay."""
+        if self.policy != "static" or "executors" in self.options:
+            return self
+        return replace(self, options={**self.options, "executors": executors})
+
+
+def contenders_of(text: str, settings: Mapping[str, Any], options: Mapping[str, Any]) -> list[Contender]:
+    """The policies of a list like ``hpa,hpa:faithful,reactive``, each once.
+
+    Args:
+        text: names, comma separated, each with ``:PRESET`` or without.
+        settings: for all of them.
+        options: for all of them.
+    """
+    names = dict.fromkeys(piece.strip() for piece in text.split(",") if piece.strip())
+    found = []
+    for name in names:
+        policy, _, preset = name.partition(":")
+        found.append(Contender(policy, preset or None, options, settings))
+    return found
+
+
+def settings_for(job: JobFile, contender: Contender) -> Settings:
+    """What the production loop is given to run this policy on this job.
+
+    Raises:
+        InputError: the policy is unknown, or options or settings are wrong: every fault of them.
+    """
+    chosen = {} if contender.preset is None else {"preset": contender.preset}
+    values = {
+        **contender.settings,
+        **{key: getattr(job, name) for key, name in JOB_OWNS.items()},
+        "policy": contender.policy,
+        "policy_options": {**contender.options, **chosen},
+        "mode": "act",
+        "journal": None,
+        "state": None,
+    }
+    return load_settings(values)
+
+
+def check_contenders(job: JobFile, contenders: Iterable[Contender]) -> list[Fault]:
+    """Everything that is wrong with them, each fault once: of the settings, of the policies and of their options."""
+    faults: dict[tuple[str, str], Fault] = {}
+    for contender in contenders:
+        for check in (settings_for, _policy_of):
+            try:
+                check(job, contender)
+            except InputError as error:
+                faults.update({(fault.field, fault.given): fault for fault in error.faults})
+    return list(faults.values())
+
+
+def _policy_of(job: JobFile, contender: Contender) -> Policy[Any]:
+    """The policy alone, so that its faults are found beside those of the settings."""
+    chosen = {} if contender.preset is None else {"preset": contender.preset}
+    context = PolicyContext(Objective.parse(job.objective), job.decide_every_s)
+    return load_policy(contender.policy, {**contender.options, **chosen}, context)

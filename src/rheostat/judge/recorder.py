@@ -1,0 +1,73 @@
+"""What a simulated run remembers of its decisions, in bounded memory: those that act, and why the others held."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from rheostat.journal import DecisionRecord, Header, OutcomeRecord, States
+from rheostat.model import OutcomeStatus
+
+__all__ = ["Act", "Recorder"]
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A decision that acted.
+
+    Attributes:
+        before, after: executors in force before, and asked for.
+        outcome: how its execution ended; None: it had not ended, or was superseded.
+    """
+
+    at: float
+    before: int | None
+    after: int
+    code: str
+    text: str
+    outcome: OutcomeStatus | None = None
+
+
+class Recorder:
+    """A journal for simulated runs. It keeps no observation: the simulated job knows its own history exactly.
+
+    Attributes:
+        acts: the first ``keep`` decisions that acted, in order.
+        holds: how many decisions held, by reason code.
+        dropped: how many acting decisions came after those.
+        last_id: it begins empty.
+    """
+
+    def __init__(self, keep: int = 20_000) -> None:
+        self.acts: list[Act] = []
+        self.holds: Counter[str] = Counter()
+        self.dropped = 0
+        self.last_id = 0
+        self._keep = keep
+        self._places: dict[int, int] = {}
+
+    def start(self, header: Header, note: str | None = None) -> None:
+        """A session of a simulated run is the run itself."""
+
+    def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:  # noqa: ARG002
+        """Keep what a reader will ask for."""
+        if isinstance(record, OutcomeRecord):
+            self._became(record.outcome.decision_id, record.outcome.status)
+            return
+        decision = record.decision
+        if not decision.acts:
+            self.holds[decision.reason.code.value] += 1
+        elif len(self.acts) < self._keep and decision.target is not None:
+            self._places[decision.decision_id] = len(self.acts)
+            reason = decision.reason
+            self.acts.append(Act(record.at, decision.current, decision.target, reason.code.value, reason.text))
+        else:
+            self.dropped += 1
+
+    def close(self) -> None:
+        """Nothing is to be given free."""
+
+    def _became(self, number: int, status: OutcomeStatus) -> None:
+        place = self._places.pop(number, None)
+        if place is not None:
+            self.acts[place] = replace(self.acts[place], outcome=status)

@@ -1,0 +1,267 @@
+"""What ``rheostat simulate`` and ``rheostat compare`` were asked, read from texts, with every fault at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rheostat.config.documents import NOT_YAML, read_document
+from rheostat.errors import Fault, InputError
+from rheostat.judge.cases import Case, LoadSpec, Treatment, loads_of
+from rheostat.judge.contenders import JOB_OWNS, Contender, check_contenders, contenders_of
+from rheostat.judge.defeat import Hunt
+from rheostat.judge.matrix import Variant, variants_of
+from rheostat.plan import policy_names
+from rheostat.report.times import parse_duration
+from rheostat.sim.loading import load_job
+
+__all__ = ["Asked", "Changes", "Texts", "read_asked", "read_changes", "seeds_of"]
+
+T = TypeVar("T")
+
+_HUNT_S, _SHORTEST_HUNT_S = 3600.0, 60.0
+"""How long the loads last among which the worst is sought, unless said; and at least."""
+
+DEFAULT_POLICY = "reactive"
+"""What a single run takes where no policy is named: the default of the live loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The options as they were typed; None or empty where nothing was.
+
+    Attributes:
+        policy: names, comma separated; all that decide by themselves, if none is named.
+        longest: a duration, or ``all``.
+        as_is: whether rates are left as they are.
+        matrix: whether the job is varied.
+        worst_case: whether loads are sought instead of named; ``tries``: how many for each policy.
+    """
+
+    policy: str | None = None
+    job: str = "base"
+    trace: str | None = None
+    shapes: Sequence[str] = ()
+    rate: str | None = None
+    seconds: str | None = None
+    seed: str = "1"
+    preset: str | None = None
+    config: Path | None = None
+    sets: Sequence[str] = ()
+    longest: str = "7d"
+    as_is: bool = False
+    matrix: bool = False
+    worst_case: bool = False
+    tries: str = "60"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A comparison that can be made."""
+
+    contenders: tuple[Contender, ...]
+    variants: tuple[Variant, ...]
+    loads: tuple[LoadSpec, ...]
+    seeds: tuple[int, ...]
+    hunts: tuple[Hunt, ...] = ()
+
+    @property
+    def cases(self) -> list[Case]:
+        """Jobs × loads × seeds."""
+        return [
+            Case(variant.job, variant.label, load, seed, variant.treatment)
+            for variant in self.variants
+            for load in self.loads
+            for seed in self.seeds
+        ]
+
+
+def read_asked(texts: Texts, *, one_run: bool = False) -> Asked:
+    """Check everything that was asked, before anything is run.
+
+    Args:
+        texts: the options.
+        one_run: whether a single policy, load and seed is wanted; without a name it is the default policy.
+
+    Raises:
+        InputError: with every fault.
+    """
+    faults: list[Fault] = []
+    changes = _tried(lambda: read_changes(texts.config, texts.sets, texts.preset), Changes(), faults)
+    rate, seconds = _number("rate", texts.rate, faults), _number("seconds", texts.seconds, faults)
+    treatment = Treatment(longest_s=_longest(texts.longest, faults), scaled=not texts.as_is)
+    seeds: list[int] = _tried(lambda: seeds_of(texts.seed), [], faults)
+    loads: list[LoadSpec] = []
+    if texts.worst_case:
+        faults += _not_with_worst_case(texts)
+    else:
+        loads = _tried(lambda: loads_of(texts.trace, texts.shapes, rate, seconds), [], faults)
+    tries = _number("tries", texts.tries, faults) or 1.0
+    instead = DEFAULT_POLICY if one_run else ",".join(name for name in policy_names() if name != "schedule")
+    named = texts.policy or changes.policy or instead
+    contenders = contenders_of(named, changes.settings, changes.options)
+    variants: list[Variant] = _tried(lambda: _variants(texts, changes, treatment), [], faults)
+    job = variants[0].job if variants else load_job("base")
+    faults += check_contenders(job, contenders)
+    if not contenders:
+        faults.append(Fault("policy", repr(named), ", ".join(policy_names()), "no policy is named"))
+    if one_run:
+        faults += _more_than_one(policy=contenders, trace=loads, seed=seeds)
+    if texts.worst_case and (seconds or _HUNT_S) < _SHORTEST_HUNT_S:
+        faults.append(Fault("seconds", str(texts.seconds), f"≥ {_SHORTEST_HUNT_S:g}", "too short to be defeated in"))
+    if faults:
+        raise InputError(faults)
+    hunts = [Hunt(job, who, seconds or _HUNT_S, math.ceil(tries), seeds[0]) for who in contenders]
+    return Asked(
+        tuple(contenders), tuple(variants), tuple(loads), tuple(seeds), tuple(hunts if texts.worst_case else ())
+    )
+
+
+def _not_with_worst_case(texts: Texts) -> list[Fault]:
+    given = {"trace": texts.trace, "shape": texts.shapes, "matrix": texts.matrix}
+    allowed = "not together with --worst-case"
+    return [Fault(name, str(value), allowed, "the loads are sought") for name, value in given.items() if value]
+
+
+def _more_than_one(**given: Sequence[object]) -> list[Fault]:
+    return [
+        Fault(name, f"{len(values)} of them", "one", "this is one run: use compare for several")
+        for name, values in given.items()
+        if len(values) > 1
+    ]
+
+
+def _variants(texts: Texts, changes: Changes, treatment: Treatment) -> list[Variant]:
+    if texts.matrix:
+        return variants_of(texts.job, changes.job, treatment)
+    job = load_job(texts.job, changes.job)
+    return [Variant(job.name, job, treatment)]
+
+
+def _tried(read: Callable[[], T], instead: T, faults: list[Fault]) -> T:
+    """What is read, or something else and the faults of it, so that others can be found too."""
+    try:
+        return read()
+    except InputError as error:
+        faults += error.faults
+        return instead
+
+
+def _number(field_name: str, text: str | None, faults: list[Fault]) -> float | None:
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isfinite(value) and value > 0:
+        return value
+    faults.append(Fault(field_name, repr(text), "a number > 0", "it is out of range, or no number"))
+    return 1.0
+
+
+def _longest(text: str, faults: list[Fault]) -> float | None:
+    if text == "all":
+        return None
+    seconds = parse_duration(text)
+    if seconds is None or seconds < 60:
+        allowed = "a duration of 1m or more, as in 12h or 7d; or: all"
+        faults.append(Fault("longest", repr(text), allowed, "it is too short, or no duration"))
+        return 60.0
+    return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to be other than by default.
+
+    Attributes:
+        policy: from the settings file; None: it does not say.
+        job: dotted keys of the job file.
+        options: of every policy.
+        settings: of every loop, nested as in a settings file.
+    """
+
+    policy: str | None = None
+    job: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_changes(config: Path | None, sets: Sequence[str], preset: str | None = None) -> Changes:
+    """The settings file, then ``KEY=VALUE`` pairs, then the preset, each before what comes earlier.
+
+    Keys are those of a settings file; ``job.KEY`` is a key of the job file, ``policy_options.KEY`` an option of the
+    policy. Objective, bounds and sample period belong to the job.
+
+    Raises:
+        InputError: the file cannot be read, or pairs are not understood: every fault.
+    """
+    given, faults = ({}, []) if config is None else _document(config)
+    for text in sets:
+        try:
+            keys, value = _pair(text)
+        except NOT_YAML:
+            faults.append(Fault("--set", text, "KEY=VALUE with a YAML value", "the setting is not understood"))
+        else:
+            given = _with(given, keys, value)
+    if preset is not None:
+        given["preset"] = preset
+    if faults:
+        raise InputError(faults)
+    return _sorted_out(given)
+
+
+def _document(path: Path) -> tuple[dict[str, Any], list[Fault]]:
+    try:
+        return read_document(path)
+    except InputError as error:
+        return {}, list(error.faults)
+
+
+def _pair(text: str) -> tuple[list[str], Any]:
+    import yaml
+
+    key, equals, value = text.partition("=")
+    keys = key.strip().split(".")
+    if not equals or not all(keys):
+        raise ValueError(text)
+    return keys, yaml.safe_load(value)
+
+
+def _with(values: Mapping[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:
+    """The values with another one; keys of the job stay dotted, as their way is the job file's matter."""
+    first, *rest = keys
+    if not rest:
+        return {**values, first: value}
+    below = values.get(first)
+    inside = dict(below) if isinstance(below, Mapping) else {}
+    inner = {**inside, ".".join(rest): value} if first == "job" else _with(inside, rest, value)
+    return {**values, first: inner}
+
+
+def _sorted_out(given: Mapping[str, Any]) -> Changes:
+    settings = dict(given)
+    options, policy, job = settings.pop("policy_options", {}), settings.pop("policy", None), settings.pop("job", {})
+    owned = {name: settings.pop(key) for key, name in JOB_OWNS.items() if key in settings}
+    return Changes(policy, {**owned, **job}, options, settings)
+
+
+def seeds_of(text: str) -> list[int]:
+    """Seeds from a list like ``1,2,3``, each once.
+
+    >>> seeds_of("7, 1,7")
+    [7, 1]
+
+    Raises:
+        InputError: there is none, or one is no whole number ≥ 0.
+    """
+    pieces = [piece.strip() for piece in text.split(",") if piece.strip()]
+    wrong = [piece for piece in pieces if not piece.isdecimal()]
+    if wrong or not pieces:
+        given = ", ".join(wrong) or "nothing"
+        raise InputError([Fault("seed", given, "whole numbers ≥ 0, comma separated", "these are no seeds")])
+    return list(dict.fromkeys(map(int, pieces)))

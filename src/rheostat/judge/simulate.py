@@ -1,0 +1,130 @@
+"""One policy on one job under one load: the production loop on the simulated job, with a clock that does not wait."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from rheostat.judge.contenders import Contender, settings_for
+from rheostat.judge.recorder import Act, Recorder
+from rheostat.load.prepare import Prepared
+from rheostat.loop import Loop, build_planner
+from rheostat.sim.capacity import demand
+from rheostat.sim.cost import violation_weight
+from rheostat.sim.history import History
+from rheostat.sim.job import SimulatedJob
+from rheostat.sim.jobfile import JobFile
+
+__all__ = ["Run", "drain_limit_s", "simulate", "start_executors"]
+
+_LEAST_DRAIN_S = 6 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished run.
+
+    Attributes:
+        seconds: from the start of the load until all records are committed, or until it was given up.
+        drained: whether all records were committed in time.
+        acts, dropped: decisions that acted; how many more there were than are kept.
+        holds: decisions that held, by reason code.
+        failures: cycles that failed somewhere; of a sound policy none does.
+        last_failure: the last of them in words.
+    """
+
+    label: str
+    seed: int
+    history: History
+    seconds: float
+    drained: bool
+    acts: tuple[Act, ...]
+    holds: Counter[str]
+    dropped: int = 0
+    failures: int = 0
+    last_failure: str | None = None
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Why the run does not count; empty if it does."""
+        found = []
+        if not self.drained:
+            found.append(f"not all records were committed {self.seconds:.0f} s after the start")
+        if self.failures:
+            found.append(f"{self.failures} cycles failed, the last one: {self.last_failure}")
+        if self.history.records_lost or self.history.records_duplicated:
+            found.append(f"{self.history.records_lost} records lost, {self.history.records_duplicated} doubled")
+        return tuple(found)
+
+
+class _SimulatedTime:
+    """Time that passes as soon as it is waited for, until the job is done or ``end`` is reached."""
+
+    def __init__(self, job: SimulatedJob, end: float) -> None:
+        self.at = 0.0
+        self._job, self._end = job, end
+
+    def now(self) -> float:
+        return self.at
+
+    def wait(self, seconds: float) -> bool:
+        if self._job.drained or self.at >= self._end:
+            return True
+        self.at += seconds
+        return False
+
+    def stop(self) -> None:
+        self._end = self.at
+
+
+def simulate(job: JobFile, load: Prepared, contender: Contender, *, seed: int) -> Run:
+    """Run the production loop until the load is over and every record is committed.
+
+    The run is given up, and does not count, where that takes longer than :func:`drain_limit_s`.
+
+    Args:
+        job: what is scaled.
+        load: what it has to do.
+        contender: who decides.
+        seed: of the job's own chance (start-ups, noise of batches).
+
+    Raises:
+        InputError: the policy is unknown, or its options or settings are wrong.
+    """
+    contender = contender.at_size(violation_weight(job, load.peak))
+    settings = settings_for(job, contender)
+    simulated = SimulatedJob(job, load.curve, seed, start_executors(job, load))
+    time, recorder = _SimulatedTime(simulated, drain_limit_s(load.curve.duration)), Recorder()
+    loop = Loop(simulated, build_planner(settings), simulated, recorder, time, settings, job=job.name)
+    loop.run()
+    simulated.close()
+    status = loop.status()
+    return Run(
+        label=contender.label,
+        seed=seed,
+        history=simulated.history,
+        seconds=time.at,
+        drained=simulated.drained,
+        acts=tuple(recorder.acts),
+        holds=recorder.holds,
+        dropped=recorder.dropped,
+        failures=status.failures,
+        last_failure=status.last_failure,
+    )
+
+
+def drain_limit_s(duration_s: float) -> float:
+    """When a run is given up: as long again as the load lasted, and six hours at least.
+
+    >>> drain_limit_s(3600.0) / 3600, drain_limit_s(86_400.0) / 3600
+    (7.0, 48.0)
+    """
+    return duration_s + max(_LEAST_DRAIN_S, duration_s)
+
+
+def start_executors(job: JobFile, load: Prepared) -> int:
+    """What the job file says, or the fewest that carry the load of the first decision interval."""
+    if job.start_executors is not None:
+        return job.start_executors
+    first = load.curve.cumulative(job.decide_every_s) / min(job.decide_every_s, load.curve.duration)
+    return demand(job, first)

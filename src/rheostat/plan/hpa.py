@@ -1,0 +1,264 @@
+"""``hpa``: what the HorizontalPodAutoscaler of Kubernetes would do with executors as its pods.
+
+For each metric, with n executors in force::
+
+    desired = ⌈ready × value ÷ target⌉          n where |1 − value ÷ target| ≤ tolerance
+
+The largest wins. Where some metrics are unknown the others decide, unless they ask for fewer; where all are, nothing
+changes. Then the *behavior* (:mod:`rheostat.plan.behavior`): stabilization and scaling policies.
+
+``value`` is a mean over the ready executors, those that are registered. Executors in force that are not registered yet
+are pending pods: they do not count, but on the way up they count as idle. A pod without metrics counts as idle on the
+way up and as fully used on the way down; where either correction would turn the direction, nothing changes. Here a
+registered executor always has metrics.
+
+Source: https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#algorithm-details;
+kubernetes/kubernetes, pkg/controller/podautoscaler/replica_calculator.go (``GetResourceReplicas``,
+``GetExternalMetricReplicas``, ``GetExternalPerPodMetricReplicas``) and horizontal.go (``computeReplicasForMetrics``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.plan.behavior import DOWN, UP, Behavior, BehaviorState, Rules
+from rheostat.plan.policy import PolicyContext, in_force
+from rheostat.plan.words import executors, percent
+
+__all__ = [
+    "METRICS",
+    "HpaOptions",
+    "HpaPolicy",
+    "HpaState",
+    "Metric",
+    "Pods",
+    "Proposal",
+    "answer",
+    "by_average",
+    "by_utilization",
+    "by_value",
+]
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """The executors, grouped as the controller groups pods.
+
+    Attributes:
+        current: the number in force.
+        ready: those whose metrics count.
+        pending: in force, but not there yet.
+        missing: there, but without metrics.
+    """
+
+    current: int
+    ready: int
+    pending: int = 0
+    missing: int = 0
+
+
+def by_utilization(value: float, target: float, pods: Pods, tolerance: float) -> int:
+    """Executors for a mean share of what each has (metric type Resource).
+
+    >>> by_utilization(0.5, 0.3, Pods(3, 3), 0.1), by_utilization(0.6, 0.3, Pods(3, 2, pending=1), 0.1)
+    (5, 4)
+    """
+    ratio = value / target
+    idle = pods.pending if ratio > 1 else 0
+    if not idle and not pods.missing:
+        return pods.current if _small(ratio, tolerance) else _ceil(ratio * pods.ready)
+    absent = pods.missing if ratio != 1 else 0
+    used = pods.ready * value + (absent * max(1.0, target) if ratio < 1 else 0.0)
+    counted = pods.ready + absent + idle
+    corrected = used / counted / target
+    turned = (ratio - 1) * (corrected - 1) < 0
+    if turned or _small(corrected, tolerance):
+        return pods.current
+    desired = _ceil(corrected * counted)
+    return pods.current if (corrected - 1) * (desired - pods.current) < 0 else desired
+
+
+def by_value(value: float, target: float, pods: Pods, tolerance: float) -> int:
+    """Executors for a figure of the whole job that shrinks with their number (Object or External, target Value).
+
+    >>> by_value(20.0, 15.0, Pods(3, 3), 0.1)
+    4
+    """
+    ratio = value / target
+    return pods.current if _small(ratio, tolerance) else _ceil(ratio * pods.ready)
+
+
+def by_average(total: float, target: float, pods: Pods, tolerance: float) -> int:
+    """Executors for a total of which each is to have so much (External, target AverageValue).
+
+    >>> by_average(8600.0, 2150.0, Pods(3, 3), 0.1)
+    4
+    """
+    ratio = total / (target * pods.current)
+    return pods.current if _small(ratio, tolerance) else _ceil(total / target)
+
+
+def _small(ratio: float, tolerance: float) -> bool:
+    return abs(1 - ratio) <= tolerance + _ROUNDING
+
+
+def _ceil(number: float) -> int:
+    return math.ceil(number - _ROUNDING)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric to scale on.
+
+    Attributes:
+        read: its value; None: unknown.
+        rule: how a value becomes a number of executors.
+        say: a value, for people.
+    """
+
+    read: Callable[[Assessment], float | None]
+    rule: Callable[[float, float, Pods, float], int]
+    say: Callable[[float | None], str]
+
+
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {
+        "utilization": Metric(lambda seen: seen.busy_ratio, by_utilization, percent),
+        "occupancy": Metric(lambda seen: seen.occupancy, by_value, percent),
+    }
+)
+"""What ``metrics`` may name. utilization: busy share of the slots; occupancy: batch time ÷ τ."""
+
+MetricName = Literal["utilization", "occupancy"]
+
+
+class HpaOptions(BaseModel):
+    """Options of ``hpa``, with the defaults of Kubernetes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    metrics: dict[MetricName, Annotated[float, Field(gt=0, le=10)]] = Field(
+        {"utilization": 0.8},
+        min_length=1,
+        description="Metric → target. utilization: busy share of the slots; occupancy: batch time ÷ τ.",
+    )
+    tolerance: float = Field(0.1, ge=0, lt=1, description="No change while value ÷ target is this close to 1.")
+    scale_up: Rules = Field(UP, description="Behavior on the way up.")
+    scale_down: Rules = Field(DOWN, description="Behavior on the way down.")
+
+
+@dataclass(frozen=True, slots=True)
+class HpaState:
+    """What is remembered: what the behavior needs."""
+
+    behavior: BehaviorState = field(default_factory=BehaviorState)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What one metric asks for, and in words why; executors None: it is unknown."""
+
+    executors: int | None
+    text: str
+    figures: Mapping[str, float | None]
+
+
+class HpaPolicy:
+    """The controller. See the module's description."""
+
+    name: ClassVar[str] = "hpa"
+    brings: ClassVar[frozenset[str]] = frozenset({"warm_up", "hold", "largest_step", "cooldown_up", "cooldown_down"})
+    state_type: type[HpaState] = HpaState
+    options_type: ClassVar[type[BaseModel]] = HpaOptions
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": {}}
+
+    def __init__(self, options: HpaOptions, context: PolicyContext) -> None:
+        self.options = options
+        self.context = context
+        self.behavior = Behavior(options.scale_up, options.scale_down)
+
+    def initial(self) -> HpaState:
+        """Nothing was asked for yet."""
+        return HpaState()
+
+    def recommend(self, seen: Assessment, state: HpaState) -> tuple[Recommendation, HpaState]:
+        """What the metrics ask for, shaped by the behavior; no opinion without them."""
+        pods = group(seen)
+        if pods is None:
+            return Recommendation(None, unknown(seen, "executors")), state
+        known = self.behavior.looked(seen.at, pods.current, state.behavior)
+        proposed = largest([self._ask(name, seen, pods) for name in self.options.metrics], pods.current)
+        answered, after = answer(proposed, self.behavior, seen.at, pods.current, known)
+        return answered, replace(state, behavior=after)
+
+    def capacity(self, executors: int, state: HpaState) -> float | None:  # noqa: ARG002
+        """No model."""
+        return None
+
+    def _ask(self, name: MetricName, seen: Assessment, pods: Pods) -> Proposal:
+        metric, target = METRICS[name], self.options.metrics[name]
+        value = metric.read(seen)
+        if value is None:
+            return Proposal(None, f"{name} unknown", {name: None})
+        desired = metric.rule(value, target, pods, self.options.tolerance)
+        text = f"{name} {metric.say(value)} at a target of {metric.say(target)} asks for {executors(desired)}"
+        return Proposal(desired, text, {name: value, "target": target})
+
+
+def group(seen: Assessment) -> Pods | None:
+    """The executors as pods; None where this sample does not count or their number is unknown.
+
+    Registered ones beyond the number in force are on their way out and do not count.
+    """
+    current, there = in_force(seen), seen.executors
+    if seen.missing or seen.invalid or not current or there is None:
+        return None
+    ready = min(current, there)
+    return Pods(current, ready, pending=current - ready)
+
+
+def unknown(seen: Assessment, needed: str) -> Reason:
+    """Why there is no opinion on this sample."""
+    names = seen.missing or seen.invalid or (needed,)
+    return Reason(Code.METRICS_MISSING, f"nothing is proposed without: {', '.join(names)}")
+
+
+def largest(proposals: Iterable[Proposal], current: int) -> Proposal:
+    """What asks for most; unknown where none is known, or some are unknown and the rest ask for fewer."""
+    each = list(proposals)
+    known = [(one.executors, one) for one in each if one.executors is not None]
+    lacking = [one for one in each if one.executors is None]
+    if not known:
+        return lacking[0]
+    most, winner = max(known, key=lambda pair: pair[0])
+    if lacking and most < current:
+        return Proposal(None, f"{lacking[0].text}, and {winner.text}", winner.figures)
+    return winner
+
+
+def answer(
+    proposal: Proposal, behavior: Behavior, at: float, current: int, state: BehaviorState
+) -> tuple[Recommendation, BehaviorState]:
+    """What is asked for, shaped by the behavior, with the reason."""
+    figures = {**proposal.figures, "executors": float(current)}
+    if proposal.executors is None:
+        return Recommendation(
+            None, Reason(Code.METRICS_MISSING, f"nothing is proposed: {proposal.text}", figures)
+        ), state
+    shaped, after = behavior.shape(proposal.executors, at, current, state)
+    target = max(1, shaped.target)
+    code = Code.STEADY if target == current else Code.UNDERSIZED if target > current else Code.OVERSIZED
+    if target == current and shaped.code is not None:
+        code = shaped.code
+    move = f"{current} stays" if target == current else f"{current} → {target}"
+    text = f"{proposal.text}{'; ' if shaped.text else ''}{shaped.text}: {move}"
+    return Recommendation(target, Reason(code, text, figures)), after

@@ -1,0 +1,104 @@
+"""Which record arrives when, in which partition: a rate curve, shared out.
+
+Of A(t) records offered until t, partition k has received ``floor(x_k(t))`` with ``x_k(t) = k ÷ p + ∫ share_k dA``. With
+equal shares they sum to floor(A(t)) at every t. Each count only ever grows, and a look changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from rheostat.load.curves import Pieces
+
+__all__ = ["Arrivals"]
+
+_EPSILON = 1e-6
+"""Records: the integral of a curve is right to this, and a record that is due by it has arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Epoch:
+    """From ``start`` on these shares hold. ``offered``: A(start); ``base``: x_k(start)."""
+
+    start: float
+    offered: float
+    shares: tuple[float, ...]
+    base: tuple[float, ...]
+    equal: bool
+
+
+class Arrivals:
+    """The arrivals of a run. Immutable.
+
+    Args:
+        load: records/s over time.
+        changes: ``(second, share of each partition)``, the first at second 0, ascending.
+    """
+
+    def __init__(self, load: Pieces, changes: Sequence[tuple[float, tuple[float, ...]]]) -> None:
+        self._load = load
+        self._total = load.cumulative(load.duration)
+        count = len(changes[0][1])
+        base = tuple(k / count for k in range(count))
+        self._epochs: list[_Epoch] = []
+        for start, shares in changes:
+            offered = load.cumulative(start)
+            if self._epochs:
+                base = tuple(self._positions(self._epochs[-1], offered))
+            first = not self._epochs
+            equal = first and max(shares) - min(shares) < 1e-12
+            self._epochs.append(_Epoch(start, offered, shares, base, equal))
+        self._last = self._epochs[-1]
+
+    @property
+    def end(self) -> float:
+        """When the load is over."""
+        return self._load.duration
+
+    def rate(self, at: float) -> float:
+        """Records/s that arrive now, in all partitions."""
+        return self._load.rate(at)
+
+    def latest(self, at: float) -> list[int]:
+        """Records that have arrived in each partition by ``at``."""
+        offered = self._load.cumulative(at)
+        epoch = self._epoch(at)
+        if not epoch.equal:
+            return [int(position + _EPSILON) for position in self._positions(epoch, offered)]
+        count = len(epoch.shares)
+        each, rest = divmod(int(offered + _EPSILON), count)
+        return [each] * (count - rest) + [each + 1] * rest
+
+    def oldest(self, committed: Sequence[int]) -> float:
+        """When the first record arrives, or arrived, of those beyond ``committed``; infinite if there is none."""
+        epoch = self._last
+        if epoch.equal:
+            count = len(committed)
+            offered: float = min([count * (done + 1) - k for k, done in enumerate(committed)])
+        else:
+            offered = min(self._offered(k, done + 1) for k, done in enumerate(committed))
+        if offered > self._total + _EPSILON:
+            return inf
+        return self._load.when(min(offered, self._total))
+
+    def _epoch(self, at: float) -> _Epoch:
+        return next(epoch for epoch in reversed(self._epochs) if epoch.start <= at) if at >= 0 else self._epochs[0]
+
+    @staticmethod
+    def _positions(epoch: _Epoch, offered: float) -> list[float]:
+        since = offered - epoch.offered
+        return [base + share * since for base, share in zip(epoch.base, epoch.shares, strict=True)]
+
+    def _offered(self, partition: int, record: int) -> float:
+        """How many records have been offered when partition k receives its ``record``-th; infinite if it never does."""
+        found = inf
+        for epoch in reversed(self._epochs):
+            share = epoch.shares[partition]
+            if share > 0:
+                found = max(epoch.offered, epoch.offered + (record - epoch.base[partition]) / share)
+            if epoch.base[partition] + _EPSILON < record:
+                return found
+            found = epoch.offered
+        return found

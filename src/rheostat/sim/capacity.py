@@ -1,0 +1,112 @@
+"""What a job carries on n executors, from its job file: the yardstick of scores and of the optimum.
+
+*Capacity* C(n): the largest rate r such that a warm batch of r·τ records ends within τ = max(trigger, L ÷ 2). Where the
+batch cap is smaller than that batch, batches of the cap follow one another: C(n) = cap ÷ max(trigger, time of the cap's
+batch), if it ends within τ. *Long-batch rate*: what ever longer batches process, the fixed part being lost in them; the
+same as C(n) where the cap binds. Neither is forced to ascend: with one more executor than divides the tasks a wave may
+be as long as before, and with an exponent below 1 even longer.
+
+Executors are warm, alike and undisturbed, the load is spread as the job file says, and no event happens.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable
+
+from rheostat.sim.batch_work import batch_work
+from rheostat.sim.jobfile import JobFile
+from rheostat.sim.parts import RecordModel
+from rheostat.sim.tasks import makespan
+
+__all__ = ["batch_s", "capacity", "capacity_curve", "demand", "long_batch_rate", "record_capacity"]
+
+_RELATIVE = 1e-12
+_HUGE = 1e15
+
+
+def batch_s(job: JobFile, records: float, executors: int) -> float:
+    """Time of a warm batch of so many records, s: planning + stages + commit, no shorter than the sink allows."""
+    sizes = [share * records for share in job.shares]
+    slots = executors * job.executor.cores
+    work = sum(makespan(each, slots) for each in batch_work(job, sizes, slots)) if records > 0 else 0.0
+    if job.sink.records_per_s is not None:
+        work = max(work, records / job.sink.records_per_s)
+    return job.driver.planning_s + work + job.driver.commit_s + job.state.commit_s
+
+
+def capacity(job: JobFile, executors: int) -> float:
+    """C(n), records/s; 0 for none."""
+    if executors < 1:
+        return 0.0
+    if job.record is not None and job.model == "record":
+        return record_capacity(job.record, executors)
+    most = _HUGE if job.batch_cap is None else float(job.batch_cap)
+    fits = _largest(lambda records: batch_s(job, records, executors) <= job.period_s, most)
+    if fits >= most:
+        return most / max(job.trigger_s, batch_s(job, most, executors))
+    return fits / job.period_s
+
+
+def long_batch_rate(job: JobFile, executors: int) -> float:
+    """Records/s of ever longer batches; never less than C(n)."""
+    if executors < 1:
+        return 0.0
+    if job.model == "record":
+        return capacity(job, executors)
+    most = _HUGE if job.batch_cap is None else float(job.batch_cap)
+    rate = most / max(job.trigger_s, batch_s(job, most, executors))
+    return max(rate, capacity(job, executors))
+
+
+def capacity_curve(job: JobFile) -> tuple[float, ...]:
+    """C(0) … C(n_max), records/s; C(0) = 0."""
+    return tuple(capacity(job, executors) for executors in range(job.n_max + 1))
+
+
+def demand(job: JobFile, rate: float, curve: tuple[float, ...] | None = None) -> int:
+    """The smallest n ≥ n_min with C(n) ≥ ``rate``; n_max if there is none. ``curve``: C, where it is known already."""
+    curve = capacity_curve(job) if curve is None else curve
+    enough = (n for n in range(job.n_min, job.n_max + 1) if curve[n] >= rate * (1 - _RELATIVE))
+    return next(enough, job.n_max)
+
+
+def record_capacity(model: RecordModel, executors: int) -> float:
+    """C(n, ND) of a record-at-a-time job, records/s, at least 0.
+
+    >>> record_capacity(RecordModel(alpha=60.0, beta=0.9, gamma=0.2, round_trip_ms=20.0), 1)
+    60.0
+    >>> round(record_capacity(RecordModel(alpha=60.0, beta=0.9, gamma=0.2, round_trip_ms=20.0), 2), 1)
+    108.0
+    >>> record_capacity(RecordModel(table=((2, 100.0), (4, 160.0))), 3)
+    130.0
+    """
+    if executors < 1:
+        return 0.0
+    if model.table is not None:
+        return _interpolated(model.table, executors)
+    distant_ms = model.round_trip_ms if executors > 1 else 0.0
+    return max(0.0, model.alpha * math.pow(executors, model.beta) - model.gamma * distant_ms)
+
+
+def _interpolated(table: tuple[tuple[int, float], ...], executors: int) -> float:
+    after = bisect_left(table, executors, key=lambda entry: entry[0])
+    if after == 0 or after == len(table):
+        number, rate = table[min(after, len(table) - 1)]
+        return rate * executors / number
+    (low, slow), (high, fast) = table[after - 1], table[after]
+    return slow + (fast - slow) * (executors - low) / (high - low)
+
+
+def _largest(holds: Callable[[float], bool], most: float) -> float:
+    """The largest x in [0, most] for which it holds, to 12 digits; what holds for x holds for all below it."""
+    if holds(most):
+        return most
+    low, high = 0.0, 1.0
+    while holds(high):
+        low, high = high, 2 * high
+    while high - low > _RELATIVE * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

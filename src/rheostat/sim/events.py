@@ -1,0 +1,181 @@
+"""What happens to a job while it runs: injected by its job file, or given to the simulation beside it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from rheostat.config.fields import FrozenModel, documented
+
+__all__ = ["CodeChange", "DeadExecutor", "Event", "LateRequests", "MetricFault", "NoRoom", "RejectedRequests"]
+__all__ += ["SinkLimit", "SkewChange", "SlowExecutor", "TimedEvent"]
+
+Section = Literal["offsets", "batch", "running", "cluster", "queries"]
+
+
+class TimedEvent(FrozenModel):
+    """What all events have: when it happens."""
+
+    at_s: float = documented(
+        "When it begins, counted from the start of the load.",
+        "there is no default: nothing happens unless somebody says when",
+        unit="s",
+        ge=0,
+        le=1e9,
+    )
+
+
+class _Lasting(TimedEvent):
+    for_s: float | None = documented(
+        "How long it lasts; null: to the end.",
+        "most faults do not go away by themselves",
+        default=None,
+        unit="s",
+        gt=0,
+        le=1e9,
+    )
+
+    @property
+    def until_s(self) -> float:
+        """When it ends; infinite if it does not."""
+        return float("inf") if self.for_s is None else self.at_s + self.for_s
+
+
+class SlowExecutor(_Lasting):
+    """An executor, or the node under it, becomes slow."""
+
+    kind: Literal["slow"] = documented("Name of this kind.", "it tells the kinds apart")
+    executor: int = documented(
+        "Which one: its place, from 0, among those registered at that moment, the oldest first; "
+        "beyond the last one it begins again.",
+        "the oldest is there in every run",
+        default=0,
+        ge=0,
+        le=100_000,
+    )
+    factor: float = documented(
+        "Its work takes so many times as long.",
+        "a node at a third of its speed is a common sight",
+        default=3.0,
+        ge=1,
+        le=1000,
+    )
+
+
+class DeadExecutor(TimedEvent):
+    """An executor dies. What its running tasks did is lost and done again elsewhere."""
+
+    kind: Literal["dead"] = documented("Name of this kind.", "it tells the kinds apart")
+    executor: int = documented(
+        "Which one, as for a slow one.", "the oldest is there in every run", default=0, ge=0, le=100_000
+    )
+    replaced_after_s: float | None = documented(
+        "When the cluster starts another one in its place; null: only when it is asked for again.",
+        "a cluster manager replaces what was asked for at once; measured: 2.2 s with the start-up",
+        default=0.0,
+        unit="s",
+        ge=0,
+        le=1e9,
+    )
+
+
+class RejectedRequests(_Lasting):
+    """The cluster refuses every request."""
+
+    kind: Literal["reject"] = documented("Name of this kind.", "it tells the kinds apart")
+
+
+class LateRequests(_Lasting):
+    """Executors that are asked for meanwhile start later."""
+
+    kind: Literal["late"] = documented("Name of this kind.", "it tells the kinds apart")
+    factor: float = documented(
+        "Their start-up takes so many times as long.", "a node must be brought up first", default=5.0, ge=1, le=10_000
+    )
+
+
+class NoRoom(_Lasting):
+    """The cluster has room for fewer executors. Those that run stay."""
+
+    kind: Literal["no-room"] = documented("Name of this kind.", "it tells the kinds apart")
+    room: int = documented(
+        "Executors that there is room for.", "there is no default: it is the event", unit="executors", ge=1, le=100_000
+    )
+
+
+class MetricFault(_Lasting):
+    """The job is seen late, in part, or not at all."""
+
+    kind: Literal["metrics"] = documented("Name of this kind.", "it tells the kinds apart")
+    delay_s: float = documented("Age of every reading.", "none: a gap alone", default=0.0, unit="s", ge=0, le=1e6)
+    frozen: bool = documented(
+        "Whether every reading stays as it was when the event began.", "a cache that no longer answers", default=False
+    )
+    missing: tuple[Section, ...] = documented(
+        "Sections that are not seen: offsets, batch, running, cluster, queries.", "none: a delay alone", default=()
+    )
+
+    @field_validator("missing", mode="before")
+    @classmethod
+    def _list_is_a_tuple(cls, given: Any) -> Any:
+        return tuple(given) if isinstance(given, list) else given
+
+
+class SinkLimit(_Lasting):
+    """The sink takes no more than so many records/s."""
+
+    kind: Literal["sink"] = documented("Name of this kind.", "it tells the kinds apart")
+    records_per_s: float = documented(
+        "The most that it takes.", "there is no default: it is the event", unit="records/s", gt=0, le=1e12
+    )
+
+
+class SkewChange(_Lasting):
+    """The load spreads otherwise over the partitions."""
+
+    kind: Literal["skew"] = documented("Name of this kind.", "it tells the kinds apart")
+    skew: float = documented(
+        "Exponent of the partitions' shares from now on, as partition_skew.",
+        "one hot key is enough",
+        default=1.0,
+        ge=0,
+        le=10,
+    )
+
+
+class CodeChange(TimedEvent):
+    """New code is deployed: the query is stopped at a batch's end and started again as another run."""
+
+    kind: Literal["code"] = documented("Name of this kind.", "it tells the kinds apart")
+    factor: float = documented(
+        "A record costs so many times as much from then on.",
+        "there is no default: it is the event",
+        gt=0,
+        le=1000,
+    )
+    stage: str | None = documented(
+        "Name of the stage that changes; null: all of them.", "mostly one is changed", default=None
+    )
+    pause_s: float = documented(
+        "From the stop until the query works again; its executors are cold then.",
+        "measured: 20 to 32 s for a new driver",
+        default=25.0,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+
+
+Event = Annotated[
+    SlowExecutor
+    | DeadExecutor
+    | RejectedRequests
+    | LateRequests
+    | NoRoom
+    | MetricFault
+    | SinkLimit
+    | SkewChange
+    | CodeChange,
+    Field(discriminator="kind"),
+]

@@ -1,0 +1,280 @@
+"""The simulated job: a Source and an Actuator for the production loop, driven by a manual clock.
+
+Event-driven: between two looks it goes from event to event (a batch begins or ends, an executor registers, dies, a
+patience ends), and nothing in it depends on how often one looks. It is deterministic for (job, load, seed) whatever is
+decided: the start-up time of the k-th executor that is started depends on the seed and k alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+from math import inf
+
+from rheostat.errors import ActuationError
+from rheostat.load.curves import Pieces
+from rheostat.model import Code, Decision, Observation, Outcome, OutcomeStatus, Reason
+from rheostat.sim.arrivals import Arrivals
+from rheostat.sim.changing import Change
+from rheostat.sim.draws import duration, uniform
+from rheostat.sim.events import CodeChange, DeadExecutor, Event, NoRoom, RejectedRequests, SkewChange, SlowExecutor
+from rheostat.sim.fleet import Fleet
+from rheostat.sim.history import History
+from rheostat.sim.jobfile import JobFile, zipf
+from rheostat.sim.micro_batches import MicroBatches
+from rheostat.sim.records import RecordAtATime
+from rheostat.sim.sight import Sight
+from rheostat.sim.view import Viewer
+
+__all__ = ["SimulatedJob"]
+
+
+class SimulatedJob:
+    """A job under a load (``rheostat.ports.Source`` and ``rheostat.ports.Actuator``).
+
+    Args:
+        job: what it is made of.
+        load: what arrives; second 0 of the load is second 0 of the job.
+        seed: of start-up times, pauses and noise.
+        start_executors: executors at the start, registered and warm.
+        keep_batches: whether the history lists every batch.
+        events: injected beside those of the job file.
+        begins_at: when the first batch begins, also off the trigger's grid; without it, by the trigger.
+    """
+
+    def __init__(
+        self,
+        job: JobFile,
+        load: Pieces,
+        seed: int,
+        start_executors: int,
+        *,
+        keep_batches: bool = False,
+        events: Iterable[Event] = (),
+        begins_at: float | None = None,
+    ) -> None:
+        self._job = job = job.model_copy(update={"events": (*job.events, *events)})
+        self._seed = seed
+        self._now = 0.0
+        self._history = History()
+        self._arrivals = Arrivals(load, _shares(job))
+        self._fleet = Fleet(job, seed, start_executors, self._history)
+        self._query = _engine(job, self._arrivals, self._fleet, seed, self._history)
+        self._query.keep_batches = keep_batches
+        if begins_at is not None:
+            self._query.next_at = begins_at
+        self._view = Viewer(job)
+        self._change: Change | None = None
+        self._refused: Outcome | None = None
+        self._run = 0
+        self._pauses = 0
+        self._works_at = 0.0
+        self._code: list[CodeChange] = []
+        self._agenda: list[tuple[float, int, Event | int]] = [(e.at_s, n, e) for n, e in enumerate(job.events)]
+        heapify(self._agenda)
+        self._other_at = 0.0
+        self._sight = Sight(job)
+        if not self._sight.clear:
+            self._sight.remember(self._look())
+
+    # --------------------------------------------------------------------------------------------- source
+
+    def observe(self, at: float) -> Observation:
+        """Let the job's time pass until ``at``, and look.
+
+        Raises:
+            ValueError: ``at`` lies before an earlier look.
+        """
+        self._pass(at)
+        return self._look() if self._sight.clear else self._sight.seen(at, self._look())
+
+    def close(self) -> None:
+        """Nothing is to be given free."""
+
+    # ------------------------------------------------------------------------------------------- actuator
+
+    def apply(self, decision: Decision) -> None:
+        """Begin to change the executors; a change on its way is superseded.
+
+        Raises:
+            ActuationError: the decision has no target.
+        """
+        target = decision.target
+        if target is None:
+            message = f"decision {decision.decision_id} names no number of executors"
+            raise ActuationError(message)
+        self._change = self._refused = None
+        if self._rejects():
+            self._refused = _rejected(decision, target, len(self._fleet.running), self._now)
+            return
+        self._change = Change.begin(self._job, self._fleet, self, decision, target, self._now)
+        self._after_change(self._now)
+
+    def poll(self, at: float) -> Outcome | None:
+        """The outcome of the last decision, once it is known; the job's time passes until ``at``."""
+        self._pass(max(at, self._now))
+        if self._refused is not None:
+            refused, self._refused = self._refused, None
+            return refused
+        if self._change is None or self._change.done is None or self._change.done[0] > at:
+            return None
+        outcome, self._change = self._change.done[1], None
+        return outcome
+
+    # --------------------------------------------------------------------------------------------- judges
+
+    @property
+    def now(self) -> float:
+        """The job's time."""
+        return self._now
+
+    @property
+    def drained(self) -> bool:
+        """Whether the load is over and every record committed."""
+        return self._now >= self._arrivals.end and self._query.nothing_left
+
+    @property
+    def history(self) -> History:
+        """What has happened so far."""
+        self._history.records_in = sum(self._arrivals.latest(self._now))
+        return self._history
+
+    def advance(self, until: float) -> None:
+        """Let the job's time pass.
+
+        Raises:
+            ValueError: time would run backwards.
+        """
+        if until < self._now:
+            message = f"the job is at second {self._now}: it cannot go back to {until}"
+            raise ValueError(message)
+        query = self._query
+        while True:
+            at = query.next_at
+            if self._other_at <= at:
+                at = self._other_at
+                if at > until:
+                    break
+                self._other(at)
+            elif at > until:
+                break
+            elif query.step(at):
+                self._gap(at)
+        self._now = until
+
+    # -------------------------------------------------------------------------- what a change asks the query
+
+    def restart(self, at: float) -> float:
+        """Stop the query and start it again; when it works again."""
+        takes = duration(self._job.rescale.pause, uniform(self._seed, "pause", self._pauses))
+        self._pauses += 1
+        return self._stop(at, takes)
+
+    def moved(self, share: float) -> None:
+        """Executors with this share of the state have been taken away."""
+        self._query.moved(share)
+
+    # ---------------------------------------------------------------------------------------------------
+
+    def _pass(self, until: float) -> None:
+        """Let time pass, with the looks on the way that a delayed reading will show."""
+        for moment in () if self._sight.clear else self._sight.moments(self._now, until):
+            self.advance(moment)
+            self._sight.remember(self._look())
+        self.advance(until)
+
+    def _stop(self, at: float, seconds: float) -> float:
+        self._run += 1
+        self._works_at = max(self._works_at, at + seconds)
+        self._query.pause(at, self._works_at - at)
+        return self._works_at
+
+    def _other(self, at: float) -> None:
+        """All that happens at ``at`` besides batches."""
+        while self._agenda and self._agenda[0][0] <= at:
+            self._happens(at, heappop(self._agenda)[2])
+        if self._fleet.register(at) and self._change is not None:
+            self._change.came(at)
+        if self._change is not None and self._change.next_at <= at:
+            self._change.give_up(at)
+        self._after_change(at)
+
+    def _after_change(self, at: float) -> None:
+        """The executors may be others now."""
+        if self._query.at_boundary:
+            self._gap(at)
+        self._query.replan(at)
+        change_at = inf if self._change is None else self._change.next_at
+        event_at = self._agenda[0][0] if self._agenda else inf
+        self._other_at = min(self._fleet.next_at, change_at, event_at)
+
+    def _gap(self, at: float) -> None:
+        """No batch is running; the next one may begin at once."""
+        if self._change is not None and self._change.waits_for_gap:
+            self._change.gap(at, wide=self._query.next_at > at)
+        while self._code:
+            code = self._code.pop()
+            self._query.change_cost(code.factor, code.stage)
+            self._fleet.cool()
+            self._stop(at, code.pause_s)
+
+    def _happens(self, at: float, event: Event | int) -> None:
+        match event:
+            case DeadExecutor(executor=place, replaced_after_s=after):
+                self._fleet.lose(at, place, replaced=after == 0)
+                if after:
+                    heappush(self._agenda, (at + after, len(self._job.events), -1))
+                if self._job.model == "record":
+                    self.restart(at)
+            case SlowExecutor():
+                self._fleet.slow_down(at, event.executor, event.until_s, event.factor)
+            case CodeChange():
+                self._code.append(event)
+            case NoRoom():
+                if event.until_s < inf:
+                    heappush(self._agenda, (event.until_s, len(self._job.events), 0))
+            case -1:
+                self._fleet.replace(at)
+            case 0:
+                self._fleet.room_changed(at)
+            case _:
+                pass
+
+    def _rejects(self) -> bool:
+        rejecting = (event for event in self._job.events if isinstance(event, RejectedRequests))
+        return any(event.at_s <= self._now < event.until_s for event in rejecting)
+
+    def _look(self) -> Observation:
+        at, query = self._now, self._query
+        cluster = self._view.cluster(at, self._fleet.running, query.tasks(at), self._fleet.requested)
+        if at < self._works_at:
+            return self._view.observation(at, None, cluster)
+        offsets = self._view.offsets(at, query.records(at))
+        reading = self._view.query(at, self._run, offsets, query.finished, query.in_flight)
+        return self._view.observation(at, reading, cluster)
+
+
+def _engine(
+    job: JobFile, arrivals: Arrivals, fleet: Fleet, seed: int, history: History
+) -> MicroBatches | RecordAtATime:
+    if job.model == "record" and job.record is not None:
+        return RecordAtATime(job, job.record, arrivals, fleet, history)
+    return MicroBatches(job, arrivals, fleet, seed, history)
+
+
+def _shares(job: JobFile) -> list[tuple[float, tuple[float, ...]]]:
+    """When the load spreads otherwise over the partitions, and how."""
+    changes = [(0.0, job.shares)]
+    events = [event for event in job.events if isinstance(event, SkewChange)]
+    edges = sorted({edge for event in events for edge in (event.at_s, event.until_s) if edge < inf})
+    for edge in edges:
+        now = [event for event in events if event.at_s <= edge < event.until_s]
+        shares = zipf(job.partitions, now[-1].skew) if now else job.shares
+        changes = [(0.0, shares)] if edge == 0 else [*changes, (edge, shares)]
+    return changes
+
+
+def _rejected(decision: Decision, target: int, executors: int, at: float) -> Outcome:
+    words = f"the cluster did not acknowledge the request for {target} executors"
+    reason = Reason(Code.REQUEST_REJECTED, words)
+    return Outcome(at, decision.decision_id, OutcomeStatus.FAILED, reason, target, executors)

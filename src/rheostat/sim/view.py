@@ -1,0 +1,107 @@
+"""The simulated job as the loop sees it: an Observation, as the real source makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rheostat.model import (
+    Batch,
+    Cluster,
+    Executor,
+    Gap,
+    Observation,
+    Offsets,
+    PartitionOffsets,
+    QueryReading,
+    RunningBatch,
+    SourceInfo,
+)
+from rheostat.sim.fleet import SimExecutor
+from rheostat.sim.jobfile import JobFile
+from rheostat.sim.micro_batches import Finished
+from rheostat.sim.tasks import Tasks
+
+__all__ = ["Viewer", "without"]
+
+_NO_BATCH = "no batch of this run has ended yet"
+_STARTING = "the query is being started again"
+
+
+class Viewer:
+    """Makes the sections of an observation."""
+
+    def __init__(self, job: JobFile) -> None:
+        self._job = job
+        self._sources = (SourceInfo("kafka", job.name, job.partitions, job.batch_cap),)
+        self._trigger_s = job.trigger_s if job.record is None else job.record.commit_every_s
+
+    def offsets(self, at: float, records: tuple[Sequence[int], Sequence[int], Sequence[int]]) -> Offsets:
+        """Positions of each partition: latest, planned, committed."""
+        topic = self._job.name
+        rows = zip(range(self._job.partitions), *records, strict=True)
+        return Offsets(
+            at, tuple([PartitionOffsets(topic, n, latest, planned, done) for n, latest, planned, done in rows])
+        )
+
+    def query(
+        self, at: float, run: int, offsets: Offsets, finished: Finished | None, running: tuple[int, float] | None
+    ) -> QueryReading:
+        """One query. ``running``: id and start of the running batch."""
+        batch_id, since = running or (None, None)
+        return QueryReading(
+            query_id=self._job.name,
+            run_id=f"run-{run}",
+            name=self._job.name,
+            trigger_s=self._trigger_s,
+            sources=self._sources,
+            offsets=offsets,
+            batch=None if finished is None else _batch(finished),
+            running=RunningBatch(at, running is not None, batch_id, since),
+        )
+
+    def cluster(self, at: float, executors: Sequence[SimExecutor], tasks: Tasks, requested: int | None) -> Cluster:
+        """The registered executors."""
+        cores = self._job.executor.cores
+        return Cluster(at, tuple([_executor(each, tasks.get(each.number), cores) for each in executors]), requested)
+
+    def observation(self, at: float, query: QueryReading | None, cluster: Cluster) -> Observation:
+        """All of it; ``query`` None: it is being started again."""
+        if query is None:
+            return Observation(at, (), cluster, (Gap("queries", _STARTING),))
+        gaps = () if query.batch is not None else (Gap("batch", _NO_BATCH, query.query_id),)
+        return Observation(at, (query,), cluster, gaps)
+
+
+def without(seen: Observation, sections: frozenset[str], why: str) -> Observation:
+    """An observation in which some sections could not be seen."""
+    gaps = [gap for gap in seen.gaps if gap.section not in sections]
+    cluster = None if "cluster" in sections else seen.cluster
+    gaps += [Gap("cluster", why)] if cluster is None else []
+    if "queries" in sections:
+        return replace(seen, queries=(), cluster=cluster, gaps=(*gaps, Gap("queries", why)))
+    lost = sorted(sections & {"offsets", "batch", "running"})
+    changes = dict.fromkeys(lost)
+    queries = tuple(replace(query, **changes) for query in seen.queries)  # type: ignore[arg-type]
+    gaps += [Gap(section, why, query.query_id) for query in queries for section in lost]
+    return replace(seen, queries=queries, cluster=cluster, gaps=tuple(gaps))
+
+
+def _batch(finished: Finished) -> Batch:
+    return Batch(
+        at=finished.end,
+        batch_id=finished.batch_id,
+        duration_s=finished.duration_s,
+        planning_s=finished.planning_s,
+        add_batch_s=finished.duration_s - finished.planning_s - finished.commit_s,
+        commit_s=finished.commit_s,
+        records=finished.records,
+    )
+
+
+def _executor(each: SimExecutor, tasks: list[float] | None, cores: int) -> Executor:
+    if tasks is None:
+        return Executor(each.name, each.host, cores, 0, 0, each.finished, each.busy_s, each.ready_at)
+    ended, busy_s, active = tasks
+    finished = each.finished + int(ended)
+    return Executor(each.name, each.host, cores, int(active), 0, finished, each.busy_s + busy_s, each.ready_at)

@@ -1,0 +1,178 @@
+import json
+import re
+
+import pytest
+from tests.sim.jobs import plain
+
+from rheostat.judge.cases import Case, LoadSpec, Treatment
+from rheostat.judge.compare import Comparison, Entry, compare
+from rheostat.judge.contenders import Contender
+from rheostat.judge.matrix import cells_of, variants_of
+from rheostat.judge.pages import write_comparison, write_simulation
+from rheostat.judge.results import comparison_json, section, spoken_command
+from rheostat.judge.texts import load_tables, matrix_rows, ranking_rows, verdict
+from rheostat.judge.work import Bound, Found, Reference
+
+JOB = plain(partitions=8)
+POLICIES = [Contender("static"), Contender("reactive"), Contender("hpa")]
+
+
+def case(shape, seed=1, label="plain"):
+    return Case(JOB, label, LoadSpec(shape, shape=shape), seed, Treatment())
+
+
+@pytest.fixture(scope="module")
+def found():
+    cases = [case("sine:1..6@900")] + [case("constant:2@300", seed) for seed in (1, 2)]
+    return compare(cases, POLICIES, drawn=cases[:1])
+
+
+def test_there_is_one_run_for_each_policy_load_and_seed_in_the_order_asked_for(found):
+    runs = comparison_json(found)["runs"]
+    assert [(run["policy"], run["trace"], run["seed"]) for run in runs] == [
+        (policy, trace, seed)
+        for trace, seed in (("sine:1..6@900", 1), ("constant:2@300", 1), ("constant:2@300", 2))
+        for policy in ("static", "reactive", "hpa")
+    ]
+    assert all(run["valid"] and run["total_cost"] >= run["optimum_cost"] > 0 for run in runs)
+
+
+def test_any_number_of_processes_gives_the_same(found):
+    again = compare([entry.case for entry in found.entries], POLICIES, jobs=2)
+    assert json.dumps(comparison_json(again)) == json.dumps(comparison_json(found))
+
+
+def test_one_who_knows_the_load_comes_near_the_optimum(found):
+    """The plan with a margin costs more than the bound, and less than who must always be ready for the peak."""
+    entry = found.entries[0]
+    assert entry.reached is not None
+    reached, static = entry.reached.score["total_cost"], entry.runs[0].score["total_cost"]
+    assert entry.bound.cost < reached < static
+
+
+def test_progress_is_told_and_ends_with_all(found):
+    told = []
+    compare([found.entries[2].case], POLICIES[:1], progress=lambda done, of, words: told.append((done, of, words)))
+    assert told == [
+        (1, 2, "optimum, constant:2@300 on plain, seed 2"),
+        (2, 2, "static, constant:2@300 on plain, seed 2"),
+    ]
+
+
+# ----------------------------------------------------------------------------------------- made by hand
+
+
+def bound(cost=10.0, mean=3.0):
+    return Bound(4, 100.0, cost, 0.001, 9.0, 6, 0.0, mean, ("as it is",))
+
+
+def run(policy, cost, *, valid=True):
+    figures = dict.fromkeys(
+        [
+            "lag_p95_s",
+            "lag_max_s",
+            "provisioning_accuracy_o",
+            "provisioning_accuracy_u",
+            "timeshare_o",
+            "timeshare_u",
+            "excess_time",
+            "violation_share",
+        ],
+        0.0,
+    )
+    counted = {"executor_hours": cost, "reconfigurations": 0, "total_cost": cost, "seconds": 3600.0, "valid": valid}
+    return Found({"policy": policy, **figures, **counted})
+
+
+def made(*runs, label="plain", load="constant:1@60", **more):
+    return Entry.of(case(load, label=label), [Reference(bound(**more), run("schedule", 14.0)), *runs])
+
+
+def test_a_policy_that_undercuts_the_optimum_is_named():
+    lucky = Comparison((made(run("a", 9.99), run("b", 10.0)),))
+    assert lucky.undercuts == ["a, constant:1@60 on plain, seed 1"]
+    assert comparison_json(lucky)["undercut"] == lucky.undercuts
+
+
+def test_a_load_that_needs_hardly_more_than_one_executor_is_shown_and_not_ranked():
+    idle = Comparison((made(run("a", 11.0), mean=1.29), made(run("a", 12.0), load="constant:1@90", mean=1.3)))
+    assert [entry.ranked for entry in idle.entries] == [False, True]
+    assert (idle.rankings[0].cases, round(idle.rankings[0].ranks[0].ratio or 0.0, 9)) == (1, 1.2)
+    assert len(load_tables(idle)) == 2
+    assert "not ranked: the optimum needs too few executors to leave anything to decide" in load_tables(idle)[0].notes
+
+
+def test_without_a_ranked_case_nobody_is_the_best():
+    idle = Comparison((made(run("a", 11.0), mean=1.0),))
+    assert (idle.rankings, ranking_rows(idle.rankings)) == ((), [])
+    assert verdict(idle) == "No policy could be ranked: see below why."
+    assert "No policy could be ranked" in section("compare", "by hand", idle)
+
+
+def test_the_verdict_names_the_best_the_next_and_the_last():
+    three = Comparison((made(run("a", 20.0), run("b", 11.0), run("c", 12.5)),))
+    assert verdict(three) == (
+        "b is cheapest over one case, at 1.100 × the clairvoyant optimum; c follows at 1.250, a is last at 2.000."
+    )
+
+
+def test_of_two_the_second_is_not_told_twice():
+    two = Comparison((made(run("a", 20.0), run("b", 11.0)),))
+    assert verdict(two) == "b is cheapest over one case, at 1.100 × the clairvoyant optimum; a follows at 2.000."
+
+
+def test_the_matrix_has_the_geometric_mean_of_each_job_and_of_all():
+    entries = [
+        made(run("a", 10.0), run("b", 20.0)),
+        made(run("a", 40.0), run("b", 20.0, valid=False), label="slow"),
+    ]
+    cells = cells_of(Comparison(tuple(entries)))
+    assert cells.jobs == ("plain", "slow")
+    assert matrix_rows(cells) == [
+        ["policy", "plain", "slow", "geometric mean"],
+        ["a", "1.000", "4.000", "2.000"],
+        ["b", "2.000", "–", "–"],
+    ]
+
+
+def test_the_matrix_varies_one_thing_at_a_time():
+    found = {each.label: each for each in variants_of("base", {}, Treatment())}
+    assert list(found) == [
+        "base",
+        "heavier fixed part",
+        "L 10 s",
+        "start-up 30 s",
+        "start-up 60 s",
+        "start-up 180 s",
+        "exponent 0.8",
+        "noise 20 %",
+    ], "L 60 s is missing: the base job has this objective already"
+    ten = found["L 10 s"].job
+    assert (ten.objective_s, ten.trigger_s, ten.period_s) == (10.0, 2.5, 5.0)
+    slow = found["start-up 180 s"].job.executor.start_up
+    assert (slow.median_s, slow.p95_s) == (180.0, 360.0)
+    assert found["heavier fixed part"].job.driver.planning_s == pytest.approx(0.3 + 0.2 * 30)
+    assert (found["noise 20 %"].treatment.noise_cv, found["noise 20 %"].job) == (0.20, found["base"].job)
+
+
+def test_a_command_is_told_without_the_places_of_files():
+    told = spoken_command(["compare", "--trace", "/some/where/a.csv,/else/b.csv", "--page", "docs/benchmarks.md"])
+    assert told == "rheostat compare --trace a.csv,b.csv --page docs/benchmarks.md"
+
+
+# ----------------------------------------------------------------------------------------------- reports
+
+
+def test_the_report_stands_alone_and_holds_every_table_and_reason(found, tmp_path):
+    text = write_comparison(tmp_path / "report.html", found, None, "cost").read_text(encoding="utf-8")
+    assert re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=", text) == []
+    for expected in ("Rankings", "sine:1..6@900 on plain", "(plan with margin)", "SLA_VIOLATED", "How to read this"):
+        assert expected in text
+    assert text.count("Plotly.newPlot(") == 1, "one figure, for the case that was to be drawn"
+
+
+def test_the_report_of_one_run_tells_every_change(found, tmp_path):
+    entry = found.entries[0]
+    reactive = Entry(entry.case, entry.bound, entry.runs[1:2], entry.executed)
+    text = write_simulation(tmp_path / "report.html", reactive).read_text(encoding="utf-8")
+    assert text.count("<td>applied</td>") == sum(act.outcome == "applied" for act in entry.runs[1].tracks.acts) > 0

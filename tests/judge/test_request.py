@@ -1,0 +1,97 @@
+import pytest
+
+from rheostat.errors import InputError
+from rheostat.judge.cases import loads_of
+from rheostat.judge.request import Texts, read_asked, read_changes, seeds_of
+
+
+def fields(caught):
+    return [fault.field for fault in caught.value.faults]
+
+
+def test_every_fault_of_a_command_comes_at_once():
+    texts = Texts(
+        policy="hpa:quick",
+        trace="none.csv",
+        seed="x",
+        longest="5",
+        rate="-1",
+        job="bass",
+        sets=["nothing", "guard.x=1"],
+    )
+    with pytest.raises(InputError) as caught:
+        read_asked(texts)
+    assert set(fields(caught)) == {"--set", "rate", "longest", "seed", "trace", "job", "policy_options.preset"}
+    hints = {fault.field: fault.message for fault in caught.value.faults}
+    assert hints["job"] == "there is no job of this name; did you mean 'base'?"
+
+
+def test_a_setting_belongs_to_the_loop_the_policy_or_the_job(tmp_path):
+    config = tmp_path / "settings.yaml"
+    config.write_text("objective: lag < 40s\nexecutors: [2, 6]\npolicy: reactive\nguard: {cooldown_down_s: 5.0}\n")
+    sets = ["guard.largest_step_down=2", "policy_options.headroom=0.8", "job.executor.start_up.p95_s=60", "sample_s=5"]
+    found = read_changes(config, sets, preset="faithful")
+    assert found.policy == "reactive"
+    assert found.options == {"headroom": 0.8}
+    assert found.settings == {"guard": {"cooldown_down_s": 5.0, "largest_step_down": 2}, "preset": "faithful"}
+    assert found.job == {
+        "objective": "lag < 40s",
+        "executors": [2, 6],
+        "decide_every_s": 5,
+        "executor.start_up.p95_s": 60,
+    }
+
+
+def test_what_is_asked_becomes_jobs_loads_and_seeds():
+    asked = read_asked(
+        Texts(policy="static", shapes=["constant:5@60", "sine:1..5@60"], seed="3,4", sets=["job.trigger_s=5.0"])
+    )
+    assert [(case.load.name, case.seed) for case in asked.cases] == [
+        ("constant:5@60", 3),
+        ("constant:5@60", 4),
+        ("sine:1..5@60", 3),
+        ("sine:1..5@60", 4),
+    ]
+    assert {case.job.trigger_s for case in asked.cases} == {5.0}
+
+
+def test_without_a_name_all_policies_are_compared_but_the_timetable():
+    names = [each.label for each in read_asked(Texts(shapes=["constant:5@60"])).contenders]
+    assert {"static", "reactive", "hpa", "flink"} <= set(names)
+    assert "schedule" not in names
+
+
+def test_a_single_run_is_one_policy_one_load_and_one_seed():
+    assert read_asked(Texts(shapes=["constant:5@60"]), one_run=True).contenders[0].label == "reactive"
+    with pytest.raises(InputError) as caught:
+        read_asked(Texts(policy="hpa,keda", shapes=["constant:5@60"], seed="1,2"), one_run=True)
+    assert set(fields(caught)) == {"policy", "seed"}
+
+
+def test_a_search_for_the_worst_load_takes_no_load():
+    asked = read_asked(Texts(policy="hpa", worst_case=True, tries="5", seconds="600"))
+    assert [(hunt.contender.label, hunt.seconds, hunt.tries) for hunt in asked.hunts] == [("hpa", 600.0, 5)]
+    with pytest.raises(InputError) as caught:
+        read_asked(Texts(policy="hpa", worst_case=True, seconds="5", shapes=["constant:5@60"]))
+    assert set(fields(caught)) == {"shape", "seconds"}
+
+
+def test_a_folder_is_all_of_its_traces(tmp_path):
+    for name in ("b", "a"):
+        (tmp_path / f"{name}.csv").write_text("second,events_per_second\n0,5\n1,6\n")
+    (tmp_path / "other.csv").write_text("x,y\n1,2\n")
+    assert [load.name for load in loads_of(str(tmp_path), [])] == ["a", "b"]
+
+
+def test_two_loads_of_one_name_are_a_fault(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text("second,events_per_second\n0,5\n1,6\n")
+    with pytest.raises(InputError) as caught:
+        loads_of(f"{file},{file}", [])
+    assert caught.value.faults[0].message == "two loads would have one name in the tables"
+
+
+@pytest.mark.parametrize("text", ["", "1,x", "-1", "1.5"])
+def test_what_is_no_seed_is_a_fault(text):
+    with pytest.raises(InputError):
+        seeds_of(text)

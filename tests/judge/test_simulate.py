@@ -1,0 +1,103 @@
+import pytest
+from tests.sim.jobs import plain
+
+from rheostat.errors import InputError
+from rheostat.judge.cases import Case, LoadSpec, Treatment, ready
+from rheostat.judge.contenders import Contender, check_contenders, contenders_of, settings_for
+from rheostat.judge.recorder import Recorder
+from rheostat.judge.simulate import drain_limit_s, simulate, start_executors
+from rheostat.judge.work import run_one
+from rheostat.model import OutcomeStatus
+
+JOB = plain(partitions=8)
+"""Eight tasks in waves: C = 200, 400, 533, 800, 800, 800, 800, 1600 records/s on 1 … 8 executors."""
+
+
+def case(shape, job=JOB, *, scaled=False, seed=1):
+    return Case(job, job.name, LoadSpec(shape, shape=shape), seed, Treatment(scaled=scaled))
+
+
+def test_static_is_the_size_that_carries_the_peak_from_the_start_to_the_last_commit():
+    """500/s need 3 executors (533/s). Batches begin every 2 s; the last one, at 60 s, takes 1000 × 5 ms × 3/8."""
+    found = run_one(case("constant:500@60"), Contender("static")).score
+    assert (found["executors_max"], found["reconfigurations"], found["records_out"]) == (3, 0, 30_000)
+    assert found["seconds"] == pytest.approx(60 + 1000 * 0.005 * 3 / 8)
+    assert found["executor_hours"] == pytest.approx(3 * found["seconds"] / 3600)
+    assert (found["violation_share"], found["total_cost"], found["valid"]) == (0.0, found["executor_hours"], True)
+
+
+def test_the_peak_is_scaled_to_what_the_job_can_carry():
+    """The peak becomes 0.8 × 1600 = 1280/s; fewer than 8 executors carry no more than 800/s."""
+    this = ready(case("ramp:1..10@3600", scaled=True))
+    assert (round(this.load.peak, 6), round(this.capacities[8], 6)) == (1280.0, 1600.0)
+    assert start_executors(JOB, this.load) == 1
+
+
+def test_the_job_file_may_say_where_to_start():
+    job = plain(partitions=8, start_executors=5)
+    assert start_executors(job, ready(case("constant:500@60", job)).load) == 5
+
+
+def test_a_policy_follows_a_rise_and_the_acts_are_kept_with_their_reasons():
+    this = case("step:150..700@600,steps=2")
+    run = simulate(JOB, ready(this).load, Contender("reactive"), seed=1)
+    assert (run.faults, run.drained, run.history.records_out) == ((), True, run.history.records_in)
+    ups = [act for act in run.acts if act.before is not None and act.after > act.before]
+    assert ups
+    assert ups[0].at >= 300
+    assert (ups[0].code, ups[0].outcome) == ("SLA_VIOLATED", OutcomeStatus.APPLIED)
+    assert sum(run.holds.values()) + len(run.acts) == pytest.approx(run.seconds / 15, abs=2)
+
+
+def test_a_job_that_can_never_keep_up_is_given_up_and_does_not_count():
+    job = plain(partitions=1, executors=[1, 1])
+    found = run_one(case("constant:2000@3600", job), Contender("static"))
+    assert found.score["valid"] is False
+    assert found.faults == ("not all records were committed 25200 s after the start",)
+    assert found.score["seconds"] == drain_limit_s(3600.0) == 7 * 3600.0
+
+
+def test_the_same_seed_gives_the_same_run_and_another_one_another():
+    job = plain(partitions=8, batch_noise_cv=0.2)
+    one, two, other = (
+        run_one(case("constant:500@300", job, seed=seed), Contender("reactive")).score for seed in (1, 1, 2)
+    )
+    assert one == two
+    assert one["lag_p95_s"] != other["lag_p95_s"]
+
+
+def test_the_loop_gets_the_objective_the_bounds_and_the_period_of_the_job():
+    found = settings_for(plain(decide_every_s=5.0), Contender("reactive", options={"headroom": 0.8}))
+    assert (found.objective, found.executors, found.sample_s, found.mode) == ("lag < 20s", (1, 8), 5.0, "act")
+    assert found.policy_options == {"headroom": 0.8}
+
+
+def test_policies_are_named_with_their_presets():
+    found = contenders_of("hpa, reactive:faithful,hpa", {"guard": {}}, {})
+    assert [(each.label, each.policy, each.preset) for each in found] == [
+        ("hpa", "hpa", None),
+        ("reactive:faithful", "reactive", "faithful"),
+    ]
+
+
+def test_all_faults_of_policies_and_settings_come_at_once():
+    wrong = [
+        Contender("reactiv", settings={"guard": {"cooldown_s": 1}}),
+        Contender("reactive", "faithfull", settings={"guard": {"cooldown_s": 1}}),
+    ]
+    faults = {fault.field: fault.message for fault in check_contenders(JOB, wrong)}
+    assert faults["policy"] == "no such policy; did you mean 'reactive'?"
+    assert faults["policy_options.preset"] == "no such preset; did you mean 'faithful'?"
+    assert set(faults) == {"policy", "policy_options.preset", "guard.cooldown_s"}
+
+
+def test_an_unknown_policy_is_not_run():
+    with pytest.raises(InputError):
+        simulate(JOB, ready(case("constant:500@60")).load, Contender("none"), seed=1)
+
+
+def test_a_recorder_keeps_so_many_acts_and_counts_the_others():
+    run = simulate(JOB, ready(case("step:150..700@600,steps=4")).load, Contender("reactive"), seed=1)
+    assert len(run.acts) >= 2
+    assert run.dropped == 0
+    assert Recorder(keep=1).last_id == 0

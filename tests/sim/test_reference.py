@@ -1,0 +1,51 @@
+"""The page of job files says what the models say, and is not stale; examples run."""
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import rheostat.sim
+from rheostat.config.reference import models_in
+from rheostat.sim.jobfile import JobFile
+from rheostat.sim.reference import job_reference
+
+PAGE = Path(__file__).parents[2] / "docs" / "jobs.md"
+
+
+def all_models(model):
+    inner = {each for field in model.model_fields.values() for each in models_in(field.annotation)}
+    return {model}.union(*(all_models(each) for each in inner))
+
+
+MODELS = sorted(all_models(JobFile), key=lambda model: model.__name__)
+
+
+def test_the_page_in_docs_is_not_stale():
+    message = "run: rheostat config reference --jobs --out docs/jobs.md"
+    assert PAGE.read_text(encoding="utf-8") == job_reference(), message
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_every_key_has_a_meaning_a_reason_and_a_row(model):
+    for name, field in model.model_fields.items():
+        assert field.description.endswith("."), name
+        assert len(field.json_schema_extra["why"]) > 10, name
+        assert name == "kind" or field.description in job_reference(), name
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_every_time_has_its_unit_in_its_name_and_in_its_field(model):
+    for name, field in model.model_fields.items():
+        unit = field.json_schema_extra["unit"]
+        assert (unit == "s") == (name.endswith("_s") and not name.endswith("_per_s")), name
+        assert (unit == "ms") == name.endswith("_ms"), name
+
+
+@pytest.mark.parametrize(
+    "name", [f"rheostat.sim.{module.name}" for module in pkgutil.iter_modules(rheostat.sim.__path__)]
+)
+def test_examples_in_docstrings(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0

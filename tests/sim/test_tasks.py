@@ -1,0 +1,128 @@
+"""Tasks on slots, worked by hand."""
+
+import pytest
+from tests.sim.jobs import plain
+
+from rheostat.sim.fleet import Fleet
+from rheostat.sim.history import History
+from rheostat.sim.tasks import Equal, Tasks, makespan, run
+
+INF = float("inf")
+
+
+@pytest.mark.parametrize(
+    ("work", "slots", "seconds"),
+    [
+        pytest.param(Equal(12, 1.5), 12, 1.5, id="a slot for each task"),
+        pytest.param(Equal(12, 1.5), 5, 4.5, id="three waves, the last of two"),
+        pytest.param(Equal(12, 1.5), 6, 3.0, id="two waves"),
+        pytest.param(Equal(12, 1.5), 11, 3.0, id="two waves, the last of one"),
+        pytest.param(Equal(12, 1.5), 40, 1.5, id="more slots than tasks"),
+        pytest.param(Equal(12, 1.5), 0, INF, id="no slot"),
+        pytest.param([3.0, 1.0, 1.0, 1.0], 2, 3.0, id="the long one first"),
+        pytest.param([1.0, 1.0, 1.0, 3.0], 2, 4.0, id="the long one last"),
+        pytest.param([2.0, 3.0, 2.0, 1.0], 3, 3.0, id="the first free slot takes the next task"),
+        pytest.param([], 2, 0.0, id="nothing to do"),
+    ],
+)
+def test_makespan(work, slots, seconds):
+    assert makespan(work, slots) == seconds
+
+
+def fleet(executors=1, **changes):
+    made = Fleet(plain(**changes), 1, executors, History())
+    made.look(0.0)
+    return made
+
+
+def warm_slots(fleet):
+    return {(each.number, core) for each in fleet.running for core, warm in enumerate(each.warm) if warm}
+
+
+def spans(placed):
+    return [(begin, end, executor.number, well) for begin, end, executor, well in placed.tasks]
+
+
+def test_equal_tasks_on_equal_slots_are_told_as_if_each_had_been_placed():
+    """5 tasks of 2 s on two executors of 2 slots: 0, 0, 1, 1, then the fifth on executor 0."""
+    crew = fleet(2, executor={"cores": 2})
+    placed = run(Equal(5, 2.0), 10.0, crew.used, crew, set())
+    one_by_one = run([2.0] * 5, 10.0, crew.used, crew, warm_slots(crew))
+    assert (placed.end, one_by_one.end) == (14.0, 14.0)
+    for at, expected in [
+        (9.0, {}),
+        (10.0, {0: [0, 0.0, 2], 1: [0, 0.0, 2]}),
+        (12.5, {0: [2, 4.0, 1], 1: [2, 4.0, 0]}),
+        (14.0, {0: [3, 6.0, 0], 1: [2, 4.0, 0]}),
+    ]:
+        told: Tasks = {}
+        listed: Tasks = {}
+        placed.tell(at, told)
+        one_by_one.tell(at, listed)
+        assert told == listed == expected
+
+
+def test_the_first_task_of_a_cold_slot_takes_longer():
+    """Executor 1 is cold by 2 s: its first task ends at 3, meanwhile executor 0 does the other three."""
+    crew = fleet(2, executor={"cold_task_s": 2.0})
+    warm = {(0, 0)}
+    placed = run([1.0] * 4, 0.0, crew.running, crew, warm)
+    assert spans(placed) == [(0.0, 1.0, 0, True), (0.0, 3.0, 1, True), (1.0, 2.0, 0, True), (2.0, 3.0, 0, True)]
+    assert warm == {(0, 0), (1, 0)}
+
+
+def test_an_executor_that_registers_takes_the_next_waiting_task():
+    """It is there at 1.5 and takes the third task, while executor 0 takes the fourth at 2."""
+    crew = fleet(1, executor={"cold_task_s": 0.0, "start_up": {"median_s": 1.5, "p95_s": 1.5}})
+    crew.request(0.0, 2)
+    placed = run([1.0] * 4, 0.0, crew.used, crew, {(0, 0)})
+    assert spans(placed)[2:] == [(1.5, 2.5, 1, True), (2.0, 3.0, 0, True)]
+    assert placed.end == 3.0
+
+
+def test_what_a_dead_executor_was_running_is_done_again_before_anything_else():
+    crew = fleet(2)
+    dead, alive = crew.running[0], crew.running[1]
+    dead.gone_at = 1.5
+    placed = run([1.0] * 5, 0.0, [dead, alive], crew, warm_slots(crew))
+    assert spans(placed) == [
+        (0.0, 1.0, 0, True),
+        (0.0, 1.0, 1, True),
+        (1.0, 1.5, 0, False),
+        (1.0, 2.0, 1, True),
+        (2.0, 3.0, 1, True),
+        (3.0, 4.0, 1, True),
+    ]
+
+
+def test_a_lost_task_waits_for_a_slot_that_is_free_earlier():
+    """The only task left is the lost one: executor 1, idle since 1, takes it when it is lost, at 2."""
+    crew = fleet(2)
+    crew.running[0].gone_at = 2.0
+    placed = run([3.0, 1.0], 0.0, crew.running, crew, warm_slots(crew))
+    assert spans(placed)[-1] == (2.0, 5.0, 1, True)
+
+
+def test_without_executors_work_does_not_end():
+    crew = fleet(1)
+    crew.running[0].gone_at = 1.0
+    assert run([2.0], 0.0, crew.running, crew, warm_slots(crew)).end == INF
+
+
+def test_a_slow_window_stretches_what_falls_into_it():
+    """2 s of work: 1 s until the window begins at 1, the rest at a third of the speed."""
+    crew = fleet(1)
+    crew.slow_down(1.0, 0, INF, 3.0)
+    assert crew.finish(crew.running[0], 0.0, 2.0) == 4.0
+    crew = fleet(1)
+    crew.slow_down(1.0, 0, 2.5, 3.0)
+    assert crew.finish(crew.running[0], 0.0, 2.0) == 3.0
+
+
+def test_executors_that_start_slow_the_others_down():
+    """Two start from 1 to 3, each takes a half: speed 1/2; 3 s of work end at 1 + 2 + 1."""
+    crew = fleet(1, executor={"slows_neighbours": 0.5, "start_up": {"median_s": 2.0, "p95_s": 2.0}})
+    crew.request(1.0, 3)
+    assert crew.finish(crew.running[0], 0.0, 3.0) == 4.0
+    crew.register(3.0)
+    assert crew.finish(crew.running[0], 0.0, 3.0) == 4.0
