@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -88,6 +89,11 @@ def test_a_page_that_cannot_be_written_is_an_input_error(tmp_path, name):
     with pytest.raises(InputError, match="the page cannot be written") as caught:
         require_page(tmp_path / name)
     assert caught.value.faults[0].field == "page"
+
+
+def test_a_device_is_no_page():
+    with pytest.raises(InputError, match="it is a device"):
+        require_page(Path("/dev/null"))
 
 
 def test_a_bad_page_is_told_before_anything_is_measured(tmp_path, capsys, monkeypatch):

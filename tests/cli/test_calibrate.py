@@ -28,6 +28,7 @@ def last_json(capsys):
         pytest.param(["--recorded", "runs.csv"], {"recorded"}, id="runs without their input"),
         pytest.param(["--profiles", "none.csv"], {"profiles"}, id="no such file"),
         pytest.param(["none"], {"journal"}, id="no such journal"),
+        pytest.param(["a", "b", "./a"], {"journals"}, id="a journal twice, which would count as twice the batches"),
     ],
 )
 def test_what_is_wrong_is_named_at_once(tmp_path, monkeypatch, capsys, arguments, fields):

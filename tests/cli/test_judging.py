@@ -57,6 +57,14 @@ def test_wrong_input_ends_with_two_and_names_every_fault(arguments, fields, caps
     assert all(fault["given"] and fault["allowed"] for fault in shown["faults"])
 
 
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_a_report_that_cannot_be_written_is_told_before_anything_runs(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("rheostat.judge.compare.compare", lambda *_, **__: pytest.fail("it was run"))
+    (tmp_path / "file").write_text("")
+    assert main([command, *SHORT, "--out", str(tmp_path / "file"), "--seed", "x", "--json"]) == 2
+    assert {fault["field"] for fault in last_json(capsys)["faults"]} == {"out", "seed"}
+
+
 def score(cost):
     names = ["executor_hours", "reconfigurations", "violation_share", "lag_p95_s", "lag_max_s", "excess_time"]
     names += ["provisioning_accuracy_o", "provisioning_accuracy_u", "timeshare_o", "timeshare_u"]

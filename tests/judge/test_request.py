@@ -1,7 +1,7 @@
 import pytest
 
 from rheostat.errors import InputError
-from rheostat.judge.cases import loads_of
+from rheostat.judge.cases import loads_of, ready
 from rheostat.judge.request import Texts, read_asked, read_changes, seeds_of
 
 
@@ -21,7 +21,16 @@ def test_every_fault_of_a_command_comes_at_once():
     )
     with pytest.raises(InputError) as caught:
         read_asked(texts)
-    assert set(fields(caught)) == {"--set", "rate", "longest", "seed", "trace", "job", "policy_options.preset"}
+    assert set(fields(caught)) == {
+        "--set",
+        "rate",
+        "longest",
+        "seed",
+        "trace",
+        "job",
+        "guard.x",
+        "policy_options.preset",
+    }
     hints = {fault.field: fault.message for fault in caught.value.faults}
     assert hints["job"] == "there is no job of this name; did you mean 'base'?"
 
@@ -40,6 +49,31 @@ def test_a_setting_belongs_to_the_loop_the_policy_or_the_job(tmp_path):
         "decide_every_s": 5,
         "executor.start_up.p95_s": 60,
     }
+
+
+def test_a_setting_that_is_not_understood_hides_no_fault_of_the_others():
+    with pytest.raises(InputError) as caught:
+        read_asked(Texts(shapes=["constant:5@60"], sets=["nothing", "job.triger_s=5", "guard.x=1", "policy=[a]"]))
+    assert set(fields(caught)) == {"--set", "triger_s", "guard.x", "policy"}
+
+
+@pytest.mark.parametrize("key", ["job", "policy", "policy_options"])
+def test_a_setting_of_another_kind_is_a_fault(key):
+    with pytest.raises(InputError) as caught:
+        read_asked(Texts(shapes=["constant:5@60"], sets=[f"{key}=3"]))
+    assert fields(caught) == [key]
+
+
+def test_a_seed_has_no_thousands_of_digits():
+    with pytest.raises(InputError, match="these are no seeds"):
+        seeds_of("9" * 5000)
+
+
+def test_a_job_that_carries_nothing_is_named_as_such():
+    asked = read_asked(Texts(shapes=["constant:5@60"], sets=["job.driver.planning_s=100.0"]))
+    with pytest.raises(InputError, match="it carries nothing within its objective") as caught:
+        ready(asked.cases[0])
+    assert fields(caught) == ["job"]
 
 
 def test_what_is_asked_becomes_jobs_loads_and_seeds():

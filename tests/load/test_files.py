@@ -59,6 +59,12 @@ def test_every_faulty_line_is_named(write):
     assert all(str(path) in fault.message for fault in caught.value.faults)
 
 
+def test_a_line_that_cannot_be_read_makes_no_gap_of_the_next_one(write):
+    with pytest.raises(InputError) as caught:
+        read_trace(write("trace.csv", HEADER + "0,1\n1,nan\n2,1\n"))
+    assert [message for message, _, _ in messages(caught)] == ["line 3: cannot be read"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -21,9 +21,11 @@ def require_page(path: Path) -> None:
     """Check that the page can be written, before anything is measured; the folder that it lies in is made.
 
     Raises:
-        InputError: it cannot: a folder, no permission, not text.
+        InputError: it cannot: a folder, a device, no permission, not text.
     """
     try:
+        if path.is_char_device():
+            _refuse_device()
         if path.exists():
             path.read_text(encoding="utf-8")
             path.open("r+b").close()
@@ -35,6 +37,11 @@ def require_page(path: Path) -> None:
         reason = getattr(error, "strerror", None) or str(error)
         allowed = "a Markdown page, old or new, that can be written"
         raise InputError([Fault("page", str(path), allowed, f"the page cannot be written: {reason}")]) from error
+
+
+def _refuse_device() -> None:
+    """Some devices can be read for ever."""
+    raise ValueError("it is a device")
 
 
 def update_page(path: Path, result: Bench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -92,6 +93,10 @@ class _Given:
         found += [
             Fault("check", str(path), "a journal that is not fitted to", "it tells nothing new") for path in twice
         ]
+        for field, paths in (("journals", self.journals), ("check", self.check)):
+            seen = Counter(path.resolve() for path in paths)
+            again = [str(path) for path, times in seen.items() if times > 1]
+            found += [Fault(field, path, "each journal once", "it is named twice") for path in again]
         if self.report is not None and not self.check:
             found.append(Fault("report", str(self.report), "with --check JOURNAL", "there is nothing to show"))
         if (self.recorded is None) != (self.trace is None):

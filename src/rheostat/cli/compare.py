@@ -21,8 +21,8 @@ from rheostat.cli.judging import (
     Seconds,
     Sets,
     Shapes,
+    check_out,
     check_page,
-    check_plots,
     check_sort,
     show_rows,
     show_table,
@@ -137,7 +137,7 @@ def _asked(texts: Any, jobs: str | None, sort: str, out: Path | None, page: Path
     from rheostat.judge.request import read_asked
 
     faults: list[Fault] = []
-    checks: list[Callable[[], None]] = [lambda: check_sort(sort), lambda: check_plots(out), lambda: check_page(page)]
+    checks: list[Callable[[], None]] = [lambda: check_sort(sort), lambda: check_out(out), lambda: check_page(page)]
     for check in checks:
         try:
             check()

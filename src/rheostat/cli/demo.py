@@ -37,7 +37,7 @@ def demo(
     objective: Annotated[str, typer.Option(help="lag < DURATION [for PERCENT%].")] = "lag < 20s",
     executors: Annotated[str, typer.Option(help="Least and greatest number of executors, LEAST,GREATEST.")] = "1,6",
     policy: Annotated[str, typer.Option(help="Name of a policy.")] = "reactive",
-    rate: Annotated[str, typer.Option(help="Records/s at the plateau.")] = "800",
+    rate: Annotated[str, typer.Option(help="Records/s at the plateau.")] = "500",
     partitions: Annotated[str, typer.Option(help="Partitions of the topic.")] = "12",
     seed: Annotated[str, typer.Option(help="Seed of keys and payloads.")] = "7",
     baseline: Annotated[bool, typer.Option("--baseline", help="Also run the static size for real.")] = False,

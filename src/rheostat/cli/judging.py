@@ -28,8 +28,8 @@ __all__ = [
     "Seconds",
     "Sets",
     "Shapes",
+    "check_out",
     "check_page",
-    "check_plots",
     "check_sort",
     "show_rows",
     "show_table",
@@ -62,16 +62,17 @@ AsIs = Annotated[
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the HTML report and the JSON.")]
 
 
-def check_plots(out: Path | None) -> None:
-    """Say at the start, not at the end, that a report cannot be made.
+def check_out(out: Path | None) -> None:
+    """Say at the start, not at the end, that a report cannot be made; its folder is made.
 
     Raises:
-        InputError: plotly is not installed.
+        InputError: plotly is not installed, or nothing can be written into the folder.
     """
     if out is not None:
-        from rheostat.report.parts import plots_installed
+        from rheostat.report.parts import plots_installed, require_folder
 
         plots_installed()
+        require_folder("out", out)
 
 
 def check_page(page: Path | None) -> None:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from rheostat.cli.judging import AsIs, Config, Job, Longest, Out, Preset, Rate, Seconds, Sets, check_plots, show_rows
+from rheostat.cli.judging import AsIs, Config, Job, Longest, Out, Preset, Rate, Seconds, Sets, check_out, show_rows
 from rheostat.cli.output import JsonFlag, console, print_json, to_json
+from rheostat.errors import Fault, InputError
 from rheostat.load.shapes import GRAMMAR
 
 if TYPE_CHECKING:
     from rheostat.judge.compare import Entry
+    from rheostat.judge.request import Asked, Texts
 
 __all__ = ["register"]
 
@@ -41,12 +43,11 @@ def simulate(
 ) -> int:
     """Run one policy on a simulated job: no Spark, no Java. The loop is the one that runs in production."""
     from rheostat.judge.compare import compare
-    from rheostat.judge.request import Texts, read_asked
+    from rheostat.judge.request import Texts
 
-    check_plots(out)
     shapes = [] if shape is None else [shape]
     texts = Texts(policy, job, trace, shapes, rate, seconds, seed, preset, config, change or [], longest, as_is)
-    asked = read_asked(texts, one_run=True)
+    asked = _asked(texts, out)
     drawn = asked.cases if out is not None else []
     entry = compare(asked.cases, asked.contenders, drawn=drawn, reached=bool(drawn)).entries[0]
     _tell(entry, out)
@@ -56,6 +57,25 @@ def simulate(
     if as_json:
         print_json(score)
     return 0 if score["valid"] and not entry.undercut else 1
+
+
+def _asked(texts: Texts, out: Path | None) -> Asked:
+    """The run that is asked for, or every fault of the options at once."""
+    from rheostat.judge.request import read_asked
+
+    faults: list[Fault] = []
+    try:
+        check_out(out)
+    except InputError as error:
+        faults += error.faults
+    try:
+        asked = read_asked(texts, one_run=True)
+    except InputError as error:
+        faults += error.faults
+    else:
+        if not faults:
+            return asked
+    raise InputError(faults)
 
 
 def _tell(entry: Entry, out: Path | None) -> None:

@@ -49,8 +49,8 @@ class DemoPlan:
     executors: tuple[int, int] = (1, 6)
     policy: str = "reactive"
     seed: int = 7
-    base_rate: float = 100.0
-    peak_rate: float = 800.0
+    base_rate: float = 50.0
+    peak_rate: float = 500.0
     rise_s: float = 40.0
     plateau_s: float = 50.0
     fall_s: float = 60.0

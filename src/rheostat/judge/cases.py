@@ -102,9 +102,13 @@ def ready(case: Case) -> Ready:
     """Prepare a case. The last ones are remembered: the policies of a case follow one another.
 
     Raises:
-        InputError: the load is faulty, or offers nothing.
+        InputError: the load is faulty, or offers nothing; or the job carries nothing.
     """
     capacities = capacity_curve(case.job)
+    if not capacities[-1] > 0:
+        allowed = "a job that carries records at its most executors"
+        message = "it carries nothing within its objective: see its driver, state, stages and objective"
+        raise InputError([Fault("job", case.job_label, allowed, message)])
     treatment = case.treatment
     load = prepare(
         case.load.curve(case.seed),

@@ -25,6 +25,9 @@ T = TypeVar("T")
 _HUNT_S, _SHORTEST_HUNT_S = 3600.0, 60.0
 """How long the loads last among which the worst is sought, unless said; and at least."""
 
+_MOST_DIGITS = 100
+"""Of a seed. Python refuses to read numbers of thousands of digits."""
+
 DEFAULT_POLICY = "reactive"
 """What a single run takes where no policy is named: the default of the live loop."""
 
@@ -90,7 +93,8 @@ def read_asked(texts: Texts, *, one_run: bool = False) -> Asked:
         InputError: with every fault.
     """
     faults: list[Fault] = []
-    changes = _tried(lambda: read_changes(texts.config, texts.sets, texts.preset), Changes(), faults)
+    changes, wrong = _changes(texts.config, texts.sets, texts.preset)
+    faults += wrong
     rate, seconds = _number("rate", texts.rate, faults), _number("seconds", texts.seconds, faults)
     treatment = Treatment(longest_s=_longest(texts.longest, faults), scaled=not texts.as_is)
     seeds: list[int] = _tried(lambda: seeds_of(texts.seed), [], faults)
@@ -200,6 +204,14 @@ def read_changes(config: Path | None, sets: Sequence[str], preset: str | None = 
     Raises:
         InputError: the file cannot be read, or pairs are not understood: every fault.
     """
+    changes, faults = _changes(config, sets, preset)
+    if faults:
+        raise InputError(faults)
+    return changes
+
+
+def _changes(config: Path | None, sets: Sequence[str], preset: str | None) -> tuple[Changes, list[Fault]]:
+    """What could be understood, so that its own faults are found too, and what is wrong with the rest."""
     given, faults = ({}, []) if config is None else _document(config)
     for text in sets:
         try:
@@ -210,9 +222,16 @@ def read_changes(config: Path | None, sets: Sequence[str], preset: str | None = 
             given = _with(given, keys, value)
     if preset is not None:
         given["preset"] = preset
-    if faults:
-        raise InputError(faults)
-    return _sorted_out(given)
+    changes, wrong = _sorted_out(given)
+    return changes, faults + wrong
+
+
+_KINDS: Mapping[str, tuple[type, str]] = {
+    "policy": (str, "text"),
+    "policy_options": (Mapping, "keys with values"),
+    "job": (Mapping, "keys with values, as in job.trigger_s=5"),
+}
+"""Settings that are taken apart before anything checks them."""
 
 
 def _document(path: Path) -> tuple[dict[str, Any], list[Fault]]:
@@ -243,11 +262,17 @@ def _with(values: Mapping[str, Any], keys: Sequence[str], value: Any) -> dict[st
     return {**values, first: inner}
 
 
-def _sorted_out(given: Mapping[str, Any]) -> Changes:
-    settings = dict(given)
-    options, policy, job = settings.pop("policy_options", {}), settings.pop("policy", None), settings.pop("job", {})
+def _sorted_out(given: Mapping[str, Any]) -> tuple[Changes, list[Fault]]:
+    settings, faults = dict(given), []
+    taken: dict[str, Any] = {"policy": None, "policy_options": {}, "job": {}}
+    for key, (kind, allowed) in _KINDS.items():
+        value = settings.pop(key, None)
+        if isinstance(value, kind):
+            taken[key] = value
+        elif value is not None:
+            faults.append(Fault(key, repr(value), allowed, "the value is of another kind"))
     owned = {name: settings.pop(key) for key, name in JOB_OWNS.items() if key in settings}
-    return Changes(policy, {**owned, **job}, options, settings)
+    return Changes(taken["policy"], {**owned, **taken["job"]}, taken["policy_options"], settings), faults
 
 
 def seeds_of(text: str) -> list[int]:
@@ -257,10 +282,10 @@ def seeds_of(text: str) -> list[int]:
     [7, 1]
 
     Raises:
-        InputError: there is none, or one is no whole number ≥ 0.
+        InputError: there is none, or one is no whole number ≥ 0 of at most a hundred digits.
     """
     pieces = [piece.strip() for piece in text.split(",") if piece.strip()]
-    wrong = [piece for piece in pieces if not piece.isdecimal()]
+    wrong = [piece for piece in pieces if not piece.isdecimal() or len(piece) > _MOST_DIGITS]
     if wrong or not pieces:
         given = ", ".join(wrong) or "nothing"
         raise InputError([Fault("seed", given, "whole numbers ≥ 0, comma separated", "these are no seeds")])

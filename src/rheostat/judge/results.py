@@ -106,7 +106,7 @@ def spoken_command(arguments: Sequence[str]) -> str:
 
 
 def _name(piece: str) -> str:
-    return Path(piece).name if piece.startswith("/") else piece
+    return Path(piece).name if piece.startswith(("/", "../", "~")) else piece
 
 
 def section(

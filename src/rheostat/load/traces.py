@@ -81,8 +81,9 @@ def _read(path: Path, faults: FaultList) -> Trace | None:
     if not list(faults):
         _check_header(lines, faults)
     rows = number_pairs(lines[1:], HEADER, faults)
-    width = _bin(rows)
-    _check_order(rows, {number: index for index, (number, _) in enumerate(lines)}, width, faults)
+    places = {number: index for index, (number, _) in enumerate(lines)}
+    width = _bin(rows, places)
+    _check_order(rows, places, width, faults)
     return None if list(faults) else Trace([rate for _, _, rate in rows], width)
 
 
@@ -94,9 +95,11 @@ def _check_header(lines: list[tuple[int, str]], faults: FaultList) -> None:
         faults.add(number, header, "at least one line of figures", "the trace is empty")
 
 
-def _bin(rows: list[tuple[int, float, float]]) -> float:
-    """The usual distance between two lines; 1 s for a single line."""
-    steps = Counter(round(right[1] - left[1], 9) for left, right in pairwise(rows))
+def _bin(rows: list[tuple[int, float, float]], places: dict[int, int]) -> float:
+    """The usual distance between two lines, those counted that could not be read; 1 s for a single line."""
+    steps = Counter(
+        round((right[1] - left[1]) / (places[right[0]] - places[left[0]]), 9) for left, right in pairwise(rows)
+    )
     forward = {step: count for step, count in steps.items() if step > 0}
     return max(forward, key=lambda step: (forward[step], -step)) if forward else 1.0
 

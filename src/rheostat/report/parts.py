@@ -6,6 +6,7 @@ import html
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from rheostat.errors import Fault, InputError
@@ -24,6 +25,7 @@ __all__ = [
     "line",
     "note_list",
     "plots_installed",
+    "require_folder",
     "shown",
     "table",
     "wrapped",
@@ -116,6 +118,22 @@ def plots_installed() -> None:
         import plotly  # noqa: F401
     except ImportError as error:
         raise InputError([Fault("out", "no plotly", "plotly >= 5.20", _MISSING)]) from error
+
+
+def require_folder(field: str, folder: Path) -> None:
+    """Make the folder, and check that files can be written into it, before anything takes time.
+
+    Raises:
+        InputError: it is a file, or cannot be made or written into.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        allowed = "a folder, old or new, that can be written into"
+        raise InputError([Fault(field, str(folder), allowed, f"nothing can be written there: {reason}")]) from error
 
 
 class Figure:
