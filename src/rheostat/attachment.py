@@ -134,7 +134,8 @@ def attach(
 
     Raises:
         InputError: what is wrong with the arguments, all of it.
-        RefusedError: why this session cannot be scaled as asked, all causes; never with ``mode="watch"``.
+        RefusedError: why this session cannot be scaled as asked, all causes. With ``mode="watch"`` only
+            for Spark Connect, a second autoscaler, or a session that does not answer.
     """
     given = {
         "objective": objective,

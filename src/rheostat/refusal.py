@@ -22,7 +22,7 @@ _TRIGGERS = {
 def session_refusals(facts: SessionFacts, bounds: Bounds) -> list[Fault]:
     """Why the executors of a session cannot be changed within ``bounds``; empty: they can."""
     if facts.connect:
-        message = "the driver's levers are out of a client's reach: attach in the driver, or use mode='watch'"
+        message = "the driver's levers are out of a client's reach: attach in the driver"
         return [Fault("spark", "a Spark Connect session", "a classic session", message)]
     return [*_master(facts), *_allocation(facts), *_cores(facts, bounds)]
 

@@ -126,3 +126,10 @@ def test_words_survive_an_output_that_knows_only_ascii_and_one_that_is_closed_ea
     cut = subprocess.run([*command, "reference"], stdout=writer, stderr=subprocess.PIPE, env=environment, check=False)
     os.close(writer)
     assert (cut.returncode, cut.stderr) == (1, b"")
+
+
+@pytest.mark.parametrize("arguments", [[], ["lab"]], ids=["rheostat", "rheostat lab"])
+def test_a_command_that_is_not_given_is_said_to_be_missing(arguments, capsys):
+    assert main([*arguments, "--help"]) == 0
+    assert main(arguments) == 2
+    assert "a command is missing" in capsys.readouterr().err

@@ -76,6 +76,14 @@ def test_a_job_that_carries_nothing_is_named_as_such():
     assert fields(caught) == ["job"]
 
 
+def test_a_load_that_can_never_be_worked_off_is_refused():
+    asked = read_asked(Texts(shapes=["constant:1e9@300"], as_is=True))
+    with pytest.raises(InputError, match="3e\\+11 records") as caught:
+        ready(asked.cases[0])
+    assert fields(caught) == ["load"]
+    assert ready(read_asked(Texts(shapes=["constant:1e5@300"], as_is=True)).cases[0]).load.peak == 1e5
+
+
 def test_what_is_asked_becomes_jobs_loads_and_seeds():
     asked = read_asked(
         Texts(policy="static", shapes=["constant:5@60", "sine:1..5@60"], seed="3,4", sets=["job.trigger_s=5.0"])

@@ -100,4 +100,4 @@ def _usage_fault(error: Any, arguments: Sequence[str]) -> Fault:
     named = param.opts[0] if param is not None and param.opts else None
     field = getattr(error, "option_name", None) or named or "command line"
     command = error.ctx.command_path if error.ctx else "rheostat"
-    return Fault(field, " ".join(arguments), f"see: {command} --help", error.format_message())
+    return Fault(field, " ".join(arguments), f"see: {command} --help", error.format_message() or "a command is missing")

@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     source: Annotated[str, typer.Option(help="kafka (a real broker), or log where no broker can be had.")] = "kafka",
-    objective: Annotated[str, typer.Option(help="lag < DURATION [for PERCENT%].")] = "lag < 20s",
+    objective: Annotated[str, typer.Option(help=r"lag < DURATION \[for PERCENT%].")] = "lag < 20s",
     executors: Annotated[str, typer.Option(help="Least and greatest number of executors, LEAST,GREATEST.")] = "1,6",
     policy: Annotated[str, typer.Option(help="Name of a policy.")] = "reactive",
     rate: Annotated[str, typer.Option(help="Records/s at the plateau.")] = "500",

@@ -78,7 +78,10 @@ def _lines(result: dict[str, Any]) -> list[str]:
     if hours is not None:
         lines.append(f"{result['policy']}: {hours:.4g} executor-hours by target, {result['reconfigurations']} changes")
     shown = result["differences"][:20]
-    lines += [f"  decision {each['decision']}: {_told(each['recorded'])} → {_told(each['replayed'])}" for each in shown]
+    lines += [
+        f"  decision {each['decision']}: recorded {_told(each['recorded'])}; now {_told(each['replayed'])}"
+        for each in shown
+    ]
     if len(result["differences"]) > len(shown):
         lines.append(f"  and {len(result['differences']) - len(shown)} more")
     return lines

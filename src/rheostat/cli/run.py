@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 def run(
     script: Annotated[Path, typer.Argument(help="A PySpark script; what follows it is handed to it.")],
     arguments: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.")] = None,
-    objective: Annotated[str | None, typer.Option(help="lag < DURATION [for PERCENT%].")] = None,
+    objective: Annotated[str | None, typer.Option(help=r"lag < DURATION \[for PERCENT%].")] = None,
     executors: Annotated[str | None, typer.Option(help="LEAST,GREATEST; without it: watch only.")] = None,
     policy: Annotated[str | None, typer.Option(help="Name of a policy.")] = None,
     mode: Annotated[str | None, typer.Option(help="act, dry-run or watch.")] = None,

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from rheostat.errors import Fault, InputError
+from rheostat.judge.simulate import drain_limit_s
 from rheostat.load.curves import RateCurve
 from rheostat.load.prepare import Prepared, prepare
 from rheostat.load.shapes import parse_shape
 from rheostat.load.traces import read_trace, trace_files
-from rheostat.sim.capacity import capacity_curve
+from rheostat.sim.capacity import capacity_curve, long_batch_rate
 from rheostat.sim.jobfile import JobFile
 
 __all__ = ["PEAK_SHARE", "Case", "LoadSpec", "Ready", "Treatment", "loads_of", "ready"]
@@ -102,7 +103,8 @@ def ready(case: Case) -> Ready:
     """Prepare a case. The last ones are remembered: the policies of a case follow one another.
 
     Raises:
-        InputError: the load is faulty, or offers nothing; or the job carries nothing.
+        InputError: the load is faulty, offers nothing, or is more than the job can ever work off; or the job carries
+            nothing.
     """
     capacities = capacity_curve(case.job)
     if not capacities[-1] > 0:
@@ -118,7 +120,18 @@ def ready(case: Case) -> Ready:
         noise_cv=treatment.noise_cv,
         longest_s=treatment.longest_s,
     )
+    _check_amount(case, load)
     return Ready(load, capacities)
+
+
+def _check_amount(case: Case, load: Prepared) -> None:
+    """No run of a load that cannot be worked off in time would count, and its drain would be played for nothing."""
+    duration = load.curve.duration
+    most = long_batch_rate(case.job, case.job.n_max) * drain_limit_s(duration)
+    offered = load.curve.cumulative(duration)
+    if offered > most:
+        allowed = f"at most {most:.4g} records, what {case.job.n_max} executors can work off before a run is given up"
+        raise InputError([Fault("load", f"{offered:.4g} records", allowed, f"{case.load.name} is more than that")])
 
 
 def loads_of(
