@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rheostat.errors import InputError
+from rheostat.pipelines.click_fraud import parser, settings_of
 from rheostat.pipelines.settings import ClickFraudSettings, parse_seconds
 
 KAFKA = {"source": "kafka", "bootstrap": "127.0.0.1:9092", "topic": "clicks", "checkpoint": "c", "out": "o"}
@@ -71,3 +72,9 @@ def test_durations(text: str, seconds: float) -> None:
 def test_what_is_not_a_duration(text: str) -> None:
     with pytest.raises(ValueError, match="not a duration"):
         parse_seconds(text)
+
+
+def test_the_program_has_an_option_for_every_setting() -> None:
+    given = ["--master=local[1]", "--source=log", "--log=in", "--checkpoint=kept", "--out=out", "--trigger=100ms"]
+    found = settings_of(parser().parse_args([*given, "--fetch-wait-ms=20", "--cap=none"]))
+    assert (found.log, found.trigger_s, found.fetch_wait_ms, found.cap) == ("in", 0.1, 20, None)

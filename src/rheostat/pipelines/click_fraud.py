@@ -43,7 +43,18 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["ClickFraudSettings", "build", "finish", "main", "run", "session", "spark_conf", "start"]
+__all__ = [
+    "ClickFraudSettings",
+    "build",
+    "finish",
+    "main",
+    "parser",
+    "run",
+    "session",
+    "settings_of",
+    "spark_conf",
+    "start",
+]
 
 _JSON = "id LONG, ip STRING, userID STRING, timestamp DOUBLE, eventType STRING"
 _LOOKED_UP = "ip STRING, userID STRING, at TIMESTAMP, click INT, " + ", ".join(f"{name} LONG" for name in HALVES)
@@ -263,12 +274,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0 when it was asked to end, 1 when the query failed, 2 when the input was wrong.
     """
-    options = _parser().parse_args(argv)
+    options = parser().parse_args(argv)
     stop = threading.Event()
     try:
-        settings = ClickFraudSettings(
-            **{field.name: getattr(options, field.name) for field in fields(ClickFraudSettings)}
-        )
+        settings = settings_of(options)
         with session(settings, options.master, options.jars, dict(options.conf)) as spark:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: stop.set())
@@ -279,9 +288,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m rheostat.pipelines.click_fraud", description="Count click fraud.")
-    add = parser.add_argument
+def settings_of(options: argparse.Namespace) -> ClickFraudSettings:
+    """The settings that the options of the program ask for.
+
+    Raises:
+        InputError: every setting that is wrong.
+    """
+    return ClickFraudSettings(**{field.name: getattr(options, field.name) for field in fields(ClickFraudSettings)})
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the program: one for each setting, and those of the session."""
+    made = argparse.ArgumentParser(prog="python -m rheostat.pipelines.click_fraud", description="Count click fraud.")
+    add = made.add_argument
     add("--master", required=True, help="the cluster, as Spark names it: spark://HOST:PORT or local[2]")
     add("--source", required=True, help="kafka or log")
     add("--bootstrap", help="broker addresses, for kafka")
@@ -293,6 +312,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--cap", type=_cap, default=4000, help="most records in one batch, or none (default: 4000)")
     add("--trigger", type=parse_seconds, dest="trigger_s", default=2.0, help="time between batches (default: 2s)")
     add("--lookup-ms", type=float, default=2.0, help="wait of each record, in milliseconds (default: 2)")
+    add("--fetch-wait-ms", type=int, help="longest wait for further records in Kafka, in ms (default: the consumer's)")
     add("--shuffle-partitions", type=int, default=2, help="tasks of the aggregation (default: 2)")
     add("--distinct-error", type=float, default=0.1, help="relative error of the distinct counts (default: 0.1)")
     add("--lateness", type=parse_seconds, dest="lateness_s", default=600.0, help="watermark (default: 10min)")
@@ -300,7 +320,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--query-name", default="click_fraud", help="name of the query (default: click_fraud)")
     add("--jars", type=_list, default=[], help="jar files for the session, comma-separated")
     add("--conf", action="append", type=_pair, default=[], help="KEY=VALUE for the session; may be repeated")
-    return parser
+    return made
 
 
 def _list(text: str) -> list[str]:
