@@ -84,7 +84,7 @@ def test(rest: Sequence[str]) -> int:
 
 
 def fast(rest: Sequence[str]) -> int:
-    """Run the fast suite: no Java, under a minute."""
+    """Run the fast suite: no Java."""
     return test(["-m", "not cluster", *rest])
 
 

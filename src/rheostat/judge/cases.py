@@ -23,6 +23,9 @@ __all__ = ["PEAK_SHARE", "Case", "LoadSpec", "Ready", "Treatment", "loads_of", "
 PEAK_SHARE = 0.8
 """The peak of a load is scaled to this share of what the greatest number of executors carries."""
 
+BEYOND = 10.0
+"""A load of so many times what can be worked off in the longest run is a slip of the keyboard."""
+
 
 @dataclass(frozen=True, slots=True)
 class LoadSpec:
@@ -125,12 +128,14 @@ def ready(case: Case) -> Ready:
 
 
 def _check_amount(case: Case, load: Prepared) -> None:
-    """No run of a load that cannot be worked off in time would count, and its drain would be played for nothing."""
+    """A load far beyond the job would be played for long, and no run of it would count."""
     duration = load.curve.duration
-    most = long_batch_rate(case.job, case.job.n_max) * drain_limit_s(duration)
+    most = BEYOND * long_batch_rate(case.job, case.job.n_max) * drain_limit_s(duration)
     offered = load.curve.cumulative(duration)
     if offered > most:
-        allowed = f"at most {most:.4g} records, what {case.job.n_max} executors can work off before a run is given up"
+        allowed = (
+            f"at most {most:.4g} records, {BEYOND:g} × what {case.job.n_max} executors work off in the longest run"
+        )
         raise InputError([Fault("load", f"{offered:.4g} records", allowed, f"{case.load.name} is more than that")])
 
 
