@@ -43,29 +43,20 @@ def register(app: typer.Typer) -> None:
 
 def _overrides(policy: str | None, changes: Sequence[str]) -> dict[str, Any]:
     """Settings by their dotted keys; values are YAML."""
-    import yaml
-
-    from rheostat.config.documents import NOT_YAML
+    from rheostat.config.documents import NOT_YAML, read_pair
 
     overrides: dict[str, Any] = {} if policy is None else {"policy": policy}
     faults = []
     for change in changes:
-        key, equals, text = change.partition("=")
         try:
-            overrides[_key(key, equals)] = yaml.safe_load(text)
+            key, value = read_pair(change)
         except NOT_YAML:
             faults.append(Fault("--set", change, "KEY=VALUE with a YAML value", "the setting is not understood"))
+        else:
+            overrides[key] = value
     if faults:
         raise InputError(faults)
     return overrides
-
-
-def _key(text: str, equals: str) -> str:
-    """A dotted key; ValueError if a name is missing in it."""
-    key = text.strip()
-    if not equals or not all(key.split(".")):
-        raise ValueError(text)
-    return key
 
 
 def _lines(result: dict[str, Any]) -> list[str]:

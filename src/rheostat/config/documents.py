@@ -9,7 +9,7 @@ import yaml
 
 from rheostat.errors import Fault, InputError
 
-__all__ = ["NOT_YAML", "read_document"]
+__all__ = ["NOT_YAML", "read_document", "read_pair"]
 
 NOT_YAML = (yaml.YAMLError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)
 """What the YAML library raises for a text that it cannot read: dates, numbers and tags fail in their own ways."""
@@ -58,6 +58,22 @@ def read_document(path: str | Path) -> tuple[dict[str, Any], list[Fault]]:
     if not isinstance(document, dict):
         raise InputError([Fault(str(path), type(document).__name__, "keys with values", "the file holds no settings")])
     return document, loader.faults
+
+
+def read_pair(text: str) -> tuple[str, Any]:
+    """A dotted key and its YAML value, from ``KEY=VALUE``.
+
+    Raises:
+        NOT_YAML: one of these, where a name is missing in the key or the value is not YAML.
+
+    >>> read_pair("guard.cooldown_down_s = 120")
+    ('guard.cooldown_down_s', 120)
+    """
+    key, equals, value = text.partition("=")
+    key = key.strip()
+    if not equals or not all(key.split(".")):
+        raise ValueError(text)
+    return key, yaml.safe_load(value)
 
 
 def _text(path: Path) -> str:

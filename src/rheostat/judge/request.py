@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rheostat.config.documents import NOT_YAML, read_document
+from rheostat.config.documents import NOT_YAML, read_document, read_pair
 from rheostat.errors import Fault, InputError
 from rheostat.judge.cases import Case, LoadSpec, Treatment, loads_of
 from rheostat.judge.contenders import JOB_OWNS, Contender, check_contenders, contenders_of
@@ -215,11 +215,11 @@ def _changes(config: Path | None, sets: Sequence[str], preset: str | None) -> tu
     given, faults = ({}, []) if config is None else _document(config)
     for text in sets:
         try:
-            keys, value = _pair(text)
+            key, value = read_pair(text)
         except NOT_YAML:
             faults.append(Fault("--set", text, "KEY=VALUE with a YAML value", "the setting is not understood"))
         else:
-            given = _with(given, keys, value)
+            given = _with(given, key.split("."), value)
     if preset is not None:
         given["preset"] = preset
     changes, wrong = _sorted_out(given)
@@ -239,16 +239,6 @@ def _document(path: Path) -> tuple[dict[str, Any], list[Fault]]:
         return read_document(path)
     except InputError as error:
         return {}, list(error.faults)
-
-
-def _pair(text: str) -> tuple[list[str], Any]:
-    import yaml
-
-    key, equals, value = text.partition("=")
-    keys = key.strip().split(".")
-    if not equals or not all(keys):
-        raise ValueError(text)
-    return keys, yaml.safe_load(value)
 
 
 def _with(values: Mapping[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 from rheostat import __version__
@@ -17,7 +16,7 @@ from rheostat.plan.schedule import OPEN_LOOP
 from rheostat.report.score import RunFacts
 from rheostat.sim.cost import violation_weight
 from rheostat.sim.elasticity import demand_steps
-from rheostat.sim.optimum import Optimum, optimum
+from rheostat.sim.optimum import Optimum, optimum, timetable
 from rheostat.sim.problem import Problem, problem_of
 
 __all__ = [
@@ -198,9 +197,7 @@ def _judged(case: Case, this: Ready) -> scores.Case:
 
 def as_timetable(plan: Optimum) -> Contender:
     """The policy that follows a plan open loop."""
-    numbers = [(number * plan.step_s, executors) for number, executors in enumerate(plan.plan)]
-    steps = numbers[:1] + [later for earlier, later in pairwise(numbers) if later[1] != earlier[1]]
-    return Contender("schedule", options={"steps": tuple(steps)}, settings={"guard": dict(OPEN_LOOP)})
+    return Contender("schedule", options={"steps": tuple(timetable(plan))}, settings={"guard": dict(OPEN_LOOP)})
 
 
 def _scene(case: Case) -> Scene:

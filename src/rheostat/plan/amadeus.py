@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
+from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import percent
@@ -33,10 +34,8 @@ __all__ = ["AmadeusOptions", "AmadeusPolicy", "AmadeusState", "needed_executors"
 _ROUNDING = 1e-9
 
 
-class AmadeusOptions(BaseModel):
+class AmadeusOptions(FrozenModel):
     """Options of ``amadeus``, with its published defaults."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     threshold_high: float = Field(1.0, gt=0, le=10, description="Mean share of the trigger above which it scales up.")
     threshold_low: float = Field(0.75, ge=0, le=10, description="Mean share of the trigger below which it scales down.")

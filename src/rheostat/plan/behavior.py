@@ -25,8 +25,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from rheostat.config.fields import FrozenModel
 from rheostat.model import Code
 from rheostat.plan.words import executors, seconds
 
@@ -35,20 +36,16 @@ __all__ = ["DOWN", "UP", "Asked", "Behavior", "BehaviorState", "Pace", "Rules", 
 _ROUNDING = 1e-9
 
 
-class Pace(BaseModel):
+class Pace(FrozenModel):
     """A scaling policy: how much may change within a period."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     by: Literal["executors", "percent"] = Field(description="What the value counts (Kubernetes: Pods, Percent).")
     value: int = Field(gt=0, le=100_000, description="Largest change within the period.")
     period_s: float = Field(gt=0, le=1800, description="The period, s.")
 
 
-class Rules(BaseModel):
+class Rules(FrozenModel):
     """How to scale in one direction."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     stabilization_s: float = Field(
         ge=0, le=3600, description="Window of recommendations of which the most cautious is taken, s."

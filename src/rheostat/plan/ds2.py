@@ -26,8 +26,9 @@ from statistics import median_high
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.busy import Measure, busy_share
 from rheostat.plan.policy import PolicyContext, in_force
@@ -55,10 +56,8 @@ TUNED: Mapping[str, object] = MappingProxyType(
 )
 
 
-class Ds2Options(BaseModel):
+class Ds2Options(FrozenModel):
     """Options of ``ds2``, with the defaults of its repository: the preset ``faithful``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     useful_time: Measure = Field(
         "tasks", description="What counts as busy. tasks: slots in tasks; batches: time in which a batch is worked on."

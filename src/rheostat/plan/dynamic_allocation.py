@@ -27,8 +27,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import executors, seconds
@@ -49,10 +50,8 @@ _Proposal = tuple[Recommendation, "DynamicAllocationState"]
 TUNED: Mapping[str, object] = MappingProxyType({"backlog_timeout_s": None, "idle_timeout_s": None})
 
 
-class DynamicAllocationOptions(BaseModel):
+class DynamicAllocationOptions(FrozenModel):
     """Options of ``dynamic-allocation``, with the defaults of Spark: the preset ``faithful``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     backlog_timeout_s: float | None = Field(
         1.0,

@@ -28,8 +28,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.alignment import Alignment, aligned
 from rheostat.plan.busy import Measure, busy_share
@@ -80,10 +81,8 @@ def _seconds(default: float, description: str) -> Any:
     return Field(default, ge=0, le=604_800, description=description)
 
 
-class FlinkOptions(BaseModel):
+class FlinkOptions(FrozenModel):
     """Options of ``flink``, with the defaults of the operator: the preset ``faithful``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     useful_time: Measure = Field(
         "tasks", description="What counts as busy. tasks: slots in tasks; batches: time in which a batch is worked on."

@@ -25,8 +25,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.behavior import DOWN, UP, Behavior, BehaviorState, Rules
 from rheostat.plan.policy import PolicyContext, in_force
@@ -141,10 +142,8 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 MetricName = Literal["utilization", "occupancy"]
 
 
-class HpaOptions(BaseModel):
+class HpaOptions(FrozenModel):
     """Options of ``hpa``, with the defaults of Kubernetes."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     metrics: dict[MetricName, Annotated[float, Field(gt=0, le=10)]] = Field(
         {"utilization": 0.8},

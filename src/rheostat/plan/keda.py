@@ -38,8 +38,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.behavior import DOWN, UP, Behavior, BehaviorState, Rules
 from rheostat.plan.hpa import Proposal, answer, by_average, group, unknown
@@ -52,10 +53,8 @@ _COLD = 2
 _IN_A_ROW = 3
 
 
-class KedaOptions(BaseModel):
+class KedaOptions(FrozenModel):
     """Options of ``keda``, with the defaults of KEDA and Kubernetes."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     lag_threshold: float | None = Field(
         10.0,

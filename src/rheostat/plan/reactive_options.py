@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from rheostat.config.fields import FrozenModel
 
 __all__ = ["FAITHFUL", "ReactiveOptions"]
 
 
-class ReactiveOptions(BaseModel):
+class ReactiveOptions(FrozenModel):
     """Options of ``reactive``, with the defaults of the preset ``default``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     sla: float = Field(0.10, gt=0, le=100, description="Slow records from which on the SLA is violated, a share (S1).")
     occupancy_limit: float | None = Field(

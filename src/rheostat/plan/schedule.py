@@ -17,8 +17,9 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, Field, field_validator
 
+from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import executors
@@ -43,10 +44,8 @@ Second = Annotated[float, Field(ge=0)]
 Number = Annotated[int, Field(ge=1, le=100_000)]
 
 
-class ScheduleOptions(BaseModel):
+class ScheduleOptions(FrozenModel):
     """Options of ``schedule``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     steps: tuple[tuple[Second, Number], ...] = Field(
         (), description="The timetable, [[second since the first decision, executors], …], seconds ascending."

@@ -6,18 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.policy import PolicyContext, in_force
 
 __all__ = ["StaticOptions", "StaticPolicy", "StaticState"]
 
 
-class StaticOptions(BaseModel):
+class StaticOptions(FrozenModel):
     """Options of ``static``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     executors: int | None = Field(
         None, ge=1, le=100_000, description="The number of executors; null: whatever number is in force stays."

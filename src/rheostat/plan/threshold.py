@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
+from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import percent, seconds
@@ -30,10 +31,8 @@ __all__ = ["ThresholdOptions", "ThresholdPolicy", "ThresholdState"]
 _ROUNDING_S = 1e-6
 
 
-class ThresholdOptions(BaseModel):
+class ThresholdOptions(FrozenModel):
     """Options of ``threshold``, with the values of S2."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     up_above: float = Field(0.90, gt=0, lt=1, description="Busy ratio above which one executor is added (S2).")
     down_below: float = Field(0.50, ge=0, lt=1, description="Busy ratio below which one executor is removed (S2).")
