@@ -71,8 +71,9 @@ class Story:
 
 
 def knows_capacity(app: App) -> bool:
-    """Whether the policy can tell how many executors a load needs."""
-    return any(one.capacity is not None for one in app.journal.decisions()[-1].projections)
+    """Whether the policy has seen more than the first, cold batches: a quarter of the 600/s that three would carry."""
+    known = {one.executors: one.capacity for one in app.journal.decisions()[-1].projections}
+    return (known.get(3) or 0.0) >= 150.0
 
 
 def held_decreases(app: App, after: float) -> set[Code]:

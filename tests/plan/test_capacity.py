@@ -249,6 +249,20 @@ def test_nothing_is_learned_before_the_number_has_settled():
         assert state.learned == Learned()
 
 
+def test_nothing_is_learned_from_the_batches_that_wait_for_a_lost_executors_replacement():
+    """As in a real run: three carry 360/s; one is killed, and the batch that waits for its like takes 10.6 s."""
+    policy = reactive()
+    state = replace(policy.initial(), learned=known((3, 360.0, 4)), executors=3, since=0.0, whole_since=0.0, at=985.0)
+    slow = overload(40.0, 14.0, 3, busy_ratio=0.5, batch_s=10.6)
+    for at, registered, batches in ((1000.0, 2, 0), (1015.0, 3, 0), (1030.0, 3, 0), (1045.0, 3, 0)):
+        seen_then = replace(slow, at=at, executors=registered, requested=3, batches=batches)
+        _, state = policy.recommend(seen_then, state)
+        assert read(state.learned) == [(3, 360.0, 4)]
+
+    _, state = policy.recommend(replace(slow, at=1060.0, requested=3, batches=1, processed_rate=300.0), state)
+    assert read(state.learned) == [(3, 348.0, 5)]
+
+
 @pytest.mark.parametrize(
     ("changes", "limits"),
     [

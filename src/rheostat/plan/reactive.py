@@ -71,6 +71,7 @@ class ReactiveState:
         executors: the number in force at the last sample.
         since: when that number was first seen.
         at: when the last sample was taken.
+        whole_since: since when as many are registered as are in force; None: they are not.
     """
 
     learned: Learned = field(default_factory=Learned)
@@ -78,6 +79,7 @@ class ReactiveState:
     executors: int | None = None
     since: float | None = None
     at: float | None = None
+    whole_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,11 @@ class ReactivePolicy:
             fell = not late and self.options.shrink_on and sample.n < (state.executors or 0)
             streak = state.streak if fell else 0
             state = replace(state, streak=streak, learned=replace(state.learned, recent=()))
-        return replace(state, executors=sample.n, at=at, since=at if changed else state.since)
+        whole_since = None
+        if sample.seen.executors == sample.n:
+            whole_since = at if changed or state.whole_since is None else state.whole_since
+        since = at if changed else state.since
+        return replace(state, executors=sample.n, at=at, since=since, whole_since=whole_since)
 
     def _enough(self, rate: float, state: ReactiveState) -> int | None:
         """The smallest number that carries this rate; None while the capacity is unknown."""
@@ -236,8 +242,8 @@ class ReactivePolicy:
         return Recommendation(target, sample.reason(Code.SLA_VIOLATED, f"{what}: {sample.n} → {target}")), state
 
     def _learn_violated(self, sample: _Sample, state: ReactiveState) -> Learned:
-        """What it teaches, once the number has settled: an overload may last for long without two batches' ends."""
-        if not self._settled(sample, state):
+        """What it teaches, once the number is at rest; an overload may last for long without two batches' ends."""
+        if not (self._at_rest(sample.seen) or self._whole(sample, state)):
             return replace(state.learned, recent=())
         learn = from_arrival if self.options.learn_from == "arrival" else from_overload
         return learn(sample.seen, state.learned, self.options.memory)
@@ -258,6 +264,15 @@ class ReactivePolicy:
     def _settled(self, sample: _Sample, state: ReactiveState) -> bool:
         waited = sample.seen.at - (sample.seen.at if state.since is None else state.since)
         return self._at_rest(sample.seen) or waited >= self.context.objective.lag_s
+
+    def _whole(self, sample: _Sample, state: ReactiveState) -> bool:
+        """Whether the number in force has been there for the objective's lag, and has finished a batch since.
+
+        A lost executor and its replacement end this: their batches wait for a start-up, and tell of no capacity.
+        """
+        since = state.whole_since
+        long = since is not None and sample.seen.at - since >= self.context.objective.lag_s
+        return long and sample.seen.batches >= 1
 
     def _awaited(self, sample: _Sample) -> str:
         if sample.seen.executors != sample.n:
