@@ -10,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from rheostat.config import Settings, load_settings
-from rheostat.errors import Fault, InputError, RefusedError, UnavailableError
+from rheostat.config import Settings
+from rheostat.errors import Fault, RefusedError, UnavailableError
 from rheostat.model import Bounds
 from rheostat.ports import Source
 
@@ -154,18 +154,14 @@ def attach(
 
 
 def _settings(config: str | Path | Mapping[str, Any] | None, given: Mapping[str, Any]) -> Settings:
+    from rheostat.plan import checked_settings
+
     if config is None or isinstance(config, Mapping):
-        return load_settings({**(config or {}), **given})
+        return checked_settings({**(config or {}), **given})
     from rheostat.config.documents import read_document
 
     read, faults = read_document(Path(config))
-    try:
-        settings = load_settings({**read, **given})
-    except InputError as error:
-        raise InputError([*faults, *error.faults]) from None
-    if faults:
-        raise InputError(faults)
-    return settings
+    return checked_settings({**read, **given}, faults)
 
 
 def _attached(spark: SparkSession, settings: Settings, sources: Sequence[Source] | None) -> Attachment:

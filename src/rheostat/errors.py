@@ -7,7 +7,7 @@
     │   └── RefusedError      what was asked for cannot work on this session; carries every cause
     ├── UnavailableError      a service did not answer: trying again may help
     ├── ActuationError        the cluster refused or lost a change of executors
-    ├── JournalError          a journal cannot be read or written
+    ├── JournalError          a journal cannot be written, or a state in it does not fit
     └── PartFailedError       a process that we run has died; carries its name and the end of its log
 
 Foreign exceptions are translated into one of these in the adapter that met them.
@@ -15,9 +15,9 @@ Foreign exceptions are translated into one of these in the adapter that met them
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, ParamSpec, TypeVar
 
 __all__ = [
     "ActuationError",
@@ -28,7 +28,12 @@ __all__ = [
     "RefusedError",
     "RheostatError",
     "UnavailableError",
+    "tried",
 ]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+D = TypeVar("D")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,24 @@ class RefusedError(InputError):
     """The session cannot be scaled as asked. Each fault is one cause."""
 
 
+def tried(read: Callable[P, T], instead: D, faults: list[Fault], *args: P.args, **kwargs: P.kwargs) -> T | D:
+    """What ``read(*args)`` gives; or ``instead``, and its faults join the others, so that still others can be found.
+
+    >>> def positive(number):
+    ...     if number <= 0:
+    ...         raise InputError([Fault("rate", str(number), "> 0", "it is out of range")])
+    ...     return number
+    >>> faults = []
+    >>> tried(positive, 1, faults, 7), tried(positive, 1, faults, -7), [fault.given for fault in faults]
+    (7, 1, ['-7'])
+    """
+    try:
+        return read(*args, **kwargs)
+    except InputError as error:
+        faults += [fault for fault in error.faults if fault not in faults]
+        return instead
+
+
 class UnavailableError(RheostatError):
     """A service did not answer, or not in time."""
 
@@ -85,7 +108,7 @@ class ActuationError(RheostatError):
 
 
 class JournalError(RheostatError):
-    """A journal cannot be read or written."""
+    """A journal cannot be written, or a state in it does not fit. What is damaged in one is an :class:`InputError`."""
 
 
 class PartFailedError(RheostatError):

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from rheostat.errors import Fault, InputError
 
@@ -45,8 +46,7 @@ __all__ = [
 # ---------------------------------------------------------------------------------------------- observe
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionOffsets:
+class PartitionOffsets(NamedTuple):
     """Positions in one partition of a source, in records from the partition's start.
 
     ``committed <= planned <= latest`` for a healthy source. Records between ``committed`` and ``planned`` are
@@ -154,8 +154,7 @@ class QueryReading:
     failed_because: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Executor:
+class Executor(NamedTuple):
     """One registered executor.
 
     Attributes:

@@ -8,7 +8,7 @@ from rheostat.errors import Fault
 from rheostat.jvm.reading import QueryPlan, SessionFacts
 from rheostat.model import Bounds, Observation
 
-__all__ = ["query_refusals", "session_refusals"]
+__all__ = ["objective_refusals", "query_refusals", "session_refusals"]
 
 _LEVERS = ("standalone", "yarn", "kubernetes", "local-cluster")
 _TRIGGERS = {
@@ -45,6 +45,14 @@ def query_refusals(
     return faults + ([] if bounds is None or seen is None else list(_partitions(seen, bounds)))
 
 
+def objective_refusals(name: str, trigger_s: float | None, lag_s: float) -> Iterator[Fault]:
+    """Why a query with this trigger (None: not known) cannot keep this lag."""
+    if trigger_s is not None and lag_s < 2 * trigger_s:
+        message = "records wait up to a trigger and then for their batch: no number of executors keeps this objective"
+        allowed = f"at least two triggers of the query {name}, {2 * trigger_s:g} s"
+        yield Fault("objective", f"lag < {lag_s:g} s", allowed, message)
+
+
 def _master(facts: SessionFacts) -> Iterator[Fault]:
     if facts.deploy not in _LEVERS:
         message = "this master has no executors to add or to give back"
@@ -72,10 +80,8 @@ def _trigger(plan: QueryPlan, name: str, lag_s: float) -> Iterator[Fault]:
     kind, interval = plan.trigger.kind, plan.trigger.interval_s
     if kind in _TRIGGERS:
         yield Fault(f"queries.{name}.trigger", kind, "a processing-time trigger, or mode='watch'", _TRIGGERS[kind])
-    elif interval is not None and lag_s < 2 * interval:
-        message = "records wait up to a trigger and then for their batch: no number of executors keeps this objective"
-        allowed = f"at least two triggers of the query {name}, {2 * interval:g} s"
-        yield Fault("objective", f"lag < {lag_s:g} s", allowed, message)
+    else:
+        yield from objective_refusals(name, interval, lag_s)
 
 
 def _partitions(seen: Observation, bounds: Bounds) -> Iterator[Fault]:

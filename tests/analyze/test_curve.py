@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rheostat.analyze.curve import arrival_time, arrived, extended, thinned
+from rheostat.analyze.curve import arrival_time, arrived, extended, needed, thinned
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,15 @@ def test_a_curve_grows_or_starts_anew(at, count, expected):
     ],
 )
 def test_only_what_will_be_asked_for_is_kept(since, behind, kept):
-    times, counts = thinned((0.0, 10.0, 20.0, 30.0, 40.0), (0, 10, 20, 30, 40), since=since, behind=behind, most=32)
+    at = (0.0, 10.0, 20.0, 30.0, 40.0)
+    first = needed(at, (0, 10, 20, 30, 40), since=since, behind=behind)
+    times, counts = thinned(at, (0, 10, 20, 30, 40), first=first, most=32)
     assert times == kept
     assert counts == tuple(int(at) for at in kept)
 
 
 def test_too_long_a_curve_loses_every_second_sample_of_its_older_half():
     times = tuple(float(i) for i in range(9))
-    kept, counts = thinned(times, tuple(range(9)), since=0.0, behind=0, most=8)
+    kept, counts = thinned(times, tuple(range(9)), first=0, most=8)
     assert kept == (0.0, 2.0, 4.0, 5.0, 6.0, 7.0, 8.0)
     assert counts == (0, 2, 4, 5, 6, 7, 8)

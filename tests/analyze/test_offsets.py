@@ -190,8 +190,7 @@ def test_the_history_reaches_back_as_far_as_the_backlog_does():
         at = 2.0 * step
         seen, state = analyze(look(at, part(100 + int(50 * at), 100, 100)), state, SETTINGS)
         assert step == 0 or seen.lag_s == pytest.approx(at)
-    (history,) = state.queries[0].partitions
-    assert len(history.times) <= SETTINGS.max_samples
+    assert len(state.queries[0].offsets.times) <= SETTINGS.max_samples
     seen, _ = analyze(look(3602.0, part(180_200, 90_100, 90_100)), state, SETTINGS)
     assert seen.lag_s == pytest.approx(1802.0)  # record 90 100 came at 1800
     assert seen.arrival_rate == pytest.approx(50.0)

@@ -137,7 +137,7 @@ def test_a_figure_that_is_left_out_never_becomes_a_known_one(moves, data):
     which = data.draw(st.integers(0, 1))
     name = data.draw(st.sampled_from(["latest", "committed"]))
     rows = list(last.offsets.partitions)
-    rows[which] = replace(rows[which], **{name: None})
+    rows[which] = rows[which]._replace(**{name: None})
     blind = replace(looks[-1], queries=(replace(last, offsets=replace(last.offsets, partitions=tuple(rows))),))
     *_, (seen, _) = assessed([*looks[:-1], blind])
     for figure in ("backlog", "waiting", "in_flight", "backlog_excess", "lag_s"):
@@ -150,6 +150,29 @@ def test_the_state_is_bounded(gaps, stuck):
     moves = [(eighths, [100, 100], 0.0 if stuck else 1.0) for eighths in gaps]
     *_, (_, state) = assessed(healthy(moves))
     (query,) = state.queries
-    assert all(len(partition.times) <= SETTINGS.max_samples for partition in query.partitions)
+    assert len(query.offsets.times) == len(query.offsets.rows) <= SETTINGS.max_samples
     assert len(query.marks) <= SETTINGS.max_samples
     assert len(state.cluster.intervals) <= SETTINGS.max_samples
+
+
+@settings(deadline=None)
+@given(steps)
+def test_the_usual_way_to_read_gives_what_the_general_one_gives(moves):
+    """The same looks twice; the second time no history is taken for complete, and the executors change their order."""
+    usual, general = AnalysisState(), AnalysisState()
+    for number, look in enumerate(healthy(moves)):
+        order = 1 if number % 2 else -1
+        both = (
+            Executor("0", "h", 2, number % 3, 0, number, 1.0 * number, 0.5),
+            Executor("1", "h", 1, 0, 0, 3, 2.5, 0.5),
+        )
+        look = replace(look, cluster=Cluster(look.at, both))
+        turned = replace(look, cluster=Cluster(look.at, both[::order]))
+        seen, usual = analyze(look, usual, SETTINGS)
+        expected, general = analyze(turned, general, SETTINGS)
+        for field in fields(seen):
+            one, other = getattr(seen, field.name), getattr(expected, field.name)
+            assert one == (pytest.approx(other, rel=1e-9, abs=1e-6) if isinstance(other, float) else other), field.name
+        assert usual.queries == general.queries
+        queries = [replace(each, offsets=replace(each.offsets, complete=False)) for each in general.queries]
+        general = replace(general, queries=tuple(queries))

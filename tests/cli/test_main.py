@@ -7,7 +7,7 @@ import pytest
 
 from rheostat.cli import main
 from rheostat.cli.numbers import executors_of, number_of
-from rheostat.cli.output import to_json
+from rheostat.cli.output import program, to_json
 from rheostat.errors import InputError
 
 
@@ -26,7 +26,14 @@ def last_json(capsys):
         ),
         pytest.param(["demo", "--objective", "lag < 3s"], {"objective"}, id="an objective under two batches"),
         pytest.param(["demo", "--partitions", "4"], {"partitions"}, id="fewer partitions than executors"),
-        pytest.param(["bench", "decison"], {"name"}, id="a mistyped benchmark"),
+        pytest.param(
+            ["bench", "decison", "--page", "/dev/null"], {"name", "page"}, id="a mistyped benchmark, a device"
+        ),
+        pytest.param(
+            ["explain", "none", "--at", "noon", "--since", "then", "--decision", "1"],
+            {"journal", "--at", "--since"},
+            id="explain: journal, two times and one too many",
+        ),
         pytest.param(["demo", "--fast"], {"--fast"}, id="an unknown option"),
         pytest.param(
             ["run", "--objective", "soon", "--conf", "novalue", "missing.py"],
@@ -51,6 +58,49 @@ def test_wrong_input_ends_with_two_and_names_every_fault(arguments, fields, caps
     assert shown["schema"] == "rheostat.error/1"
     assert {fault["field"] for fault in shown["faults"]} == fields
     assert all(fault["given"] and fault["allowed"] for fault in shown["faults"])
+
+
+def test_what_is_no_ordinary_file_is_refused_wherever_one_is_taken(tmp_path, capsys):
+    pipe, huge = tmp_path / "pipe.yaml", tmp_path / "huge.csv"
+    os.mkfifo(pipe)
+    with huge.open("wb") as file:
+        file.truncate(2**40)
+    arguments = ["--trace", f"/dev/zero,{pipe},{huge}", "--job", str(pipe), "--config", "/dev/zero", "--json"]
+    assert main(["compare", *arguments]) == 2
+    assert {(fault["given"], fault["message"].split(": ")[-1]) for fault in last_json(capsys)["faults"]} == {
+        ("/dev/zero", "it is a device"),
+        (str(pipe), "it is a pipe"),
+        (str(huge), "it is larger than 64 MiB"),
+    }
+    assert main(["load", "--topic", "t", "--variation", "/dev/zero", "--rate-per-level", "1", "--json"]) == 2
+    assert last_json(capsys)["faults"][0]["message"] == "/dev/zero: cannot be read: it is a device"
+    assert main(["explain", "/dev/zero", "--json"]) == 2
+    assert last_json(capsys)["faults"][0]["message"] == "it cannot be read: it is a device"
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare", "replay", "run", "demo"])
+def test_every_command_that_takes_a_policy_takes_its_preset(command, capsys):
+    rest = {"replay": ["none"], "run": ["none.py", "--objective", "lag < 30s"]}.get(command, [])
+    arguments = (
+        [command, "--policy", "hpa:quick", "--json", *reversed(rest)] if rest else [command, "--policy", "hpa:quick"]
+    )
+    main([*arguments, "--json"] if not rest else arguments)
+    faults = {fault["field"]: fault for fault in last_json(capsys)["faults"]}
+    assert faults["policy_options.preset"]["given"] == "'quick'"
+    assert "faithful" in faults["policy_options.preset"]["allowed"]
+
+
+def test_a_command_that_is_suggested_works_from_where_one_stands(tmp_path, monkeypatch):
+    script = tmp_path / "a folder" / "rheostat"
+    script.parent.mkdir()
+    script.touch(mode=0o755)
+    monkeypatch.setattr(sys, "argv", [str(script), "demo"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program() == f"'{script}'"
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert program() == "rheostat"
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "__main__.py")])
+    assert program() == f"{sys.executable} -m rheostat"
 
 
 def test_the_version_is_printed(capsys):

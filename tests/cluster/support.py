@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from rheostat.checksum import IdChecksum
-from rheostat.errors import JournalError
+from rheostat.errors import InputError
 from rheostat.journal import DecisionRecord, OutcomeRecord, Record, SessionRecord, read_journal
 from rheostat.lab import Lab, WorkerSize, kafka_connector_jars
 from rheostat.lab.process import Launch, Part, module_environment
@@ -90,7 +90,7 @@ class Journal:
         if size and size != self._size:
             try:
                 self._records, self._size = tuple(read_journal(self.folder)), size
-            except JournalError:
+            except InputError:
                 return self._records
         return self._records
 

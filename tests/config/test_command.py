@@ -73,5 +73,22 @@ def test_the_reference_as_json_is_one_object(capsys):
 
 
 def test_a_file_in_no_folder_is_an_input_error(tmp_path):
-    with pytest.raises(InputError, match="cannot be written"):
-        run("reference", "--out", tmp_path / "none" / "page.md")
+    page = tmp_path / "none" / "page.md"
+    with pytest.raises(InputError) as caught:
+        run("reference", "--out", page)
+    [fault] = caught.value.faults
+    assert (fault.field, fault.given) == ("out", str(page))
+    assert fault.message == "the page cannot be written: No such file or directory"
+
+
+def test_settings_policy_and_options_are_told_together(tmp_path):
+    file = tmp_path / "job.yaml"
+    file.write_text("objective: soon\npolicy: hpa:quick\npolicy_options: {tolerance: -1}\nsample_s: 0\nsample_s: 1\n")
+    with pytest.raises(InputError) as caught:
+        run("check", file)
+    assert {fault.field for fault in caught.value.faults} == {
+        "objective",
+        "sample_s",
+        "policy_options.preset",
+        "policy_options.tolerance",
+    }

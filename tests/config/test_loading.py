@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from rheostat.config import GuardSettings, Settings, load_settings
+from rheostat.config.documents import read_document, read_pair
 from rheostat.errors import InputError
 from rheostat.model import Bounds, Objective
 
@@ -143,9 +145,48 @@ def test_a_file_without_settings_is_named_with_the_reason(tmp_path, text, messag
     assert message in faults_of(file)[str(file)].message
 
 
-def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path):
-    assert "cannot be read" in faults_of(tmp_path / "none.yaml")[str(tmp_path / "none.yaml")].message
-    assert "cannot be read" in faults_of(tmp_path)[str(tmp_path)].message
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path):
+    none, huge, pipe = (tmp_path / name for name in ("none.yaml", "huge.yaml", "pipe.yaml"))
+    os.mkfifo(pipe)
+    with huge.open("wb") as file:
+        file.truncate(2**40)
+    reasons = {
+        none: "No such file or directory",
+        huge: "it is larger than 1 MiB",
+        pipe: "it is a pipe",
+        tmp_path: "it is a folder",
+        Path("/dev/zero"): "it is a device",
+    }
+    for path, reason in reasons.items():
+        [fault] = faults_of(path).values()
+        assert (fault.field, fault.given) == (str(path), str(path))
+        assert fault.message == f"the file cannot be read: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1e6", 1e6), ("1e+1", 10.0), ("2.5E2", 250.0), (".5e1", 5.0), ("-1e-3", -0.001), ("+1.e2", 100.0)],
+)
+def test_a_number_with_an_exponent_is_a_number_as_in_yaml_1_2(text, value, tmp_path):
+    assert read_pair(f"job.x={text}") == ("job.x", value)
+    file = tmp_path / "job.yaml"
+    file.write_text(f"a: {text}\nb: [{text}]\n")
+    assert read_document(file) == ({"a": value, "b": [value]}, [])
+
+
+@pytest.mark.parametrize("text", ["1e", "e6", "v1e6", "1e6s", "'1e6'", "1e6.5"])
+def test_what_only_looks_like_a_number_stays_text(text):
+    assert read_pair(f"a={text}")[1] == text.strip("'")
+
+
+def test_a_key_given_twice_in_a_pair_is_not_understood():
+    with pytest.raises(ValueError, match="guard="):
+        read_pair("guard={hold_s: 1, hold_s: 2}")
+
+
+def test_a_policy_may_be_named_with_its_preset():
+    settings = load_settings({**GOOD, "policy": "hpa:faithful", "policy_options": {"tolerance": 0.2}})
+    assert (settings.policy, settings.policy_options) == ("hpa", {"tolerance": 0.2, "preset": "faithful"})
 
 
 def test_an_empty_file_lacks_the_objective(tmp_path):
@@ -184,7 +225,7 @@ def test_importing_the_settings_brings_no_heavy_library():
 def test_what_yaml_cannot_read_is_a_fault_of_the_file(text, tmp_path):
     file = tmp_path / "job.yaml"
     file.write_text(text)
-    assert faults_of(file)[str(file)].message == "the file is not readable as YAML"
+    assert faults_of(file)[str(file)].message.startswith("the file is not readable as YAML: ")
 
 
 def test_an_objective_without_end_is_none():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,18 @@ def test_every_time_has_its_unit_in_its_name_and_in_its_field():
     for model in (Settings, GuardSettings):
         for name, field in model.model_fields.items():
             assert name.endswith("_s") == (extra(field)["unit"] == "s"), name
+
+
+def test_a_page_that_names_a_source_says_where_it_is_described():
+    """S1 and the like are defined in one place, docs/policies.md; every other page that uses one links there."""
+    docs = PAGE.parent
+    pages = [page for page in docs.rglob("*.md") if page.name != "policies.md"]
+    using = [page for page in pages if re.search(r"\bS[1-5]\b", page.read_text(encoding="utf-8"))]
+    assert PAGE in using
+    assert [page.name for page in using if "policies.md#sources" not in page.read_text(encoding="utf-8")] == []
+    defined = re.findall(r"^\| (S\d) \|", (docs / "policies.md").read_text(encoding="utf-8"), re.MULTILINE)
+    used = {name for page in using for name in re.findall(r"\bS[1-5]\b", page.read_text(encoding="utf-8"))}
+    assert used <= set(defined)
 
 
 def test_a_row_tells_type_range_default_and_reason():

@@ -171,46 +171,6 @@ def test_a_new_writer_repairs_the_end_and_says_so(tmp_path):
     assert decisions(tmp_path)[-1].observation == some[3][0]
 
 
-@pytest.mark.parametrize(
-    ("line", "text", "says"),
-    [
-        (2, b"{broken", "not a line of a journal"),
-        (2, b'{"type":"decision"}', "KeyError"),
-        (2, b'{"type":"poem"}', "unknown type: 'poem'"),
-        (2, b"half a\rline", "not a line of a journal"),
-        (2, b"[" * 100_000, "RecursionError"),
-        (1, b'{"type":"decision"}', "starts with a session"),
-        (1, SESSION.strip().replace(b"journal/1", b"journal/9"), "'rheostat.journal/9'"),
-    ],
-    ids=[
-        "no JSON",
-        "a field is missing",
-        "an unknown record",
-        "a carriage return",
-        "too deep",
-        "no session",
-        "another schema",
-    ],
-)
-def test_a_broken_line_is_named(tmp_path, line, text, says):
-    write(tmp_path, cycles(3))
-    file = next(tmp_path.glob("*.jsonl"))
-    lines = file.read_bytes().splitlines()
-    lines[line - 1] = text
-    file.write_bytes(b"\n".join(lines) + b"\n")
-    with pytest.raises(JournalError, match=rf"{file.name}:{line}: .*{says}"):
-        list(read_journal(tmp_path))
-
-
-def test_a_reason_code_of_a_later_version_is_an_error_of_its_line(tmp_path):
-    write(tmp_path, cycles(1))
-    file = next(tmp_path.glob("*.jsonl"))
-    file.write_bytes(file.read_bytes().replace(b'"SLA_VIOLATED"', b'"TOMORROWS"'))
-    record = decisions(tmp_path)[0]
-    with pytest.raises(JournalError, match=r"jsonl:3: .*TOMORROWS"):
-        _ = record.decision
-
-
 def test_no_journal_is_an_input_fault(tmp_path):
     with pytest.raises(InputError) as error:
         list(read_journal(tmp_path / "nowhere"))

@@ -4,14 +4,18 @@ import re
 import pytest
 from tests.sim.jobs import plain
 
-from rheostat.judge.cases import Case, LoadSpec, Treatment
+from rheostat.judge.cases import Case, LoadSpec, Treatment, ready
 from rheostat.judge.compare import Comparison, Entry, compare
 from rheostat.judge.contenders import Contender
 from rheostat.judge.matrix import cells_of, variants_of
 from rheostat.judge.pages import write_comparison, write_simulation
 from rheostat.judge.results import comparison_json, section, spoken_command
+from rheostat.judge.simulate import start_executors
 from rheostat.judge.texts import load_tables, matrix_rows, ranking_rows, verdict
-from rheostat.judge.work import Bound, Found, Reference
+from rheostat.judge.work import Bound, Found, Reference, find_reference
+from rheostat.sim.cost import violation_weight
+from rheostat.sim.optimum import optimum, timetable
+from rheostat.sim.problem import problem_of
 
 JOB = plain(partitions=8)
 POLICIES = [Contender("static"), Contender("reactive"), Contender("hpa")]
@@ -48,6 +52,19 @@ def test_one_who_knows_the_load_comes_near_the_optimum(found):
     assert entry.reached is not None
     reached, static = entry.reached.score["total_cost"], entry.runs[0].score["total_cost"]
     assert entry.bound.cost < reached < static
+
+
+def test_a_plan_is_executed_ahead_by_the_start_up_of_an_executor():
+    """The fluid of the optimum has its executors at second 330 and pays 30 s more; a run must ask for them at 300."""
+    job = plain(partitions=8, executor={"start_up": {"median_s": 30.0, "p95_s": 30.0}, "cold_task_s": 0.0})
+    steps = Case(job, "slow start", LoadSpec("a step", shape="constant:1@300+constant:5@300"), 1, Treatment())
+    load = ready(steps).load
+    weight = violation_weight(job, load.peak)
+    plan = timetable(optimum(problem_of(job, load.curve, start_executors(job, load), weight)))
+    executed = find_reference(steps, drawn=True, reached=False).executed
+    assert plan == [(0.0, 2), (330.0, 8)]
+    assert executed.tracks is not None
+    assert [(act.at, act.after) for act in executed.tracks.acts] == [(0.0, 2), (300.0, 8)]
 
 
 def test_progress_is_told_and_ends_with_all(found):

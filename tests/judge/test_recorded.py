@@ -83,7 +83,7 @@ def test_a_file_of_runs_is_read(tmp_path):
     path = tmp_path / "runs.csv"
     path.write_text(
         "run,second,throughput,consumer_lag,latency_ms,task_managers\n"
-        "one,0,100,5,1,4\none,20,,7,1,4\ntwo,0,200,1,1,2.0\n",
+        "one,0,100,5,1,4\none,20,,7,1,4\ntwo,0,200,1,1,2.0\ntwo,20,200,1,1,2.0\n",
         encoding="utf-8",
     )
     one, two = read_recordings(path)

@@ -2,7 +2,7 @@ import pytest
 
 from rheostat.errors import InputError
 from rheostat.judge.cases import loads_of, ready
-from rheostat.judge.request import Texts, read_asked, read_changes, seeds_of
+from rheostat.judge.request import Texts, read_asked, seeds_of
 
 
 def fields(caught):
@@ -39,16 +39,13 @@ def test_a_setting_belongs_to_the_loop_the_policy_or_the_job(tmp_path):
     config = tmp_path / "settings.yaml"
     config.write_text("objective: lag < 40s\nexecutors: [2, 6]\npolicy: reactive\nguard: {cooldown_down_s: 5.0}\n")
     sets = ["guard.largest_step_down=2", "policy_options.headroom=0.8", "job.executor.start_up.p95_s=60", "sample_s=5"]
-    found = read_changes(config, sets, preset="faithful")
+    asked = read_asked(Texts(config=config, sets=sets, preset="faithful", shapes=["constant:5@60"]))
+    [found], job = asked.contenders, asked.variants[0].job
     assert found.policy == "reactive"
     assert found.options == {"headroom": 0.8}
     assert found.settings == {"guard": {"cooldown_down_s": 5.0, "largest_step_down": 2}, "preset": "faithful"}
-    assert found.job == {
-        "objective": "lag < 40s",
-        "executors": [2, 6],
-        "decide_every_s": 5,
-        "executor.start_up.p95_s": 60,
-    }
+    assert (job.objective, job.executors, job.decide_every_s) == ("lag < 40s", (2, 6), 5.0)
+    assert job.executor.start_up.p95_s == 60.0
 
 
 def test_a_setting_that_is_not_understood_hides_no_fault_of_the_others():
@@ -80,8 +77,24 @@ def test_a_load_that_can_never_be_worked_off_is_refused():
     asked = read_asked(Texts(shapes=["constant:1e9@300"], as_is=True))
     with pytest.raises(InputError, match="3e\\+11 records") as caught:
         ready(asked.cases[0])
-    assert fields(caught) == ["load"]
+    assert fields(caught) == ["shape"]
     assert ready(read_asked(Texts(shapes=["constant:1e5@300"], as_is=True)).cases[0]).load.peak == 1e5
+
+
+def test_a_load_of_nothing_is_blamed_on_the_option_that_gave_it(tmp_path):
+    trace = tmp_path / "calm.csv"
+    trace.write_text("second,events_per_second\n0,0\n1,0\n")
+    with pytest.raises(InputError) as caught:
+        read_asked(Texts(trace=str(trace), shapes=["constant:0@60", "constant:5@60"], seed="x"))
+    faults = {fault.field: fault for fault in caught.value.faults}
+    assert set(faults) == {"trace", "shape", "seed"}
+    assert (faults["trace"].given, faults["shape"].given) == (str(trace), "constant:0@60")
+    assert faults["shape"].message == "it offers nothing at all"
+
+
+def test_a_number_with_an_exponent_is_a_number_of_the_job():
+    asked = read_asked(Texts(shapes=["constant:5@60"], sets=["job.sink.records_per_s=1e6"]))
+    assert asked.variants[0].job.sink.records_per_s == 1e6
 
 
 def test_what_is_asked_becomes_jobs_loads_and_seeds():

@@ -90,6 +90,13 @@ def test_a_tampered_journal_shows_its_differences(eventful):
         pytest.param({"policy": "reactiv"}, "policy", id="no such policy"),
         pytest.param({"guard.cooldown_upp_s": 3.0}, "guard.cooldown_upp_s", id="no such setting"),
         pytest.param({"sample_s": -1.0}, "sample_s", id="a wrong value"),
+        pytest.param({"policy": "hpa:quick"}, "policy_options.preset", id="no such preset"),
+        pytest.param({"policy_options.headrom": 0.8}, "policy_options.headrom", id="no such option"),
+        pytest.param({"profile": "faithful"}, "profile", id="a profile, whose values the journal has"),
+        pytest.param({"queries": ["clicks"]}, "queries", id="queries, which were chosen when they were looked at"),
+        pytest.param({"journal": "elsewhere"}, "journal", id="a journal, which a replay does not write"),
+        pytest.param({"state": "elsewhere"}, "state", id="a state, which a replay does not keep"),
+        pytest.param({"allow_redone_work": True}, "allow_redone_work", id="redone work, which a replay does not cause"),
     ],
 )
 def test_a_wrong_override_is_a_fault(eventful, overrides, field):
@@ -123,6 +130,79 @@ def test_the_command_fails_where_decisions_differ(eventful):
     file = min(eventful.glob("*.jsonl"))
     file.write_text(file.read_text().replace('"target":4,"proposed":', '"target":3,"proposed":', 1))
     assert main(["replay", str(file)]) == 1
+
+
+def test_an_objective_that_no_number_of_executors_keeps_is_refused_as_when_attaching(eventful):
+    with pytest.raises(InputError) as error:
+        replay(read_journal(eventful), {"objective": "lag < 1s"})
+    [fault] = error.value.faults
+    assert (fault.field, fault.given) == ("objective", "lag < 1 s")
+    assert fault.message == (
+        "records wait up to a trigger and then for their batch: no number of executors keeps this objective"
+    )
+
+
+def test_another_objective_decides_otherwise_or_is_held_against_the_lag_that_was_seen(eventful):
+    tight = replay_score(read_journal(eventful), {"objective": "lag < 10s"})
+    assert tight["open_loop"]
+    assert tight["differences"] != []
+    assert tight["violation_share"] is None
+    other = replay_score(read_journal(eventful), {"objective": "lag < 30s for 90%"})
+    recorded = replay_score(read_journal(eventful))
+    assert not other["open_loop"]
+    assert other["violation_share"] == recorded["violation_share"] is not None
+
+
+def test_a_policy_may_be_named_with_its_preset(eventful, capsys):
+    assert main(["replay", str(eventful), "--policy", "hpa:faithful", "--json"]) == 0
+    faithful = json.loads(capsys.readouterr().out.splitlines()[-1])
+    by_option = replay_score(read_journal(eventful), {"policy": "hpa", "policy_options.preset": "faithful"})
+    assert faithful["policy"] == by_option["policy"] == "hpa:faithful"
+    assert faithful["differences"] == by_option["differences"] != []
+
+
+def test_the_journal_the_policy_and_every_setting_are_told_together(tmp_path, capsys):
+    file = tmp_path / "j.jsonl"
+    file.write_text('{"type":"session"}\n')
+    changes = ["--set", "nothing", "--set", "sample_s=0", "--set", "profile=demo", "--set", "policy_options.x=1"]
+    assert main(["replay", str(file), "--policy", "reactive:quick", *changes, "--json"]) == 2
+    faults = json.loads(capsys.readouterr().out.splitlines()[-1])["faults"]
+    assert [(fault["field"], fault["given"]) for fault in faults] == [
+        ("--set", "nothing"),
+        ("journal", f"{file}:1"),
+        ("profile", "'demo'"),
+        ("sample_s", "0"),
+        ("policy_options.preset", "'quick'"),
+        ("policy_options.x", "'x'"),
+    ]
+
+
+@pytest.mark.parametrize("command", ["explain", "replay", "calibrate"])
+def test_every_command_that_reads_a_journal_names_its_damaged_line(command, eventful, capsys):
+    file = min(eventful.glob("*.jsonl"))
+    lines = file.read_text().splitlines()
+    lines[3] = '{"at":1.0}'
+    file.write_text("\n".join(lines) + "\n")
+    assert main([command, str(file), "--json"]) == 2
+    faults = json.loads(capsys.readouterr().out.splitlines()[-1])["faults"]
+    assert faults == [
+        {
+            "field": "journal",
+            "given": f"{file}:4",
+            "allowed": "a line of a journal (rheostat.journal/1)",
+            "message": "the record has no type",
+        }
+    ]
+
+
+def test_a_session_that_does_not_fit_this_version_is_a_fault_of_the_journal(eventful):
+    file = min(eventful.glob("*.jsonl"))
+    file.write_text(file.read_text().replace('"analysis":', '"analyses":', 1))
+    with pytest.raises(InputError) as error:
+        replay(read_journal(file))
+    [fault] = error.value.faults
+    assert (fault.field, fault.given) == ("journal", "the session of second 1764324000")
+    assert fault.message == "the state does not fit this version or the policy reactive: 'analysis'"
 
 
 def test_every_wrong_setting_is_named(eventful, capsys):

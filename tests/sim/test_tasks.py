@@ -5,7 +5,7 @@ from tests.sim.jobs import plain
 
 from rheostat.sim.fleet import Fleet
 from rheostat.sim.history import History
-from rheostat.sim.tasks import Equal, Tasks, makespan, run
+from rheostat.sim.tasks import Equal, makespan, run, told
 
 INF = float("inf")
 
@@ -51,15 +51,11 @@ def test_equal_tasks_on_equal_slots_are_told_as_if_each_had_been_placed():
     assert (placed.end, one_by_one.end) == (14.0, 14.0)
     for at, expected in [
         (9.0, {}),
-        (10.0, {0: [0, 0.0, 2], 1: [0, 0.0, 2]}),
-        (12.5, {0: [2, 4.0, 1], 1: [2, 4.0, 0]}),
-        (14.0, {0: [3, 6.0, 0], 1: [2, 4.0, 0]}),
+        (10.0, {0: (0, 0.0, 2), 1: (0, 0.0, 2)}),
+        (12.5, {0: (2, 4.0, 1), 1: (2, 4.0, 0)}),
+        (14.0, {0: (3, 6.0, 0), 1: (2, 4.0, 0)}),
     ]:
-        told: Tasks = {}
-        listed: Tasks = {}
-        placed.tell(at, told)
-        one_by_one.tell(at, listed)
-        assert told == listed == expected
+        assert told([placed], at) == told([one_by_one], at) == expected
 
 
 def test_the_first_task_of_a_cold_slot_takes_longer():

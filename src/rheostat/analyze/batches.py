@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rheostat.analyze.checks import known, total
 from rheostat.analyze.rates import OffsetFigures
@@ -26,8 +26,7 @@ CAPPED_SHARE = 0.99
 """A batch of this share of the cap is as large as the cap allows: caps are shared out over partitions and rounded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(NamedTuple):
     """The last finished batch; None where unknown or impossible."""
 
     at: float | None = None
@@ -36,8 +35,7 @@ class Finished:
     records: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(NamedTuple):
     """The running batch. ``active`` None: unknown. ``age_s``: how long it has been seen, at the reading."""
 
     at: float | None = None

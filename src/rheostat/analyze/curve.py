@@ -8,11 +8,13 @@ at most one sample interval, and where arrivals are uneven it errs to the old si
 from __future__ import annotations
 
 from bisect import bisect_right
+from typing import TypeVar
 
-__all__ = ["arrival_time", "arrived", "extended", "thinned"]
+__all__ = ["arrival_time", "arrived", "extended", "needed", "thinned"]
 
 Times = tuple[float, ...]
 Counts = tuple[int, ...]
+Row = TypeVar("Row")
 
 
 def extended(times: Times, counts: Counts, at: float, count: int) -> tuple[Times, Counts]:
@@ -28,19 +30,27 @@ def extended(times: Times, counts: Counts, at: float, count: int) -> tuple[Times
     return (*times, at), (*counts, count)
 
 
-def thinned(times: Times, counts: Counts, *, since: float, behind: int, most: int) -> tuple[Times, Counts]:
-    """The curve without samples that nobody will ask for, and never more than ``most``.
+def needed(times: Times, counts: Counts, *, since: float, behind: int) -> int:
+    """The first sample that A(since) and A⁻¹(behind) need; −1: one before the first.
 
-    Kept is what is needed for A(since) and for A⁻¹(behind). If that is too much, every second sample of the older
-    half goes, so that the past gets coarser and the present stays sharp.
+    >>> needed((0.0, 10.0, 20.0, 30.0), (0, 10, 20, 30), since=25.0, behind=15)
+    1
     """
-    first = min(bisect_right(times, since), bisect_right(counts, behind)) - 1
+    return min(bisect_right(times, since), bisect_right(counts, behind)) - 1
+
+
+def thinned(times: Times, rows: tuple[Row, ...], *, first: int, most: int) -> tuple[Times, tuple[Row, ...]]:
+    """The samples from ``first`` on, and never more than ``most``.
+
+    If that is too much, every second sample of the older half goes, so that the past gets coarser and the present
+    stays sharp.
+    """
     if first > 0:
-        times, counts = times[first:], counts[first:]
+        times, rows = times[first:], rows[first:]
     while len(times) > most:
         half = len(times) // 2
-        times, counts = times[:half:2] + times[half:], counts[:half:2] + counts[half:]
-    return times, counts
+        times, rows = times[:half:2] + times[half:], rows[:half:2] + rows[half:]
+    return times, rows
 
 
 def arrived(times: Times, counts: Counts, at: float) -> float:

@@ -13,9 +13,10 @@ task.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from typing import NamedTuple
+from operator import le
+from typing import Any, NamedTuple
 
 from rheostat.analyze.checks import Number, known, total
 from rheostat.analyze.state import AnalysisSettings, ClusterHistory, Counters, Interval
@@ -30,8 +31,7 @@ MOST_IDLE = 32
 """Idle executors that are told one by one: an assessment is part of every journal record."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterFigures:
+class ClusterFigures(NamedTuple):
     """The executors; None where unknown. ``changed``: their number is another than at the last known reading."""
 
     at: float | None = None
@@ -45,24 +45,36 @@ class ClusterFigures:
     changed: bool = False
 
 
+class _Readings(NamedTuple):
+    """What the executors told, a column each; None where unknown or impossible. ``sound``: nothing is."""
+
+    ids: tuple[str, ...] = ()
+    cores: tuple[int | None, ...] = ()
+    active: tuple[int | None, ...] = ()
+    failed: tuple[int | None, ...] = ()
+    finished: tuple[int | None, ...] = ()
+    busy_s: tuple[float | None, ...] = ()
+    added_at: tuple[float | None, ...] = ()
+    sound: bool = True
+
+
+class _Past(NamedTuple):
+    """What one executor had come to at the reading before."""
+
+    busy_s: float | None
+    finished: int | None
+    failed: int | None
+    idle_since: float | None
+
+
 class _Work(NamedTuple):
     """What one executor did in an interval."""
 
     slot_s: float
+    busy_s: float | None
     active_s: float
-    busy_s: float | None
     finished: int | None
     failed: int | None
-
-
-class _Reading(NamedTuple):
-    executor_id: str
-    busy_s: float | None
-    finished: int | None
-    failed: int | None
-    cores: int | None
-    active: int | None
-    added_at: float | None
 
 
 def read_cluster(
@@ -72,104 +84,126 @@ def read_cluster(
     at = known(cluster.at, "cluster.at", invalid) if cluster is not None else None
     if cluster is None or at is None:
         return ClusterFigures(), past
-    readings = [_read(executor, invalid) for executor in cluster.executors]
+    readings = _read(cluster.executors, invalid)
+    count = len(readings.ids)
     history = _remembered(readings, at, past, settings)
     figures = ClusterFigures(
         at=at,
-        executors=len(readings),
+        executors=count,
         requested=known(cluster.requested, "cluster.requested", invalid),
-        slots_per_executor=_slots(readings),
+        slots_per_executor=_slots(readings.cores),
         busy_ratio=_busy_ratio([each for each in history.intervals if each.at > at - settings.rate_window_s]),
-        active_tasks=total(each.active for each in readings) if readings else 0,
-        idle_s=_idle(history.counters, at),
+        active_tasks=total(readings.active) if count else 0,
+        idle_s=_idle(history.counters.idle_since, at),
         failed_tasks=_failed(history.intervals, at - settings.failure_window_s),
-        changed=past.executors != len(readings),
+        changed=past.executors != count,
     )
     return figures, history
 
 
-def _read(executor: Executor, invalid: set[str]) -> _Reading:
-    usual = _read_usual(executor)
-    if usual is not None:
-        return usual
-    return _Reading(
-        executor.executor_id,
-        known(executor.busy_s, "executor.busy_s", invalid),
-        known(executor.finished_tasks, "executor.finished_tasks", invalid),
-        known(executor.failed_tasks, "executor.failed_tasks", invalid),
-        cores=known(executor.cores, "executor.cores", invalid),
-        active=known(executor.active_tasks, "executor.active_tasks", invalid),
-        added_at=known(executor.added_at, "executor.added_at", invalid),
-    )
+def _read(executors: Sequence[Executor], invalid: set[str]) -> _Readings:
+    if not executors:
+        return _Readings()
+    told: Iterable[tuple[Any, ...]] = zip(*executors, strict=True)
+    ids, _, *columns = told
+    if _sound(columns):
+        return _Readings._make((ids, *columns, True))
+    names = Executor._fields[2:]
+    checked = [
+        tuple([known(value, f"executor.{name}", invalid) for value in column])
+        for name, column in zip(names, columns, strict=True)
+    ]
+    return _Readings._make((ids, *checked, False))
 
 
-def _read_usual(executor: Executor) -> _Reading | None:
-    """What :func:`_read` gives where all is known and possible; None where it is not."""
-    busy_s, finished, failed = executor.busy_s, executor.finished_tasks, executor.failed_tasks
-    cores, active, added_at = executor.cores, executor.active_tasks, executor.added_at
-    if busy_s is None or added_at is None or not (0 <= busy_s < inf and 0 <= added_at < inf):
-        return None
-    if not (0 <= finished < inf and 0 <= failed < inf and 0 <= cores < inf and 0 <= active < inf):
-        return None
-    return _Reading(executor.executor_id, busy_s, finished, failed, cores, active, added_at)
+def _sound(columns: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether all of it is known, finite and not negative; a sum with a NaN in it is less than no number."""
+    try:
+        return bool(min(map(min, columns)) >= 0 and sum(map(sum, columns)) < inf)
+    except TypeError:
+        return False
 
 
-def _slots(readings: list[_Reading]) -> int | None:
+def _slots(cores: Sequence[int | None]) -> int | None:
     """Cores of each executor; of the smallest where they differ."""
-    cores = [each.cores for each in readings]
-    present = [each for each in cores if each is not None]
-    return min(present) if present and len(present) == len(cores) else None
+    return None if None in cores else min(cores, default=None)  # type: ignore[type-var] # there is no None in it
 
 
-def _remembered(
-    readings: list[_Reading], at: float, past: ClusterHistory, settings: AnalysisSettings
-) -> ClusterHistory:
+def _remembered(readings: _Readings, at: float, past: ClusterHistory, settings: AnalysisSettings) -> ClusterHistory:
     """The history with this reading; begun anew where time ran backwards."""
-    if past.at is not None and at == past.at:
+    before = past.at
+    if before is not None and at == before:
         return past
-    known_ones = {each.executor_id: each for each in past.counters}
-    counters = tuple(
-        Counters(
-            each.executor_id,
-            each.busy_s,
-            each.finished,
-            each.failed,
-            _idle_since(each, known_ones.get(each.executor_id), at),
-        )
-        for each in readings
-    )
-    if past.at is None or at < past.at:
-        return ClusterHistory(at, len(readings), counters)
-    interval = _interval(readings, at, past.at, known_ones)
+    if before is None or at < before:
+        return ClusterHistory(at, len(readings.ids), _counters(readings, _pasts(past.counters), at))
+    usual = _usual(readings, past.counters, at, before)
+    if usual is None:
+        pasts = _pasts(past.counters)
+        usual = _interval(readings, at, before, pasts), _counters(readings, pasts, at)
+    interval, counters = usual
     horizon_s = max(settings.rate_window_s, settings.failure_window_s)
     intervals = _appended(past.intervals, interval, horizon_s, settings.max_samples)
-    return ClusterHistory(at, len(readings), counters, intervals)
+    return ClusterHistory(at, len(readings.ids), counters, intervals)
 
 
-def _interval(readings: list[_Reading], at: float, before: float, known_ones: dict[str, Counters]) -> Interval:
+def _usual(readings: _Readings, past: Counters, at: float, before: float) -> tuple[Interval, Counters] | None:
+    """The interval and the counters in a few passes, where the same executors tell all and nothing ran backwards."""
+    ids, cores, active, failed, finished, busy_s, _, sound = readings
+    if not (sound and ids and ids == past.ids) or None in past.busy_s or None in past.finished or None in past.failed:
+        return None
+    told: tuple[tuple[Any, Any], ...] = (past.busy_s, busy_s), (past.finished, finished), (past.failed, failed)
+    if not all(all(map(le, then, now)) for then, now in told):
+        return None
+    grown_s, ended, lost = (sum(now) - sum(then) for then, now in told)
     span_s = at - before
-    done = [_work(each, known_ones.get(each.executor_id), at, before) for each in readings]
+    slot_s, active_s = sum(cores) * span_s, sum(active) * span_s  # type: ignore[arg-type] # it is sound
+    idle_since: tuple[float | None, ...] = (None,) * len(ids)
+    if 0 in active:
+        columns = zip(active, finished, past.finished, past.idle_since, strict=True)
+        idle_since = tuple([_still_idle(running, done, then, since, at) for running, done, then, since in columns])
+    counters = Counters(ids, busy_s, finished, failed, idle_since)
+    return Interval(at, span_s, slot_s, grown_s, active_s, ended, lost), counters
+
+
+def _pasts(counters: Counters) -> dict[str, _Past]:
+    columns = zip(counters.busy_s, counters.finished, counters.failed, counters.idle_since, strict=True)
+    return dict(zip(counters.ids, map(_Past._make, columns), strict=True))
+
+
+def _counters(readings: _Readings, pasts: Mapping[str, _Past], at: float) -> Counters:
+    idle_since = [
+        _idle_since(running, done, added_at, pasts.get(name), at)
+        for name, running, done, added_at in zip(
+            readings.ids, readings.active, readings.finished, readings.added_at, strict=True
+        )
+    ]
+    return Counters(readings.ids, readings.busy_s, readings.finished, readings.failed, tuple(idle_since))
+
+
+def _interval(readings: _Readings, at: float, before: float, pasts: Mapping[str, _Past]) -> Interval:
+    span_s = at - before
+    done = [_work(each, pasts.get(each[0]), at, before) for each in zip(*readings[:-1], strict=True)]
     work = [each for each in done if each is not None]
     if not work:
         return Interval(at, span_s, 0.0, 0.0, 0.0, 0, 0)
-    slot_s, active_s, busy_s, finished, failed = zip(*work, strict=True)
+    slot_s, busy_s, active_s, finished, failed = zip(*work, strict=True)
     return Interval(at, span_s, sum(slot_s), total(busy_s), sum(active_s), total(finished), total(failed))
 
 
-def _work(reading: _Reading, past: Counters | None, at: float, before: float) -> _Work | None:
+def _work(reading: tuple[Any, ...], past: _Past | None, at: float, before: float) -> _Work | None:
     """What an executor did since ``before``; None where its past is not known."""
+    _, cores, active, failed, finished, busy_s, added_at = reading
     if past is None:
-        if reading.added_at is None or reading.added_at < before:
+        if added_at is None or added_at < before:
             return None
-        past, before = Counters(reading.executor_id, 0.0, 0, 0), min(at, reading.added_at)
-    busy_s = _grown(reading.busy_s, past.busy_s)
-    finished, failed = _grown(reading.finished, past.finished), _grown(reading.failed, past.failed)
-    if reading.cores is None or reading.active is None:
+        past, before = _Past(0.0, 0, 0, None), min(at, added_at)
+    grown_s, ended, lost = _grown(busy_s, past.busy_s), _grown(finished, past.finished), _grown(failed, past.failed)
+    if cores is None or active is None:
         return None
-    if (busy_s or 0.0) < 0 or (finished or 0) < 0 or (failed or 0) < 0:
+    if (grown_s or 0.0) < 0 or (ended or 0) < 0 or (lost or 0) < 0:
         return None
     span_s = at - before
-    return _Work(reading.cores * span_s, reading.active * span_s, busy_s, finished, failed)
+    return _Work(cores * span_s, grown_s, active * span_s, ended, lost)
 
 
 def _grown(now: Number | None, before: Number | None) -> Number | None:
@@ -196,32 +230,43 @@ def _both(first: Interval, second: Interval) -> Interval:
     )
 
 
-def _idle_since(reading: _Reading, past: Counters | None, at: float) -> float | None:
+def _idle_since(
+    running: int | None, finished: int | None, added_at: float | None, past: _Past | None, at: float
+) -> float | None:
     """Since when it has no task, as far as was seen; None: it has one, or nobody knows.
 
     One that has just come and never finished a task has been idle since its start.
     """
-    finished = reading.finished
-    if reading.active != 0 or finished is None:
+    if running != 0 or finished is None:
         return None
     if past is None:
-        return reading.added_at if finished == 0 and reading.added_at is not None else at
-    return past.idle_since if past.idle_since is not None and past.finished == finished else at
+        return added_at if finished == 0 and added_at is not None else at
+    return _still_idle(running, finished, past.finished, past.idle_since, at)
 
 
-def _idle(counters: tuple[Counters, ...], at: float) -> tuple[float, ...]:
-    since = (each.idle_since for each in counters if each.idle_since is not None)
-    return tuple(sorted((round(max(0.0, at - each), 1) for each in since), reverse=True))[:MOST_IDLE]
+def _still_idle(running: Any, finished: Any, before: int | None, since: float | None, at: float) -> float | None:
+    """The same for one whose past is known."""
+    if running:
+        return None
+    return since if since is not None and before == finished else at
+
+
+def _idle(idle_since: Sequence[float | None], at: float) -> tuple[float, ...]:
+    idle_s = {since: round(max(0.0, at - since), 1) for since in set(idle_since) if since is not None}
+    return tuple(sorted([idle_s[since] for since in idle_since if since is not None], reverse=True)[:MOST_IDLE])
 
 
 def _busy_ratio(window: list[Interval]) -> float | None:
     """Share of slot time in tasks, in [0, 1]; see the module for the two ways of measuring it."""
-    slot_s = sum(each.slot_s for each in window)
+    if not window:
+        return None
+    columns: Iterable[tuple[Any, ...]] = zip(*window, strict=True)
+    _, spans_s, slots_s, ended, active, tasks, _ = columns
+    ended_s, finished = total(ended), total(tasks)
+    slot_s, active_s = float(sum(slots_s)), float(sum(active))
     if slot_s <= 0:
         return None
-    ended_s, active_s = total(each.busy_s for each in window), sum(each.active_s for each in window)
-    finished = total(each.finished for each in window)
-    longest_s = SHORT_TASK * sum(each.span_s for each in window)
+    longest_s = SHORT_TASK * sum(spans_s)
     short = ended_s is not None and finished is not None and finished > 0 and ended_s <= longest_s * finished
     idle = ended_s is not None and finished == 0 and active_s == 0
     busy_s = ended_s if ended_s is not None and (short or idle) else active_s

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rheostat.analyze.batches import (
     Finished,
@@ -16,14 +16,13 @@ from rheostat.analyze.batches import (
 )
 from rheostat.analyze.checks import known, total
 from rheostat.analyze.rates import OffsetFigures, read_offsets
-from rheostat.analyze.state import AnalysisSettings, QueryHistory
+from rheostat.analyze.state import AnalysisSettings, OffsetHistory, QueryHistory
 from rheostat.model import QueryReading
 
 __all__ = ["QueryFigures", "healthy_backlog", "read_query"]
 
 
-@dataclass(frozen=True, slots=True)
-class QueryFigures:
+class QueryFigures(NamedTuple):
     """The figures of an assessment, of one query.
 
     Attributes:
@@ -70,7 +69,7 @@ def read_query(
     invalid: set[str],
 ) -> tuple[QueryFigures, QueryHistory]:
     """The figures of one query at ``now``, and its history with this reading."""
-    offsets, partitions = read_offsets(query.offsets, past.partitions if past else (), now, settings, invalid)
+    offsets, history = read_offsets(query.offsets, past.offsets if past else OffsetHistory(), now, settings, invalid)
     finished, running = read_finished(query.batch, invalid), read_running(query.running, invalid)
     restarted = past is None or past.run_id != query.run_id
     done = offsets.progress + (past.done if past else 0)
@@ -78,7 +77,7 @@ def read_query(
     if offsets.committed_known:
         marks = marked(marks, finished, done, settings)
     after = count_after(past, finished, running, anew=restarted or executors_changed)
-    history = QueryHistory(query.query_id, query.run_id, now, partitions, done, marks, after)
+    remembered = QueryHistory(query.query_id, query.run_id, now, history, done, marks, after)
     batch_s, trigger_s = batch_time(finished, running), known(query.trigger_s, "trigger_s", invalid)
     period_s = None if trigger_s is None else max(trigger_s, settings.objective_lag_s / 2)
     figures = QueryFigures(
@@ -96,7 +95,7 @@ def read_query(
         partitions=_partitions(query, offsets, invalid),
         oldest=min((at for at in (offsets.at, running.at) if at is not None), default=None),
     )
-    return figures, history
+    return figures, remembered
 
 
 def _excess(

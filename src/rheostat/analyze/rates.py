@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_right
 from typing import NamedTuple
 
 from rheostat.analyze.checks import known, largest, total
-from rheostat.analyze.curve import arrival_time, arrived, extended, thinned
-from rheostat.analyze.state import AnalysisSettings, PartitionHistory
+from rheostat.analyze.curve import arrival_time, arrived, extended, needed, thinned
+from rheostat.analyze.state import AnalysisSettings, OffsetHistory
 from rheostat.analyze.usual import Sums, read_usual
 from rheostat.model import Offsets, PartitionOffsets
 
@@ -16,8 +16,7 @@ __all__ = ["OffsetFigures", "read_offsets"]
 Key = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetFigures:
+class OffsetFigures(NamedTuple):
     """Of one query, over all its partitions; None where one of them is unknown.
 
     Attributes:
@@ -38,6 +37,15 @@ class OffsetFigures:
     progress: int = 0
 
 
+class _Curve(NamedTuple):
+    """What is known of one partition: when so many records had arrived, and how many were committed last."""
+
+    times: tuple[float, ...] = ()
+    counts: tuple[int, ...] = ()
+    committed: int | None = None
+    absent_since: float | None = None
+
+
 class _Seen(NamedTuple):
     """One partition. ``progress`` is None where the committed offset is unknown."""
 
@@ -53,13 +61,9 @@ _UNKNOWN = _Seen(None, None, None, None, None, None)
 
 
 def read_offsets(
-    offsets: Offsets | None,
-    past: tuple[PartitionHistory, ...],
-    now: float,
-    settings: AnalysisSettings,
-    invalid: set[str],
-) -> tuple[OffsetFigures, tuple[PartitionHistory, ...]]:
-    """The figures at ``now``, and the histories with this reading in them.
+    offsets: Offsets | None, past: OffsetHistory, now: float, settings: AnalysisSettings, invalid: set[str]
+) -> tuple[OffsetFigures, OffsetHistory]:
+    """The figures at ``now``, and the history with this reading in it.
 
     A partition that is left out of a reading makes the sums unknown; left out for longer than the rate window,
     it is taken to be gone.
@@ -70,19 +74,15 @@ def read_offsets(
     when = (at, max(now, at))
     usual = read_usual(offsets.partitions, past, when, settings)
     if usual is not None:
-        return _summed(usual[0], at, len(past), exact=offsets.exact), usual[1]
-    before: dict[Key, PartitionHistory] = {(each.topic, each.partition): each for each in past}
-    seen, histories = [], []
+        return _summed(usual[0], at, len(past.numbers), exact=offsets.exact), usual[1]
+    before, seen, curves = _curves(past), list[_Seen](), dict[Key, _Curve]()
     for reading in offsets.partitions:
         key = (reading.topic, reading.partition)
-        history = before.get(key) or PartitionHistory(*key)
-        one, history = _read_partition(reading, history, when, settings, invalid)
+        one, curves[key] = _read_partition(reading, before.pop(key, _Curve()), when, settings, invalid)
         seen.append(one)
-        histories.append(history)
-    present = {(each.topic, each.partition) for each in histories}
-    absent = _absent([each for key, each in before.items() if key not in present], at, settings.rate_window_s)
+    absent = _absent(before, at, settings.rate_window_s)
     seen += [_UNKNOWN] * len(absent)
-    return _figures(seen, at, exact=offsets.exact), (*histories, *absent)
+    return _figures(seen, at, exact=offsets.exact), _history(curves | absent, at, settings)
 
 
 def _summed(sums: Sums, at: float, partitions: int, *, exact: bool) -> OffsetFigures:
@@ -116,46 +116,69 @@ def _figures(seen: list[_Seen], at: float, *, exact: bool) -> OffsetFigures:
     )
 
 
-def _absent(missing: list[PartitionHistory], at: float, patience_s: float) -> list[PartitionHistory]:
-    kept = []
-    for past in missing:
-        since = at if past.absent_since is None else past.absent_since
+def _curves(past: OffsetHistory) -> dict[Key, _Curve]:
+    """The columns of a history, each without the looks at which it was not known."""
+    curves = {}
+    for place, key in enumerate(zip(past.topics, past.numbers, strict=True)):
+        known_at = [
+            (at, count) for at, row in zip(past.times, past.rows, strict=True) if (count := row[place]) is not None
+        ]
+        times, counts = zip(*known_at, strict=True) if known_at else ((), ())
+        curves[key] = _Curve(times, counts, past.committed[place], past.absent_since[place])
+    return curves
+
+
+def _history(curves: dict[Key, _Curve], at: float, settings: AnalysisSettings) -> OffsetHistory:
+    """The curves as columns, from the first sample on that one of them needs."""
+    topics, numbers = zip(*curves, strict=True)
+    samples = [dict(zip(curve.times, curve.counts, strict=True)) for curve in curves.values()]
+    times = tuple(sorted({time for curve in curves.values() for time in curve.times}))
+    rows = tuple(tuple(each.get(time) for each in samples) for time in times)
+    starts = [_needed_from(curve, at - settings.rate_window_s) for curve in curves.values() if curve.times]
+    first = bisect_right(times, min(starts, default=at)) - 1
+    times, rows = thinned(times, rows, first=first, most=settings.max_samples)
+    committed = tuple(curve.committed for curve in curves.values())
+    absent_since = tuple(curve.absent_since for curve in curves.values())
+    whole = None not in committed and not any(None in row for row in rows)
+    complete = bool(rows) and whole and all(since is None for since in absent_since)
+    return OffsetHistory(topics, numbers, times, rows, committed, absent_since, complete)
+
+
+def _needed_from(curve: _Curve, since: float) -> float:
+    behind = -1 if curve.committed is None else curve.committed
+    return curve.times[max(0, needed(curve.times, curve.counts, since=since, behind=behind))]
+
+
+def _absent(missing: dict[Key, _Curve], at: float, patience_s: float) -> dict[Key, _Curve]:
+    kept = {}
+    for key, curve in missing.items():
+        since = at if curve.absent_since is None else curve.absent_since
         if at - since <= patience_s:
-            kept.append(PartitionHistory(past.topic, past.partition, past.times, past.latest, past.committed, since))
+            kept[key] = curve._replace(absent_since=since)
     return kept
 
 
 def _read_partition(
-    reading: PartitionOffsets,
-    past: PartitionHistory,
-    when: tuple[float, float],
-    settings: AnalysisSettings,
-    invalid: set[str],
-) -> tuple[_Seen, PartitionHistory]:
+    reading: PartitionOffsets, past: _Curve, when: tuple[float, float], settings: AnalysisSettings, invalid: set[str]
+) -> tuple[_Seen, _Curve]:
     """One partition; ``when`` is the time of the reading and the time at which its records' age is asked."""
     at, now = when
     latest = known(reading.latest, "offsets.latest", invalid)
     planned = known(reading.planned, "offsets.planned", invalid)
     committed = known(reading.committed, "offsets.committed", invalid)
     end = _end(latest, planned, committed, past, invalid)
-    times, counts = past.times, past.latest
+    times, counts = past.times, past.counts
     if latest is not None:
         times, counts = extended(times, counts, at, latest)
     rate = None if latest is None else _rate(times, counts, settings.rate_window_s)
     lag_s = _lag(times, counts, committed, end, now)
-    last = past.committed if committed is None else committed
-    if times:
-        since, behind = times[-1] - settings.rate_window_s, -1 if last is None else last
-        times, counts = thinned(times, counts, since=since, behind=behind, most=settings.max_samples)
-    history = PartitionHistory(past.topic, past.partition, times, counts, last)
+    curve = _Curve(times, counts, past.committed if committed is None else committed)
     waiting, in_flight = _split(end, planned, committed)
     backlog = None if end is None or committed is None else end - committed
-    return _Seen(waiting, in_flight, backlog, rate, lag_s, _progress(committed, past.committed)), history
+    return _Seen(waiting, in_flight, backlog, rate, lag_s, _progress(committed, past.committed)), curve
 
 
-def _end(
-    latest: int | None, planned: int | None, committed: int | None, past: PartitionHistory, invalid: set[str]
-) -> int | None:
+def _end(latest: int | None, planned: int | None, committed: int | None, past: _Curve, invalid: set[str]) -> int | None:
     """How many records are known to have arrived.
 
     Positions are not all read at one instant: a batch planned or ended in between reaches beyond ``latest``, and
@@ -166,7 +189,7 @@ def _end(
         return None
     if committed > latest:
         moved = past.committed is not None and committed > past.committed
-        if not moved or (past.latest and latest < past.latest[-1]):
+        if not moved or (past.counts and latest < past.counts[-1]):
             invalid.add("offsets.committed")
             return None
     return max(latest, committed, planned or 0)

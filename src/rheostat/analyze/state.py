@@ -1,11 +1,13 @@
 """What the analysis remembers from one observation to the next, and how far back.
 
-Everything is frozen and bounded, and goes through JSON and back unchanged: tuples of numbers and no more.
+Everything is frozen and bounded, and goes through JSON and back unchanged: tuples of numbers and no more. What there is
+of every partition and every executor is kept in columns: an analysis is made of little else than passes over them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 __all__ = [
     "AnalysisSettings",
@@ -14,7 +16,7 @@ __all__ = [
     "ClusterHistory",
     "Counters",
     "Interval",
-    "PartitionHistory",
+    "OffsetHistory",
     "QueryHistory",
 ]
 
@@ -37,22 +39,26 @@ class AnalysisSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionHistory:
-    """The sampled curve of latest offsets of one partition.
+class OffsetHistory:
+    """The sampled curves of latest offsets: a row for each look, in it a column for each partition.
 
     Attributes:
-        times: when they were read, ascending.
-        latest: the offsets, never falling.
-        committed: the one known last.
-        absent_since: when it was first left out of a reading; None: it was in the last one.
+        topics: of each partition.
+        numbers: of each partition in its topic.
+        times: of the looks, ascending.
+        rows: the latest offsets, in no column falling; None: not known at that look, or of a topic that is gone.
+        committed: of each partition, the one known last.
+        absent_since: when each was first left out of a reading; None: it was in the last one.
+        complete: nothing in it is unknown, and no partition absent.
     """
 
-    topic: str
-    partition: int
+    topics: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
     times: tuple[float, ...] = ()
-    latest: tuple[int, ...] = ()
-    committed: int | None = None
-    absent_since: float | None = None
+    rows: tuple[tuple[int | None, ...], ...] = ()
+    committed: tuple[int | None, ...] = ()
+    absent_since: tuple[float | None, ...] = ()
+    complete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,7 @@ class QueryHistory:
     query_id: str
     run_id: str
     seen_at: float
-    partitions: tuple[PartitionHistory, ...] = ()
+    offsets: OffsetHistory = field(default_factory=OffsetHistory)
     done: int = 0
     marks: tuple[BatchMark, ...] = ()
     count_after: int | None = None
@@ -79,21 +85,20 @@ class QueryHistory:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """The counters of one executor as last seen; None: unknown.
+    """The counters of the executors as last seen, a column each; None: unknown.
 
     Attributes:
-        idle_since: since when it has been seen without a task; None: it had one, or nobody knows.
+        idle_since: since when each has been seen without a task; None: it had one, or nobody knows.
     """
 
-    executor_id: str
-    busy_s: float | None
-    finished: int | None
-    failed: int | None
-    idle_since: float | None = None
+    ids: tuple[str, ...] = ()
+    busy_s: tuple[float | None, ...] = ()
+    finished: tuple[int | None, ...] = ()
+    failed: tuple[int | None, ...] = ()
+    idle_since: tuple[float | None, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(NamedTuple):
     """What the executors did between two readings; sums, so that neighbours can be merged.
 
     Attributes:
@@ -121,7 +126,7 @@ class ClusterHistory:
 
     at: float | None = None
     executors: int | None = None
-    counters: tuple[Counters, ...] = ()
+    counters: Counters = field(default_factory=Counters)
     intervals: tuple[Interval, ...] = ()
 
 

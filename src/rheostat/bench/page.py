@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rheostat.bench.measure import Bench, Metric, machine
 from rheostat.errors import Fault, InputError
+from rheostat.files import read_text
 
 __all__ = ["TITLE", "require_page", "section", "update_page", "with_section"]
 
@@ -16,6 +17,8 @@ Every figure here was printed by the command above it, which wrote this page too
 """
 """How the page begins."""
 
+_MOST_BYTES = 16 * 2**20
+
 
 def require_page(path: Path) -> None:
     """Check that the page can be written, before anything is measured; the folder that it lies in is made.
@@ -24,10 +27,8 @@ def require_page(path: Path) -> None:
         InputError: it cannot: a folder, a device, no permission, not text.
     """
     try:
-        if path.is_char_device():
-            _refuse_device()
         if path.exists():
-            path.read_text(encoding="utf-8")
+            read_text(path, _MOST_BYTES)
             path.open("r+b").close()
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,11 +38,6 @@ def require_page(path: Path) -> None:
         reason = getattr(error, "strerror", None) or str(error)
         allowed = "a Markdown page, old or new, that can be written"
         raise InputError([Fault("page", str(path), allowed, f"the page cannot be written: {reason}")]) from error
-
-
-def _refuse_device() -> None:
-    """Some devices can be read for ever."""
-    raise ValueError("it is a device")
 
 
 def update_page(path: Path, result: Bench) -> None:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from rheostat.cli.output import JsonFlag, console, print_json
 from rheostat.cli.progress import progress_lines
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, tried
 
 __all__ = ["NAMES", "register"]
 
@@ -31,14 +31,17 @@ def bench(
     as_json: JsonFlag = False,
 ) -> None:
     """Measure, and say which targets are met. A missed target is no failure of the command."""
+    from rheostat.bench.page import require_page, update_page
+
+    faults: list[Fault] = []
     if name not in NAMES:
         close = difflib.get_close_matches(name, NAMES, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise InputError([Fault("name", repr(name), ", ".join(NAMES), f"there is no such benchmark{hint}")])
-    from rheostat.bench.page import require_page, update_page
-
+        faults.append(Fault("name", repr(name), ", ".join(NAMES), f"there is no such benchmark{hint}"))
     if page is not None:
-        require_page(page)
+        tried(require_page, None, faults, page)
+    if faults:
+        raise InputError(faults)
     with progress_lines(f"bench {name}") as watch:
         result = importlib.import_module(f"rheostat.bench.{name}").run(watch)
     _show(result)

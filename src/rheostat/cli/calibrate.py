@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from rheostat.cli.numbers import number_of
 from rheostat.cli.output import JsonFlag, console, print_json
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, tried
+
+if TYPE_CHECKING:
+    from rheostat.judge.calibrate import Calibration
+    from rheostat.judge.measured import RealRun
+    from rheostat.judge.recorded import CapacityFit, Recording
+    from rheostat.judge.truth import Errors, Replay
+    from rheostat.load.curves import Pieces
 
 __all__ = ["register"]
 
@@ -51,22 +58,23 @@ def calibrate(
     Journals give a micro-batch job file. With --profiles or --recorded the record-at-a-time model is held against
     what a cluster did.
     """
-    given = _Given(tuple(journals or ()), tuple(check or ()), out, report, profiles, recorded, trace)
-    warm_up_s, factor = _numbers(given, warm_up, scale)
+    given = _Given(tuple(journals or ()), tuple(check or ()), out, report, profiles, recorded, trace, fit_to)
+    read = _read(given, warm_up, scale)
+    found = _fitted(read, name)
     result: dict[str, Any] = {}
-    if given.journals:
-        result |= _journals(given, name, warm_up_s)
-    if profiles is not None:
-        result["profiles"] = _profiles(profiles)
-    if recorded is not None and trace is not None:
-        result["recorded"] = _recorded(recorded, trace, factor, fit_to)
+    if found.job is not None:
+        result |= _told(given, found.job, found.checked)
+    if found.capacity is not None:
+        result["profiles"] = _profiles(found.capacity)
+    if read.recordings and read.load is not None:
+        result["recorded"] = _recorded(read.recordings, read.load, fit_to)
     if as_json:
         print_json({"schema": "rheostat.calibration/1", **result})
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """The files of a command line."""
+    """The files of a command line, and the run that is fitted to."""
 
     journals: tuple[Path, ...]
     check: tuple[Path, ...]
@@ -75,6 +83,7 @@ class _Given:
     profiles: Path | None
     recorded: Path | None
     trace: Path | None
+    fit_to: str | None
 
     def faults(self) -> list[Fault]:
         """Everything that is wrong with them together."""
@@ -107,28 +116,98 @@ class _Given:
         return found
 
 
-def _numbers(given: _Given, warm_up: str, scale: str) -> tuple[float, float]:
-    """Warm-up and scale, or every fault of the command line at once."""
-    faults, found = given.faults(), []
-    for field, text, least in (("warm_up", warm_up, 0.0), ("scale", scale, 1e-9)):
-        value = number_of(field, text, float)
-        if isinstance(value, InputError):
-            faults += value.faults
-        elif not least <= value <= 1e6:
-            faults.append(Fault(field, text, f"{least:g} to 1000000", "it is out of range"))
-        else:
-            found.append(value)
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What the files hold."""
+
+    warm_up_s: float
+    runs: tuple[RealRun, ...]
+    checks: tuple[RealRun, ...]
+    profiles: tuple[tuple[int, float], ...]
+    recordings: tuple[Recording, ...]
+    load: Pieces | None
+
+
+def _read(given: _Given, warm_up: str, scale: str) -> _Read:
+    """Read everything, or name every fault of the command line and of all files at once."""
+    from rheostat.judge.measured import read_run
+    from rheostat.judge.recorded import read_profiles, read_recordings
+    from rheostat.load.curves import Scaled
+    from rheostat.load.traces import read_trace
+
+    faults = given.faults()
+    warm_up_s, factor = _number("warm_up", warm_up, 0.0, faults), _number("scale", scale, 1e-9, faults)
+    runs, checks = ([tried(read_run, None, faults, path) for path in paths] for paths in (given.journals, given.check))
+    profiles = [] if given.profiles is None else tried(read_profiles, [], faults, given.profiles)
+    recordings = () if given.recorded is None else tried(read_recordings, (), faults, given.recorded)
+    trace = None if given.trace is None else tried(read_trace, None, faults, given.trace)
+    names = [run.name for run in recordings]
+    if given.fit_to is not None and given.fit_to not in names and (names or given.recorded is None):
+        faults.append(Fault("fit_to", given.fit_to, ", ".join(names) or "with --recorded", "there is no such run"))
+    for check in (_check_out, _check_report):
+        tried(check, None, faults, given)
     if faults:
         raise InputError(faults)
-    return found[0], found[1]
+    load = None if trace is None else Scaled(trace, rate_scale=factor).pieces()
+    return _Read(warm_up_s, _known(runs), _known(checks), tuple(profiles), recordings, load)
 
 
-def _journals(given: _Given, name: str, warm_up_s: float) -> dict[str, Any]:
+def _known(runs: Iterable[RealRun | None]) -> tuple[RealRun, ...]:
+    return tuple(run for run in runs if run is not None)
+
+
+def _number(field: str, text: str, least: float, faults: list[Fault]) -> float:
+    value = number_of(field, text, float)
+    if isinstance(value, InputError):
+        faults += value.faults
+        return 1.0
+    if not least <= value <= 1e6:
+        faults.append(Fault(field, text, f"{least:g} to 1000000", "it is out of range"))
+    return value
+
+
+def _check_out(given: _Given) -> None:
+    from rheostat.report.parts import require_folder
+
+    if given.out is not None:
+        require_folder("out", given.out.absolute().parent)
+
+
+def _check_report(given: _Given) -> None:
+    from rheostat.report.parts import plots_installed, require_folder
+
+    if given.report is not None:
+        plots_installed()
+        require_folder("report", given.report.absolute().parent)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """What was fitted: a job, with the runs that it was held against; a capacity. None: not asked for."""
+
+    job: Calibration | None
+    checked: list[tuple[Replay, Errors]]
+    capacity: CapacityFit | None
+
+
+def _fitted(read: _Read, name: str) -> _Fitted:
+    """Fit, or name every fault of the figures at once."""
     from rheostat.judge.calibrate import calibrate as fit
-    from rheostat.judge.measured import read_run
+    from rheostat.judge.recorded import fit_capacity
+    from rheostat.judge.truth import errors_of, replay, window_of
 
-    fitted = fit([read_run(path) for path in given.journals], name=name, warm_up_s=warm_up_s)
-    checked = _checked(given.check, fitted, warm_up_s)
+    faults: list[Fault] = []
+    for run in read.checks:
+        tried(window_of, None, faults, run, read.warm_up_s)
+    job = tried(fit, None, faults, read.runs, name=name, warm_up_s=read.warm_up_s) if read.runs else None
+    capacity = tried(fit_capacity, None, faults, read.profiles) if read.profiles else None
+    if faults:
+        raise InputError(faults)
+    replays = [] if job is None else [replay(run, job.job, warm_up_s=read.warm_up_s) for run in read.checks]
+    return _Fitted(job, [(each, errors_of(each)) for each in replays], capacity)
+
+
+def _told(given: _Given, fitted: Calibration, checked: list[tuple[Replay, Errors]]) -> dict[str, Any]:
     screen = console()
     screen.print(_table(fitted))
     for line in _lines(fitted, checked):
@@ -143,10 +222,7 @@ def _journals(given: _Given, name: str, warm_up_s: float) -> dict[str, Any]:
     return {**fitted.to_json(), "checked": runs}
 
 
-def _profiles(path: Path) -> dict[str, Any]:
-    from rheostat.judge.recorded import fit_capacity, read_profiles
-
-    fit = fit_capacity(read_profiles(path))
+def _profiles(fit: CapacityFit) -> dict[str, Any]:
     console().print(
         f"capacity {fit.alpha:.5g} · n^{fit.beta:.3f} records/s; each of {len(fit.points)} numbers of workers "
         f"predicted from the others: off by {fit.mean_error:.1%} on average, {fit.largest_error:.1%} at most",
@@ -157,15 +233,10 @@ def _profiles(path: Path) -> dict[str, Any]:
     return {"alpha": fit.alpha, "beta": fit.beta, **errors, "points": points}
 
 
-def _recorded(path: Path, trace: Path, scale: float, fit_to: str | None) -> dict[str, Any]:
-    from rheostat.judge.recorded import fit_recording, held_against, read_recordings
-    from rheostat.load.curves import Scaled
-    from rheostat.load.traces import read_trace
+def _recorded(recordings: Sequence[Recording], load: Pieces, fit_to: str | None) -> dict[str, Any]:
+    from rheostat.judge.recorded import fit_recording, held_against
 
-    runs = {run.name: run for run in read_recordings(path)}
-    if fit_to is not None and fit_to not in runs:
-        raise InputError([Fault("fit_to", fit_to, ", ".join(runs), "there is no such run")])
-    load = Scaled(read_trace(trace), rate_scale=scale).pieces()
+    runs = {run.name: run for run in recordings}
     chosen = fit_to or next(iter(runs))
     figures = fit_recording(runs[chosen], load)
     told = [held_against(run, load, figures) for run in runs.values()]
@@ -185,15 +256,7 @@ def _recorded(path: Path, trace: Path, scale: float, fit_to: str | None) -> dict
     return {"fitted_to": chosen, **asdict(figures), "runs": runs_told}
 
 
-def _checked(paths: Sequence[Path], fitted: Any, warm_up_s: float) -> list[tuple[Any, Any]]:
-    from rheostat.judge.measured import read_run
-    from rheostat.judge.truth import errors_of, replay
-
-    replays = [replay(read_run(path), fitted.job, warm_up_s=warm_up_s) for path in paths]
-    return [(each, errors_of(each)) for each in replays]
-
-
-def _table(fitted: Any) -> Table:
+def _table(fitted: Calibration) -> Table:
     from rheostat.judge.truth_page import estimate_rows
 
     header, *rows = estimate_rows(fitted)
@@ -203,7 +266,7 @@ def _table(fitted: Any) -> Table:
     return table
 
 
-def _lines(fitted: Any, checked: list[tuple[Any, Any]]) -> list[str]:
+def _lines(fitted: Calibration, checked: list[tuple[Replay, Errors]]) -> list[str]:
     fit = fitted.fit
     lines = [
         f"{fit.points} of {fitted.batches} batches were warm and undisturbed; condition of the regression "
@@ -218,7 +281,7 @@ def _lines(fitted: Any, checked: list[tuple[Any, Any]]) -> list[str]:
     return lines
 
 
-def _write(path: Path, fitted: Any) -> None:
+def _write(path: Path, fitted: Calibration) -> None:
     import yaml
 
     told = [f"#   {each.key}: not identified, {each.why}" for each in fitted.estimates if not each.told]

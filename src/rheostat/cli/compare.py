@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,7 +29,7 @@ from rheostat.cli.judging import (
 from rheostat.cli.numbers import number_of
 from rheostat.cli.output import JsonFlag, console, print_json, to_json
 from rheostat.cli.progress import progress_lines
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, tried
 
 if TYPE_CHECKING:
     from rheostat.judge.compare import Comparison
@@ -137,25 +136,18 @@ def _asked(texts: Any, jobs: str | None, sort: str, out: Path | None, page: Path
     from rheostat.judge.request import read_asked
 
     faults: list[Fault] = []
-    checks: list[Callable[[], None]] = [lambda: check_sort(sort), lambda: check_out(out), lambda: check_page(page)]
-    for check in checks:
-        try:
-            check()
-        except InputError as error:
-            faults += error.faults
+    tried(check_sort, None, faults, sort)
+    tried(check_out, None, faults, out)
+    tried(check_page, None, faults, page)
     processes = number_of("jobs", jobs or str(os.cpu_count() or 1), int)
     if isinstance(processes, InputError):
         faults += processes.faults
     elif not 1 <= processes <= MOST_PROCESSES:
         faults.append(Fault("jobs", str(processes), f"1 to {MOST_PROCESSES}", "so many processes will not do"))
-    try:
-        asked = read_asked(texts)
-    except InputError as error:
-        faults += error.faults
-    else:
-        if not faults and not isinstance(processes, InputError):
-            return asked, processes
-    raise InputError(faults)
+    asked = tried(read_asked, None, faults, texts)
+    if asked is None or isinstance(processes, InputError) or faults:
+        raise InputError(faults)
+    return asked, processes
 
 
 def _finish(found: _Judged, sort: str, out: Path | None, page: Path | None, *, as_json: bool) -> int:

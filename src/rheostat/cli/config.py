@@ -30,12 +30,10 @@ def check(
     as_json: JsonFlag = False,
 ) -> None:
     """Say everything that is wrong with a settings file, or that nothing is."""
-    from rheostat.config import load_settings
-    from rheostat.plan import PolicyContext, load_policy
+    from rheostat.config.documents import read_document
+    from rheostat.plan import checked_settings
 
-    settings = load_settings(file)
-    context = PolicyContext(settings.parsed_objective, settings.sample_s, settings.preset)
-    load_policy(settings.policy, settings.policy_options, context)
+    settings = checked_settings(*read_document(file))
     console().print(f"[green]✓[/green] {settings.mode}: {settings.parsed_objective}")
     if as_json:
         print_json({"schema": "rheostat.config/1", "settings": settings.model_dump(mode="json")})
@@ -64,5 +62,5 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        given = f"{path}: {error.strerror}"
-        raise InputError([Fault("--out", given, "a file in a folder that exists", "cannot be written")]) from None
+        message = f"the page cannot be written: {error.strerror}"
+        raise InputError([Fault("out", str(path), "a file in a folder that exists", message)]) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -15,8 +16,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from rheostat.cli.numbers import executors_of, number_of
-from rheostat.cli.output import JsonFlag, console, print_json
-from rheostat.errors import Fault, InputError, RheostatError
+from rheostat.cli.output import JsonFlag, console, print_json, program
+from rheostat.errors import Fault, InputError, RheostatError, tried
 
 __all__ = ["register", "show_ratios"]
 
@@ -36,7 +37,7 @@ def demo(
     source: Annotated[str, typer.Option(help="kafka (a real broker), or log where no broker can be had.")] = "kafka",
     objective: Annotated[str, typer.Option(help=r"lag < DURATION \[for PERCENT%].")] = "lag < 20s",
     executors: Annotated[str, typer.Option(help="Least and greatest number of executors, LEAST,GREATEST.")] = "1,6",
-    policy: Annotated[str, typer.Option(help="Name of a policy.")] = "reactive",
+    policy: Annotated[str, typer.Option(help="A policy, or POLICY:PRESET.")] = "reactive",
     rate: Annotated[str, typer.Option(help="Records/s at the plateau.")] = "500",
     partitions: Annotated[str, typer.Option(help="Partitions of the topic.")] = "12",
     seed: Annotated[str, typer.Option(help="Seed of keys and payloads.")] = "7",
@@ -66,23 +67,20 @@ def _plan(given: dict[str, Any]) -> Any:
     faults = [fault for value in given.values() if isinstance(value, InputError) for fault in value.faults]
     defaults: dict[str, Any] = {field.name: field.default for field in fields(DemoPlan)}
     known = {key: defaults[key] if isinstance(value, InputError) else value for key, value in given.items()}
-    faults += _policy_faults(str(given["policy"]))
-    try:
-        plan = DemoPlan(**known)
-    except InputError as error:
-        faults += [replace(fault, field=_OPTIONS.get(fault.field, fault.field)) for fault in error.faults]
-    else:
-        if not faults:
-            return plan
-    raise InputError(faults)
+    tried(_policy, None, faults, given["policy"])
+    wrong: list[Fault] = []
+    plan = tried(DemoPlan, None, wrong, **known)
+    faults += [replace(fault, field=_OPTIONS.get(fault.field, fault.field)) for fault in wrong]
+    if faults:
+        raise InputError(faults)
+    return plan
 
 
-def _policy_faults(name: str) -> list[Fault]:
-    from rheostat.plan.registry import policy_names
+def _policy(text: str) -> None:
+    """Check that there is such a policy, with such a preset."""
+    from rheostat.plan import checked_settings
 
-    if name in policy_names():
-        return []
-    return [Fault("policy", name, ", ".join(policy_names()), "there is no such policy")]
+    checked_settings({"objective": "lag < 60s", "profile": "demo", "policy": text})
 
 
 def _run(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> None:
@@ -106,7 +104,9 @@ def _run(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> None:
     result = report.result(run, static)
     (folder / "score.json").write_text(to_json(result) + "\n", encoding="utf-8")
     screen.print(report.verdict(run, static), markup=False)
-    screen.print(f"Report: {page}\nWhy it did what it did: rheostat explain {folder / 'journal'}", markup=False)
+    screen.print(f"Report: {page}", markup=False, soft_wrap=True)
+    why = f"Why it did what it did: {program()} explain {shlex.quote(str(folder / 'journal'))}"
+    screen.print(why, markup=False, soft_wrap=True)
     if as_json:
         print_json(result)
     _judge(run)

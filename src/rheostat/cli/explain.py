@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rheostat.cli.output import JsonFlag, console, print_json
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, tried
 
 __all__ = ["register"]
 
@@ -40,11 +40,18 @@ def _explained(journal: Path, at: str | None, since: str | None, decision: int |
     from rheostat.report.explain import Story, explain_decision, explain_since, explain_summary
     from rheostat.report.times import parse_time
 
+    faults: list[Fault] = []
     given = [name for name, value in (("--at", at), ("--since", since), ("--decision", decision)) if value is not None]
     if len(given) > 1:
-        raise InputError([Fault(given[1], " ".join(given), "one of --at, --since, --decision", "only one at a time")])
+        faults.append(Fault(given[1], " ".join(given), "one of --at, --since, --decision", "only one at a time"))
     screen = console()
-    story = Story(read_journal(journal, report=lambda text: screen.print(text, markup=False)), str(journal))
+    records = read_journal(journal, report=lambda text: screen.print(text, markup=False))
+    story = tried(Story, None, faults, records, str(journal))
+    for name, text in (("--at", at), ("--since", since)):
+        if text is not None:
+            tried(parse_time, 0.0, faults, text, name, story.end if story else 0.0)
+    if story is None or faults:
+        raise InputError(faults)
     if decision is not None:
         return explain_decision(story.decision(decision))
     if at is not None:

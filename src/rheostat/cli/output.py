@@ -6,10 +6,13 @@ import io
 import json
 import math
 import os
+import shlex
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +27,7 @@ __all__ = [
     "forgive_encodings",
     "print_error",
     "print_json",
+    "program",
     "to_json",
     "wants_json",
 ]
@@ -69,6 +73,16 @@ def print_json(value: Mapping[str, Any]) -> None:
     """Print a result for machines."""
     sys.stdout.write(to_json(value) + "\n")
     sys.stdout.flush()
+
+
+def program() -> str:
+    """How a shell starts this program: by its name where that finds the one that runs, else by its path."""
+    running = Path(sys.argv[0])
+    if running.stem != "rheostat":
+        return shlex.join([sys.executable, "-m", "rheostat"])
+    found = shutil.which("rheostat")
+    same = found is not None and Path(found).resolve() == running.resolve()
+    return "rheostat" if same else shlex.quote(str(running.absolute()))
 
 
 def print_error(error: RheostatError, *, as_json: bool, code: int | None = None) -> int:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rheostat.cli.output import JsonFlag, console, print_json
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, tried
 
 __all__ = ["register"]
 
@@ -20,7 +20,9 @@ def register(app: typer.Typer) -> None:
     @app.command()
     def replay(
         journal: Annotated[Path, typer.Argument(help="A journal: its folder, or one of its files.")],
-        policy: Annotated[str | None, typer.Option("--policy", help="Another policy, with its defaults.")] = None,
+        policy: Annotated[
+            str | None, typer.Option("--policy", help="Another policy, or POLICY:PRESET, with its defaults.")
+        ] = None,
         change: Annotated[
             list[str] | None,
             typer.Option("--set", metavar="KEY=VALUE", help="Another setting, as in guard.cooldown_down_s=120."),
@@ -28,12 +30,8 @@ def register(app: typer.Typer) -> None:
         as_json: JsonFlag = False,
     ) -> int:
         """Run analysis and plan over the recorded observations. With the same settings all decisions must be equal."""
-        from rheostat.journal import read_journal
-        from rheostat.report.replay import replay_score
-
         screen = console()
-        overrides = _overrides(policy, change or [])
-        result = replay_score(read_journal(journal, report=lambda text: screen.print(text, markup=False)), overrides)
+        result = _replayed(journal, policy, change or [])
         for line in _lines(result):
             screen.print(line, markup=False)
         if as_json:
@@ -41,12 +39,26 @@ def register(app: typer.Typer) -> None:
         return 0 if result["open_loop"] or not result["differences"] else 1
 
 
-def _overrides(policy: str | None, changes: Sequence[str]) -> dict[str, Any]:
-    """Settings by their dotted keys; values are YAML."""
+def _replayed(journal: Path, policy: str | None, changes: Sequence[str]) -> dict[str, Any]:
+    """The score, or every fault of the journal and of the options at once."""
+    from rheostat.journal import read_journal
+    from rheostat.report.replay import override_faults, replay_score
+
+    faults: list[Fault] = []
+    overrides = _overrides(policy, changes, faults)
+    report = console()
+    records = tried(lambda: list(read_journal(journal, lambda text: report.print(text, markup=False))), [], faults)
+    if not faults:
+        return replay_score(records, overrides)
+    faults += override_faults(overrides, records)
+    raise InputError(faults)
+
+
+def _overrides(policy: str | None, changes: Sequence[str], faults: list[Fault]) -> dict[str, Any]:
+    """Settings by their dotted keys; values are YAML. What is not understood is put to the faults."""
     from rheostat.config.documents import NOT_YAML, read_pair
 
     overrides: dict[str, Any] = {} if policy is None else {"policy": policy}
-    faults = []
     for change in changes:
         try:
             key, value = read_pair(change)
@@ -54,8 +66,6 @@ def _overrides(policy: str | None, changes: Sequence[str]) -> dict[str, Any]:
             faults.append(Fault("--set", change, "KEY=VALUE with a YAML value", "the setting is not understood"))
         else:
             overrides[key] = value
-    if faults:
-        raise InputError(faults)
     return overrides
 
 

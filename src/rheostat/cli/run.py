@@ -12,7 +12,7 @@ import typer
 
 from rheostat.cli.numbers import executors_of
 from rheostat.cli.output import JsonFlag, print_json
-from rheostat.errors import Fault, InputError, RheostatError
+from rheostat.errors import Fault, InputError, RheostatError, tried
 
 __all__ = ["register"]
 
@@ -29,7 +29,7 @@ def run(
     arguments: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.")] = None,
     objective: Annotated[str | None, typer.Option(help=r"lag < DURATION \[for PERCENT%].")] = None,
     executors: Annotated[str | None, typer.Option(help="LEAST,GREATEST; without it: watch only.")] = None,
-    policy: Annotated[str | None, typer.Option(help="Name of a policy.")] = None,
+    policy: Annotated[str | None, typer.Option(help="A policy, or POLICY:PRESET.")] = None,
     mode: Annotated[str | None, typer.Option(help="act, dry-run or watch.")] = None,
     journal: Annotated[str | None, typer.Option(help="Folder of the journal.")] = None,
     config: Annotated[Path | None, typer.Option(help="Settings file; the options here go before it.")] = None,
@@ -97,28 +97,14 @@ def _pairs(texts: list[str], faults: list[Fault]) -> dict[str, str]:
 
 def _settings(file: Path | None, given: dict[str, Any], faults: list[Fault]) -> dict[str, Any]:
     """What the file says, with the options before it; all of it checked."""
-    from rheostat.config import load_settings
     from rheostat.config.documents import read_document
-    from rheostat.loop import build_planner
+    from rheostat.plan import checked_settings
 
-    settings = dict(given)
-    try:
-        if file is not None:
-            read, wrong = read_document(file)
-            faults += wrong
-            settings = {**read, **given}
-    except InputError as error:
-        faults += error.faults
-    try:
-        build_planner(load_settings(settings))
-    except InputError as error:
-        faults += error.faults
+    read, wrong = ({}, []) if file is None else tried(read_document, ({}, []), faults, file)
+    settings = {**read, **given}
+    tried(checked_settings, None, faults, settings, wrong)
     return settings
 
 
 def _script(kind: Any, path: Path, arguments: list[str], conf: dict[str, str], faults: list[Fault]) -> Any:
-    try:
-        return kind(path, arguments, conf)
-    except InputError as error:
-        faults += error.faults
-        return None
+    return tried(kind, None, faults, path, arguments, conf)

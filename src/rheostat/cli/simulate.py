@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from rheostat.cli.judging import AsIs, Config, Job, Longest, Out, Preset, Rate, Seconds, Sets, check_out, show_rows
 from rheostat.cli.output import JsonFlag, console, print_json, to_json
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, tried
 from rheostat.load.shapes import GRAMMAR
 
 if TYPE_CHECKING:
@@ -64,18 +64,11 @@ def _asked(texts: Texts, out: Path | None) -> Asked:
     from rheostat.judge.request import read_asked
 
     faults: list[Fault] = []
-    try:
-        check_out(out)
-    except InputError as error:
-        faults += error.faults
-    try:
-        asked = read_asked(texts, one_run=True)
-    except InputError as error:
-        faults += error.faults
-    else:
-        if not faults:
-            return asked
-    raise InputError(faults)
+    tried(check_out, None, faults, out)
+    asked = tried(read_asked, None, faults, texts, one_run=True)
+    if asked is None or faults:
+        raise InputError(faults)
+    return asked
 
 
 def _tell(entry: Entry, out: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from rheostat.config.loading import load_settings
 from rheostat.config.models import GuardSettings, Mode, Settings
+from rheostat.config.policy_names import policy_label, split_policy
 from rheostat.config.profiles import PROFILES
 from rheostat.config.published import PUBLISHED, Ratio, profile_ratios
 from rheostat.config.reference import reference
@@ -14,6 +15,8 @@ __all__ = [
     "Ratio",
     "Settings",
     "load_settings",
+    "policy_label",
     "profile_ratios",
     "reference",
+    "split_policy",
 ]

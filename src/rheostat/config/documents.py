@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from rheostat.errors import Fault, InputError
+from rheostat.files import read_text
 
 __all__ = ["NOT_YAML", "read_document", "read_pair"]
 
 NOT_YAML = (yaml.YAMLError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)
 """What the YAML library raises for a text that it cannot read: dates, numbers and tags fail in their own ways."""
+
+_MOST_BYTES = 2**20
+"""A file of settings is no larger than this."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -38,6 +43,10 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
 
 
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)[eE][-+]?[0-9]+$"), [*"-+.0123456789"]
+)
+"""Numbers like 1e6, as YAML 1.2 has them (10.3.2, core schema); by YAML 1.1, which the library reads, they are text."""
 
 
 def read_document(path: str | Path) -> tuple[dict[str, Any], list[Fault]]:
@@ -51,8 +60,8 @@ def read_document(path: str | Path) -> tuple[dict[str, Any], list[Fault]]:
         loader = _Loader(text)
         document = loader.get_single_data()
     except NOT_YAML as error:
-        problem = " ".join(str(error).split())
-        raise InputError([Fault(str(path), problem, "YAML", "the file is not readable as YAML")]) from None
+        message = f"the file is not readable as YAML: {' '.join(str(error).split())}"
+        raise InputError([Fault(str(path), str(path), "YAML", message)]) from None
     if document is None:
         return {}, loader.faults
     if not isinstance(document, dict):
@@ -66,19 +75,23 @@ def read_pair(text: str) -> tuple[str, Any]:
     Raises:
         NOT_YAML: one of these, where a name is missing in the key or the value is not YAML.
 
-    >>> read_pair("guard.cooldown_down_s = 120")
-    ('guard.cooldown_down_s', 120)
+    >>> read_pair("guard.cooldown_down_s = 120"), read_pair("job.sink.records_per_s=1e6")
+    (('guard.cooldown_down_s', 120), ('job.sink.records_per_s', 1000000.0))
     """
     key, equals, value = text.partition("=")
     key = key.strip()
     if not equals or not all(key.split(".")):
         raise ValueError(text)
-    return key, yaml.safe_load(value)
+    loader = _Loader(value)
+    found = loader.get_single_data()
+    if loader.faults:
+        raise ValueError(text)
+    return key, found
 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        given = getattr(error, "strerror", None) or str(error)
-        raise InputError([Fault(str(path), given, "a readable text file", "the file cannot be read")]) from None
+        return read_text(path, _MOST_BYTES)
+    except (OSError, ValueError) as error:
+        message = f"the file cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise InputError([Fault(str(path), str(path), "a readable text file", message)]) from None

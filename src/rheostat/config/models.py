@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from rheostat.config.fields import FrozenModel, documented, reject
+from rheostat.config.policy_names import with_preset
 from rheostat.config.profiles import with_profile
 from rheostat.errors import Fault, InputError
 from rheostat.model import Bounds, Objective
@@ -194,7 +195,7 @@ class Settings(FrozenModel):
         le=86_400,
     )
     policy: str = documented(
-        "Name of a registered policy.",
+        "Name of a registered policy, or `NAME:PRESET`: with the option `preset`, as in `hpa:faithful`.",
         "needs no history of the job; corrects a surplus or a violation within minutes",
         default="reactive",
         min_length=1,
@@ -243,7 +244,7 @@ class Settings(FrozenModel):
         """The values of the profile, overridden by what was given; then the mode that follows from the bounds."""
         if not isinstance(given, Mapping):
             return given
-        values = with_profile(given)
+        values = with_profile(with_preset(given))
         if values.get("mode") is None:
             values["mode"] = "watch" if values.get("executors") is None else "act"
         return values

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rheostat.config import split_policy
 from rheostat.errors import Fault, InputError
 from rheostat.load.curves import RateCurve
 from rheostat.load.shapes import parse_shape
@@ -30,7 +31,7 @@ class DemoPlan:
         source: ``"kafka"``, or ``"log"`` where no broker can be had.
         objective: as in ``attach``.
         executors: bounds; each executor has one slot.
-        policy: name of a policy.
+        policy: name of a policy, or ``NAME:PRESET``.
         seed: of keys and payloads.
         base_rate, peak_rate: records/s before and after the rise.
         rise_s, plateau_s, fall_s: lengths of the phases, counted from the first committed batch.
@@ -103,7 +104,9 @@ class DemoPlan:
             "executors": list(self.executors),
             "policy": self.policy,
             "journal": str(folder / "journal"),
-            **({"policy_options": {"executors": self.executors[0]}} if self.policy == "static" else {}),
+            **(
+                {"policy_options": {"executors": self.executors[0]}} if split_policy(self.policy)[0] == "static" else {}
+            ),
         }
 
     def pipeline(self, folder: Path, bootstrap: str | None, topic: str | None) -> ClickFraudSettings:

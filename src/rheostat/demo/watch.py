@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rheostat.errors import JournalError
+from rheostat.errors import InputError
 from rheostat.journal import DecisionRecord, Record, read_journal
 
 __all__ = ["JournalWatch"]
@@ -25,7 +25,7 @@ class JournalWatch:
             try:
                 self._records = tuple(read_journal(self._folder))
                 self._size = size
-            except JournalError:
+            except InputError:
                 return self._records
         return self._records
 

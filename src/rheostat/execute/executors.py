@@ -56,6 +56,7 @@ class LiveExecutors:
         self._working = False
         self._outcome: Outcome | None = None
         self._requested: int | None = None
+        self._kept: int | None = None
 
     @property
     def requested(self) -> int | None:
@@ -108,13 +109,16 @@ class LiveExecutors:
             if self._working:
                 return
         self._ground(self._turn).request(target)
+        self._kept = target
 
     def _execute(self, decision: Decision, target: int, turn: int) -> None:
         ground = self._ground(turn)
         if ground.superseded():
             return
+        former, self._kept = self._kept, None
         try:
-            outcome = _outcome(decision, target, self._change(ground, target))
+            outcome = _outcome(decision, target, self._change(ground, target, former))
+            self._kept = self._requested
         except Superseded:
             return
         except Exception as error:  # the thread's last line: whatever happened, the loop must hear that it has ended
@@ -123,9 +127,14 @@ class LiveExecutors:
             if turn == self._turn:
                 self._working, self._outcome = False, outcome
 
-    def _change(self, ground: Ground, target: int) -> Result:
+    def _change(self, ground: Ground, target: int, kept: int | None) -> Result:
+        """``kept``: what a finished change left asked for; None: nothing did, and what is there counts.
+
+        What a superseded change asked for was never confirmed: to fall back to it would ask for executors that nobody
+        wants any more.
+        """
         registered = len(self._levers.registered())
-        former = registered if self._requested is None else self._requested
+        former = registered if kept is None else kept
         if registered > target:
             return shrink(ground, target, former)
         result = grow(ground, target, former, self._start_ups)

@@ -58,8 +58,9 @@ def grow(ground: Ground, target: int, former: int, start_ups: StartUps) -> Resul
     """Ask for ``target`` executors and wait until so many are registered.
 
     There is no room when no further one came within 3 × the 95th percentile of the start-up, or not all within that
-    time for each. The request is then lowered to what there is (not under ``former``, the number asked for before, and
-    not under 1): a request left standing might be granted at any later time, when nobody expects it.
+    time for each. The request is then lowered to what there is (not under ``former``, the number that stood before, as
+    far as that is not over ``target``, and not under 1): a request left standing might be granted at any later time,
+    when nobody expects it.
 
     Raises:
         ActuationError: the cluster refused.
@@ -85,7 +86,7 @@ def grow(ground: Ground, target: int, former: int, start_ups: StartUps) -> Resul
 
 def _no_room(ground: Ground, target: int, former: int, before: int, waited_s: float) -> Result:
     after = len(ground.levers.registered())
-    kept = max(1, former, after)
+    kept = max(1, min(former, target), after)
     ground.request(kept)
     text = (
         f"{target} executors were asked for and {after} are there after {waited_s:.1f} s: no room in the cluster"

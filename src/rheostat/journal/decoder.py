@@ -6,11 +6,12 @@ Columns are followed line by line, since each builds on the last; the values aro
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from rheostat.errors import JournalError
+from rheostat.errors import Fault, InputError
 from rheostat.journal import columns
 from rheostat.journal.records import SCHEMA, DecisionRecord, Header, OutcomeRecord, Record, SessionRecord
 from rheostat.journal.values import assessment_from_json, decision_from_json, outcome_from_json
@@ -32,7 +33,7 @@ from rheostat.model import (
 __all__ = ["Decoder"]
 
 T = TypeVar("T")
-_BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)
+_BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, struct.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,41 +62,42 @@ class Decoder:
         """The record of a line; None for a line that only helps to read the next ones.
 
         Raises:
-            JournalError: the line is not one of a journal. ``where`` names its file and number.
+            InputError: the line is damaged. ``where`` names its file and number.
         """
         try:
             data = json.loads(text)
-            if "nonfinite" in data:
-                _restore(data, data["nonfinite"])
-            return self._record(data, where)
         except _BROKEN as error:
-            message = f"{where}: not a line of a journal: {type(error).__name__}: {error}"
-            raise JournalError(message) from error
+            raise _damaged(where, f"this is no JSON: {_reason(error)}") from error
+        if not isinstance(data, dict) or "type" not in data:
+            raise _damaged(where, "the record has no type")
+        return _guarded(where, self._restored, data, where)
+
+    def _restored(self, data: dict[str, Any], where: str) -> Record | None:
+        if "nonfinite" in data:
+            _restore(data, data["nonfinite"])
+        return self._record(data, where)
 
     def _record(self, data: Mapping[str, Any], where: str) -> Record | None:
         kind = data["type"]
         if kind == "session":
             return self._session(data, where)
         if not self._started:
-            message = f"{where}: a journal file starts with a session record"
-            raise JournalError(message)
+            raise _damaged(where, "a journal file starts with a session record")
         if kind == "keyframe":
             self._keyframe(data)
             return None
         if kind == "decision":
             return self._decision(data, where)
         if kind == "outcome":
-            return OutcomeRecord(data["at"], outcome_from_json(data["outcome"], data["at"]))
-        message = f"{where}: a record of an unknown type: {kind!r}"
-        raise JournalError(message)
+            return OutcomeRecord(_time(data), outcome_from_json(data["outcome"], data["at"]))
+        raise _damaged(where, f"a record of an unknown type: {kind!r}")
 
     def _session(self, data: Mapping[str, Any], where: str) -> SessionRecord:
         if data["schema"] != SCHEMA:
-            message = f"{where}: the journal has the schema {data['schema']!r}; this version reads {SCHEMA!r}"
-            raise JournalError(message)
+            raise _damaged(where, f"the journal has the schema {data['schema']!r}; this version reads {SCHEMA!r}")
         self._started = True
-        header = Header(data["version"], data["settings"], data["seed"], data["job"])
-        return SessionRecord(data["at"], header, data["states"], data["note"])
+        header = Header(data["version"], _mapping(data, "settings"), data["seed"], data["job"])
+        return SessionRecord(_time(data), header, _mapping(data, "states"), data["note"])
 
     def _keyframe(self, data: Mapping[str, Any]) -> None:
         if "reset" in data:
@@ -110,7 +112,7 @@ class Decoder:
             self._counters.append([0, 0, 0, 0])
 
     def _decision(self, data: Mapping[str, Any], where: str) -> DecisionRecord:
-        at, seen, meant, decided = data["at"], data.get("observation"), data.get("assessment"), data["decision"]
+        at, seen, meant, decided = _time(data), data.get("observation"), data.get("assessment"), data["decision"]
         moving = None if seen is None else self._follow(seen)
 
         def decision() -> Decision:
@@ -213,8 +215,34 @@ def _guarded(where: str, make: Callable[..., T], *args: Any) -> T:
     try:
         return make(*args)
     except _BROKEN as error:
-        message = f"{where}: not a record of a journal: {type(error).__name__}: {error}"
-        raise JournalError(message) from error
+        lacks = isinstance(error, KeyError)
+        raise _damaged(where, f"the record {'lacks' if lacks else 'cannot be read:'} {_reason(error)}") from error
+
+
+def _damaged(where: str, what: str) -> InputError:
+    return InputError([Fault("journal", where, f"a line of a journal ({SCHEMA})", what)])
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at character {error.pos + 1}"
+    return str(error) if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
+
+
+def _time(data: Mapping[str, Any]) -> float:
+    at: float = data["at"]
+    if type(at) not in (int, float):
+        message = f"'at' is no number: {at!r}"
+        raise TypeError(message)
+    return at
+
+
+def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = data[key]
+    if not isinstance(found, dict):
+        message = f"{key!r} has no keys: {found!r}"
+        raise TypeError(message)
+    return found
 
 
 def _restore(data: Any, marks: list[list[Any]]) -> None:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rheostat.errors import Fault, InputError, JournalError
+from rheostat.errors import Fault, InputError
+from rheostat.files import read_bytes
 from rheostat.journal.decoder import Decoder
 from rheostat.journal.records import Record
 
@@ -15,6 +16,10 @@ __all__ = ["PATTERN", "journal_files", "last_decision_id", "read_journal"]
 
 PATTERN = "journal-*.jsonl"
 _TAIL = 1 << 20
+_MOST_BYTES = 1 << 30
+"""A file holds a day: at the shortest sample period and 2 KiB a record it stays under this."""
+
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
 _DECISION = re.compile(rb'^{"type":"decision",[^\n]*?"decision":{"id":(\d+)', re.MULTILINE)
 _log = logging.getLogger("rheostat.journal")
 
@@ -26,12 +31,9 @@ def journal_files(path: str | Path) -> list[Path]:
         InputError: there is no journal at ``path``.
     """
     path = Path(path)
-    if path.is_file():
-        return [path]
-    files = sorted(path.glob(PATTERN))
+    files = sorted(path.glob(PATTERN)) if path.is_dir() else [path] if path.exists() else []
     if not files:
-        allowed = f"a journal file, or a folder that holds {PATTERN}"
-        raise InputError([Fault("journal", str(path), allowed, "there is no journal here")])
+        raise _fault(path, "there is no journal here")
     return files
 
 
@@ -42,8 +44,8 @@ def read_journal(path: str | Path, report: Callable[[str], None] = _log.warning)
     and told to ``report``.
 
     Raises:
-        InputError: there is no journal at ``path``.
-        JournalError: a line is broken; names its file and number.
+        InputError: there is no journal at ``path``, or a line is damaged: its file, its number and what is wrong. What
+            follows a damaged line cannot be read either, as each line builds on those before it.
     """
     for file in journal_files(path):
         yield from _read_file(file, report)
@@ -60,6 +62,21 @@ def last_decision_id(folder: Path) -> int:
     return 0
 
 
+def _content(file: Path) -> bytes:
+    try:
+        data = read_bytes(file, _MOST_BYTES)
+    except (OSError, ValueError) as error:
+        raise _fault(file, f"it cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    kind = next((name for start, name in _COMPRESSED.items() if data.startswith(start)), None)
+    if kind is not None:
+        raise _fault(file, f"it is compressed ({kind}): unpack it first")
+    return data
+
+
+def _fault(path: Path, message: str) -> InputError:
+    return InputError([Fault("journal", str(path), f"a journal file, or a folder that holds {PATTERN}", message)])
+
+
 def _lines(data: bytes) -> list[bytes]:
     """Lines with their ends, which are line feeds and nothing else."""
     return re.findall(rb"[^\n]*\n|[^\n]+", data)
@@ -67,12 +84,7 @@ def _lines(data: bytes) -> list[bytes]:
 
 def _read_file(file: Path, report: Callable[[str], None]) -> Iterator[Record]:
     decoder = Decoder()
-    try:
-        lines = _lines(file.read_bytes())
-    except OSError as error:
-        message = f"{file}: cannot be read: {error.strerror}"
-        raise JournalError(message) from error
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(_lines(_content(file)), start=1):
         if not line.endswith(b"\n"):
             report(f"{file}:{number}: the last line was cut short; it is left out")
             return

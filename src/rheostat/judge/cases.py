@@ -42,15 +42,25 @@ class LoadSpec:
     rate: float | None = None
     seconds: float | None = None
 
+    @property
+    def option(self) -> str:
+        """What it was given by: trace, or shape."""
+        return "shape" if self.trace is None else "trace"
+
     def curve(self, seed: int) -> RateCurve:
         """The load as it was given.
 
         Raises:
-            InputError: the file or the shape is faulty: every fault.
+            InputError: the file or the shape is faulty, or offers nothing: every fault.
         """
         if self.trace is not None:
-            return read_trace(self.trace)
-        return parse_shape(self.shape or "", rate=self.rate, seconds=self.seconds, seed=seed)
+            curve: RateCurve = read_trace(self.trace)
+        else:
+            curve = parse_shape(self.shape or "", rate=self.rate, seconds=self.seconds, seed=seed)
+        if not curve.cumulative(curve.duration) > 0:
+            given = str(self.trace or self.shape)
+            raise InputError([Fault(self.option, given, "a load with records", "it offers nothing at all")])
+        return curve
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +146,8 @@ def _check_amount(case: Case, load: Prepared) -> None:
         allowed = (
             f"at most {most:.4g} records, {BEYOND:g} × what {case.job.n_max} executors work off in the longest run"
         )
-        raise InputError([Fault("load", f"{offered:.4g} records", allowed, f"{case.load.name} is more than that")])
+        message = f"{case.load.name} is more than that"
+        raise InputError([Fault(case.load.option, f"{offered:.4g} records", allowed, message)])
 
 
 def loads_of(

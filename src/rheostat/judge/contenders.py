@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rheostat.config import Settings, load_settings
-from rheostat.errors import Fault, InputError
-from rheostat.model import Objective
-from rheostat.plan import Policy, PolicyContext, load_policy
+from rheostat.config import Settings, load_settings, policy_label, split_policy
+from rheostat.errors import Fault, tried
+from rheostat.plan import checked_settings
 from rheostat.sim.jobfile import JobFile
 
 __all__ = ["JOB_OWNS", "Contender", "check_contenders", "contenders_of", "settings_for"]
@@ -37,7 +36,7 @@ class Contender:
     @property
     def label(self) -> str:
         """What it is called in tables and scores: ``hpa``, or ``hpa:faithful``."""
-        return self.policy if self.preset is None else f"{self.policy}:{self.preset}"
+        return policy_label(self.policy, self.preset)
 
     def at_size(self, executors: int) -> Contender:
         """``static`` without a number of its own gets this one, the size that carries the peak; others stay."""
@@ -55,11 +54,7 @@ def contenders_of(text: str, settings: Mapping[str, Any], options: Mapping[str, 
         options: for all of them.
     """
     names = dict.fromkeys(piece.strip() for piece in text.split(",") if piece.strip())
-    found = []
-    for name in names:
-        policy, _, preset = name.partition(":")
-        found.append(Contender(policy, preset or None, options, settings))
-    return found
+    return [Contender(*split_policy(name), options, settings) for name in names]
 
 
 def settings_for(job: JobFile, contender: Contender) -> Settings:
@@ -68,33 +63,26 @@ def settings_for(job: JobFile, contender: Contender) -> Settings:
     Raises:
         InputError: the policy is unknown, or options or settings are wrong: every fault of them.
     """
-    chosen = {} if contender.preset is None else {"preset": contender.preset}
-    values = {
+    return load_settings(_values_for(job, contender))
+
+
+def _values_for(job: JobFile, contender: Contender) -> dict[str, Any]:
+    return {
         **contender.settings,
         **{key: getattr(job, name) for key, name in JOB_OWNS.items()},
-        "policy": contender.policy,
-        "policy_options": {**contender.options, **chosen},
+        "policy": contender.label,
+        "policy_options": contender.options,
         "mode": "act",
         "journal": None,
         "state": None,
     }
-    return load_settings(values)
 
 
 def check_contenders(job: JobFile, contenders: Iterable[Contender]) -> list[Fault]:
     """Everything that is wrong with them, each fault once: of the settings, of the policies and of their options."""
     faults: dict[tuple[str, str], Fault] = {}
     for contender in contenders:
-        for check in (settings_for, _policy_of):
-            try:
-                check(job, contender)
-            except InputError as error:
-                faults.update({(fault.field, fault.given): fault for fault in error.faults})
+        found: list[Fault] = []
+        tried(checked_settings, None, found, _values_for(job, contender))
+        faults.update({(fault.field, fault.given): fault for fault in found})
     return list(faults.values())
-
-
-def _policy_of(job: JobFile, contender: Contender) -> Policy[Any]:
-    """The policy alone, so that its faults are found beside those of the settings."""
-    chosen = {} if contender.preset is None else {"preset": contender.preset}
-    context = PolicyContext(Objective.parse(job.objective), job.decide_every_s)
-    return load_policy(contender.policy, {**contender.options, **chosen}, context)

@@ -154,8 +154,7 @@ def read_run(path: str | Path) -> RealRun:
     """A run from its journal.
 
     Raises:
-        InputError: there is no journal, or it does not tell of a run of one query.
-        JournalError: a line of it is broken.
+        InputError: there is no journal, it is damaged, or it does not tell of a run of one query.
     """
     return run_of(str(path), read_journal(path))
 

@@ -13,17 +13,19 @@ Two kinds of recordings, both CSV:
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from rheostat.errors import Fault, InputError
+from rheostat.files import read_text
 from rheostat.load.curves import Pieces
 from rheostat.model import Action, Code, Decision, Reason, Recommendation
 from rheostat.sim.events import CodeChange
@@ -49,6 +51,7 @@ _ALPHAS = (0.8, 0.9, 1.0, 1.15, 1.4, 1.8)
 _PAUSES_S = (4.0, 8.0, 12.0, 16.0, 22.0, 30.0)
 _STABLE = 0.02
 _STEP_S = 0.5
+_MOST_BYTES = 64 * 2**20
 
 
 # ---------------------------------------------------------------------------------------------------- profiles
@@ -107,7 +110,12 @@ def read_profiles(path: Path) -> list[tuple[int, float]]:
         InputError: the file cannot be read, or a row is wrong.
     """
     rows = _rows(path, "profiles", ("scaleOut", "avgThr", "isBckPres"))
-    return sorted((int(row["scaleOut"]), row["avgThr"]) for row in rows if row["isBckPres"] == 1)
+    full = [(row["scaleOut"], row["avgThr"]) for row in rows if row["isBckPres"] == 1]
+    if not full or not all(n >= 1 and rate > 0 for n, rate in full):
+        allowed = "rows with isBckPres = 1, scaleOut ≥ 1 and avgThr > 0"
+        message = "a saturated row has no such figures" if full else "no row is saturated"
+        raise InputError([Fault("profiles", str(path), allowed, message)])
+    return sorted((int(n), rate) for n, rate in full)
 
 
 # -------------------------------------------------------------------------------------------------------- runs
@@ -156,12 +164,30 @@ def read_recordings(path: Path) -> tuple[Recording, ...]:
     runs: dict[str, list[dict[str, float]]] = defaultdict(list)
     for row in _rows(path, "recorded", columns, label="run"):
         runs[str(row["run"])].append(row)
-    found = []
+    found, faults = [], []
+    if not runs:
+        faults.append(Fault("recorded", str(path), "runs", "there is none in it"))
     for name, rows in runs.items():
+        unfit = _unfit(rows)
+        if unfit is not None:
+            faults.append(Fault("recorded", f"{path}: run {name}", "a run that can be replayed", unfit))
+            continue
         seconds, throughput, backlog, workers = (np.array([row[column] for row in rows]) for column in columns)
         partitions = max(1, math.ceil(float(np.nanmax(workers)) - _STABLE))
         found.append(Recording(name, seconds, throughput, partitions * backlog, workers))
+    if faults:
+        raise InputError(faults)
     return tuple(found)
+
+
+def _unfit(rows: Sequence[Mapping[str, float]]) -> str | None:
+    """Why rows are no run that can be replayed; None: they are one."""
+    seconds = [row["second"] for row in rows]
+    if len(rows) < 2 or not all(before < after for before, after in pairwise(seconds)):
+        return "it needs two rows at least, in the order of their seconds"
+    if not any(_whole(row["task_managers"]) for row in rows):
+        return "no row has a whole number of task managers"
+    return None if any(row["throughput"] > 0 for row in rows) else "no row has a throughput"
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,17 +312,16 @@ def _decision(at: float, target: int) -> Decision:
 def _rows(path: Path, field: str, columns: Sequence[str], label: str | None = None) -> list[dict[str, float]]:
     """The rows with these columns as numbers, NaN where a cell is empty; ``label`` is kept as text."""
     try:
-        with path.open(encoding="utf-8", newline="") as lines:
-            reader = csv.DictReader(lines)
-            missing = [
-                name for name in (*columns, *([label] if label else [])) if name not in (reader.fieldnames or ())
-            ]
-            if missing:
-                message = f"columns are missing: {', '.join(missing)}"
-                raise InputError([Fault(field, str(path), "a CSV file with these columns", message)])
-            return _numbers(reader, path, field, columns, label)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError([Fault(field, str(path), "a CSV file", f"it cannot be read: {error}")]) from error
+        reader = csv.DictReader(io.StringIO(read_text(path, _MOST_BYTES)))
+        wanted = [*columns, *([label] if label else [])]
+        missing = [name for name in wanted if name not in (reader.fieldnames or ())]
+        if missing:
+            message = f"columns are missing: {', '.join(missing)}"
+            raise InputError([Fault(field, str(path), "a CSV file with these columns", message)])
+        return _numbers(reader, path, field, columns, label)
+    except (OSError, ValueError, csv.Error) as error:
+        message = f"it cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise InputError([Fault(field, str(path), "a CSV file", message)]) from error
 
 
 def _numbers(

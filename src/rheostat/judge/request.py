@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from rheostat.config.documents import NOT_YAML, read_document, read_pair
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, tried
 from rheostat.judge.cases import Case, LoadSpec, Treatment, loads_of
 from rheostat.judge.contenders import JOB_OWNS, Contender, check_contenders, contenders_of
 from rheostat.judge.defeat import Hunt
@@ -18,9 +18,7 @@ from rheostat.plan import policy_names
 from rheostat.report.times import parse_duration
 from rheostat.sim.loading import load_job
 
-__all__ = ["Asked", "Changes", "Texts", "read_asked", "read_changes", "seeds_of"]
-
-T = TypeVar("T")
+__all__ = ["Asked", "Texts", "read_asked", "seeds_of"]
 
 _HUNT_S, _SHORTEST_HUNT_S = 3600.0, 60.0
 """How long the loads last among which the worst is sought, unless said; and at least."""
@@ -97,17 +95,17 @@ def read_asked(texts: Texts, *, one_run: bool = False) -> Asked:
     faults += wrong
     rate, seconds = _number("rate", texts.rate, faults), _number("seconds", texts.seconds, faults)
     treatment = Treatment(longest_s=_longest(texts.longest, faults), scaled=not texts.as_is)
-    seeds: list[int] = _tried(lambda: seeds_of(texts.seed), [], faults)
+    seeds: list[int] = tried(seeds_of, [], faults, texts.seed)
     loads: list[LoadSpec] = []
     if texts.worst_case:
         faults += _not_with_worst_case(texts)
     else:
-        loads = _tried(lambda: loads_of(texts.trace, texts.shapes, rate, seconds), [], faults)
+        loads = tried(loads_of, [], faults, texts.trace, texts.shapes, rate, seconds)
     tries = _number("tries", texts.tries, faults) or 1.0
     instead = DEFAULT_POLICY if one_run else ",".join(name for name in policy_names() if name != "schedule")
     named = texts.policy or changes.policy or instead
     contenders = contenders_of(named, changes.settings, changes.options)
-    variants: list[Variant] = _tried(lambda: _variants(texts, changes, treatment), [], faults)
+    variants: list[Variant] = tried(_variants, [], faults, texts, changes, treatment)
     job = variants[0].job if variants else load_job("base")
     faults += check_contenders(job, contenders)
     if not contenders:
@@ -143,15 +141,6 @@ def _variants(texts: Texts, changes: Changes, treatment: Treatment) -> list[Vari
         return variants_of(texts.job, changes.job, treatment)
     job = load_job(texts.job, changes.job)
     return [Variant(job.name, job, treatment)]
-
-
-def _tried(read: Callable[[], T], instead: T, faults: list[Fault]) -> T:
-    """What is read, or something else and the faults of it, so that others can be found too."""
-    try:
-        return read()
-    except InputError as error:
-        faults += error.faults
-        return instead
 
 
 def _number(field_name: str, text: str | None, faults: list[Fault]) -> float | None:
@@ -195,24 +184,16 @@ class Changes:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_changes(config: Path | None, sets: Sequence[str], preset: str | None = None) -> Changes:
-    """The settings file, then ``KEY=VALUE`` pairs, then the preset, each before what comes earlier.
+def _changes(config: Path | None, sets: Sequence[str], preset: str | None) -> tuple[Changes, list[Fault]]:
+    """The settings file, then ``KEY=VALUE`` pairs, then the preset, each before what comes earlier; and their faults.
 
     Keys are those of a settings file; ``job.KEY`` is a key of the job file, ``policy_options.KEY`` an option of the
-    policy. Objective, bounds and sample period belong to the job.
-
-    Raises:
-        InputError: the file cannot be read, or pairs are not understood: every fault.
+    policy. Objective, bounds and sample period belong to the job. What is not understood is left out, so that the
+    faults of the rest are found too.
     """
-    changes, faults = _changes(config, sets, preset)
-    if faults:
-        raise InputError(faults)
-    return changes
-
-
-def _changes(config: Path | None, sets: Sequence[str], preset: str | None) -> tuple[Changes, list[Fault]]:
-    """What could be understood, so that its own faults are found too, and what is wrong with the rest."""
-    given, faults = ({}, []) if config is None else _document(config)
+    faults: list[Fault] = []
+    given, wrong = ({}, []) if config is None else tried(read_document, ({}, []), faults, config)
+    faults += wrong
     for text in sets:
         try:
             key, value = read_pair(text)
@@ -222,8 +203,8 @@ def _changes(config: Path | None, sets: Sequence[str], preset: str | None) -> tu
             given = _with(given, key.split("."), value)
     if preset is not None:
         given["preset"] = preset
-    changes, wrong = _sorted_out(given)
-    return changes, faults + wrong
+    changes, misplaced = _sorted_out(given)
+    return changes, faults + misplaced
 
 
 _KINDS: Mapping[str, tuple[type, str]] = {
@@ -232,13 +213,6 @@ _KINDS: Mapping[str, tuple[type, str]] = {
     "job": (Mapping, "keys with values, as in job.trigger_s=5"),
 }
 """Settings that are taken apart before anything checks them."""
-
-
-def _document(path: Path) -> tuple[dict[str, Any], list[Fault]]:
-    try:
-        return read_document(path)
-    except InputError as error:
-        return {}, list(error.faults)
 
 
 def _with(values: Mapping[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:

@@ -130,7 +130,8 @@ def find_reference(case: Case, *, drawn: bool = False, reached: bool = True) -> 
 
     The optimum keeps the lag at its very limit, where the sawtooth of real batches is over it half of the time. A plan
     with a margin is the optimum for :data:`MARGIN_LAG` of the lag, without the batch that the bound allows a run to be
-    ahead, and for :data:`MARGIN_CAPACITIES` of the capacity.
+    ahead, and for :data:`MARGIN_CAPACITIES` of the capacity. Executed, each increase comes ahead by the median
+    start-up: the fluid pays for a start-up and does not wait for it.
     """
     this = ready(case)
     weight = violation_weight(case.job, this.load.peak)
@@ -149,9 +150,10 @@ def find_reference(case: Case, *, drawn: bool = False, reached: bool = True) -> 
         scene=_scene(case) if drawn else None,
     )
     margins = [optimum(_with_margin(problem, share)) for share in MARGIN_CAPACITIES] if reached else []
-    runs = [run_one(case, as_timetable(plan), drawn=drawn) for plan in margins]
+    lead_s = case.job.executor.start_up.median_s
+    runs = [run_one(case, as_timetable(plan, lead_s), drawn=drawn) for plan in margins]
     cheapest = min(runs, key=lambda run: float(run.score["total_cost"]), default=None)
-    return Reference(bound, run_one(case, as_timetable(best), drawn=drawn), cheapest)
+    return Reference(bound, run_one(case, as_timetable(best, lead_s), drawn=drawn), cheapest)
 
 
 def _with_margin(problem: Problem, share: float) -> Problem:
@@ -195,9 +197,10 @@ def _judged(case: Case, this: Ready) -> scores.Case:
     return scores.Case(case.job, this.load.curve, start_executors(case.job, this.load), float(weight))
 
 
-def as_timetable(plan: Optimum) -> Contender:
-    """The policy that follows a plan open loop."""
-    return Contender("schedule", options={"steps": tuple(timetable(plan))}, settings={"guard": dict(OPEN_LOOP)})
+def as_timetable(plan: Optimum, lead_s: float = 0.0) -> Contender:
+    """The policy that follows a plan open loop, each increase ``lead_s`` earlier."""
+    steps = tuple(timetable(plan, lead_s))
+    return Contender("schedule", options={"steps": steps}, settings={"guard": dict(OPEN_LOOP)})
 
 
 def _scene(case: Case) -> Scene:

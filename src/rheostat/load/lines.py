@@ -8,10 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rheostat.errors import Fault
+from rheostat.files import read_text
 
 __all__ = ["FaultList", "number_pairs", "read_lines"]
 
 _MOST = 100
+
+_MOST_BYTES = 64 * 2**20
+"""Three million lines: a month of seconds."""
 
 
 @dataclass(slots=True)
@@ -35,6 +39,10 @@ class FaultList:
         else:
             self._more += 1
 
+    def whole(self, message: str) -> None:
+        """A fault of the file itself, not of one of its lines."""
+        self._faults.append(Fault(self.option, str(self.path), "a readable text file", f"{self.path}: {message}"))
+
     def __iter__(self) -> Iterator[Fault]:
         yield from self._faults
         if self._more:
@@ -45,9 +53,9 @@ class FaultList:
 def read_lines(path: Path, faults: FaultList) -> list[tuple[int, str]]:
     """The lines that say something, with their numbers from 1; blank lines and comments (``#``) are left out."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        faults.add(1, str(path), "a readable text file", f"cannot be read: {error}")
+        text = read_text(path, _MOST_BYTES, "utf-8-sig")
+    except (OSError, ValueError) as error:
+        faults.whole(f"cannot be read: {getattr(error, 'strerror', None) or error}")
         return []
     stripped = ((number, line.partition("#")[0].strip()) for number, line in enumerate(text.splitlines(), start=1))
     return [(number, line) for number, line in stripped if line]

@@ -147,7 +147,7 @@ def _finer(curve: Pieces, step_s: float, noise_cv: float, random: Random) -> Pie
 
 def _scale(peak: float, peak_rate: float | None, name: str) -> float:
     if peak <= 0:
-        raise InputError([Fault("trace", name, "a load with records", "it offers nothing at all")])
+        raise InputError([Fault("load", name, "a load with records", "it offers nothing at all")])
     return 1.0 if peak_rate is None else peak_rate / peak
 
 

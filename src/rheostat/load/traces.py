@@ -13,12 +13,16 @@ from itertools import pairwise
 from pathlib import Path
 
 from rheostat.errors import Fault, InputError
+from rheostat.files import refuse_special
 from rheostat.load.curves import Pieces, RateCurve, Sequel
 from rheostat.load.lines import FaultList, number_pairs, read_lines
 
 __all__ = ["HEADER", "Trace", "read_trace", "read_traces", "trace_files"]
 
 HEADER = "second,events_per_second"
+
+_LONGEST_HEADER = 200
+"""Characters that are read to see whether a file is a trace."""
 
 
 class Trace(Pieces):
@@ -116,7 +120,8 @@ def _check_order(rows: list[tuple[int, float, float]], places: dict[int, int], w
 
 def _is_trace(file: Path) -> bool:
     try:
+        refuse_special(file)
         with file.open(encoding="utf-8-sig") as lines:
-            return lines.readline().replace(" ", "").strip() == HEADER
+            return lines.readline(_LONGEST_HEADER).replace(" ", "").strip() == HEADER
     except (OSError, UnicodeDecodeError):
         return False

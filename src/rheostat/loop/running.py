@@ -144,7 +144,7 @@ class Loop:
     def _analyze(self, observation: Observation) -> tuple[Assessment, Memory]:
         self._trouble.during("analyze")
         seen, analysis = analyze(observation, self._memory.analysis, self._analysis)
-        return seen, replace(self._memory, analysis=analysis)
+        return seen, Memory(analysis, self._memory.plan, self._memory.own)
 
     def _plan(self, seen: Assessment, memory: Memory) -> tuple[Decision, Memory]:
         self._trouble.during("plan")
@@ -274,15 +274,17 @@ class Loop:
             self._trouble.met(error)
 
     def _publish(self, decision: Decision, *, failed_now: bool) -> None:
-        seen = self._seen
-        self._status = replace(
-            self._status,
+        seen, before = self._seen, self._status
+        self._status = Status(
+            before.mode,
+            before.policy,
             paused=self._memory.own.paused,
             decision=decision,
             executors=seen.executors if seen else None,
-            target=self._status.target if decision.target is None else decision.target,
+            target=before.target if decision.target is None else decision.target,
             lag_s=seen.lag_s if seen else None,
-            cycles=self._status.cycles + 1,
-            failures=self._status.failures + failed_now,
+            cycles=before.cycles + 1,
+            failures=before.failures + failed_now,
             last_failure=self._trouble.last,
+            journal=before.journal,
         )

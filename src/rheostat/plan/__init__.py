@@ -1,5 +1,6 @@
 """Assessment → Decision, pure: policies propose a number of executors, one ordered pipeline of guards shapes it."""
 
+from rheostat.plan.checking import checked_settings, policy_faults
 from rheostat.plan.guard import STEPS, Direction, Step
 from rheostat.plan.planner import Planner, PlanState
 from rheostat.plan.policy import Policy, PolicyContext, PolicyFactory, in_force
@@ -20,7 +21,9 @@ __all__ = [
     "PolicyContext",
     "PolicyFactory",
     "Step",
+    "checked_settings",
     "in_force",
     "load_policy",
+    "policy_faults",
     "policy_names",
 ]

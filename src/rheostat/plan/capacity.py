@@ -147,7 +147,8 @@ def from_healthy(seen: Assessment, learned: Learned) -> Learned:
     rate = busy_rate(seen) if seen.backlog_excess == 0 else None
     if not rate or not seen.executors:
         return replace(learned, recent=())
-    learned = replace(learned, recent=(*learned.recent, rate)[-_IN_A_ROW:])
+    recent = (*learned.recent, rate)[-_IN_A_ROW:]
+    learned = Learned(learned.w_max, learned.samples, learned.figures, learned.shown, recent)
     if len(learned.recent) < _IN_A_ROW or max(learned.recent) > _NOISE * min(learned.recent):
         return learned
     return _raised(learned, seen.executors, min(learned.recent), seen)
@@ -185,7 +186,8 @@ def _long(seen: Assessment) -> bool:
 
 def _raised(learned: Learned, executors: int, rate: float, seen: Assessment) -> Learned:
     """The same with a lower bound: a figure that lies under it is raised to it."""
-    learned = replace(learned, shown=max(rate / executors, learned.shown or 0.0))
+    shown = max(rate / executors, learned.shown or 0.0)
+    learned = learned if shown == learned.shown else replace(learned, shown=shown)
     known, before = learned.carried(executors), learned.figure(executors)
     if rate <= (known or 0.0) or (known is None and not _in_use(seen)):
         return learned

@@ -28,6 +28,10 @@ class Direction(StrEnum):
     BOTH = "both"
 
 
+_HOLDING = (Direction.BOTH,)
+_RISING = (Direction.BOTH, Direction.BLOCKS_UP)
+_FALLING = (Direction.BOTH, Direction.BLOCKS_DOWN)
+
 Shaper = Callable[[int, Context], Change | None]
 
 
@@ -54,11 +58,10 @@ class Step:
 
 def spoilt(context: Context) -> Reason | None:
     """Why this sample must not count for the policy; None: it counts."""
-    for step in STEPS:
-        if step.spoils:
-            change = step.apply(context.current, context)
-            if change is not None:
-                return change.reason
+    for step in _SPOILING:
+        change = step.apply(context.current, context)
+        if change is not None:
+            return change.reason
     return None
 
 
@@ -69,7 +72,9 @@ def shape(
     target = context.current if proposed.target is None else proposed.target
     reason, notes, gated = proposed.reason, list[GuardNote](), False
     for step in _without(skip):
-        change = None if step.spoils and gated else step.apply(target, context)
+        if step.direction not in _concerned(target, context.current) or (step.spoils and gated):
+            continue
+        change = step.apply(target, context)
         if change is None:
             continue
         gated = gated or step.spoils
@@ -77,6 +82,13 @@ def shape(
             notes.append(GuardNote(step.name, target, change.target, change.reason))
         target, reason = change.target, change.reason
     return target, reason, tuple(notes)
+
+
+def _concerned(target: int, current: int) -> tuple[Direction, ...]:
+    """The directions whose steps have anything to say of this target."""
+    if target == current:
+        return _HOLDING
+    return _RISING if target > current else _FALLING
 
 
 def _without(skip: frozenset[str]) -> Iterable[Step]:
@@ -167,3 +179,5 @@ STEPS: tuple[Step, ...] = (
     Step("last_check", Direction.BOTH, (Code.LAST_CHECK,), (), steps.last_check),
 )
 """The pipeline, in order."""
+
+_SPOILING = tuple(step for step in STEPS if step.spoils)

@@ -98,7 +98,7 @@ class Planner:
             return self._blind(seen, replace(state, guard=guard))
         context = Context(seen, current, None, self.bounds, self.guard, self.sample_s, guard)
         proposed, policy = self._ask(seen, state.policy, context)
-        context = replace(context, recommended=proposed.target)
+        context = Context(seen, current, proposed.target, self.bounds, self.guard, self.sample_s, guard)
         target, reason, notes = shape(proposed, context, self.policy.brings)
         decision = Decision(
             at=seen.at,

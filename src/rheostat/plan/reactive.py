@@ -189,7 +189,7 @@ class ReactivePolicy:
         if sample.seen.executors == sample.n:
             whole_since = at if changed or state.whole_since is None else state.whole_since
         since = at if changed else state.since
-        return replace(state, executors=sample.n, at=at, since=since, whole_since=whole_since)
+        return ReactiveState(state.learned, state.streak, sample.n, since, at, whole_since)
 
     def _enough(self, rate: float, state: ReactiveState) -> int | None:
         """The smallest number that carries this rate; None while the capacity is unknown."""
@@ -308,7 +308,8 @@ class ReactivePolicy:
 
     def _healthy(self, sample: _Sample, state: ReactiveState) -> _Proposal:
         if self.options.learn_from == "processed" and self._at_rest(sample.seen):
-            state = replace(state, learned=from_healthy(sample.seen, state.learned))
+            learned = from_healthy(sample.seen, state.learned)
+            state = state if learned is state.learned else replace(state, learned=learned)
         enough = self._enough(sample.arrival / self.options.headroom, state)
         if enough is None:
             return self._unknown(sample, state)
@@ -324,7 +325,7 @@ class ReactivePolicy:
         if low is not None and self._doubtful(sample, state):
             return self._surplus(sample, state, sample.n - 1, Code.PROBE_DOWN, f"{text}, yet {low}")
         steady = f"no violation, slow records {percent(sample.slow)}; {text}, {sample.n} in force"
-        return sample.hold(Code.STEADY, steady), replace(state, streak=0)
+        return sample.hold(Code.STEADY, steady), state if state.streak == 0 else replace(state, streak=0)
 
     def _unknown(self, sample: _Sample, state: ReactiveState) -> _Proposal:
         low = self._low_use(sample)

@@ -2,26 +2,42 @@
 
 The recorded observations and outcomes go through the same analysis and the same planner as in the run. With the
 settings of the run, every target and every reason code must come out again. With others the replay is *open loop*:
-the observations are those of the executors that the run had, not of those that the other policy would have had.
+the observations are those of the executors that the run had, not of those that the other policy would have had. Where
+others decide the same all the same, the run would have been this one, and all that was seen of it counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rheostat import __version__
 from rheostat.analyze import AnalysisSettings, analysis_settings, analyze
-from rheostat.config import Settings
-from rheostat.errors import Fault, InputError
-from rheostat.journal import DecisionRecord, OutcomeRecord, Record, SessionRecord
+from rheostat.config import Settings, load_settings, policy_label
+from rheostat.errors import Fault, InputError, JournalError, tried
+from rheostat.journal import DecisionRecord, Header, OutcomeRecord, Record, SessionRecord
 from rheostat.loop import Memory, Rules, build_planner, decide, learn, settings_of
 from rheostat.model import Code, Decision
-from rheostat.plan import Planner
+from rheostat.plan import Planner, policy_faults
+from rheostat.refusal import objective_refusals
 from rheostat.report.score import RunFacts, Sample, samples_of, score
 
-__all__ = ["Replayed", "replay", "replay_score"]
+__all__ = ["Replayed", "override_faults", "replay", "replay_score"]
+
+_NO_EFFECT: Mapping[str, str] = {
+    "allow_redone_work": "a replay removes no executors",
+    "journal": "a replay writes none",
+    "profile": "a profile gives defaults, and the journal has a value for every key: set those that are to differ",
+    "queries": "the journal holds what was seen of those that were looked after",
+    "state": "a replay keeps none",
+}
+"""Settings that decide nothing in a replay, and why."""
+
+_SOME_JOURNAL = Header(
+    __version__, load_settings({"objective": "lag < 60s", "executors": [1, 20]}).model_dump(mode="json")
+)
+"""Stands in for a journal that cannot be read, so that what else is wrong is found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +75,63 @@ def replay(records: Iterable[Record], overrides: Mapping[str, Any] | None = None
         overrides: settings (dotted keys) that differ from the recorded ones.
 
     Raises:
-        InputError: an override is wrong, or there is nothing to replay.
-        JournalError: a state in the journal does not fit this version.
+        InputError: an override is wrong or without effect, there is nothing to replay, or what the journal says of
+            settings or states does not fit this version.
     """
-    replayed = list(_replayed(records, dict(overrides or {})))
-    if not replayed:
-        raise InputError([Fault("journal", "no decisions", "a journal with decisions", "there is nothing to replay")])
-    return replayed
+    records, overrides = list(records), dict(overrides or {})
+    faults = override_faults(overrides, records) if overrides else []
+    if not any(isinstance(record, DecisionRecord) for record in records):
+        allowed = "a journal with decisions"
+        faults.append(Fault("journal", "no decisions", allowed, "there is nothing to replay"))
+    if faults:
+        raise InputError(faults)
+    return list(_replayed(records, overrides))
+
+
+def override_faults(overrides: Mapping[str, Any], records: Sequence[Record] = ()) -> list[Fault]:
+    """Everything that is wrong with settings that are to differ from the recorded ones.
+
+    Args:
+        overrides: by dotted keys.
+        records: of the journal; without any, what can be found without it.
+    """
+    allowed = "settings that decide something in a replay"
+    faults = [Fault(key, repr(overrides[key]), allowed, why) for key, why in _NO_EFFECT.items() if key in overrides]
+    sessions = [record for record in records if isinstance(record, SessionRecord)]
+    header = tried(_recorded, (_SOME_JOURNAL,), faults, sessions[0])[0] if sessions else _SOME_JOURNAL
+    settings = tried(settings_of, None, faults, header, overrides)
+    faults += [fault for fault in policy_faults(_named(header, overrides)) if fault not in faults]
+    if settings is not None and "objective" in overrides:
+        faults += _objective_faults(records, settings.parsed_objective.lag_s)
+    return faults
+
+
+def _named(header: Header, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """The policy that is replayed, and its options; those of another policy are not taken over."""
+    values = {
+        **header.settings,
+        **{key: overrides[key] for key in ("policy", "preset", "objective") if key in overrides},
+    }
+    options = values["policy_options"] if values["policy"] == header.settings["policy"] else {}
+    options = overrides.get("policy_options", options)
+    if isinstance(options, Mapping):
+        way = "policy_options."
+        single = {key.removeprefix(way): value for key, value in overrides.items() if key.startswith(way)}
+        options = {**options, **single}
+    return {key: values[key] for key in ("policy", "preset", "objective")} | {"policy_options": options}
+
+
+def _objective_faults(records: Sequence[Record], lag_s: float) -> list[Fault]:
+    seen = [record.observation for record in records if isinstance(record, DecisionRecord)]
+    queries = {
+        (query.name or query.query_id, query.trigger_s)
+        for observation in seen
+        if observation is not None
+        for query in observation.queries
+    }
+    return [
+        fault for name, trigger_s in sorted(queries, key=str) for fault in objective_refusals(name, trigger_s, lag_s)
+    ]
 
 
 def _replayed(records: Iterable[Record], overrides: dict[str, Any]) -> Iterator[Replayed]:
@@ -83,14 +149,28 @@ def _replayed(records: Iterable[Record], overrides: dict[str, Any]) -> Iterator[
 
 def _session(session: SessionRecord, overrides: dict[str, Any], before: _Stage | None) -> _Stage:
     """Take over the recorded states; a policy that differs from the recorded one keeps its own."""
-    recorded = settings_of(session.header)
-    settings = settings_of(session.header, overrides)
+    header, recorded, memory = _recorded(session)
+    settings = settings_of(header, overrides)
     planner = build_planner(settings)
-    memory = Memory.from_json(session.states, build_planner(recorded))
     if settings != recorded:
         plan = planner.initial() if before is None else before.memory.plan
         memory = replace(memory, plan=replace(plan, next_id=memory.plan.next_id))
     return _Stage(settings, planner, analysis_settings(settings), memory)
+
+
+def _recorded(session: SessionRecord) -> tuple[Header, Settings, Memory]:
+    """What the journal says of a session: its header with every key, its settings, its states.
+
+    Raises:
+        InputError: it does not fit this version.
+    """
+    try:
+        recorded = settings_of(session.header)
+        memory = Memory.from_json(session.states, build_planner(recorded))
+    except (InputError, JournalError) as error:
+        allowed = f"settings and states of version {__version__}"
+        raise InputError([Fault("journal", f"the session of second {session.at:.0f}", allowed, str(error))]) from error
+    return replace(session.header, settings=recorded.model_dump(mode="json")), recorded, memory
 
 
 def _decided(record: DecisionRecord, stage: _Stage) -> Replayed:
@@ -108,19 +188,21 @@ def replay_score(records: Iterable[Record], overrides: Mapping[str, Any] | None 
     """The score of the replayed run, with ``decisions``, ``identical``, ``differences`` and ``open_loop``.
 
     Executor-hours of an open-loop replay are those of the targets that it decided: what they would have cost if
-    every request had been granted at once. Its lag is unknown: the recorded one was that of other executors.
+    every request had been granted at once. Its lag is unknown: the recorded one was that of other executors. With
+    another objective and the same decisions the lag is known, and held against that objective.
     """
     records = list(records)
     replayed = replay(records, overrides)
     first = next(record for record in records if isinstance(record, SessionRecord))
-    settings, recorded = settings_of(first.header, overrides), settings_of(first.header)
-    open_loop = settings != recorded
+    header, recorded, _ = _recorded(first)
+    settings = settings_of(header, overrides)
+    open_loop = settings != recorded and not all(each.same for each in replayed)
     samples = [_open_sample(each) for each in replayed] if open_loop else samples_of(records)
     bounds = settings.bounds
     facts = RunFacts(
         version=__version__,
         engine="spark",
-        policy=settings.policy,
+        policy=policy_label(settings.policy, settings.policy_options.get("preset")),
         objective_s=settings.parsed_objective.lag_s,
         n_max=bounds.maximum if bounds else None,
         job=first.header.job,

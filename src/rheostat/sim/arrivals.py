@@ -75,8 +75,7 @@ class Arrivals:
         """When the first record arrives, or arrived, of those beyond ``committed``; infinite if there is none."""
         epoch = self._last
         if epoch.equal:
-            count = len(committed)
-            offered: float = min([count * (done + 1) - k for k, done in enumerate(committed)])
+            offered: float = _next_of_equals(committed)
         else:
             offered = min(self._offered(k, done + 1) for k, done in enumerate(committed))
         if offered > self._total + _EPSILON:
@@ -84,6 +83,8 @@ class Arrivals:
         return self._load.when(min(offered, self._total))
 
     def _epoch(self, at: float) -> _Epoch:
+        if len(self._epochs) == 1:
+            return self._last
         return next(epoch for epoch in reversed(self._epochs) if epoch.start <= at) if at >= 0 else self._epochs[0]
 
     @staticmethod
@@ -102,3 +103,14 @@ class Arrivals:
                 return found
             found = epoch.offered
         return found
+
+
+def _next_of_equals(committed: Sequence[int]) -> int:
+    """Which record is the first beyond ``committed``, min (p·(c_k + 1) − k): the last partition has its turn first.
+
+    >>> _next_of_equals([2, 2, 3]), _next_of_equals([1, 2, 1])
+    (8, 4)
+    """
+    count, least = len(committed), min(committed)
+    last = next(k for k in reversed(range(count)) if committed[k] == least)
+    return count * (least + 1) - last

@@ -97,6 +97,8 @@ def _together(group: list[Work]) -> Work:
 
 def sink_end(job: JobFile, begin: float, records: float) -> float:
     """When the sink has taken so many records that come from ``begin`` on; ``begin`` if it has no limit."""
+    if job.sink.records_per_s is None and not any(isinstance(event, SinkLimit) for event in job.events):
+        return begin
     for until, limit in _sink_limits(job, begin):
         if limit == inf:
             return begin

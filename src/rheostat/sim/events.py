@@ -14,6 +14,11 @@ __all__ += ["SinkLimit", "SkewChange", "SlowExecutor", "TimedEvent"]
 Section = Literal["offsets", "batch", "running", "cluster", "queries"]
 
 
+def _named() -> Any:
+    """The field ``kind``, which every event has: its type is the one name that it takes."""
+    return documented("Name of this kind.", "it tells the kinds apart")
+
+
 class TimedEvent(FrozenModel):
     """What all events have: when it happens."""
 
@@ -45,7 +50,7 @@ class _Lasting(TimedEvent):
 class SlowExecutor(_Lasting):
     """An executor, or the node under it, becomes slow."""
 
-    kind: Literal["slow"] = documented("Name of this kind.", "it tells the kinds apart")
+    kind: Literal["slow"] = _named()
     executor: int = documented(
         "Which one: its place, from 0, among those registered at that moment, the oldest first; "
         "beyond the last one it begins again.",
@@ -66,7 +71,7 @@ class SlowExecutor(_Lasting):
 class DeadExecutor(TimedEvent):
     """An executor dies. What its running tasks did is lost and done again elsewhere."""
 
-    kind: Literal["dead"] = documented("Name of this kind.", "it tells the kinds apart")
+    kind: Literal["dead"] = _named()
     executor: int = documented(
         "Which one, as for a slow one.", "the oldest is there in every run", default=0, ge=0, le=100_000
     )
@@ -83,13 +88,13 @@ class DeadExecutor(TimedEvent):
 class RejectedRequests(_Lasting):
     """The cluster refuses every request."""
 
-    kind: Literal["reject"] = documented("Name of this kind.", "it tells the kinds apart")
+    kind: Literal["reject"] = _named()
 
 
 class LateRequests(_Lasting):
     """Executors that are asked for meanwhile start later."""
 
-    kind: Literal["late"] = documented("Name of this kind.", "it tells the kinds apart")
+    kind: Literal["late"] = _named()
     factor: float = documented(
         "Their start-up takes so many times as long.", "a node must be brought up first", default=5.0, ge=1, le=10_000
     )
@@ -98,7 +103,7 @@ class LateRequests(_Lasting):
 class NoRoom(_Lasting):
     """The cluster has room for fewer executors. Those that run stay."""
 
-    kind: Literal["no-room"] = documented("Name of this kind.", "it tells the kinds apart")
+    kind: Literal["no-room"] = _named()
     room: int = documented(
         "Executors that there is room for.", "there is no default: it is the event", unit="executors", ge=1, le=100_000
     )
@@ -107,7 +112,7 @@ class NoRoom(_Lasting):
 class MetricFault(_Lasting):
     """The job is seen late, in part, or not at all."""
 
-    kind: Literal["metrics"] = documented("Name of this kind.", "it tells the kinds apart")
+    kind: Literal["metrics"] = _named()
     delay_s: float = documented("Age of every reading.", "none: a gap alone", default=0.0, unit="s", ge=0, le=1e6)
     frozen: bool = documented(
         "Whether every reading stays as it was when the event began.", "a cache that no longer answers", default=False
@@ -125,7 +130,7 @@ class MetricFault(_Lasting):
 class SinkLimit(_Lasting):
     """The sink takes no more than so many records/s."""
 
-    kind: Literal["sink"] = documented("Name of this kind.", "it tells the kinds apart")
+    kind: Literal["sink"] = _named()
     records_per_s: float = documented(
         "The most that it takes.", "there is no default: it is the event", unit="records/s", gt=0, le=1e12
     )
@@ -134,7 +139,7 @@ class SinkLimit(_Lasting):
 class SkewChange(_Lasting):
     """The load spreads otherwise over the partitions."""
 
-    kind: Literal["skew"] = documented("Name of this kind.", "it tells the kinds apart")
+    kind: Literal["skew"] = _named()
     skew: float = documented(
         "Exponent of the partitions' shares from now on, as partition_skew.",
         "one hot key is enough",
@@ -147,7 +152,7 @@ class SkewChange(_Lasting):
 class CodeChange(TimedEvent):
     """New code is deployed: the query is stopped at a batch's end and started again as another run."""
 
-    kind: Literal["code"] = documented("Name of this kind.", "it tells the kinds apart")
+    kind: Literal["code"] = _named()
     factor: float = documented(
         "A record costs so many times as much from then on.",
         "there is no default: it is the event",

@@ -188,7 +188,7 @@ class Fleet:
     @property
     def in_use(self) -> int:
         """How many the query works with now."""
-        return sum(each.in_use for each in self.running)
+        return sum([each.in_use for each in self.running])
 
     def room(self, at: float) -> int:
         """Executors that there is room for."""
@@ -209,6 +209,8 @@ class Fleet:
         Speed is 1 ÷ (product of the slow factors × (1 + share × executors that are starting)) from moment to moment.
         """
         share = self._job.executor.slows_neighbours
+        if not share and not executor.slow:
+            return begin + work
         starts = [(each.requested_at, each.ready_at) for each in self.starting] + self._past_starts if share else []
         edges = {edge for window in (*executor.slow, *starts) for edge in window[:2] if edge > begin}
         at = begin

@@ -18,7 +18,7 @@ from rheostat.sim.draws import noise, uniform
 from rheostat.sim.fleet import Fleet, SimExecutor
 from rheostat.sim.history import History
 from rheostat.sim.jobfile import JobFile
-from rheostat.sim.tasks import Placed, Tasks, Work, run
+from rheostat.sim.tasks import Placed, Tasks, Work, credit, run, told
 
 __all__ = ["Finished", "MicroBatches", "shared_out"]
 
@@ -139,10 +139,7 @@ class MicroBatches:
 
     def tasks(self, at: float) -> Tasks:
         """What the executors have done in the running batch by now, and what they are doing."""
-        tasks: Tasks = {}
-        for placed in self.running.placed if self.running is not None else ():
-            placed.tell(at, tasks)
-        return tasks
+        return {} if self.running is None else told(self.running.placed, at)
 
     # ---------------------------------------------------------------------------------------------------
 
@@ -197,8 +194,7 @@ class MicroBatches:
         self.next_at = batch.end
 
     def _end(self, batch: _Batch, at: float) -> None:
-        for placed in batch.placed:
-            placed.credit()
+        credit(batch.placed)
         if batch.warm is not None and batch.warmed is not None:
             for each in batch.members:
                 each.warm = [(each.number, core) in batch.warmed for core in range(len(each.warm))]
@@ -234,10 +230,10 @@ def shared_out(committed: list[int], latest: list[int], cap: int | None) -> list
     """
     if cap is None:
         return latest
-    waiting = [end - start for end, start in zip(latest, committed, strict=True)]
-    total = sum(waiting)
+    total = sum(latest) - sum(committed)
     if total <= cap:
         return latest
+    waiting = [end - start for end, start in zip(latest, committed, strict=True)]
     return [start + _part(size, cap * size / total) for start, size in zip(committed, waiting, strict=True)]
 
 

@@ -104,7 +104,7 @@ class RecordAtATime:
         """Whether the slots are busy now."""
         if self.in_flight is None:
             return {}
-        return {each.number: [0, 0.0, len(each.warm)] for each in self._fleet.running if each.in_use}
+        return {each.number: (0, 0.0, len(each.warm)) for each in self._fleet.running if each.in_use}
 
     # ---------------------------------------------------------------------------------------------------
 

@@ -9,14 +9,16 @@ it died is done again before anything else.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from heapq import heapify, heappop, heapreplace
 from math import inf
+from operator import add
 
 from rheostat.sim.fleet import Fleet, SimExecutor
 
-__all__ = ["Equal", "Placed", "Task", "Tasks", "Work", "makespan", "run"]
+__all__ = ["Equal", "Placed", "Task", "Tasks", "Work", "credit", "makespan", "run", "told"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ Task = tuple[float, float, SimExecutor, bool]
 """``(begin, end, executor, whether it ended well)``."""
 
 
-Tasks = dict[int, list[float]]
-"""Of executors by number, what their tasks have come to: ``[ended well, their seconds, running now]``."""
+Tasks = dict[int, tuple[int, float, int]]
+"""Of executors by number, what their tasks have come to: ``(ended well, their seconds, running now)``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,47 +60,63 @@ class Placed:
     slots: tuple[SimExecutor, ...] = ()
     tasks: tuple[Task, ...] = ()
 
-    def credit(self) -> None:
-        """Count all of it as done, with the executors that did it."""
-        if self.equal is not None:
-            whole, rest = divmod(self.equal.count, len(self.slots))
-            more_s, each_s = (whole + 1) * self.equal.each_s, whole * self.equal.each_s
-            for executor in self.slots[:rest]:
-                executor.finished += whole + 1
-                executor.busy_s += more_s
-            for executor in self.slots[rest:] if whole else ():
-                executor.finished += whole
-                executor.busy_s += each_s
-        for begin, end, executor, well in self.tasks:
-            if well:
-                executor.finished += 1
-                executor.busy_s += end - begin
 
-    def tell(self, at: float, tasks: Tasks) -> None:
-        """Add to ``tasks`` what has been done by ``at``, and what is running then."""
-        if at < self.begin:
-            return
-        if self.equal is not None:
-            self._tell_waves(self.equal, at, tasks)
-        for begin, end, executor, well in self.tasks:
-            if begin <= at:
-                found = tasks.setdefault(executor.number, [0, 0.0, 0])
-                if end > at:
-                    found[2] += 1
-                elif well:
-                    found[0] += 1
-                    found[1] += end - begin
+def credit(batch: Sequence[Placed]) -> None:
+    """Count all of it as done, with the executors that did it."""
+    for executor, ended, busy_s, _ in (*_in_waves(batch, inf), *_listed(batch, inf)):
+        executor.finished += ended
+        executor.busy_s += busy_s
 
-    def _tell_waves(self, equal: Equal, at: float, tasks: Tasks) -> None:
-        whole, rest = divmod(equal.count, len(self.slots))
-        passed = whole + 1 if at >= self.end else int((at - self.begin) / equal.each_s)
-        for number, executor in enumerate(self.slots):
-            count = whole + 1 if number < rest else whole
-            ended = min(count, passed)
-            found = tasks.setdefault(executor.number, [0, 0.0, 0])
-            found[0] += ended
-            found[1] += ended * equal.each_s
-            found[2] += ended < count
+
+def told(batch: Sequence[Placed], at: float) -> Tasks:
+    """What has been done of it by ``at``, and what is running then."""
+    tasks: Tasks = {}
+    for executor, ended, busy_s, running in (*_in_waves(batch, at), *_listed(batch, at)):
+        before = tasks.get(executor.number)
+        if before is not None:
+            ended, busy_s, running = before[0] + ended, before[1] + busy_s, before[2] + running
+        tasks[executor.number] = ended, busy_s, running
+    return tasks
+
+
+_Done = tuple[SimExecutor, int, float, int]
+"""``(executor, ended well, their seconds, running now)``; more than once for an executor with several slots."""
+
+
+def _in_waves(batch: Sequence[Placed], at: float) -> Iterable[_Done]:
+    """Of the equal work; one batch places it on the same slots, stage after stage."""
+    begun = [placed for placed in batch if placed.equal is not None and placed.begin <= at]
+    if not begun:
+        return ()
+    waves = [_waves(placed, placed.equal, at) for placed in begun if placed.equal is not None]
+    return zip(begun[0].slots, *(reduce(_added, column) for column in zip(*waves, strict=True)), strict=True)
+
+
+def _listed(batch: Sequence[Placed], at: float) -> Iterator[_Done]:
+    """Of the tasks that are listed one by one."""
+    for placed in batch:
+        for begin, end, executor, well in placed.tasks:
+            if end > at >= begin:
+                yield executor, 0, 0.0, 1
+            elif well and end <= at:
+                yield executor, 1, end - begin, 0
+
+
+def _waves(placed: Placed, equal: Equal, at: float) -> tuple[list[int], list[float], list[int]]:
+    """Of each slot: tasks that have ended, their seconds, and those that are running."""
+    count = len(placed.slots)
+    whole, rest = divmod(equal.count, count)
+    passed = whole + 1 if at >= placed.end else int((at - placed.begin) / equal.each_s)
+    more, less = min(whole + 1, passed), min(whole, passed)
+    return (
+        [more] * rest + [less] * (count - rest),
+        [more * equal.each_s] * rest + [less * equal.each_s] * (count - rest),
+        [int(more <= whole)] * rest + [int(less < whole)] * (count - rest),
+    )
+
+
+def _added(first: list[float], second: list[float]) -> list[float]:
+    return list(map(add, first, second))
 
 
 def makespan(work: Work, slots: int) -> float:
@@ -120,7 +138,7 @@ def makespan(work: Work, slots: int) -> float:
 def run(work: Work, begin: float, executors: Sequence[SimExecutor], fleet: Fleet, warm: set[tuple[int, int]]) -> Placed:
     """Place work from ``begin`` on. ``warm``: slots ``(executor, core)`` that have run a task; grows."""
     if fleet.settled and isinstance(work, Equal) and executors:
-        slots = tuple(each for each in executors for _ in each.warm)
+        slots = tuple([each for each in executors for _ in each.warm])
         return Placed(begin, begin + makespan(work, len(slots)), work, slots)
     return _one_by_one(work.listed() if isinstance(work, Equal) else work, begin, executors, fleet, warm)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import repeat
 
 from rheostat.model import (
     Batch,
@@ -26,6 +27,7 @@ __all__ = ["Viewer", "without"]
 
 _NO_BATCH = "no batch of this run has ended yet"
 _STARTING = "the query is being started again"
+_IDLE = (0, 0.0, 0)
 
 
 class Viewer:
@@ -38,11 +40,8 @@ class Viewer:
 
     def offsets(self, at: float, records: tuple[Sequence[int], Sequence[int], Sequence[int]]) -> Offsets:
         """Positions of each partition: latest, planned, committed."""
-        topic = self._job.name
-        rows = zip(range(self._job.partitions), *records, strict=True)
-        return Offsets(
-            at, tuple([PartitionOffsets(topic, n, latest, planned, done) for n, latest, planned, done in rows])
-        )
+        rows = zip(repeat(self._job.name), range(self._job.partitions), *records)
+        return Offsets(at, tuple(map(PartitionOffsets._make, rows)))
 
     def query(
         self, at: float, run: int, offsets: Offsets, finished: Finished | None, running: tuple[int, float] | None
@@ -63,7 +62,12 @@ class Viewer:
     def cluster(self, at: float, executors: Sequence[SimExecutor], tasks: Tasks, requested: int | None) -> Cluster:
         """The registered executors."""
         cores = self._job.executor.cores
-        return Cluster(at, tuple([_executor(each, tasks.get(each.number), cores) for each in executors]), requested)
+        done = [(each, *tasks.get(each.number, _IDLE)) for each in executors]
+        seen = [
+            Executor(one.name, one.host, cores, active, 0, one.finished + ended, one.busy_s + busy_s, one.ready_at)
+            for one, ended, busy_s, active in done
+        ]
+        return Cluster(at, tuple(seen), requested)
 
     def observation(self, at: float, query: QueryReading | None, cluster: Cluster) -> Observation:
         """All of it; ``query`` None: it is being started again."""
@@ -97,11 +101,3 @@ def _batch(finished: Finished) -> Batch:
         commit_s=finished.commit_s,
         records=finished.records,
     )
-
-
-def _executor(each: SimExecutor, tasks: list[float] | None, cores: int) -> Executor:
-    if tasks is None:
-        return Executor(each.name, each.host, cores, 0, 0, each.finished, each.busy_s, each.ready_at)
-    ended, busy_s, active = tasks
-    finished = each.finished + int(ended)
-    return Executor(each.name, each.host, cores, int(active), 0, finished, each.busy_s + busy_s, each.ready_at)

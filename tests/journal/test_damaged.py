@@ -1,0 +1,94 @@
+"""Damaged journals: which file, which line, and what is wrong with it."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+
+import pytest
+from tests.journal.test_journal import SESSION, cycles, decisions, write
+
+from rheostat.errors import InputError
+from rheostat.journal import read_journal
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "says"),
+    [
+        (2, b"{broken", "this is no JSON: Expecting property name enclosed in double quotes at character 2"),
+        (2, b'{"at":1}', "the record has no type"),
+        (2, b"[1]", "the record has no type"),
+        (2, b'{"type":"decision"}', "the record lacks 'at'"),
+        (2, b'{"type":"outcome","at":"noon"}', "the record cannot be read: TypeError: 'at' is no number: 'noon'"),
+        (2, b'{"type":"poem"}', "a record of an unknown type: 'poem'"),
+        (2, b"half a\rline", "this is no JSON: Expecting value at character 1"),
+        (2, b"[" * 100_000, "this is no JSON: RecursionError"),
+        (1, b'{"type":"decision"}', "a journal file starts with a session record"),
+        (
+            1,
+            SESSION.strip().replace(b"journal/1", b"journal/9"),
+            "the journal has the schema 'rheostat.journal/9'; this version reads 'rheostat.journal/1'",
+        ),
+        (1, re.sub(b'"states":.*,"note"', b'"states":7,"note"', SESSION.strip()), "TypeError: 'states' has no keys: 7"),
+    ],
+    ids=[
+        "no JSON",
+        "no type",
+        "no record",
+        "a field is missing",
+        "a time that is none",
+        "an unknown record",
+        "a carriage return",
+        "too deep",
+        "no session",
+        "another schema",
+        "no states",
+    ],
+)
+def test_a_broken_line_is_named(tmp_path, line, text, says):
+    write(tmp_path, cycles(3))
+    file = next(tmp_path.glob("*.jsonl"))
+    lines = file.read_bytes().splitlines()
+    lines[line - 1] = text
+    file.write_bytes(b"\n".join(lines) + b"\n")
+    with pytest.raises(InputError) as caught:
+        list(read_journal(tmp_path))
+    [fault] = caught.value.faults
+    assert (fault.field, fault.given) == ("journal", f"{file}:{line}")
+    assert fault.allowed == "a line of a journal (rheostat.journal/1)"
+    assert says in fault.message
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        pytest.param(lambda file: file.write_bytes(gzip.compress(SESSION)), "it is compressed (gzip)", id="compressed"),
+        pytest.param(os.mkfifo, "it cannot be read: it is a pipe", id="a pipe"),
+        pytest.param(lambda file: file.mkdir(), "it cannot be read: it is a folder", id="a folder"),
+        pytest.param(lambda file: file.symlink_to("/dev/zero"), "it cannot be read: it is a device", id="a device"),
+        pytest.param(lambda file: sparse(file, 2**40), "it cannot be read: it is larger than 1024 MiB", id="huge"),
+    ],
+)
+def test_what_is_no_journal_file_is_refused_at_once(tmp_path, make, says):
+    file = tmp_path / "journal-2025-11-27.jsonl"
+    make(file)
+    with pytest.raises(InputError) as caught:
+        list(read_journal(tmp_path))
+    [fault] = caught.value.faults
+    assert (fault.field, fault.given) == ("journal", str(file))
+    assert fault.message.startswith(says)
+
+
+def sparse(file, size):
+    with file.open("wb") as handle:
+        handle.truncate(size)
+
+
+def test_a_reason_code_of_a_later_version_is_an_error_of_its_line(tmp_path):
+    write(tmp_path, cycles(1))
+    file = next(tmp_path.glob("*.jsonl"))
+    file.write_bytes(file.read_bytes().replace(b'"SLA_VIOLATED"', b'"TOMORROWS"'))
+    record = decisions(tmp_path)[0]
+    with pytest.raises(InputError, match=r"TOMORROWS.*jsonl:3;"):
+        _ = record.decision
