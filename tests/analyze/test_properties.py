@@ -174,5 +174,5 @@ def test_the_usual_way_to_read_gives_what_the_general_one_gives(moves):
             one, other = getattr(seen, field.name), getattr(expected, field.name)
             assert one == (pytest.approx(other, rel=1e-9, abs=1e-6) if isinstance(other, float) else other), field.name
         assert usual.queries == general.queries
-        queries = [replace(each, offsets=replace(each.offsets, complete=False)) for each in general.queries]
+        queries = [replace(each, offsets=each.offsets._replace(complete=False)) for each in general.queries]
         general = replace(general, queries=tuple(queries))

@@ -38,8 +38,7 @@ class AnalysisSettings:
     max_samples: int = 32
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetHistory:
+class OffsetHistory(NamedTuple):
     """The sampled curves of latest offsets: a row for each look, in it a column for each partition.
 
     Attributes:
@@ -61,8 +60,7 @@ class OffsetHistory:
     complete: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BatchMark:
+class BatchMark(NamedTuple):
     """The end of a batch. ``done``: records committed until then, counted from the query's first observation."""
 
     at: float
@@ -83,8 +81,7 @@ class QueryHistory:
     count_after: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
+class Counters(NamedTuple):
     """The counters of the executors as last seen, a column each; None: unknown.
 
     Attributes:

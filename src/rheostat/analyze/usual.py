@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf
 from operator import le
-from typing import Any
+from typing import Any, NamedTuple
 
 from rheostat.analyze.curve import thinned
 from rheostat.analyze.state import AnalysisSettings, OffsetHistory
@@ -25,8 +24,7 @@ Row = tuple[Any, ...]
 """A figure of each partition; in a complete history whole numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
+class Sums(NamedTuple):
     """Over all partitions; ``lag_s`` is the largest, ``progress`` what was committed since the observation before."""
 
     waiting: int

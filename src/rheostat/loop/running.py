@@ -52,6 +52,7 @@ class Loop:
         self._settings = settings
         self._store = store
         self._job = job
+        self._rules = _rules(settings)
         self._analysis = analysis_settings(settings)
         self._trouble = Trouble()
         self._lock = threading.Lock()
@@ -148,7 +149,7 @@ class Loop:
 
     def _plan(self, seen: Assessment, memory: Memory) -> tuple[Decision, Memory]:
         self._trouble.during("plan")
-        return decide(seen, memory, self._planner, self._rules())
+        return decide(seen, memory, self._planner, self._rules)
 
     def _record(
         self, observation: Observation | None, seen: Assessment | None, decision: Decision, then: Memory
@@ -187,6 +188,7 @@ class Loop:
             pause, bounds, self._wanted_bounds = self._wanted_pause, self._wanted_bounds, None
         if bounds is not None:
             self._settings = self._settings.model_copy(update={"executors": (bounds.minimum, bounds.maximum)})
+            self._rules = _rules(self._settings)
             self._planner = replace(self._planner, bounds=bounds)
             self._journal.start(header_of(self._settings, self._job), f"bounds: {bounds.minimum} to {bounds.maximum}")
         if pause is not self._memory.own.paused:
@@ -241,9 +243,6 @@ class Loop:
 
     # ---------------------------------------------------------------------------------------------- state
 
-    def _rules(self) -> Rules:
-        return Rules.of(self._settings.bounds, self._settings.mode, self._settings.sample_s)
-
     def _states(self) -> dict[str, object]:
         return self._memory.to_json(self._planner)
 
@@ -288,3 +287,7 @@ class Loop:
             last_failure=self._trouble.last,
             journal=before.journal,
         )
+
+
+def _rules(settings: Settings) -> Rules:
+    return Rules.of(settings.bounds, settings.mode, settings.sample_s)

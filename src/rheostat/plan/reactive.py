@@ -43,7 +43,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel
 
@@ -82,8 +82,7 @@ class ReactiveState:
     whole_since: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
+class _Sample(NamedTuple):
     """A complete sample: the figures that every rule needs, none of them unknown."""
 
     seen: Assessment

@@ -7,6 +7,7 @@ settings stand in :mod:`rheostat.plan.guard`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rheostat.config import GuardSettings
 from rheostat.model import Assessment, Bounds, Code, Reason
@@ -68,8 +69,7 @@ class GuardState:
     pending: Pending | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """What the steps may look at.
 
     Attributes:

@@ -63,6 +63,7 @@ class Fleet:
         running: registered executors, the oldest first.
         starting: those on their way, in the order of their requests.
         settled: nothing is on its way, nothing is cold or slow: every slot is like every other.
+        slots: while it is settled, the executor of each slot.
     """
 
     def __init__(self, job: JobFile, seed: int, executors: int, history: History) -> None:
@@ -79,6 +80,8 @@ class Fleet:
         self.running = [SimExecutor(number, 0.0, 0.0, cores, warm=True) for number in range(executors)]
         self.starting: list[SimExecutor] = []
         self.settled = False
+        self.slots: tuple[SimExecutor, ...] = ()
+        self._used: list[SimExecutor] = []
         self._note(0.0)
         changed(history.target, 0.0, executors)
 
@@ -183,12 +186,19 @@ class Fleet:
     @property
     def used(self) -> list[SimExecutor]:
         """Those that the query works with, and those that will join it as soon as they are ready."""
+        if self.settled:
+            return self._used
         return [each for each in self.running if each.in_use] + [each for each in self.starting if each.joins]
 
     @property
     def in_use(self) -> int:
         """How many the query works with now."""
-        return sum([each.in_use for each in self.running])
+        return len(self._used) if self.settled else sum([each.in_use for each in self.running])
+
+    @property
+    def undisturbed(self) -> bool:
+        """Whether nothing changes the speed at which any of them works."""
+        return not self._job.executor.slows_neighbours and not any(each.slow for each in self.running)
 
     def room(self, at: float) -> int:
         """Executors that there is room for."""
@@ -201,7 +211,11 @@ class Fleet:
         windows = any(until > at for each in self.running for _, until, _ in each.slow)
         cold = not all(all(each.warm) for each in self.running)
         stealing = bool(self._past_starts) and self._job.executor.slows_neighbours > 0
-        self.settled = not (windows or cold or stealing or self.starting)
+        self.settled = False
+        if not (windows or cold or stealing or self.starting):
+            self._used = self.used
+            self.slots = tuple([each for each in self._used for _ in each.warm])
+            self.settled = True
 
     def finish(self, executor: SimExecutor, begin: float, work: float) -> float:
         """When work that takes ``work`` seconds at full speed ends.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil, floor, inf
+from typing import NamedTuple
 
 from rheostat.sim.arrivals import Arrivals
 from rheostat.sim.batch_work import batch_work, sink_end
@@ -25,8 +26,7 @@ __all__ = ["Finished", "MicroBatches", "shared_out"]
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(NamedTuple):
     """A finished batch, as its progress event tells. ``commit_s``: what came after the tasks."""
 
     end: float

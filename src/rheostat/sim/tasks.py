@@ -15,6 +15,7 @@ from functools import reduce
 from heapq import heapify, heappop, heapreplace
 from math import inf
 from operator import add
+from typing import NamedTuple
 
 from rheostat.sim.fleet import Fleet, SimExecutor
 
@@ -44,8 +45,7 @@ Tasks = dict[int, tuple[int, float, int]]
 """Of executors by number, what their tasks have come to: ``(ended well, their seconds, running now)``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """Work placed on slots. Equal tasks on equal slots are not listed one by one: task j runs on slot j mod s.
 
     Attributes:
@@ -63,7 +63,17 @@ class Placed:
 
 def credit(batch: Sequence[Placed]) -> None:
     """Count all of it as done, with the executors that did it."""
-    for executor, ended, busy_s, _ in (*_in_waves(batch, inf), *_listed(batch, inf)):
+    for placed in batch:
+        if placed.equal is not None:
+            whole, rest = divmod(placed.equal.count, len(placed.slots))
+            each_s = placed.equal.each_s
+            for executor in placed.slots if whole else ():
+                executor.finished += whole
+                executor.busy_s += whole * each_s
+            for executor in placed.slots[:rest]:
+                executor.finished += 1
+                executor.busy_s += each_s
+    for executor, ended, busy_s, _ in _listed(batch, inf):
         executor.finished += ended
         executor.busy_s += busy_s
 
@@ -85,11 +95,11 @@ _Done = tuple[SimExecutor, int, float, int]
 
 def _in_waves(batch: Sequence[Placed], at: float) -> Iterable[_Done]:
     """Of the equal work; one batch places it on the same slots, stage after stage."""
-    begun = [placed for placed in batch if placed.equal is not None and placed.begin <= at]
-    if not begun:
+    waves = [_waves(each, each.equal, at) for each in batch if each.equal is not None and each.begin <= at]
+    if not waves:
         return ()
-    waves = [_waves(placed, placed.equal, at) for placed in begun if placed.equal is not None]
-    return zip(begun[0].slots, *(reduce(_added, column) for column in zip(*waves, strict=True)), strict=True)
+    slots = next(each.slots for each in batch if each.equal is not None)
+    return zip(slots, *[reduce(_added, column) for column in zip(*waves, strict=True)], strict=True)
 
 
 def _listed(batch: Sequence[Placed], at: float) -> Iterator[_Done]:
@@ -138,8 +148,7 @@ def makespan(work: Work, slots: int) -> float:
 def run(work: Work, begin: float, executors: Sequence[SimExecutor], fleet: Fleet, warm: set[tuple[int, int]]) -> Placed:
     """Place work from ``begin`` on. ``warm``: slots ``(executor, core)`` that have run a task; grows."""
     if fleet.settled and isinstance(work, Equal) and executors:
-        slots = tuple([each for each in executors for _ in each.warm])
-        return Placed(begin, begin + makespan(work, len(slots)), work, slots)
+        return Placed(begin, begin + makespan(work, len(fleet.slots)), work, fleet.slots)
     return _one_by_one(work.listed() if isinstance(work, Equal) else work, begin, executors, fleet, warm)
 
 
@@ -154,6 +163,8 @@ def _one_by_one(
     ]
     heapify(free)
     cold_s = fleet.cold_tasks_s({number: at for at, number, core, _ in free if (number, core) not in warm})
+    if free and fleet.undisturbed and all(each.gone_at == inf for each in executors):
+        return _undisturbed(work, begin, free, cold_s, warm)
     lost: list[tuple[float, float]] = []
     tasks, position, last = list[Task](), 0, begin
     while position < len(work) or lost:
@@ -181,3 +192,19 @@ def _one_by_one(
         heapreplace(free, (end, number, core, executor))
         last = max(last, end)
     return Placed(begin, last, tasks=tuple(tasks))
+
+
+def _undisturbed(
+    work: Sequence[float], begin: float, free: list[_Slot], cold_s: dict[int, float], warm: set[tuple[int, int]]
+) -> Placed:
+    """The same where no executor is lost and each works at full speed: most batches of a growing fleet."""
+    tasks = list[Task]()
+    for seconds in work:
+        at, number, core, executor = free[0]
+        end = at + seconds
+        if (number, core) not in warm:
+            warm.add((number, core))
+            end = at + (seconds + cold_s[number])
+        tasks.append((at, end, executor, True))
+        heapreplace(free, (end, number, core, executor))
+    return Placed(begin, max([begin, *[task[1] for task in tasks]]), tasks=tuple(tasks))

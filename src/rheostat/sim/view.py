@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import repeat
 
 from rheostat.model import (
@@ -29,6 +30,10 @@ _NO_BATCH = "no batch of this run has ended yet"
 _STARTING = "the query is being started again"
 _IDLE = (0, 0.0, 0)
 
+_partition: Callable[[Iterable[object]], PartitionOffsets] = partial(tuple.__new__, PartitionOffsets)
+_executor: Callable[[Iterable[object]], Executor] = partial(tuple.__new__, Executor)
+"""Rows as what they are, without a call of Python's own for each: there are dozens of them in every look."""
+
 
 class Viewer:
     """Makes the sections of an observation."""
@@ -41,7 +46,7 @@ class Viewer:
     def offsets(self, at: float, records: tuple[Sequence[int], Sequence[int], Sequence[int]]) -> Offsets:
         """Positions of each partition: latest, planned, committed."""
         rows = zip(repeat(self._job.name), range(self._job.partitions), *records)
-        return Offsets(at, tuple(map(PartitionOffsets._make, rows)))
+        return Offsets(at, tuple(map(_partition, rows)))
 
     def query(
         self, at: float, run: int, offsets: Offsets, finished: Finished | None, running: tuple[int, float] | None
@@ -63,11 +68,11 @@ class Viewer:
         """The registered executors."""
         cores = self._job.executor.cores
         done = [(each, *tasks.get(each.number, _IDLE)) for each in executors]
-        seen = [
-            Executor(one.name, one.host, cores, active, 0, one.finished + ended, one.busy_s + busy_s, one.ready_at)
+        rows = [
+            (one.name, one.host, cores, active, 0, one.finished + ended, one.busy_s + busy_s, one.ready_at)
             for one, ended, busy_s, active in done
         ]
-        return Cluster(at, tuple(seen), requested)
+        return Cluster(at, tuple(map(_executor, rows)), requested)
 
     def observation(self, at: float, query: QueryReading | None, cluster: Cluster) -> Observation:
         """All of it; ``query`` None: it is being started again."""
