@@ -84,8 +84,8 @@ def test(rest: Sequence[str]) -> int:
 
 
 def fast(rest: Sequence[str]) -> int:
-    """Run the fast suite: no Java."""
-    return test(["-m", "not cluster", *rest])
+    """Run the fast suite: no Java, on all cores."""
+    return test(["-m", "not cluster", "-n", "auto", *rest])
 
 
 def cluster(rest: Sequence[str]) -> int:
