@@ -61,6 +61,8 @@ def test_equal_tasks_on_equal_slots_are_told_as_if_each_had_been_placed():
 def test_the_first_task_of_a_cold_slot_takes_longer():
     """Executor 1 is cold by 2 s: its first task ends at 3, meanwhile executor 0 does the other three."""
     crew = fleet(2, executor={"cold_task_s": 2.0})
+    crew.running[1].warm = [False]
+    crew.look(0.0)
     warm = {(0, 0)}
     placed = run([1.0] * 4, 0.0, crew.running, crew, warm)
     assert spans(placed) == [(0.0, 1.0, 0, True), (0.0, 3.0, 1, True), (1.0, 2.0, 0, True), (2.0, 3.0, 0, True)]
@@ -97,6 +99,14 @@ def test_a_lost_task_waits_for_a_slot_that_is_free_earlier():
     crew.running[0].gone_at = 2.0
     placed = run([3.0, 1.0], 0.0, crew.running, crew, warm_slots(crew))
     assert spans(placed)[-1] == (2.0, 5.0, 1, True)
+
+
+def test_in_a_settled_fleet_no_slot_is_cold_whatever_the_work():
+    """6 tasks of 1 s that are listed one by one, on three warm slots: 2 s, and not 2 s later on each."""
+    crew = fleet(3, executor={"cold_task_s": 2.0})
+    crew.look(0.0)
+    assert crew.settled
+    assert run([1.0] * 6, 0.0, crew.used, crew, set()).end == 2.0
 
 
 def test_without_executors_work_does_not_end():

@@ -146,9 +146,14 @@ def makespan(work: Work, slots: int) -> float:
 
 
 def run(work: Work, begin: float, executors: Sequence[SimExecutor], fleet: Fleet, warm: set[tuple[int, int]]) -> Placed:
-    """Place work from ``begin`` on. ``warm``: slots ``(executor, core)`` that have run a task; grows."""
+    """Place work from ``begin`` on. ``warm``: slots ``(executor, core)`` that have run a task; grows.
+
+    In a settled fleet every slot has.
+    """
     if fleet.settled and isinstance(work, Equal) and executors:
         return Placed(begin, begin + makespan(work, len(fleet.slots)), work, fleet.slots)
+    if fleet.settled:
+        warm.update((each.number, core) for each in executors for core in range(len(each.warm)))
     return _one_by_one(work.listed() if isinstance(work, Equal) else work, begin, executors, fleet, warm)
 
 
