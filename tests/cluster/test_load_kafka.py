@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from tests.cluster.support import until
 
 from rheostat.checksum import IdChecksum
 from rheostat.errors import InputError
@@ -39,13 +40,26 @@ def topic(lab: Lab, request: pytest.FixtureRequest) -> str:
     return str(name)
 
 
+def end_of(consumer: Consumer, place: TopicPartition) -> int:
+    """The latest offset; a broker that has just been started again may not lead its partitions yet."""
+    found: list[int] = []
+
+    def told() -> bool:
+        with suppress(KafkaException):
+            found.append(consumer.get_watermark_offsets(place, timeout=10)[1])
+        return bool(found)
+
+    until(told, f"the latest offset of {place}")
+    return found[0]
+
+
 def stored(lab: Lab, topic: str) -> list[tuple[int, str, int]]:
     """``(id, key, partition)`` of every record in a topic."""
     found: list[tuple[int, str, int]] = []
     consumer = Consumer({"bootstrap.servers": lab.broker.bootstrap, "group.id": "check", "log_level": 0})
     try:
         places = [TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)]
-        expected = sum(consumer.get_watermark_offsets(place, timeout=10)[1] for place in places)
+        expected = sum(end_of(consumer, place) for place in places)
         consumer.assign(places)
         while len(found) < expected:
             for message in consumer.consume(1000, timeout=10):

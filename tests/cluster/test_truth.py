@@ -10,8 +10,8 @@ pytestmark = pytest.mark.cluster
 
 
 def test_a_timetable_is_followed_and_its_journal_read(tmp_path):
-    steps = ((-1000.0, 1), (4.0, 2))
-    plan = TimetablePlan(shape="constant:60@20", steps=steps, begin_s=30.0, executors=(1, 2), base_rate=30.0)
+    steps = ((-1000.0, 1), (15.0, 2))
+    plan = TimetablePlan(shape="constant:60@35", steps=steps, begin_s=30.0, executors=(1, 2), base_rate=30.0)
 
     done = run_demo(plan, tmp_path, lambda _: None, lambda _: None)
 
