@@ -1,12 +1,19 @@
-"""Files that somebody named, read whole: neither for ever, as a device would be, nor without a bound."""
+"""Files that somebody named, read whole: neither for ever, as a device would be, nor without a bound.
+
+And files that are replaced as a whole: whoever reads one sees the old content or the new, never half of one.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
-__all__ = ["read_bytes", "read_text", "refuse_special"]
+__all__ = ["read_bytes", "read_text", "refuse_special", "replace_file"]
 
 _KINDS = (
     (stat.S_ISDIR, errno.EISDIR, "it is a folder"),
@@ -51,3 +58,34 @@ def read_text(path: Path, most: int, encoding: str = "utf-8") -> str:
         UnicodeDecodeError: it is not text.
     """
     return read_bytes(path, most).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Put a file in the place of another, or where there is none; it is on disk when this returns.
+
+    What a crash leaves of an unfinished one is named ``.NAME-PROCESS``.
+
+    Args:
+        path: its folder is made.
+        write: writes the whole content.
+
+    Raises:
+        OSError: it cannot be written; what was there before still is.
+    """
+    fresh = path.with_name(f".{path.name}-{os.getpid()}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with fresh.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            fresh.unlink()
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

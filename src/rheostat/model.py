@@ -228,6 +228,7 @@ class Assessment:
         requested: number asked for last.
         slots_per_executor: cores each.
         arrival_rate: records/s reaching the sources, from latest offsets, over the rate window.
+        arrival_rates: the same by topic, sorted by topic, where a query reads several of them; else empty.
         processed_rate: records/s committed, batch end to batch end, over the rate window but not beyond the last change
             of the number of executors: what another number of them did says nothing of this one.
         waiting, in_flight: records not yet planned; planned but not committed.
@@ -265,6 +266,7 @@ class Assessment:
     requested: int | None = None
     slots_per_executor: int | None = None
     arrival_rate: float | None = None
+    arrival_rates: tuple[tuple[str, float], ...] = ()
     processed_rate: float | None = None
     waiting: int | None = None
     in_flight: int | None = None
@@ -313,6 +315,8 @@ class Code(StrEnum):
     STEADY = "STEADY"
     STABILIZING = "STABILIZING"
     CAPACITY_UNKNOWN = "CAPACITY_UNKNOWN"
+    FORECAST = "FORECAST"
+    CHANGE_POINT = "CHANGE_POINT"
 
     NO_QUERY = "NO_QUERY"
     METRICS_MISSING = "METRICS_MISSING"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from rheostat.model import Decision, Observation, Outcome
 
-__all__ = ["Actuator", "Clock", "Source"]
+if TYPE_CHECKING:
+    from rheostat.learn import Sample
+
+__all__ = ["Actuator", "Archive", "Clock", "Source"]
 
 
 class Source(Protocol):
@@ -46,4 +50,20 @@ class Clock(Protocol):
 
     def wait(self, seconds: float) -> bool:
         """Wait; True if it was cut short because the loop is to end."""
+        ...
+
+
+class Archive(Protocol):
+    """Where samples go that are too many for a policy's state: rows, numbered from 0."""
+
+    def put(self, first: int, rows: Sequence[Sample]) -> None:
+        """Keep rows ``first``, ``first`` + 1, …, in place of those that were there. Idempotent.
+
+        Raises:
+            JournalError: they could not be kept; what was there before still is.
+        """
+        ...
+
+    def read(self, count: int, most: int | None = None) -> Sequence[Sample]:
+        """The first ``count`` rows, or the newest ``most`` of these, oldest first; without those that were lost."""
         ...

@@ -8,7 +8,7 @@ from rheostat.errors import Fault
 from rheostat.jvm.reading import QueryPlan, SessionFacts
 from rheostat.model import Bounds, Observation
 
-__all__ = ["objective_refusals", "query_refusals", "session_refusals"]
+__all__ = ["layer_refusals", "objective_refusals", "query_refusals", "session_refusals"]
 
 _LEVERS = ("standalone", "yarn", "kubernetes", "local-cluster")
 _TRIGGERS = {
@@ -51,6 +51,14 @@ def objective_refusals(name: str, trigger_s: float | None, lag_s: float) -> Iter
         message = "records wait up to a trigger and then for their batch: no number of executors keeps this objective"
         allowed = f"at least two triggers of the query {name}, {2 * trigger_s:g} s"
         yield Fault("objective", f"lag < {lag_s:g} s", allowed, message)
+
+
+def layer_refusals(facts: SessionFacts, actuator: str) -> list[Fault]:
+    """Why the Workers below a session cannot be changed, if that is asked for."""
+    if actuator != "workers" or facts.deploy == "standalone":
+        return []
+    message = "node servers start the Workers of a standalone cluster"
+    return [Fault("actuator", f"workers, on {facts.master}", "executors, or a spark:// master", message)]
 
 
 def _master(facts: SessionFacts) -> Iterator[Fault]:

@@ -7,7 +7,7 @@ from math import inf, isfinite, nan
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -64,7 +64,6 @@ def assessed(looks):
         yield seen, state
 
 
-@settings(deadline=None)
 @given(st.lists(observations, max_size=6))
 def test_whatever_is_observed_no_impossible_figure_gets_through(looks):
     for seen, _ in assessed(looks):
@@ -77,7 +76,6 @@ def test_whatever_is_observed_no_impossible_figure_gets_through(looks):
         assert seen.backlog is None or seen.waiting is None or seen.waiting + seen.in_flight == seen.backlog
 
 
-@settings(deadline=None)
 @given(st.lists(observations, max_size=6))
 def test_the_state_goes_through_json_unchanged(looks):
     for _, state in assessed(looks):
@@ -155,7 +153,6 @@ def test_the_state_is_bounded(gaps, stuck):
     assert len(state.cluster.intervals) <= SETTINGS.max_samples
 
 
-@settings(deadline=None)
 @given(steps)
 def test_the_usual_way_to_read_gives_what_the_general_one_gives(moves):
     """The same looks twice; the second time no history is taken for complete, and the executors change their order."""

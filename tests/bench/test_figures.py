@@ -2,7 +2,7 @@
 
 import pytest
 
-from rheostat.bench import attach, rescale
+from rheostat.bench import attach, rescale, standby
 from rheostat.bench.toggled import abba
 from rheostat.errors import RheostatError
 
@@ -57,6 +57,29 @@ def test_targets_are_those_of_the_steps():
         "+1: decision to working, max": (2.5, 5.0, True),
         "+3: decision to working, max": (None, 10.0, False),
     }
+
+
+def rescaled(working_s):
+    return rescale.Rescale(1, working_s - 0.5, working_s, None, None, None, None, 0.1, 0, 1, 0.5, "gap")
+
+
+def test_what_a_standby_worker_saves():
+    ones = [rescaled(seconds) for seconds in (2.0, 8.0, 6.0, 3.0, 2.0, 4.0)]
+    found = {one.name: one for one in standby.figures(ones, (1, 0, 0, 1, 1, 0))}
+
+    with_, without = (
+        found[f"{name}: decision to working, median"] for name in ("with a Worker in standby", "without one")
+    )
+    assert (with_.value, with_.n, without.value, without.n) == (2.0, 3, 6.0, 3)
+    assert found["with a Worker in standby: redone tasks, up and down"].value == 3
+    assert found["saved by the standby Worker, median"].value == 3.0  # 8 − 2, 6 − 3, 4 − 2
+    ratio = found["with ÷ without, median; judged by the upper end"]
+    assert (ratio.value, ratio.n, ratio.met) == (0.5, 3, True)  # 2 ÷ 8, 3 ÷ 6, 2 ÷ 4
+
+
+def test_one_pair_does_not_prove_that_a_standby_worker_helps():
+    ratio = standby.figures([rescaled(2.0), rescaled(8.0)], (1, 0))[-1]
+    assert (ratio.value, ratio.met) == (0.25, False)
 
 
 def attached(more_ms, pairs=10):

@@ -29,7 +29,7 @@ def test_what_the_driver_says_is_passed_on_once(tmp_path):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_benchmark_can_be_watched(name):
-    run = importlib.import_module(f"rheostat.bench.{name}").run
+    run = importlib.import_module(f"rheostat.bench.{name.replace('-', '_')}").run
     assert list(inspect.signature(run).parameters)[:1] == ["watch"]
 
 

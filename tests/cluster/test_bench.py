@@ -2,7 +2,7 @@
 
 import pytest
 
-from rheostat.bench import attach, rescale
+from rheostat.bench import attach, rescale, standby
 
 pytestmark = pytest.mark.cluster
 
@@ -17,6 +17,21 @@ def test_a_rescale_is_measured():
     assert 0.5 < registered <= working + 0.2 < 60
     assert found["+3: decision to working, max"] is None
     assert found["+1 and −1: redone tasks, all told"] == 0
+
+
+def test_what_a_standby_worker_saves_is_measured():
+    result = standby.run_plan(standby.StandbyPlan(pairs=1, rescale=rescale.Plan(cap=200, before_s=2.0, warm_up=2)))
+
+    found = {one.name: one for one in result.metrics}
+    with_, without = (
+        found[f"{name}: decision to working, median"] for name in ("with a Worker in standby", "without one")
+    )
+    assert (with_.n, without.n) == (1, 1)
+    assert with_.value is not None
+    assert without.value is not None
+    assert 0.5 < with_.value < 60
+    assert 0.5 < without.value < 60
+    assert found["with ÷ without, median; judged by the upper end"].met is False, "one pair proves nothing"
 
 
 def test_attaching_is_measured():

@@ -17,7 +17,7 @@ from rheostat.errors import ActuationError
 from rheostat.execute.executors import LiveExecutors, Patience
 from rheostat.jvm.levers import SparkLevers
 from rheostat.lab import Lab, LabSpec
-from rheostat.lab.cluster import WorkerSize
+from rheostat.lab.daemons import WorkerSize
 from rheostat.loop import SystemClock
 from rheostat.model import Code, Outcome, OutcomeStatus
 

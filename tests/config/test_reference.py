@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rheostat.config import GuardSettings, Settings, reference
+from rheostat.config import GuardSettings, Settings, WorkersSettings, reference
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 
@@ -21,9 +21,12 @@ def extra(field):
     return field.json_schema_extra
 
 
-@pytest.mark.parametrize("model", [Settings, GuardSettings], ids=["settings", "guard"])
-def test_every_key_has_a_meaning_and_a_reason_for_its_default(model):
-    prefix = "guard." if model is GuardSettings else ""
+@pytest.mark.parametrize(
+    ("model", "prefix"),
+    [(Settings, ""), (GuardSettings, "guard."), (WorkersSettings, "workers.")],
+    ids=["settings", "guard", "workers"],
+)
+def test_every_key_has_a_meaning_and_a_reason_for_its_default(model, prefix):
     for name, field in model.model_fields.items():
         assert len(field.description) > 15, name
         assert len(extra(field)["why"]) > 15, name
@@ -31,7 +34,7 @@ def test_every_key_has_a_meaning_and_a_reason_for_its_default(model):
 
 
 def test_every_time_has_its_unit_in_its_name_and_in_its_field():
-    for model in (Settings, GuardSettings):
+    for model in (Settings, GuardSettings, WorkersSettings):
         for name, field in model.model_fields.items():
             assert name.endswith("_s") == (extra(field)["unit"] == "s"), name
 

@@ -12,7 +12,7 @@ from rheostat.cli import main
 from rheostat.errors import InputError
 from rheostat.lab import standing
 from rheostat.lab.broker import broker_properties
-from rheostat.lab.cluster import WorkerSize
+from rheostat.lab.daemons import WorkerSize
 from rheostat.lab.folders import cache_folder, require_room, require_writable
 from rheostat.lab.lab import Lab, LabSpec
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.checksum import IdChecksum, splitmix64, splitmix64_array
@@ -20,13 +20,11 @@ def test_splitmix64_gives_the_published_sequence(value, mixed):
     assert splitmix64(value) == mixed
 
 
-@settings(deadline=None)
 @given(st.lists(INT64, min_size=1))
 def test_the_array_form_mixes_as_the_plain_one(ids):
     assert splitmix64_array(np.array(ids, dtype=np.int64)).tolist() == [splitmix64(i) for i in ids]
 
 
-@settings(deadline=None)
 @given(st.lists(INT64, max_size=200), st.randoms())
 def test_order_and_parts_do_not_matter(ids, random):
     shuffled = random.sample(ids, len(ids))

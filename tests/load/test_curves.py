@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.load.curves import Cut, Pieces, Scaled, Sequel, Together, constant, staircase
@@ -81,7 +81,6 @@ CURVES = st.recursive(
 SHARES = st.floats(0, 1)
 
 
-@settings(deadline=None)
 @given(CURVES, SHARES, SHARES)
 def test_the_integral_never_decreases(curve, one, other):
     early, late = sorted((one * curve.duration, other * curve.duration))
@@ -89,7 +88,6 @@ def test_the_integral_never_decreases(curve, one, other):
     assert curve.cumulative(late) >= curve.cumulative(early) - 1e-6
 
 
-@settings(deadline=None)
 @given(CURVES, SHARES)
 def test_the_integral_grows_by_the_rate(curve, share):
     """Riemann sums over 200 intervals bound the increase, but for the jumps: at most one rate span an interval."""
@@ -147,7 +145,6 @@ def test_a_count_is_reached_at(count, second):
     assert curve.when(count) == pytest.approx(second)
 
 
-@settings(deadline=None)
 @given(CURVES, SHARES)
 def test_when_is_the_inverse_of_the_integral(curve, share):
     pieces = curve.pieces()
@@ -156,7 +153,6 @@ def test_when_is_the_inverse_of_the_integral(curve, share):
     assert pieces.cumulative(pieces.when(count)) == pytest.approx(count, abs=1e-6 * total + 1e-9)
 
 
-@settings(deadline=None)
 @given(SIMPLE, SHARES)
 def test_pieces_offer_what_the_curve_offers(curve, share):
     pieces = curve.pieces()

@@ -65,7 +65,7 @@ def test_a_record_beyond_the_end_is_never_due():
         Schedule(constant(10, 1)).due_at(10)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.floats(0, 400),
     st.floats(0, 400),

@@ -101,4 +101,4 @@ class LoopMachine(RuleBasedStateMachine):
 
 
 TestLoop = LoopMachine.TestCase
-TestLoop.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestLoop.settings = settings(max_examples=30, stateful_step_count=25)

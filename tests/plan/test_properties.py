@@ -16,9 +16,6 @@ from rheostat.plan.reactive import ReactiveState
 
 AT = 1000.0
 
-settings.register_profile("not timed", deadline=None)
-settings.load_profile("not timed")
-
 
 def maybe(strategy):
     return st.none() | strategy

@@ -77,7 +77,7 @@ def deciders(job, load, best, seed):
 
 
 @pytest.mark.parametrize("name", JOBS)
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(seed=st.integers(0, 10**6), top=st.sampled_from([0.8, 1.1]), weight=st.sampled_from([1.0, 6.0, 18.0]))
 def test_no_run_costs_less_than_the_optimum(name, seed, top, weight):
     job, chance = JOBS[name], random.Random(seed)

@@ -121,7 +121,7 @@ def test_levels_are_refined_until_the_cost_is_known_to_a_thousandth():
     assert fluid == pytest.approx(found.cost + found.error_bound)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     levels=st.lists(st.integers(0, 260), min_size=1, max_size=3),
     start=st.integers(1, 3),

@@ -97,7 +97,7 @@ def known_positions(seen):
             yield from query.offsets.partitions if query.offsets else ()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(jobs, st.sampled_from([MICRO, RECORD]), rates, asked, events)
 def test_records_are_conserved_and_positions_are_in_order(job, model, levels, asks, happens):
     sim = simulated({**job, **model}, curve(levels), happens)
@@ -111,7 +111,7 @@ def test_records_are_conserved_and_positions_are_in_order(job, model, levels, as
     assert all(before >= after >= 0 for _, _, before, after in history.commits)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(jobs, st.sampled_from([MICRO, RECORD]), rates, asked, events)
 def test_looking_changes_nothing(job, model, levels, asks, happens):
     rarely, often = (simulated({**job, **model}, curve(levels), happens) for _ in range(2))
@@ -122,7 +122,7 @@ def test_looking_changes_nothing(job, model, levels, asks, happens):
     assert (rarely.history.paid, rarely.history.ready) == (often.history.paid, often.history.ready)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(jobs, st.sampled_from([MICRO, RECORD]), rates, asked, events)
 def test_executors_are_paid_for_from_the_request_until_they_are_gone(job, model, levels, asks, happens):
     sim = simulated({**job, **model}, curve(levels), happens)

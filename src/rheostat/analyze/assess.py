@@ -73,6 +73,7 @@ def _assessment(at: float, queries: Sequence[QueryFigures], cluster: ClusterFigu
         requested=cluster.requested,
         slots_per_executor=cluster.slots_per_executor,
         arrival_rate=offsets.arrival_rate,
+        arrival_rates=_by_topic([each.offsets for each in queries]),
         processed_rate=query.processed_rate,
         waiting=offsets.waiting,
         in_flight=offsets.in_flight,
@@ -102,6 +103,17 @@ def _assessment(at: float, queries: Sequence[QueryFigures], cluster: ClusterFigu
     )
     missing = tuple(name for name in NEEDED if getattr(seen, name) is None)
     return replace(seen, missing=missing) if missing else seen
+
+
+def _by_topic(offsets: Sequence[OffsetFigures]) -> tuple[tuple[str, float], ...]:
+    """The arrival rates by topic, summed over the queries, where one of them reads several; else none."""
+    several = any(len(each.by_topic) > 1 for each in offsets)
+    if not several or not all(each.by_topic for each in offsets):
+        return ()
+    found = dict[str, float]()
+    for topic, rate in (pair for each in offsets for pair in each.by_topic):
+        found[topic] = found.get(topic, 0.0) + rate
+    return tuple(sorted(found.items()))
 
 
 def _together(queries: Sequence[QueryFigures]) -> QueryFigures:

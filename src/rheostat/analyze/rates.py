@@ -23,6 +23,7 @@ class OffsetFigures(NamedTuple):
         at: when the offsets were read.
         committed_known: whether all committed offsets are known, so that ``progress`` is complete.
         progress: records committed since the observation before.
+        by_topic: the arrival rate of each topic, sorted by topic; empty where one is unknown.
     """
 
     at: float | None = None
@@ -35,6 +36,7 @@ class OffsetFigures(NamedTuple):
     exact: bool = True
     committed_known: bool = False
     progress: int = 0
+    by_topic: tuple[tuple[str, float], ...] = ()
 
 
 class _Curve(NamedTuple):
@@ -81,8 +83,9 @@ def read_offsets(
         one, curves[key] = _read_partition(reading, before.pop(key, _Curve()), when, settings, invalid)
         seen.append(one)
     absent = _absent(before, at, settings.rate_window_s)
+    by_topic = () if absent else _by_topic([reading.topic for reading in offsets.partitions], seen)
     seen += [_UNKNOWN] * len(absent)
-    return _figures(seen, at, exact=offsets.exact), _history(curves | absent, at, settings)
+    return _figures(seen, at, exact=offsets.exact)._replace(by_topic=by_topic), _history(curves | absent, at, settings)
 
 
 def _summed(sums: Sums, at: float, partitions: int, *, exact: bool) -> OffsetFigures:
@@ -97,6 +100,7 @@ def _summed(sums: Sums, at: float, partitions: int, *, exact: bool) -> OffsetFig
         exact=exact,
         committed_known=True,
         progress=sums.progress,
+        by_topic=sums.by_topic,
     )
 
 
@@ -114,6 +118,16 @@ def _figures(seen: list[_Seen], at: float, *, exact: bool) -> OffsetFigures:
         committed_known=None not in progress,
         progress=sum(filter(None, progress)),
     )
+
+
+def _by_topic(topics: list[str], seen: list[_Seen]) -> tuple[tuple[str, float], ...]:
+    """The rate of each topic; none where that of a partition is unknown."""
+    found = dict[str, float]()
+    for topic, one in zip(topics, seen, strict=True):
+        if one.rate is None:
+            return ()
+        found[topic] = found.get(topic, 0.0) + one.rate
+    return tuple(sorted(found.items()))
 
 
 def _curves(past: OffsetHistory) -> dict[Key, _Curve]:

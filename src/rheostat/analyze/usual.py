@@ -9,7 +9,8 @@ offsets have passed in every partition.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import compress
 from math import inf
 from operator import le
 from typing import Any, NamedTuple
@@ -25,7 +26,10 @@ Row = tuple[Any, ...]
 
 
 class Sums(NamedTuple):
-    """Over all partitions; ``lag_s`` is the largest, ``progress`` what was committed since the observation before."""
+    """Over all partitions; ``lag_s`` is the largest, ``progress`` what was committed since the observation before.
+
+    ``by_topic``: the arrival rate of each topic, sorted by topic.
+    """
 
     waiting: int
     in_flight: int
@@ -33,6 +37,7 @@ class Sums(NamedTuple):
     arrival_rate: float
     lag_s: float
     progress: int
+    by_topic: tuple[tuple[str, float], ...]
 
 
 def read_usual(
@@ -58,16 +63,35 @@ def read_usual(
     passed = _passed(rows, committed)
     lag_s = 0.0 if arrived == done else max(0.0, now - _arrival(times, rows, committed, passed))
     planned_all = sum(planned)
+
+    def rate(of: Sequence[Row]) -> float:
+        return (sum(of[-1]) - _arrived(times, of, first, since)) / (at - (since if first >= 0 else times[0]))
+
+    whole = rate(rows)
     sums = Sums(
         waiting=arrived - planned_all,
         in_flight=planned_all - done,
         backlog=arrived - done,
-        arrival_rate=(arrived - _arrived(times, rows, first, since)) / (at - (since if first >= 0 else times[0])),
+        arrival_rate=whole,
         lag_s=lag_s,
         progress=done - sum(before),
+        by_topic=_by_topic(past.topics, rows, rate, whole),
     )
     times, rows = thinned(times, rows, first=min(first, passed), most=settings.max_samples)
     return sums, OffsetHistory(past.topics, past.numbers, times, rows, committed, past.absent_since, complete=True)
+
+
+def _by_topic(
+    topics: Row, rows: Sequence[Row], rate: Callable[[Sequence[Row]], float], whole: float
+) -> tuple[tuple[str, float], ...]:
+    """The rate of each topic; partitions are sorted by topic, so that one topic shows at the ends."""
+    if topics[0] == topics[-1]:
+        return ((topics[0], whole),)
+    found = []
+    for topic in sorted(set(topics)):
+        mine = [each == topic for each in topics]
+        found.append((topic, rate([tuple(compress(row, mine)) for row in rows])))
+    return tuple(found)
 
 
 def _columns(readings: Sequence[PartitionOffsets], past: OffsetHistory) -> tuple[Row, Row, Row, Row] | None:

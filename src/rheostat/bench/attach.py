@@ -16,7 +16,7 @@ from rheostat.bench.measure import Bench, Metric, Watch, metric, unwatched
 from rheostat.bench.stage import TOPIC, Driver, load_note, quick_conf
 from rheostat.bench.toggled import Block, abba, added, added_at_median
 from rheostat.errors import RheostatError
-from rheostat.lab.cluster import WorkerSize
+from rheostat.lab.daemons import WorkerSize
 from rheostat.lab.jars import kafka_connector_jars
 from rheostat.lab.lab import Lab, LabSpec
 from rheostat.load.kafka_sink import KafkaSink, ensure_topic

@@ -28,7 +28,7 @@ from rheostat.bench.samples import (
 )
 from rheostat.bench.stage import TOPIC, Driver, load_note
 from rheostat.errors import RheostatError
-from rheostat.lab.cluster import WorkerSize
+from rheostat.lab.daemons import WorkerSize
 from rheostat.lab.jars import kafka_connector_jars
 from rheostat.lab.lab import Lab, LabSpec
 from rheostat.load.clock import RunClock
@@ -39,10 +39,10 @@ from rheostat.load.producer import Producer
 from rheostat.pipelines import click_fraud
 from rheostat.pipelines.settings import ClickFraudSettings
 
-__all__ = ["Plan", "Rescale", "figures", "read_rescales", "run", "run_plan"]
+__all__ = ["EXECUTOR_MB", "Plan", "Rescale", "figures", "job_of", "producing", "read_rescales", "run", "run_plan"]
 
 _MODULE = "rheostat.bench.rescale_driver"
-_PARTITIONS, _EXECUTOR_MB = 12, 512
+_PARTITIONS, EXECUTOR_MB = 12, 512
 _SESSION_S, _LONGEST_S = 120.0, 900.0
 _WINDOW_S = 2.0
 _TARGETS: Mapping[int, tuple[float | None, float]] = {1: (3.5, 5.0), 3: (None, 10.0)}
@@ -111,22 +111,23 @@ def run_plan(plan: Plan, watch: Watch = unwatched) -> Bench:
         RheostatError: a rescale did not end as it should.
     """
     load = os.getloadavg()
-    size = WorkerSize(cores=1 + max(plan.steps), memory_mb=(1 + max(plan.steps)) * _EXECUTOR_MB)
+    size = WorkerSize(cores=1 + max(plan.steps), memory_mb=(1 + max(plan.steps)) * EXECUTOR_MB)
     with (
         tempfile.TemporaryDirectory(prefix="rheostat-bench-") as scratch,
         Lab(LabSpec(workers=0, size=size), say=lambda sentence: watch(0, 0, sentence)) as lab,
     ):
         ensure_topic(lab.broker.bootstrap, TOPIC, _PARTITIONS, create=True)
-        job = _job(plan, lab, Path(scratch))
+        job = job_of(plan, lab, Path(scratch))
         driver = Driver.start(lab, _MODULE, job.to_json(), Path(scratch) / "driver", watch)
         driver.wait_asked(_SESSION_S)
         lab.cluster.add_worker()
-        with _producing(lab.broker.bootstrap, plan.rate):
+        with producing(lab.broker.bootstrap, plan.rate):
             result = driver.result(_LONGEST_S)
     return Bench("rescale", figures(read_rescales(result, plan.before_s)), (*_notes(plan, result), load_note(load)))
 
 
-def _job(plan: Plan, lab: Lab, scratch: Path) -> Job:
+def job_of(plan: Plan, lab: Lab, scratch: Path) -> Job:
+    """What the driver is told."""
     pipeline = ClickFraudSettings(
         source="kafka",
         checkpoint=str(scratch / "checkpoint"),
@@ -137,7 +138,7 @@ def _job(plan: Plan, lab: Lab, scratch: Path) -> Job:
         trigger_s=plan.trigger_s,
         lookup_ms=plan.lookup_ms,
     )
-    cluster = lab.cluster.driver_conf(executor_memory_mb=_EXECUTOR_MB, jars=kafka_connector_jars())
+    cluster = lab.cluster.driver_conf(executor_memory_mb=EXECUTOR_MB, jars=kafka_connector_jars())
     ours = {
         "spark.ui.enabled": "false",
         "spark.ui.liveUpdate.period": "0",
@@ -148,7 +149,7 @@ def _job(plan: Plan, lab: Lab, scratch: Path) -> Job:
 
 
 @contextmanager
-def _producing(bootstrap: str, rate: float) -> Iterator[None]:
+def producing(bootstrap: str, rate: float) -> Iterator[None]:
     """A constant load, in a thread, until the end of the block."""
     clock = RunClock()
     producer = Producer(KafkaSink(bootstrap, TOPIC), Payloads(), clock)

@@ -26,12 +26,13 @@ from rheostat.observe.executors import parse_executors
 from rheostat.observe.progress import parse_progress
 from rheostat.pipelines import click_fraud
 from rheostat.pipelines.settings import ClickFraudSettings
+from rheostat.ports import Actuator
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["Job", "main"]
+__all__ = ["Job", "Play", "main"]
 
 _TIMEOUT_S = 90.0
 _SETTLED = 2
@@ -84,17 +85,24 @@ class _Sampler:
             self.samples.append(Sample(time.time(), counts))
 
 
-class _Play:
-    """The rescales, one after the other."""
+class Play:
+    """The rescales, one after the other. What changes the executors, and what comes before each, may be another's."""
 
     def __init__(
         self, job: Job, spark: SparkSession, live: LiveExecutors, watch: Callable[[int, int, str], None]
     ) -> None:
         self._job, self._live, self._watch = job, live, watch
-        self._levers = SparkLevers(spark)
-        self._sampler = _Sampler(DriverJvm(spark), job.sample_s)
+        self._levers, self._jvm = SparkLevers(spark), DriverJvm(spark)
+        self._sampler = _Sampler(self._jvm, job.sample_s)
         self._decisions = 0
         self._calm_since = time.time()
+
+    def actuator(self, number: int) -> Actuator:  # noqa: ARG002 - others differ from one rescale to the next
+        """What changes the executors in the rescale of that number."""
+        return self._live
+
+    def prepare(self, number: int) -> None:
+        """Bring about what a rescale begins with."""
 
     def run(self, query: StreamingQuery) -> dict[str, Any]:
         """All of them; what was seen."""
@@ -111,17 +119,19 @@ class _Play:
     def _up_and_down(self, query: StreamingQuery, number: int) -> dict[str, Any]:
         step = self._job.steps[number]
         self._watch(number, len(self._job.steps), f"rescales; now {step} more, and back")
+        self.prepare(number)
+        actuator = self.actuator(number)
         until(lambda: time.time() > self._calm_since + self._job.before_s, "calm", _TIMEOUT_S)
         old, stage = set(self._levers.registered()), self._levers.oldest_stage()
         decided_at = time.time()
-        up = self._change(1 + step)
+        up = self._change(actuator, 1 + step)
         new = tuple(set(self._levers.registered()) - old)
         since = len(self._sampler.samples)
         until(lambda: self._worked(new, max(0, since - 1000)), "a task on each new executor", _TIMEOUT_S)
         reached = batches_done(query) + 1 + _SETTLED
         until(lambda: batches_done(query) >= reached, "batches at the new number", _TIMEOUT_S)
         redone, down_at = self._levers.redone_tasks(stage), time.time()
-        down = self._change(1)
+        down = self._change(actuator, 1)
         self._calm_since = down.at
         return {
             "step": step,
@@ -135,18 +145,18 @@ class _Play:
     def _worked(self, executors: Sequence[str], since: int) -> bool:
         return begun(self._sampler.samples[since:], executors) is not None
 
-    def _change(self, target: int) -> Outcome:
+    def _change(self, actuator: Actuator, target: int) -> Outcome:
         self._decisions += 1
         now = len(self._levers.registered())
         reason = Reason(Code.FIXED, "a benchmark")
         action = Action.UP if target > now else Action.DOWN
-        self._live.apply(
+        actuator.apply(
             Decision(time.time(), self._decisions, action, now, target, reason, Recommendation(target, reason))
         )
         found: list[Outcome] = []
 
         def ended() -> bool:
-            outcome = self._live.poll(time.time())
+            outcome = actuator.poll(time.time())
             found.extend([] if outcome is None else [outcome])
             return bool(found)
 
@@ -174,10 +184,10 @@ def _told(outcome: Outcome, redone: int | None) -> dict[str, Any]:
     }
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], play: type[Play] = Play, read: type[Job] = Job) -> int:
     """Run the job in a folder; the exit code is that of the error, 0 without one."""
     folder = Path(argv[0])
-    job = Job(**json.loads((folder / "job.json").read_text(encoding="utf-8")))
+    job = read(**json.loads((folder / "job.json").read_text(encoding="utf-8")))
     watch = progress_in(folder)
     try:
         watch(0, 0, "warming up")
@@ -186,7 +196,7 @@ def main(argv: Sequence[str]) -> int:
             live.ensure(1)
             tell(folder / ASKED, 1)
             query = click_fraud.start(ClickFraudSettings(**job.pipeline), spark)
-            result = _Play(job, spark, live, watch).run(query)
+            result = play(job, spark, live, watch).run(query)
             live.close()
             click_fraud.finish(query)
     except RheostatError as error:

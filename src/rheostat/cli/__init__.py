@@ -24,7 +24,22 @@ _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 _INTERRUPTED = 130
 """Exit code after Ctrl-C; newer versions of the parser return it instead of raising."""
 
-COMMANDS = ("demo", "run", "explain", "replay", "simulate", "compare", "calibrate", "load", "lab", "bench", "config")
+COMMANDS = (
+    "demo",
+    "run",
+    "explain",
+    "replay",
+    "simulate",
+    "compare",
+    "calibrate",
+    "load",
+    "lab",
+    "fleet",
+    "node",
+    "bench",
+    "experiment",
+    "config",
+)
 """Modules of this package; each has ``register(app)``."""
 
 

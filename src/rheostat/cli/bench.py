@@ -16,8 +16,8 @@ from rheostat.errors import Fault, InputError, tried
 
 __all__ = ["NAMES", "register"]
 
-NAMES = ("attach", "decision", "rescale", "simulate", "truth")
-"""Modules of :mod:`rheostat.bench`; each has ``run(watch)``."""
+NAMES = ("attach", "decision", "fleet-train", "rescale", "simulate", "standby", "train", "truth")
+"""Modules of :mod:`rheostat.bench`, a dash for each underscore; each has ``run(watch)``."""
 
 
 def register(app: typer.Typer) -> None:
@@ -28,6 +28,9 @@ def register(app: typer.Typer) -> None:
 def bench(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(NAMES)}.")],
     page: Annotated[Path | None, typer.Option(help="Also write the figures into this Markdown page.")] = None,
+    recorded: Annotated[
+        Path | None, typer.Option(help="train: recorded runs (CSV), to check the limit of stability on too.")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure, and say which targets are met. A missed target is no failure of the command."""
@@ -40,15 +43,29 @@ def bench(
         faults.append(Fault("name", repr(name), ", ".join(NAMES), f"there is no such benchmark{hint}"))
     if page is not None:
         tried(require_page, None, faults, page)
+    more = {} if recorded is None else tried(_recorded, {}, faults, name, recorded)
     if faults:
         raise InputError(faults)
     with progress_lines(f"bench {name}") as watch:
-        result = importlib.import_module(f"rheostat.bench.{name}").run(watch)
+        result = importlib.import_module(f"rheostat.bench.{name.replace('-', '_')}").run(watch, **more)
     _show(result)
     if page is not None:
         update_page(page, result)
     if as_json:
         print_json(result.to_json())
+
+
+def _recorded(name: str, path: Path) -> dict[str, Any]:
+    """What a benchmark gets of recorded runs.
+
+    Raises:
+        InputError: it takes none, or the file cannot be read.
+    """
+    if name != "train":
+        raise InputError([Fault("recorded", str(path), "with train only", f"{name} takes no recorded runs")])
+    from rheostat.bench.train_data import recorded
+
+    return {"runs": recorded(path)}
 
 
 def _show(result: Any) -> None:

@@ -38,7 +38,7 @@ def up(
 ) -> None:
     """Start a lab in the background; ends when every part answers."""
     from rheostat.lab import standing
-    from rheostat.lab.cluster import WorkerSize
+    from rheostat.lab.daemons import WorkerSize
     from rheostat.lab.lab import LabSpec
 
     if faults := WorkerSize.faults(cores, memory) + LabSpec.faults(workers, broker or spark, kafka_port):

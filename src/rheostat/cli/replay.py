@@ -42,14 +42,20 @@ def register(app: typer.Typer) -> None:
 def _replayed(journal: Path, policy: str | None, changes: Sequence[str]) -> dict[str, Any]:
     """The score, or every fault of the journal and of the options at once."""
     from rheostat.journal import read_journal
+    from rheostat.loop import archive_beside
     from rheostat.report.replay import override_faults, replay_score
 
     faults: list[Fault] = []
     overrides = _overrides(policy, changes, faults)
     report = console()
-    records = tried(lambda: list(read_journal(journal, lambda text: report.print(text, markup=False))), [], faults)
+
+    def tell(text: str) -> None:
+        report.print(text, markup=False)
+
+    records = tried(lambda: list(read_journal(journal, tell)), [], faults)
+    kept = tried(archive_beside, None, faults, journal, tell)
     if not faults:
-        return replay_score(records, overrides)
+        return replay_score(records, overrides, kept)
     faults += override_faults(overrides, records)
     raise InputError(faults)
 

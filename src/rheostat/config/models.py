@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
@@ -18,7 +19,7 @@ from rheostat.config.profiles import with_profile
 from rheostat.errors import Fault, InputError
 from rheostat.model import Bounds, Objective
 
-__all__ = ["GuardSettings", "Mode", "Settings"]
+__all__ = ["GuardSettings", "Mode", "Settings", "WorkersSettings"]
 
 Mode = Literal["act", "watch", "dry-run"]
 
@@ -150,6 +151,70 @@ class GuardSettings(FrozenModel):
         return self
 
 
+class WorkersSettings(FrozenModel):
+    """The cluster layer, for the actuator ``workers``."""
+
+    nodes: tuple[str, ...] = documented(
+        "Addresses of the node servers, `http://HOST:PORT`; see [node.md](node.md).",
+        "nobody knows where your machines are",
+        default=(),
+    )
+    backup: int = documented(
+        "Hot standby: Workers that are registered and not used, over all nodes.",
+        "the standby of S1; an executor that is asked for starts at once on a Worker that is there",
+        default=2,
+        unit="Workers",
+        ge=0,
+        le=1000,
+    )
+    token_file: Path | None = documented(
+        "File with the token that the node servers ask for; null: the variable RHEOSTAT_NODE_TOKEN, if it is set.",
+        "a secret does not stand in a settings file, nor in the journal",
+        default=None,
+        strict=False,
+    )
+    timeout_s: float = documented(
+        "A node server that has not answered by then is left alone for a while.",
+        "an answer takes milliseconds, and an increase waits for it at most so long",
+        default=2.0,
+        unit="s",
+        ge=0.1,
+        le=60,
+    )
+    every_s: float = documented(
+        "Time between two looks at the standby while the number of executors stays.",
+        "a Worker that was lost is missed only at the next increase, and asking costs a request a node",
+        default=15.0,
+        unit="s",
+        ge=1,
+        le=3600,
+    )
+
+    @field_validator("nodes", mode="before")
+    @classmethod
+    def _list_is_a_tuple(cls, given: Any) -> Any:
+        return tuple(given) if isinstance(given, list) else given
+
+    @field_validator("nodes")
+    @classmethod
+    def _addresses_are_understood(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        allowed = "http://HOST:PORT or https://HOST:PORT, each once"
+        wrong = [address for address in given if not _is_address(address) or given.count(address) > 1]
+        if wrong:
+            message = "this is no address of a node server, or it stands there twice"
+            raise reject([Fault("", address, allowed, message) for address in wrong])
+        return given
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return known and not (parts.path.strip("/") or parts.query or parts.fragment or parts.username)
+
+
 class Settings(FrozenModel):
     """Everything that can be set for one job.
 
@@ -232,6 +297,17 @@ class Settings(FrozenModel):
         default=None,
         strict=False,
     )
+    actuator: Literal["executors", "workers"] = documented(
+        "executors: change the executors of the application; workers: and with them the Workers of the cluster, "
+        "through node servers, with some in hot standby.",
+        "most clusters have Workers that stay",
+        default="executors",
+    )
+    workers: WorkersSettings = documented(
+        "The cluster layer, see below; for the actuator workers.",
+        "see each key below",
+        default=WorkersSettings(),
+    )
     guard: GuardSettings = documented(
         "What shapes every recommendation, see below.",
         "see each key below",
@@ -285,6 +361,13 @@ class Settings(FrozenModel):
         if self.executors is None and self.mode != "watch":
             message = f"mode {self.mode} needs bounds"
             raise reject([Fault("executors", "nothing", "[least, greatest], as in [1, 20]", message)])
+        return self
+
+    @model_validator(mode="after")
+    def _workers_need_nodes(self) -> Self:
+        if self.actuator == "workers" and not self.workers.nodes:
+            message = "the actuator workers needs node servers"
+            raise reject([Fault("workers.nodes", "none", "[http://HOST:PORT, …]", message)])
         return self
 
     @property

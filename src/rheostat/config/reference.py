@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from rheostat.config.models import GuardSettings, Settings
+from rheostat.config.models import GuardSettings, Settings, WorkersSettings
 from rheostat.config.profiles import PROFILES
 from rheostat.config.published import Ratio, profile_ratios
 
@@ -47,7 +47,7 @@ def allowed_of(field: FieldInfo) -> str:
 
 def reference() -> str:
     """The reference of all settings in Markdown."""
-    return "\n".join([*_head(), *table(Settings, ""), *_guard(), *_profiles(), *_published("demo")]) + "\n"
+    return "\n".join([*_head(), *table(Settings, ""), *_workers(), *_guard(), *_profiles(), *_published("demo")]) + "\n"
 
 
 def _head() -> list[str]:
@@ -70,6 +70,11 @@ def _head() -> list[str]:
         "## Settings",
         "",
     ]
+
+
+def _workers() -> list[str]:
+    head = "What the actuator `workers` needs to know. The keys stand under `workers`."
+    return ["", "## Workers", "", head, "", *table(WorkersSettings, "workers.")]
 
 
 def _guard() -> list[str]:

@@ -19,7 +19,7 @@ from rheostat.demo.plan import DemoPlan
 from rheostat.demo.watch import JournalWatch
 from rheostat.errors import RheostatError, UnavailableError
 from rheostat.journal import Record
-from rheostat.lab.cluster import WorkerSize
+from rheostat.lab.daemons import WorkerSize
 from rheostat.lab.jars import kafka_connector_jars
 from rheostat.lab.lab import Lab, LabSpec
 from rheostat.lab.process import Launch, Part, module_command, module_environment

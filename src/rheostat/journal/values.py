@@ -55,6 +55,8 @@ def assessment_from_json(data: Mapping[str, Any], at: float) -> Assessment:
     """The inverse of :func:`assessment_to_json`."""
     values: dict[str, Any] = {name: tuple(value) if name in _TUPLES else value for name, value in data.items()}
     values.setdefault("at", at)
+    if "arrival_rates" in values:
+        values["arrival_rates"] = tuple((topic, rate) for topic, rate in values["arrival_rates"])
     if "idle_s" in values:
         values["idle_s"] = tuple(value for value, times in values["idle_s"] for _ in range(times))
     return Assessment(**values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from rheostat.archive import MemoryArchive
 from rheostat.judge.contenders import Contender, settings_for
 from rheostat.judge.recorder import Act, Recorder
 from rheostat.load.prepare import Prepared
@@ -95,7 +96,8 @@ def simulate(job: JobFile, load: Prepared, contender: Contender, *, seed: int) -
     settings = settings_for(job, contender)
     simulated = SimulatedJob(job, load.curve, seed, start_executors(job, load))
     time, recorder = _SimulatedTime(simulated, drain_limit_s(load.curve.duration)), Recorder()
-    loop = Loop(simulated, build_planner(settings), simulated, recorder, time, settings, job=job.name)
+    planner = build_planner(settings, MemoryArchive())
+    loop = Loop(simulated, planner, simulated, recorder, time, settings, job=job.name)
     loop.run()
     simulated.close()
     status = loop.status()

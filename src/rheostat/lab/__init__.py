@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rheostat.lab.broker import Broker
-    from rheostat.lab.cluster import Cluster, WorkerSize
+    from rheostat.lab.cluster import Cluster
+    from rheostat.lab.daemons import WorkerSize
     from rheostat.lab.jars import kafka_connector_jars
     from rheostat.lab.java import Java, find_java
     from rheostat.lab.lab import Lab, LabSpec
@@ -43,7 +44,7 @@ _HOMES = {
     "Lab": "lab",
     "LabSpec": "lab",
     "Part": "process",
-    "WorkerSize": "cluster",
+    "WorkerSize": "daemons",
     "find_java": "java",
     "kafka_connector_jars": "jars",
 }

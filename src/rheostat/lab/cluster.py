@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError
-from rheostat.lab.jars import SCALA_VERSION, pyspark_home
+from rheostat.lab.daemons import Daemons, WorkerSize, ask_daemon
+from rheostat.lab.jars import pyspark_home
 from rheostat.lab.java import Java
 from rheostat.lab.network import HOST, free_ports, port_was_taken
-from rheostat.lab.process import Launch, Part, Processes, clean_environment
+from rheostat.lab.process import Launch, Part, Processes
 
-__all__ = ["EXECUTOR_JAVA_OPTIONS", "MOST_CORES", "MOST_MEMORY_MB", "SCHEDULING", "Cluster", "WorkerSize", "ask_daemon"]
+__all__ = ["EXECUTOR_JAVA_OPTIONS", "SCHEDULING", "Cluster"]
 
 EXECUTOR_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xms32m -Xss512k"
 """For executors that start quickly: on 2 cores one more is there 1.8 s after it was asked for (Java 17, Spark 4.2.0,
@@ -28,60 +28,8 @@ Kafka's tasks prefer the executors that were there when their batch was planned,
 batch; and only at the scheduler's next look, each second by default, is the wait found to be over. Not 0: state would
 move to whichever executor is free."""
 
-MOST_CORES, MOST_MEMORY_MB = 1000, 4_000_000
-"""What a Worker may offer at most; a larger number is a slip of the keyboard."""
-
-_DAEMON_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss512k")
 _READY_TIMEOUT_S = 60.0
-_REQUEST_TIMEOUT_S = 2.0
 _ATTEMPTS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerSize:
-    """What a Worker offers to executors.
-
-    Attributes:
-        cores: task slots; may be more than the machine has when tasks wait rather than compute.
-        memory_mb: sum of the executors' heaps that fit, MB.
-    """
-
-    cores: int = 4
-    memory_mb: int = 4096
-
-    def __post_init__(self) -> None:
-        if faults := self.faults(self.cores, self.memory_mb):
-            raise InputError(faults)
-
-    @staticmethod
-    def faults(cores: int, memory_mb: int) -> list[Fault]:
-        """Everything that is wrong with such a size."""
-        faults = []
-        if not 1 <= cores <= MOST_CORES:
-            message = "a Worker needs a core" if cores < 1 else "no machine keeps so many tasks apart"
-            faults.append(Fault("cores", str(cores), f"1 to {MOST_CORES}", message))
-        if not 512 <= memory_mb <= MOST_MEMORY_MB:
-            small = "the smallest heap that Spark takes for an executor is about 450 MB"
-            message = small if memory_mb < 512 else "no machine has so much memory"
-            faults.append(Fault("memory_mb", str(memory_mb), f"512 to {MOST_MEMORY_MB}", message))
-        return faults
-
-
-def ask_daemon(web_url: str) -> dict[str, Any]:
-    """What a master or a Worker says of itself (``GET /json/``).
-
-    Raises:
-        UnavailableError: it does not answer.
-    """
-    import httpx
-
-    try:
-        with httpx.Client(timeout=_REQUEST_TIMEOUT_S, trust_env=False) as client:
-            answer: dict[str, Any] = client.get(f"{web_url}/json/").raise_for_status().json()
-    except (httpx.HTTPError, ValueError) as error:
-        message = f"{web_url} does not answer: {error}"
-        raise UnavailableError(message) from error
-    return answer
 
 
 class Cluster:
@@ -103,7 +51,7 @@ class Cluster:
         self._java = java
         self._processes = processes
         self._size = size or WorkerSize()
-        self._home = pyspark_home()
+        self._daemons = Daemons(folder, java, pyspark_home())
         self._ports: tuple[int, int] | None = None
         self._master: Part | None = None
         self._workers: dict[str, Part] = {}
@@ -134,8 +82,7 @@ class Cluster:
         Raises:
             PartFailedError: it did not come up.
         """
-        for name in ("conf", "work", "scratch", "tmp"):
-            (self._folder / name).mkdir(parents=True, exist_ok=True)
+        self._daemons.make_folders()
         for attempt in range(1, _ATTEMPTS + 1):
             port, web_port = free_ports(2)
             self._ports = (port, web_port)
@@ -148,9 +95,7 @@ class Cluster:
                 return
 
     def _start_master(self, port: int, web_port: int) -> None:
-        arguments = ("--host", HOST, "--port", str(port), "--webui-port", str(web_port))
-        options = ("-Dspark.master.rest.enabled=false", "-Dspark.port.maxRetries=0")
-        master = self._run("master", "org.apache.spark.deploy.master.Master", options, arguments)
+        master = self._run("master", self._daemons.master(HOST, port, web_port))
         try:
             master.wait_ready(self.answers, _READY_TIMEOUT_S)
         except BaseException:
@@ -166,10 +111,7 @@ class Cluster:
         """
         wanted = size or self._size
         name = next(self._names)
-        options = (f"-Dspark.worker.idPattern={name}", "-Dspark.port.maxRetries=0")
-        arguments = [*("--host", HOST, "--port", "0", "--webui-port", "0", "--cores", str(wanted.cores))]
-        arguments += ["--memory", f"{wanted.memory_mb}m", "--work-dir", str(self._folder / "work" / name), self.url]
-        worker = self._run(name, "org.apache.spark.deploy.worker.Worker", options, arguments)
+        worker = self._run(name, self._daemons.worker(name, HOST, wanted, self.url))
         try:
             worker.wait_ready(lambda: name in self.registered(), _READY_TIMEOUT_S)
         except BaseException:
@@ -251,7 +193,7 @@ class Cluster:
         """Environment variables that a driver should have before its JVM starts."""
         return {
             "JAVA_HOME": str(self._java.home),
-            "SPARK_HOME": str(self._home),
+            "SPARK_HOME": str(self._daemons.home),
             "SPARK_LOCAL_IP": HOST,
             "PYSPARK_PYTHON": sys.executable,
         }
@@ -261,19 +203,5 @@ class Cluster:
             raise UnavailableError("the master has not been started")
         return self._ports
 
-    def _run(self, name: str, main: str, options: Sequence[str], arguments: Sequence[str]) -> Part:
-        scratch = f"-Djava.io.tmpdir={self._folder / 'tmp'}"
-        command = [str(self._java.executable), *_DAEMON_OPTIONS, scratch, *options]
-        command += ["-cp", f"{self._folder / 'conf'}:{self._home / 'jars'}/*", main, *arguments]
-        environment = clean_environment(
-            self._java.home,
-            {
-                "SPARK_HOME": str(self._home),
-                "SPARK_SCALA_VERSION": SCALA_VERSION,
-                "SPARK_CONF_DIR": str(self._folder / "conf"),
-                "SPARK_LOCAL_DIRS": str(self._folder / "scratch"),
-                "SPARK_LOCAL_IP": HOST,
-                "PYSPARK_PYTHON": sys.executable,
-            },
-        )
-        return self._processes.start(name, Launch(command, environment, self._folder), self._logs / f"{name}.log")
+    def _run(self, name: str, launch: Launch) -> Part:
+        return self._processes.start(name, launch, self._logs / f"{name}.log")

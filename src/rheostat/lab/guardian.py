@@ -13,7 +13,7 @@ import select
 import signal
 import sys
 
-__all__ = ["TOKEN_VARIABLE", "carrying", "is_running", "kill_group"]
+__all__ = ["TOKEN_VARIABLE", "carrying", "is_running", "kill_carrying", "kill_group"]
 
 TOKEN_VARIABLE = "RHEOSTAT_LAB_TOKEN"  # noqa: S105
 """Environment variable that every process of a lab inherits; its value tells labs apart."""
@@ -43,24 +43,24 @@ def kill_group(pid: int, created: float) -> None:
             return
 
 
-def carrying(token: str) -> list[int]:
-    """Pids of the running processes whose environment has the token, other than this one."""
+def carrying(token: str, variable: str = TOKEN_VARIABLE) -> list[int]:
+    """Pids of the running processes whose environment has the token in that variable, other than this one."""
     import psutil
 
     found = []
     for process in psutil.process_iter():
         try:
-            if process.pid != os.getpid() and process.environ().get(TOKEN_VARIABLE) == token:
+            if process.pid != os.getpid() and process.environ().get(variable) == token:
                 found.append(process.pid)
         except (psutil.Error, OSError):
             continue
     return found
 
 
-def kill_carrying(token: str) -> None:
+def kill_carrying(token: str, variable: str = TOKEN_VARIABLE) -> None:
     """Kill what carries the token, until nothing new turns up."""
     for _ in range(5):
-        pids = carrying(token)
+        pids = carrying(token, variable)
         if not pids:
             return
         for pid in pids:

@@ -13,7 +13,8 @@ from typing import Self, TypeVar
 
 from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError
 from rheostat.lab.broker import Broker
-from rheostat.lab.cluster import Cluster, WorkerSize
+from rheostat.lab.cluster import Cluster
+from rheostat.lab.daemons import WorkerSize
 from rheostat.lab.folders import Say, quiet, require_room, require_writable
 from rheostat.lab.jars import broker_jars, pyspark_home
 from rheostat.lab.java import Java, bash_faults, find_java

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -56,6 +57,12 @@ class Identity:
     def running(self) -> bool:
         """Whether it still runs."""
         return is_running(self.pid, self.created)
+
+    def signal_group(self, number: int) -> None:
+        """Send a signal to the process group that it leads, if it runs."""
+        if self.running():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, number)
 
 
 @dataclass(frozen=True, slots=True)

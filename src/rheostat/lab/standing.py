@@ -16,7 +16,7 @@ from typing import Any
 
 from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError
 from rheostat.lab.broker import ask_broker, quiet_client
-from rheostat.lab.cluster import WorkerSize, ask_daemon
+from rheostat.lab.daemons import WorkerSize, ask_daemon
 from rheostat.lab.folders import Say, cache_folder, quiet, require_writable
 from rheostat.lab.jars import locked
 from rheostat.lab.lab import Lab, LabSpec

@@ -1,6 +1,13 @@
 """The loop: observe, analyze, plan, journal, execute. The only place where all stages meet, and where time passes."""
 
-from rheostat.loop.building import build_planner, open_journal, open_store, settings_of
+from rheostat.loop.building import (
+    archive_beside,
+    build_planner,
+    open_archive,
+    open_journal,
+    open_store,
+    settings_of,
+)
 from rheostat.loop.clock import ManualClock, StoppableClock, SystemClock, next_due
 from rheostat.loop.memory import Memory, OwnState
 from rheostat.loop.running import Loop
@@ -17,10 +24,12 @@ __all__ = [
     "Status",
     "StoppableClock",
     "SystemClock",
+    "archive_beside",
     "build_planner",
     "decide",
     "learn",
     "next_due",
+    "open_archive",
     "open_journal",
     "open_store",
     "settings_of",

@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rheostat import __version__
+from rheostat.archive import ParquetArchive
 from rheostat.config import Settings, load_settings
 from rheostat.errors import Fault, InputError
 from rheostat.journal import Header, Journal, JournalWriter, MemoryJournal, StateStore
 from rheostat.model import Bounds
 from rheostat.plan import Planner, PolicyContext, load_policy
+from rheostat.ports import Archive
 
-__all__ = ["WATCH_BOUNDS", "build_planner", "header_of", "open_journal", "open_store", "settings_of"]
+__all__ = [
+    "WATCH_BOUNDS",
+    "archive_beside",
+    "build_planner",
+    "header_of",
+    "open_archive",
+    "open_journal",
+    "open_store",
+    "settings_of",
+]
+
+_SAMPLES = "samples"
+"""The archive's folder, in that of the journal or of the state."""
 
 WATCH_BOUNDS = Bounds(1, 100_000)
 """What is watched without bounds is planned without any, so that the record shows what would have been asked for."""
 
 
-def build_planner(settings: Settings) -> Planner:
+def build_planner(settings: Settings, archive: Archive | None = None) -> Planner:
     """The planner that the settings ask for.
+
+    Args:
+        settings: of the run.
+        archive: where its policy puts samples that are too many for its state; None: nowhere.
 
     Raises:
         InputError: the policy or its options are wrong.
     """
     objective = settings.parsed_objective
-    context = PolicyContext(objective, settings.sample_s, settings.preset)
+    context = PolicyContext(objective, settings.sample_s, settings.preset, archive, settings.rate_window_s)
     policy = load_policy(settings.policy, settings.policy_options, context)
     return Planner(policy, settings.bounds or WATCH_BOUNDS, settings.guard, objective, settings.sample_s)
 
@@ -47,6 +66,33 @@ def open_store(settings: Settings) -> StateStore | None:
     options = json.dumps(dict(settings.policy_options), sort_keys=True, default=str)
     kind = f"{settings.policy} ({settings.preset}) {options}"
     return None if folder is None else StateStore(Path(folder) / "state.json", kind)
+
+
+def open_archive(settings: Settings) -> Archive | None:
+    """Where samples survive that are too many for the state; None: nowhere, for want of a folder or of pyarrow."""
+    folder = settings.journal or settings.state
+    if folder is None or importlib.util.find_spec("pyarrow") is None:
+        return None
+    return ParquetArchive(Path(folder) / _SAMPLES)
+
+
+def archive_beside(journal: Path, report: Callable[[str], None]) -> ParquetArchive | None:
+    """The archive of a recorded run; None where it has none.
+
+    Args:
+        journal: a folder or one of its files.
+        report: is told what is wrong with a file of the archive.
+
+    Raises:
+        InputError: there is one, and pyarrow is not installed.
+    """
+    folder = (journal if journal.is_dir() else journal.parent) / _SAMPLES
+    if not folder.is_dir():
+        return None
+    if importlib.util.find_spec("pyarrow") is None:
+        message = "the run's samples are needed, and reading them needs pyarrow: pip install 'rheostat[spark]'"
+        raise InputError([Fault("journal", str(folder), "with pyarrow installed", message)])
+    return ParquetArchive(folder, report)
 
 
 def header_of(settings: Settings, job: str | None = None) -> Header:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from pydantic import BaseModel
 
 from rheostat.model import Assessment, Objective, Recommendation
+from rheostat.ports import Archive
 
 __all__ = ["Policy", "PolicyContext", "PolicyFactory", "in_force"]
 
@@ -28,11 +29,15 @@ class PolicyContext:
         sample_s: seconds between two assessments.
         preset: the set of defaults asked for by the settings or their profile. A policy without a preset of that name
             takes its own defaults; the option ``preset`` goes before it.
+        archive: where samples go that are too many for the state; None: nowhere.
+        rate_window_s: time that arrival rates are means of, up to the sample.
     """
 
     objective: Objective
     sample_s: float
     preset: str = "default"
+    archive: Archive | None = None
+    rate_window_s: float = 60.0
 
 
 class Policy(Protocol[S]):

@@ -14,6 +14,7 @@ from typing import Any
 
 from rheostat import __version__
 from rheostat.analyze import AnalysisSettings, analysis_settings, analyze
+from rheostat.archive import MemoryArchive, ParquetArchive
 from rheostat.config import Settings, load_settings, policy_label
 from rheostat.errors import Fault, InputError, JournalError, tried
 from rheostat.journal import DecisionRecord, Header, OutcomeRecord, Record, SessionRecord
@@ -67,12 +68,15 @@ class _Stage:
         return Rules.of(self.settings.bounds, self.settings.mode, self.settings.sample_s)
 
 
-def replay(records: Iterable[Record], overrides: Mapping[str, Any] | None = None) -> list[Replayed]:
+def replay(
+    records: Iterable[Record], overrides: Mapping[str, Any] | None = None, kept: ParquetArchive | None = None
+) -> list[Replayed]:
     """Decide every cycle once more.
 
     Args:
         records: of a journal, from a session record on.
         overrides: settings (dotted keys) that differ from the recorded ones.
+        kept: the samples that the run archived; only read.
 
     Raises:
         InputError: an override is wrong or without effect, there is nothing to replay, or what the journal says of
@@ -85,7 +89,7 @@ def replay(records: Iterable[Record], overrides: Mapping[str, Any] | None = None
         faults.append(Fault("journal", "no decisions", allowed, "there is nothing to replay"))
     if faults:
         raise InputError(faults)
-    return list(_replayed(records, overrides))
+    return list(_replayed(records, overrides, MemoryArchive(kept)))
 
 
 def override_faults(overrides: Mapping[str, Any], records: Sequence[Record] = ()) -> list[Fault]:
@@ -134,11 +138,11 @@ def _objective_faults(records: Sequence[Record], lag_s: float) -> list[Fault]:
     ]
 
 
-def _replayed(records: Iterable[Record], overrides: dict[str, Any]) -> Iterator[Replayed]:
+def _replayed(records: Iterable[Record], overrides: dict[str, Any], archive: MemoryArchive) -> Iterator[Replayed]:
     stage: _Stage | None = None
     for record in records:
         if isinstance(record, SessionRecord):
-            stage = _session(record, overrides, stage)
+            stage = _session(record, overrides, stage, archive)
         elif stage is None:
             continue
         elif isinstance(record, OutcomeRecord):
@@ -147,11 +151,13 @@ def _replayed(records: Iterable[Record], overrides: dict[str, Any]) -> Iterator[
             yield _decided(record, stage)
 
 
-def _session(session: SessionRecord, overrides: dict[str, Any], before: _Stage | None) -> _Stage:
+def _session(
+    session: SessionRecord, overrides: dict[str, Any], before: _Stage | None, archive: MemoryArchive
+) -> _Stage:
     """Take over the recorded states; a policy that differs from the recorded one keeps its own."""
     header, recorded, memory = _recorded(session)
     settings = settings_of(header, overrides)
-    planner = build_planner(settings)
+    planner = build_planner(settings, archive)
     if settings != recorded:
         plan = planner.initial() if before is None else before.memory.plan
         memory = replace(memory, plan=replace(plan, next_id=memory.plan.next_id))
@@ -184,7 +190,9 @@ def _decided(record: DecisionRecord, stage: _Stage) -> Replayed:
     return Replayed(record, decision)
 
 
-def replay_score(records: Iterable[Record], overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def replay_score(
+    records: Iterable[Record], overrides: Mapping[str, Any] | None = None, kept: ParquetArchive | None = None
+) -> dict[str, Any]:
     """The score of the replayed run, with ``decisions``, ``identical``, ``differences`` and ``open_loop``.
 
     Executor-hours of an open-loop replay are those of the targets that it decided: what they would have cost if
@@ -192,7 +200,7 @@ def replay_score(records: Iterable[Record], overrides: Mapping[str, Any] | None 
     another objective and the same decisions the lag is known, and held against that objective.
     """
     records = list(records)
-    replayed = replay(records, overrides)
+    replayed = replay(records, overrides, kept)
     first = next(record for record in records if isinstance(record, SessionRecord))
     header, recorded, _ = _recorded(first)
     settings = settings_of(header, overrides)

@@ -1,0 +1,147 @@
+"""The node servers as an actuator sees them (S1, 4.3.3): one request each, bounded in time and size."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rheostat.errors import UnavailableError
+
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = ["NodeClient", "NodeState", "parse_state"]
+
+_SCHEMA = "rheostat.node/1"
+_MOST_BYTES = 4_000_000
+_STAYING = ("queued", "starting", "ready")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """A node at one time.
+
+    Attributes:
+        n_max: Workers that there can be, standby included.
+        used: addresses of the Workers that host an executor of anybody, by the master.
+        idle: Workers that stay and host none; those that start are among them.
+        free: ids that a request for more would get.
+        names: each Worker's web page (``host:port``) → what the node calls it without doubt.
+    """
+
+    n_max: int
+    used: tuple[str, ...]
+    idle: int
+    free: int
+    names: Mapping[str, str]
+
+
+def parse_state(answer: Any) -> NodeState:
+    """What ``GET /taskmanager`` answers.
+
+    Raises:
+        UnavailableError: it is not what a node says, or its master does not answer.
+    """
+    if not isinstance(answer, dict) or answer.get("schema") != _SCHEMA:
+        raise UnavailableError("this is not what a node says of itself")
+    if answer.get("master") is None:
+        raise UnavailableError("its master does not answer: nobody knows which Workers are used")
+    try:
+        workers: Sequence[Mapping[str, Any]] = answer["workers"]
+        used = tuple(str(one["name"]) for one in workers if one["used"])
+        idle = sum(not one["used"] for one in workers if one["state"] in _STAYING)
+        names = {str(one["web"]): str(one["name"]) for one in workers if one["web"] is not None}
+        state = NodeState(int(answer["n_max"]), used, idle, len(answer["free_ids"]), names)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        message = f"this is not what a node says of itself: {error!r}"
+        raise UnavailableError(message) from error
+    if state.free < 0 or len(workers) + state.free > max(state.n_max, len(workers)):
+        message = f"it says {len(workers)} Workers and {state.free} free ids of {state.n_max}"
+        raise UnavailableError(message)
+    return state
+
+
+class NodeClient:
+    """One node server. Every call ends within ``timeout_s``, and raises UnavailableError for whatever is wrong.
+
+    Args:
+        address: ``http://host:port``.
+        token: that the node asks for; None: none.
+        timeout_s: for a whole request, s.
+    """
+
+    def __init__(self, address: str, token: str | None, timeout_s: float) -> None:
+        self.address = address
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._timeout_s = timeout_s
+        self._client: httpx.Client | None = None
+
+    def state(self) -> NodeState:
+        """How it stands."""
+        return parse_state(self._ask("GET", None))
+
+    def create(self, target: int) -> int:
+        """Ask for ``target`` Workers more; how many it takes on."""
+        return len(self._list(self._ask("POST", {"target": target}), "creating"))
+
+    def remove(self, used: Collection[str], free: int) -> int:
+        """Ask it to remove idle Workers but ``free``; how many it lets go."""
+        return len(self._list(self._ask("DELETE", {"used": sorted(used), "free": free}), "removing"))
+
+    def close(self) -> None:
+        """Give back the connection. May be called more than once."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def _list(self, answer: Any, key: str) -> list[Any]:
+        found = answer.get(key) if isinstance(answer, dict) else None
+        if not isinstance(found, list):
+            message = f"this is not what a node answers: no {key}"
+            raise UnavailableError(message)
+        return found
+
+    def _ask(self, method: str, order: Mapping[str, Any] | None) -> Any:
+        import httpx
+
+        if self._client is None:
+            limits = httpx.Limits(max_keepalive_connections=1, keepalive_expiry=4.0)
+            self._client = httpx.Client(timeout=self._timeout_s, trust_env=False, limits=limits)
+        deadline = time.monotonic() + self._timeout_s
+        try:
+            url = f"{self.address}/taskmanager"
+            with self._client.stream(method, url, json=order, headers=self._headers) as response:
+                body = _whole(response, deadline)
+            return _answer(response, body)
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise UnavailableError(message) from error
+
+
+def _whole(response: httpx.Response, deadline: float) -> bytes:
+    """The body, within its bounds of size and time."""
+    chunks, size = [], 0
+    for chunk in response.iter_bytes():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > _MOST_BYTES or time.monotonic() > deadline:
+            raise UnavailableError("it answers without an end" if size > _MOST_BYTES else "it answers too slowly")
+    return b"".join(chunks)
+
+
+def _answer(response: httpx.Response, body: bytes) -> Any:
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        message = f"it answers {response.status_code}, and no JSON"
+        raise UnavailableError(message) from None
+    if response.is_success:
+        return answer
+    faults = answer.get("faults") if isinstance(answer, dict) else None
+    told = faults if isinstance(faults, list) else []
+    words = "; ".join(str(one.get("message")) for one in told if isinstance(one, dict))
+    message = f"it refuses with {response.status_code}" + (f": {words}" if words else "")
+    raise UnavailableError(message)

@@ -1,0 +1,196 @@
+"""One policy on one simulated job, look by look: what was seen, what was decided, and what the policy knew at the end.
+
+It is the production loop on the simulated job, as in :mod:`rheostat.judge.simulate`. What the loop writes into its
+journal is kept as rows; where it keeps its state, the policy's is taken from, and given to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from rheostat.archive import MemoryArchive
+from rheostat.config import Settings
+from rheostat.journal import DecisionRecord, Header, OutcomeRecord, States, StateStore
+from rheostat.learn.samples import Sample
+from rheostat.load.curves import Pieces
+from rheostat.loop import Loop, build_planner
+from rheostat.loop.memory import Memory
+from rheostat.model import Code
+from rheostat.plan import Planner
+from rheostat.plan.collector import gathered
+from rheostat.plan.proactive import ProactiveState
+from rheostat.plan.reactive import slow_records
+from rheostat.sim.job import SimulatedJob
+from rheostat.sim.jobfile import JobFile
+
+__all__ = ["Look", "Trial", "run"]
+
+_ALL = 10**9
+_UNCOUNTED = "this sample does not count"
+
+
+class Look(NamedTuple):
+    """One sample.
+
+    Attributes:
+        at: s from the start of the load.
+        rate: records/s that arrive; None: not known yet.
+        executors: in force.
+        slow: slow records, a share; None: not known, or without bound.
+        counts: whether it counted for the policy: not in a hold, nothing missing.
+        code: why the policy proposed what it did.
+        target: what was decided.
+        figures: of that reason.
+    """
+
+    at: float
+    rate: float | None
+    executors: int
+    slow: float | None
+    counts: bool
+    code: Code
+    target: int
+    figures: Mapping[str, float | None]
+
+
+@dataclass
+class _Witness:
+    """A journal that keeps rows for plots and figures."""
+
+    interval_s: float
+    looks: list[Look] = field(default_factory=list)
+    last_id: int = 0
+
+    def start(self, header: Header, note: str | None = None) -> None:
+        """The run is one session."""
+
+    def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:  # noqa: ARG002
+        """Keep a row of each decision."""
+        if isinstance(record, OutcomeRecord) or record.assessment is None or record.decision.current is None:
+            return
+        seen, decision = record.assessment, record.decision
+        proposed = decision.recommendation
+        slow = None
+        if seen.backlog_excess is not None and seen.arrival_rate:
+            slow = slow_records(seen.backlog_excess, seen.arrival_rate, self.interval_s)
+        self.looks.append(
+            Look(
+                record.at,
+                seen.arrival_rate,
+                decision.current or 0,
+                slow,
+                not proposed.reason.text.startswith(_UNCOUNTED),
+                proposed.reason.code,
+                decision.target or 0,
+                proposed.reason.figures,
+            )
+        )
+
+    def close(self) -> None:
+        """Nothing is to be given free."""
+
+
+class _Kept(StateStore):
+    """The state in memory: what a run begins with, and what it ends with."""
+
+    def __init__(self, begin: Mapping[str, Any] | None) -> None:
+        self.state = begin
+
+    def save(self, state: Mapping[str, Any]) -> None:
+        """Keep the newest."""
+        self.state = state
+
+    def load(self) -> tuple[Mapping[str, Any] | None, str | None]:
+        """What it begins with."""
+        return self.state, None
+
+
+class _Time:
+    def __init__(self, end: float) -> None:
+        self.at, self._end = 0.0, end
+
+    def now(self) -> float:
+        return self.at
+
+    def wait(self, seconds: float) -> bool:
+        self.at += seconds
+        return self.at > self._end
+
+    def stop(self) -> None:
+        self._end = self.at
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A finished run.
+
+    Attributes:
+        looks: every sample, in order.
+        policy: the policy's state at the end.
+        rows: all that it has collected, also before a change point, wherever it keeps it.
+        failures: cycles that failed; of a sound policy none does.
+    """
+
+    looks: tuple[Look, ...]
+    policy: Any
+    rows: tuple[Sample, ...]
+    failures: int
+
+    @property
+    def counted(self) -> tuple[Look, ...]:
+        """Samples that count, as the document's figures show them: those of a hold are left out."""
+        return tuple(look for look in self.looks if look.counts)
+
+    @property
+    def executors_per_sample(self) -> float:
+        """Mean number in force over the samples that count."""
+        return sum(look.executors for look in self.counted) / len(self.counted)
+
+    def violations(self, sla: float) -> int:
+        """Samples that count with so many slow records or more."""
+        return sum(look.slow is not None and look.slow >= sla for look in self.counted)
+
+
+def run(
+    job: JobFile,
+    load: Pieces,
+    settings: Settings,
+    *,
+    executors: int,
+    seed: int,
+    interval_s: float,
+    begin: Any = None,
+) -> Trial:
+    """Run the loop over the whole load.
+
+    Args:
+        job: what is scaled.
+        load: what it has to do.
+        settings: of the loop.
+        executors: at the start.
+        seed: of the job's chance.
+        interval_s: T of the slow records.
+        begin: the policy's state to begin with; None: its initial one.
+    """
+    simulated = SimulatedJob(job, load, seed, executors)
+    archive, witness, store = MemoryArchive(), _Witness(interval_s), _Kept(None)
+    planner = build_planner(settings, archive)
+    store.state = None if begin is None else _memory(planner, begin)
+    loop = Loop(simulated, planner, simulated, witness, _Time(load.duration), settings, store=store, job=job.name)
+    loop.run()
+    simulated.close()
+    ended = planner.state_adapter.validate_python((store.state or {})["plan"]).policy
+    rows = _collected(ended, archive) if isinstance(ended, ProactiveState) else ()
+    return Trial(tuple(witness.looks), ended, tuple(rows), loop.status().failures)
+
+
+def _collected(policy: ProactiveState, archive: MemoryArchive) -> Sequence[Sample]:
+    return gathered(replace(policy.data, since=None), archive, _ALL)
+
+
+def _memory(planner: Planner, policy: Any) -> Mapping[str, Any]:
+    """The state of a loop that has seen nothing, but whose policy has."""
+    memory = Memory.initial(planner)
+    return replace(memory, plan=replace(memory.plan, policy=policy)).to_json(planner)

@@ -1,0 +1,154 @@
+"""What a node is told, checked as a whole before anything is started."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rheostat.config.secrets import TOKEN_VARIABLE, read_token
+from rheostat.errors import Fault, InputError, tried
+from rheostat.lab.daemons import WorkerSize
+from rheostat.lab.folders import cache_folder, require_writable
+from rheostat.lab.jars import pyspark_home
+from rheostat.lab.java import Java, bash_faults, find_java
+from rheostat.lab.network import port_faults
+from rheostat.node.spark import address_of
+
+__all__ = ["MOST_WORKERS", "NodeOptions", "Prepared", "check", "prepare"]
+
+MOST_WORKERS = 1000
+"""A larger number is a slip of the keyboard."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOptions:
+    """What a node is.
+
+    Attributes:
+        master: the master's web page, ``http://host:port``; it tells the URL for the Workers itself.
+        n_max: Workers that there can be, standby included.
+        name: stands in the names of its Workers; nodes of one master have different ones.
+        host, port: where the server listens; port 0: a free one.
+        addresses: where the Workers listen; see :func:`~rheostat.node.spark.address_of`.
+        cores, memory_mb: of each Worker.
+        folder: where it keeps its Workers' records; None: in the user's cache, by name.
+        token_file: file with the token; None: the environment has it, or there is none.
+        keep: leave the Workers running at the end.
+        grace_s: how long Workers may take to leave at the end, s.
+    """
+
+    master: str
+    n_max: int = 4
+    name: str = "node"
+    host: str = "127.0.0.1"
+    port: int = 8091
+    addresses: Sequence[str] = ("127.0.0.1",)
+    cores: int = 1
+    memory_mb: int = 1024
+    folder: Path | None = None
+    token_file: Path | None = None
+    keep: bool = False
+    grace_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What was found out about the machine and the token."""
+
+    java: Java
+    spark_home: Path
+    folder: Path
+    token: str | None
+
+
+def prepare(options: NodeOptions, environ: Mapping[str, str] | None = None) -> Prepared:
+    """Check everything that can be wrong before anything is started.
+
+    Raises:
+        InputError: all that is wrong.
+    """
+    env = os.environ if environ is None else environ
+    token, faults = check(options, env)
+    faults += bash_faults(env)
+    java = tried(find_java, None, faults, env)
+    home = tried(pyspark_home, None, faults)
+    named = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}", options.name) is not None
+    place = options.folder or cache_folder(env) / "nodes" / (options.name if named else "node")
+    folder = tried(require_writable, None, faults, place.absolute(), "--folder")
+    if faults or java is None or home is None or folder is None:
+        raise InputError(faults)
+    return Prepared(java, home, folder, token)
+
+
+def check(options: NodeOptions, environ: Mapping[str, str]) -> tuple[str | None, list[Fault]]:
+    """The token, and everything that is wrong with the options themselves."""
+    faults = list(_faults(options))
+    token = tried(_token, None, faults, options, environ)
+    return token, faults
+
+
+def _faults(options: NodeOptions) -> Iterator[Fault]:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}", options.name):
+        yield Fault("--name", options.name, "letters, digits, - and _, at most 41", "this is no name for a node")
+    yield from _master_faults(options.master)
+    if not 1 <= options.n_max <= MOST_WORKERS:
+        message = "a node has room for a Worker" if options.n_max < 1 else "each Worker is a process of 250 MB"
+        yield Fault("--n-max", str(options.n_max), f"1 to {MOST_WORKERS}", message)
+    for fault in WorkerSize.faults(options.cores, options.memory_mb):
+        yield Fault("--" + fault.field.removesuffix("_mb"), fault.given, fault.allowed, fault.message)
+    if options.port != 0:
+        yield from port_faults(options.port, "--port")
+    if not 0 <= options.grace_s <= 3600:
+        yield Fault("--grace", f"{options.grace_s:g}", "0 to 3600 s", "how long Workers may take to leave at the end")
+    yield from _address_faults(options)
+
+
+def _master_faults(master: str) -> Iterator[Fault]:
+    allowed = "the master's web page, as in http://10.0.0.1:8080"
+    if master.startswith("spark://"):
+        yield Fault("--master", master, allowed, "the spark:// URL is not needed: the page tells it")
+        return
+    try:
+        parts = urlsplit(master)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        more = bool(parts.path.strip("/") or parts.query or parts.fragment)
+    except ValueError:
+        good = more = False
+    if not good or more:
+        message = "nothing comes after the port" if more else "this is no web page"
+        yield Fault("--master", master, allowed, message)
+
+
+def _address_faults(options: NodeOptions) -> Iterator[Fault]:
+    given = ",".join(options.addresses)
+    allowed = f"one address for all Workers, or {options.n_max}: one for each"
+    if len(options.addresses) not in (1, options.n_max):
+        yield Fault("--address", given, allowed, "some Workers would have an address of their own, others none")
+    if len(set(options.addresses)) < len(options.addresses) or not all(options.addresses):
+        yield Fault("--address", given, allowed, "an address stands there twice, or is empty")
+    try:
+        address_of(options.n_max, [options.addresses[0]])
+    except ValueError:
+        room = f"room for {options.n_max} addresses up to 127.255.255.254"
+        yield Fault("--address", given, room, "the series of loopback addresses ends before")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _token(options: NodeOptions, env: Mapping[str, str]) -> str | None:
+    """The token; needed where others can reach the server."""
+    token = read_token(options.token_file, "--token-file", env)
+    if token is None and not _is_loopback(options.host):
+        message = f"{options.host} can be reached by others: set {TOKEN_VARIABLE}, or give --token-file"
+        raise InputError([Fault("--token-file", "none", "a token", message)])
+    return token
