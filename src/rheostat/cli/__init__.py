@@ -31,6 +31,7 @@ COMMANDS = (
     "replay",
     "simulate",
     "compare",
+    "tune",
     "calibrate",
     "load",
     "lab",

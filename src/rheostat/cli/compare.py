@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +12,7 @@ from rheostat.cli.judging import (
     AsIs,
     Config,
     Job,
+    Jobs,
     Longest,
     Out,
     Preset,
@@ -23,10 +23,10 @@ from rheostat.cli.judging import (
     check_out,
     check_page,
     check_sort,
+    processes_of,
     show_rows,
     show_table,
 )
-from rheostat.cli.numbers import number_of
 from rheostat.cli.output import JsonFlag, console, print_json, to_json
 from rheostat.cli.progress import progress_lines
 from rheostat.errors import Fault, InputError, tried
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from rheostat.judge.request import Asked
 
 __all__ = ["register"]
-
-MOST_PROCESSES = 256
-"""More than any machine that this is run on has cores for."""
 
 
 def register(app: typer.Typer) -> None:
@@ -60,7 +57,7 @@ def compare(
     seconds: Seconds = None,
     job: Job = "base",
     seed: Annotated[str, typer.Option(help="Seeds, comma separated.")] = "1",
-    jobs: Annotated[str | None, typer.Option(help="Processes; as many as there are cores unless said.")] = None,
+    jobs: Jobs = None,
     matrix: Annotated[bool, typer.Option("--matrix", help="Also on jobs that differ in one thing each.")] = False,
     worst_case: Annotated[
         bool, typer.Option("--worst-case", help="Instead of loads that are named, seek the worst one for each policy.")
@@ -139,13 +136,9 @@ def _asked(texts: Any, jobs: str | None, sort: str, out: Path | None, page: Path
     tried(check_sort, None, faults, sort)
     tried(check_out, None, faults, out)
     tried(check_page, None, faults, page)
-    processes = number_of("jobs", jobs or str(os.cpu_count() or 1), int)
-    if isinstance(processes, InputError):
-        faults += processes.faults
-    elif not 1 <= processes <= MOST_PROCESSES:
-        faults.append(Fault("jobs", str(processes), f"1 to {MOST_PROCESSES}", "so many processes will not do"))
+    processes = tried(processes_of, 1, faults, jobs)
     asked = tried(read_asked, None, faults, texts)
-    if asked is None or isinstance(processes, InputError) or faults:
+    if asked is None or faults:
         raise InputError(faults)
     return asked, processes
 

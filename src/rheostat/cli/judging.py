@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from rheostat.cli.numbers import number_of
 from rheostat.cli.output import console
+from rheostat.errors import Fault, InputError
 from rheostat.load.shapes import GRAMMAR, SHAPES
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ __all__ = [
     "AsIs",
     "Config",
     "Job",
+    "Jobs",
     "Longest",
     "Out",
     "Preset",
@@ -31,6 +35,7 @@ __all__ = [
     "check_out",
     "check_page",
     "check_sort",
+    "processes_of",
     "show_rows",
     "show_table",
 ]
@@ -60,6 +65,10 @@ AsIs = Annotated[
     bool, typer.Option("--as-is", help="Leave the rates as they are; else the peak is 80 % of what the job can carry.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the HTML report and the JSON.")]
+Jobs = Annotated[str | None, typer.Option("--jobs", help="Processes; as many as there are cores unless said.")]
+
+MOST_PROCESSES = 256
+"""More than any machine that this is run on has cores for."""
 
 
 def check_out(out: Path | None) -> None:
@@ -96,6 +105,20 @@ def check_sort(column: str) -> None:
     from rheostat.judge.columns import column_named
 
     column_named(column)
+
+
+def processes_of(jobs: str | None) -> int:
+    """How many processes are wanted; as many as there are cores where nothing was said.
+
+    Raises:
+        InputError: it is no number, or out of range.
+    """
+    processes = number_of("jobs", jobs or str(os.cpu_count() or 1), int)
+    if isinstance(processes, InputError):
+        raise processes
+    if not 1 <= processes <= MOST_PROCESSES:
+        raise InputError([Fault("jobs", str(processes), f"1 to {MOST_PROCESSES}", "so many processes will not do")])
+    return processes
 
 
 def show_table(title: str, table: Table, notes: Sequence[str]) -> None:

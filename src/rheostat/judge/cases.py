@@ -11,7 +11,7 @@ from typing import Any
 
 from rheostat.errors import Fault, InputError
 from rheostat.judge.simulate import drain_limit_s
-from rheostat.load.curves import RateCurve
+from rheostat.load.curves import Pieces, RateCurve
 from rheostat.load.prepare import Prepared, prepare
 from rheostat.load.shapes import parse_shape
 from rheostat.load.traces import read_trace, trace_files
@@ -29,11 +29,12 @@ BEYOND = 10.0
 
 @dataclass(frozen=True, slots=True)
 class LoadSpec:
-    """Where a load comes from: a trace file, or a shape in the language of ``rheostat.load.shapes``.
+    """Where a load comes from: a trace file, a shape in the language of ``rheostat.load.shapes``, or what a job met.
 
     Attributes:
         name: what it is called in tables and scores: a file's name without its ending, or the shape itself.
         rate, seconds: of a shape that does not say its own.
+        points: ``(second, records/s)`` that a journal tells.
     """
 
     name: str
@@ -41,10 +42,13 @@ class LoadSpec:
     shape: str | None = None
     rate: float | None = None
     seconds: float | None = None
+    points: tuple[tuple[float, float], ...] | None = None
 
     @property
     def option(self) -> str:
-        """What it was given by: trace, or shape."""
+        """What it was given by: trace, shape or journal."""
+        if self.points is not None:
+            return "journal"
         return "shape" if self.trace is None else "trace"
 
     def curve(self, seed: int) -> RateCurve:
@@ -53,12 +57,15 @@ class LoadSpec:
         Raises:
             InputError: the file or the shape is faulty, or offers nothing: every fault.
         """
-        if self.trace is not None:
-            curve: RateCurve = read_trace(self.trace)
+        curve: RateCurve
+        if self.points is not None:
+            curve = Pieces(self.points)
+        elif self.trace is not None:
+            curve = read_trace(self.trace)
         else:
             curve = parse_shape(self.shape or "", rate=self.rate, seconds=self.seconds, seed=seed)
         if not curve.cumulative(curve.duration) > 0:
-            given = str(self.trace or self.shape)
+            given = str(self.trace or self.shape or self.name)
             raise InputError([Fault(self.option, given, "a load with records", "it offers nothing at all")])
         return curve
 

@@ -14,6 +14,7 @@ from rheostat.judge.cases import Case, LoadSpec, Treatment, loads_of
 from rheostat.judge.contenders import JOB_OWNS, Contender, check_contenders, contenders_of
 from rheostat.judge.defeat import Hunt
 from rheostat.judge.matrix import Variant, variants_of
+from rheostat.judge.recent import recent_load
 from rheostat.plan import policy_names
 from rheostat.report.times import parse_duration
 from rheostat.sim.loading import load_job
@@ -40,6 +41,7 @@ class Texts:
         as_is: whether rates are left as they are.
         matrix: whether the job is varied.
         worst_case: whether loads are sought instead of named; ``tries``: how many for each policy.
+        journal: of a job whose own load is wanted, its last ``last``; the rates are then left as they are.
     """
 
     policy: str | None = None
@@ -57,6 +59,8 @@ class Texts:
     matrix: bool = False
     worst_case: bool = False
     tries: str = "60"
+    journal: Path | None = None
+    last: str = "24h"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +98,13 @@ def read_asked(texts: Texts, *, one_run: bool = False) -> Asked:
     changes, wrong = _changes(texts.config, texts.sets, texts.preset)
     faults += wrong
     rate, seconds = _number("rate", texts.rate, faults), _number("seconds", texts.seconds, faults)
-    treatment = Treatment(longest_s=_longest(texts.longest, faults), scaled=not texts.as_is)
+    treatment = Treatment(longest_s=_longest(texts.longest, faults), scaled=not texts.as_is and texts.journal is None)
     seeds: list[int] = tried(seeds_of, [], faults, texts.seed)
     loads: list[LoadSpec] = []
     if texts.worst_case:
         faults += _not_with_worst_case(texts)
     else:
-        loads = tried(loads_of, [], faults, texts.trace, texts.shapes, rate, seconds)
+        loads = tried(_loads, [], faults, texts, rate, seconds)
     tries = _number("tries", texts.tries, faults) or 1.0
     instead = DEFAULT_POLICY if one_run else ",".join(name for name in policy_names() if name != "schedule")
     named = texts.policy or changes.policy or instead
@@ -126,6 +130,23 @@ def _not_with_worst_case(texts: Texts) -> list[Fault]:
     given = {"trace": texts.trace, "shape": texts.shapes, "matrix": texts.matrix}
     allowed = "not together with --worst-case"
     return [Fault(name, str(value), allowed, "the loads are sought") for name, value in given.items() if value]
+
+
+def _loads(texts: Texts, rate: float | None, seconds: float | None) -> list[LoadSpec]:
+    if texts.journal is None:
+        return loads_of(texts.trace, texts.shapes, rate, seconds)
+    faults = [
+        Fault(name, str(value), "not together with --journal", "the load is that of the journal")
+        for name, value in {"trace": texts.trace, "shape": texts.shapes}.items()
+        if value
+    ]
+    last_s = parse_duration(texts.last)
+    if not last_s:
+        faults.append(Fault("last", repr(texts.last), "a duration > 0, as in 6h or 2d", "it is no duration"))
+    load = tried(recent_load, None, faults, texts.journal, last_s or 1.0)
+    if load is None or faults:
+        raise InputError(faults)
+    return [load]
 
 
 def _more_than_one(**given: Sequence[object]) -> list[Fault]:

@@ -37,7 +37,7 @@ from rheostat.sim.jobfile import JobFile
 from rheostat.sim.lag import Lag
 from rheostat.sim.optimum import Optimum
 
-__all__ = ["Case", "cost_parts", "judge_score"]
+__all__ = ["Case", "cost_parts", "end_of", "judge_score"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def judge_score(
         drained: whether every record was committed; a run that was given up does not count.
         end: when it was given up; None: when the load was over and all was committed.
     """
-    end = _end(case, history) if end is None or drained else end
+    end = end_of(case, history) if end is None or drained else end
     lag, parts = Lag.of(history, 0.0, end), cost_parts(case, history, end)
     lasts = case.load.duration
     fit = elasticity(history.ready, _demand(case), 0.0, lasts)
@@ -103,7 +103,7 @@ def judge_score(
 
 def cost_parts(case: Case, history: History, end: float | None = None) -> CostParts:
     """What the run used until ``end``; without it until the load was over and all was committed."""
-    end = _end(case, history) if end is None else end
+    end = end_of(case, history) if end is None else end
     return CostParts(
         executor_hours=integral(history.paid, 0.0, end) / 3600,
         changes=changes([(0.0, case.start), *history.target], 0.0, end),
@@ -111,7 +111,8 @@ def cost_parts(case: Case, history: History, end: float | None = None) -> CostPa
     )
 
 
-def _end(case: Case, history: History) -> float:
+def end_of(case: Case, history: History) -> float:
+    """When the load was over and all was committed, s."""
     return max(case.load.duration, history.commits[-1][0] if history.commits else 0.0)
 
 

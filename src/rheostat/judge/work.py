@@ -29,6 +29,7 @@ __all__ = [
     "Task",
     "do",
     "find_reference",
+    "judged_case",
     "run_one",
 ]
 
@@ -173,7 +174,7 @@ def run_one(case: Case, contender: Contender, *, drawn: bool = False) -> Found:
     this = ready(case)
     run = simulate(case.job, this.load, contender, seed=case.seed)
     score = scores.judge_score(
-        _facts(case, contender), _judged(case, this), run.history, drained=run.drained, end=run.seconds
+        _facts(case, contender), judged_case(case, this), run.history, drained=run.drained, end=run.seconds
     )
     score["valid"] = score["valid"] and not run.faults
     return Found(score, run.faults, _tracks(run, this.capacities) if drawn else None)
@@ -192,7 +193,8 @@ def _facts(case: Case, contender: Contender) -> RunFacts:
     )
 
 
-def _judged(case: Case, this: Ready) -> scores.Case:
+def judged_case(case: Case, this: Ready) -> scores.Case:
+    """What the runs of a case are scored against."""
     weight = violation_weight(case.job, this.load.peak)
     return scores.Case(case.job, this.load.curve, start_executors(case.job, this.load), float(weight))
 

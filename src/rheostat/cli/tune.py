@@ -1,0 +1,199 @@
+"""``rheostat tune``: the gains of ``proactive`` found on the simulator, with the recent load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rheostat.cli.judging import (
+    AsIs,
+    Config,
+    Job,
+    Jobs,
+    Longest,
+    Preset,
+    Rate,
+    Seconds,
+    Sets,
+    Shapes,
+    processes_of,
+    show_rows,
+)
+from rheostat.cli.numbers import number_of
+from rheostat.cli.output import JsonFlag, console, print_json
+from rheostat.cli.progress import progress_lines
+from rheostat.errors import Fault, InputError, tried
+
+if TYPE_CHECKING:
+    from rheostat.judge.gains import Candidate, Outcome
+    from rheostat.judge.request import Asked, Texts
+    from rheostat.judge.tune import Tuning
+
+__all__ = ["register"]
+
+_MOST_VALUES = 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("tune")(tune)
+
+
+def tune(
+    policy: Annotated[str, typer.Option(help="proactive, or proactive:PRESET.")] = "proactive",
+    job: Job = "base",
+    trace: Annotated[str | None, typer.Option(help="The load: a trace (CSV: second,events_per_second).")] = None,
+    shape: Shapes = None,
+    rate: Rate = None,
+    seconds: Seconds = None,
+    journal: Annotated[Path | None, typer.Option(help="The load: what a live job met, by its journal.")] = None,
+    last: Annotated[str, typer.Option(help="With --journal: so much of it, from its end: 6h, 2d.")] = "24h",
+    grid: Annotated[
+        str, typer.Option(help="Values of both gains that are tried first, > 0 and at most 1, comma separated.")
+    ] = "0.25,0.5,0.75,1",
+    seed: Annotated[str, typer.Option(help="Seeds, comma separated; their costs are added up.")] = "1",
+    jobs: Jobs = None,
+    preset: Preset = None,
+    change: Sets = None,
+    config: Config = None,
+    longest: Longest = "7d",
+    as_is: AsIs = False,
+    out: Annotated[Path | None, typer.Option(help="Write the settings with the gains here (*.yaml).")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Find the gains with which proactive costs least on a load; a part of it is held out to check them."""
+    from rheostat.judge import tune as judged
+    from rheostat.judge.request import Texts
+
+    texts = Texts(
+        policy=policy,
+        job=job,
+        trace=trace,
+        shapes=shape or [],
+        rate=rate,
+        seconds=seconds,
+        seed=seed,
+        preset=preset,
+        config=config,
+        sets=change or [],
+        longest=longest,
+        as_is=as_is,
+        journal=journal,
+        last=last,
+    )
+    asked, values, processes = _asked(texts, grid, jobs, out)
+    with progress_lines("tune") as progress:
+        found = judged.tune(asked.cases, asked.contenders[0], grid=values, jobs=processes, progress=progress)
+    _finish(found, out, as_json=as_json)
+
+
+def _asked(texts: Texts, grid: str, jobs: str | None, out: Path | None) -> tuple[Asked, list[float], int]:
+    """What is to be tuned, with which first values, in how many processes; or every fault of the options at once."""
+    from rheostat.judge.request import read_asked
+
+    faults: list[Fault] = []
+    values: list[float] = tried(_grid_of, [], faults, grid)
+    processes = tried(processes_of, 1, faults, jobs)
+    tried(_check_out, None, faults, out)
+    asked = tried(read_asked, None, faults, texts)
+    if asked is not None:
+        tried(_check_one, None, faults, asked)
+    if asked is None or faults:
+        raise InputError(faults)
+    return asked, values, processes
+
+
+def _check_one(asked: Asked) -> None:
+    """One policy, which has gains, and one load.
+
+    Raises:
+        InputError: every fault.
+    """
+    from rheostat.judge.tune import gains_of
+
+    faults: list[Fault] = []
+    for field, values in (("policy", asked.contenders), ("load", asked.loads)):
+        if len(values) > 1:
+            faults.append(Fault(field, f"{len(values)} of them", "one", "gains are found for one policy and load"))
+    for contender in asked.contenders:
+        tried(gains_of, None, faults, asked.cases[0], contender)
+    if faults:
+        raise InputError(faults)
+
+
+def _grid_of(text: str) -> list[float]:
+    """The values, each once.
+
+    >>> _grid_of("1, 0.5,1")
+    [1.0, 0.5]
+
+    Raises:
+        InputError: there is none, there are too many, or one is no number in (0, 1]: every fault.
+    """
+    pieces = list(dict.fromkeys(piece.strip() for piece in text.split(",") if piece.strip()))
+    values = [number_of("grid", piece, float) for piece in pieces]
+    wrong = [piece for piece, value in zip(pieces, values, strict=True) if not _is_gain(value)]
+    if wrong or not 1 <= len(pieces) <= _MOST_VALUES:
+        allowed = f"1 to {_MOST_VALUES} numbers > 0 and ≤ 1, comma separated"
+        raise InputError([Fault("grid", ", ".join(wrong) or repr(text), allowed, "these are no gains to try")])
+    return list(dict.fromkeys(value for value in values if not isinstance(value, InputError)))
+
+
+def _is_gain(value: float | InputError) -> bool:
+    return not isinstance(value, InputError) and 0 < value <= 1
+
+
+def _check_out(out: Path | None) -> None:
+    from rheostat.report.parts import require_folder
+
+    if out is not None:
+        require_folder("out", out.absolute().parent)
+        if out.is_dir():
+            raise InputError([Fault("out", str(out), "a file (*.yaml)", "it is a folder")])
+
+
+def _finish(found: Tuning, out: Path | None, *, as_json: bool) -> None:
+    screen = console()
+    show_rows(f"{found.contender.label} under {found.cases[0].load.name}", _rows(found))
+    screen.print(found.verdict.why, markup=False)
+    if out is not None:
+        _write(out, found)
+        screen.print(f"Settings: {out}", markup=False)
+    if as_json:
+        print_json(found.to_json())
+
+
+def _rows(found: Tuning) -> list[list[str]]:
+    rows = [["gains", "cost", "over objective", "cost, held out", "over objective, held out", ""]]
+    for each in found.candidates:
+        searched, held_out = _cells(each.searched), _cells(each.held_out)
+        rows.append([str(each.gains), *searched, *held_out, _note(found, each)])
+    return rows
+
+
+def _cells(part: Outcome) -> list[str]:
+    return [f"{part.cost:.3f}", f"{part.violation_share:.2%}"]
+
+
+def _note(found: Tuning, each: Candidate) -> str:
+    notes = {
+        "present": each.gains == found.present,
+        "recommended": each.gains == found.verdict.gains,
+        "does not count": bool(each.faults),
+    }
+    return ", ".join(note for note, applies in notes.items() if applies)
+
+
+def _write(path: Path, found: Tuning) -> None:
+    import yaml
+
+    from rheostat.judge.tune import settings_fragment
+
+    text = yaml.safe_dump(settings_fragment(found), sort_keys=False, allow_unicode=True)
+    try:
+        path.write_text(f"# Made by rheostat tune: {found.verdict.why}\n{text}", encoding="utf-8")
+    except OSError as error:
+        message = f"the settings cannot be written: {error.strerror}"
+        raise InputError([Fault("out", str(path), "a path that can be written", message)]) from error
