@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from rheostat.errors import PartFailedError
 from rheostat.lab.guardian import TOKEN_VARIABLE, carrying, is_running, kill_carrying
@@ -72,6 +73,22 @@ class Launch:
     command: Sequence[str]
     environment: Mapping[str, str]
     folder: Path
+
+    def start(self, output: BinaryIO) -> subprocess.Popen[bytes]:
+        """Start it, in a session of its own, so that a signal to our terminal does not reach it.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        return subprocess.Popen(
+            self.command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=self.folder,
+            env=dict(self.environment),
+            start_new_session=True,
+        )
 
 
 def clean_environment(java_home: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -159,15 +176,7 @@ class Part:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
             try:
-                self._process = subprocess.Popen(
-                    launch.command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    cwd=launch.folder,
-                    env=dict(launch.environment),
-                    start_new_session=True,
-                )
+                self._process = launch.start(output)
             except OSError as error:
                 raise PartFailedError(name, f"cannot be started: {error.strerror or error}") from error
         self.identity = Identity.of(self._process.pid) or Identity(self._process.pid, 0.0)

@@ -190,15 +190,7 @@ class Workers:
         launch = self._spark.launch(worker.record, view.url)
         try:
             with self._folder.log(worker.record).open("wb") as output:
-                process = subprocess.Popen(
-                    launch.command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    cwd=launch.folder,
-                    env=dict(launch.environment),
-                    start_new_session=True,
-                )
+                process = launch.start(output)
         except OSError as error:
             self._failed(f"{worker.record.name} cannot be started: {error.strerror or error}")
             self._forget(worker)
