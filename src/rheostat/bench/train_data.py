@@ -15,6 +15,7 @@ from rheostat.judge.contenders import Contender, settings_for
 from rheostat.judge.recorded import Recording, read_recordings
 from rheostat.judge.recorder import Recorder
 from rheostat.judge.simulate import start_executors
+from rheostat.judge.simulated_time import SimulatedTime
 from rheostat.learn import Sample
 from rheostat.loop import Loop, build_planner
 from rheostat.model import Assessment
@@ -134,30 +135,13 @@ class _Seen(Recorder):
             self.assessments.append(record.assessment)
 
 
-class _Time:
-    """Time that passes as soon as it is waited for, until the load is over."""
-
-    def __init__(self, end: float) -> None:
-        self.at, self._end = 0.0, end
-
-    def now(self) -> float:
-        return self.at
-
-    def wait(self, seconds: float) -> bool:
-        self.at += seconds
-        return self.at >= self._end
-
-    def stop(self) -> None:
-        self._end = self.at
-
-
 def simulated(shape: str, seed: int) -> list[Sample]:
     """What the production loop collects under ``reactive:faithful`` from the simulated job ``base``."""
     job = load_job("base")
     load = ready(Case(job, "base", LoadSpec(shape, shape=shape), seed=seed)).load
     settings = settings_for(job, Contender("reactive", "faithful"))
     source = SimulatedJob(job, load.curve, seed, start_executors(job, load))
-    seen, time = _Seen(), _Time(load.curve.duration)
+    seen, time = _Seen(), SimulatedTime(lambda _, later: later >= load.curve.duration)
     Loop(source, build_planner(settings), source, seen, time, settings, job=job.name).run()
     source.close()
     return list(_samples(seen.assessments))

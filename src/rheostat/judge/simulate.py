@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rheostat.archive import MemoryArchive
 from rheostat.judge.contenders import Contender, settings_for
 from rheostat.judge.recorder import Act, Recorder
+from rheostat.judge.simulated_time import SimulatedTime
 from rheostat.load.prepare import Prepared
 from rheostat.loop import Loop, build_planner
 from rheostat.sim.capacity import demand
@@ -58,26 +59,6 @@ class Run:
         return tuple(found)
 
 
-class _SimulatedTime:
-    """Time that passes as soon as it is waited for, until the job is done or ``end`` is reached."""
-
-    def __init__(self, job: SimulatedJob, end: float) -> None:
-        self.at = 0.0
-        self._job, self._end = job, end
-
-    def now(self) -> float:
-        return self.at
-
-    def wait(self, seconds: float) -> bool:
-        if self._job.drained or self.at >= self._end:
-            return True
-        self.at += seconds
-        return False
-
-    def stop(self) -> None:
-        self._end = self.at
-
-
 def simulate(job: JobFile, load: Prepared, contender: Contender, *, seed: int) -> Run:
     """Run the production loop until the load is over and every record is committed.
 
@@ -95,7 +76,8 @@ def simulate(job: JobFile, load: Prepared, contender: Contender, *, seed: int) -
     contender = contender.at_size(violation_weight(job, load.peak))
     settings = settings_for(job, contender)
     simulated = SimulatedJob(job, load.curve, seed, start_executors(job, load))
-    time, recorder = _SimulatedTime(simulated, drain_limit_s(load.curve.duration)), Recorder()
+    end, recorder = drain_limit_s(load.curve.duration), Recorder()
+    time = SimulatedTime(lambda now, _: simulated.drained or now >= end)
     planner = build_planner(settings, MemoryArchive())
     loop = Loop(simulated, planner, simulated, recorder, time, settings, job=job.name)
     loop.run()

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from rheostat.archive import MemoryArchive
 from rheostat.config import Settings
 from rheostat.journal import DecisionRecord, Header, OutcomeRecord, States, StateStore
+from rheostat.judge.simulated_time import SimulatedTime
 from rheostat.learn.samples import Sample
 from rheostat.load.curves import Pieces
 from rheostat.loop import Loop, build_planner
@@ -107,21 +108,6 @@ class _Kept(StateStore):
         return self.state, None
 
 
-class _Time:
-    def __init__(self, end: float) -> None:
-        self.at, self._end = 0.0, end
-
-    def now(self) -> float:
-        return self.at
-
-    def wait(self, seconds: float) -> bool:
-        self.at += seconds
-        return self.at > self._end
-
-    def stop(self) -> None:
-        self._end = self.at
-
-
 @dataclass(frozen=True)
 class Trial:
     """A finished run.
@@ -178,7 +164,8 @@ def run(
     archive, witness, store = MemoryArchive(), _Witness(interval_s), _Kept(None)
     planner = build_planner(settings, archive)
     store.state = None if begin is None else _memory(planner, begin)
-    loop = Loop(simulated, planner, simulated, witness, _Time(load.duration), settings, store=store, job=job.name)
+    time = SimulatedTime(lambda _, later: later > load.duration)
+    loop = Loop(simulated, planner, simulated, witness, time, settings, store=store, job=job.name)
     loop.run()
     simulated.close()
     ended = planner.state_adapter.validate_python((store.state or {})["plan"]).policy
