@@ -62,17 +62,10 @@ def _replayed(journal: Path, policy: str | None, changes: Sequence[str]) -> dict
 
 def _overrides(policy: str | None, changes: Sequence[str], faults: list[Fault]) -> dict[str, Any]:
     """Settings by their dotted keys; values are YAML. What is not understood is put to the faults."""
-    from rheostat.config.documents import NOT_YAML, read_pair
+    from rheostat.config.documents import read_pairs
 
-    overrides: dict[str, Any] = {} if policy is None else {"policy": policy}
-    for change in changes:
-        try:
-            key, value = read_pair(change)
-        except NOT_YAML:
-            faults.append(Fault("--set", change, "KEY=VALUE with a YAML value", "the setting is not understood"))
-        else:
-            overrides[key] = value
-    return overrides
+    named = {} if policy is None else {"policy": policy}
+    return {**named, **dict(read_pairs(changes, faults))}
 
 
 def _lines(result: dict[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import yaml
 from rheostat.errors import Fault, InputError
 from rheostat.files import read_text
 
-__all__ = ["NOT_YAML", "read_document", "read_pair"]
+__all__ = ["read_document", "read_pair", "read_pairs"]
 
 NOT_YAML = (yaml.YAMLError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)
 """What the YAML library raises for a text that it cannot read: dates, numbers and tags fail in their own ways."""
@@ -87,6 +88,17 @@ def read_pair(text: str) -> tuple[str, Any]:
     if loader.faults:
         raise ValueError(text)
     return key, found
+
+
+def read_pairs(texts: Iterable[str], faults: list[Fault], what: str = "setting") -> list[tuple[str, Any]]:
+    """What stands in the options ``--set``, in their order; what is not understood joins the faults as a ``what``."""
+    pairs = []
+    for text in texts:
+        try:
+            pairs.append(read_pair(text))
+        except NOT_YAML:
+            faults.append(Fault("--set", text, "KEY=VALUE with a YAML value", f"the {what} is not understood"))
+    return pairs
 
 
 def _text(path: Path) -> str:

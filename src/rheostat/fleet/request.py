@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from rheostat.config.documents import NOT_YAML, read_pair
+from rheostat.config.documents import read_pairs
 from rheostat.errors import Fault, InputError, tried
 from rheostat.fleet.history import jobs_in
 
@@ -67,7 +67,7 @@ def training_options(changes: Sequence[str]) -> TrainingOptions:
     from rheostat.learn import TrainingOptions
 
     faults: list[Fault] = []
-    values = _pairs(changes, faults)
+    values = dict(read_pairs(changes, faults, "option"))
     known = tuple(field.name for field in fields(TrainingOptions))
     faults += [_unknown(name, name, known) for name in values if name not in known]
     read = tried(_checked, None, faults, TrainingOptions, {name: values[name] for name in values if name in known})
@@ -94,18 +94,6 @@ def _checked(kind: type[TrainingOptions], values: dict[str, Any]) -> TrainingOpt
             Fault(".".join(map(str, each["loc"])), repr(each["input"]), each["msg"], "the option is wrong")
             for each in problems
         ) from None
-
-
-def _pairs(changes: Sequence[str], faults: list[Fault]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for change in changes:
-        try:
-            name, value = read_pair(change)
-        except NOT_YAML:
-            faults.append(Fault("--set", change, "KEY=VALUE with a YAML value", "the option is not understood"))
-        else:
-            values[name] = value
-    return values
 
 
 def _unknown(field: str, name: str, known: Sequence[str]) -> Fault:

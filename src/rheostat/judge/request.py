@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rheostat.config.documents import NOT_YAML, read_document, read_pair
+from rheostat.config.documents import read_document, read_pairs
 from rheostat.errors import Fault, InputError, tried
 from rheostat.judge.cases import Case, LoadSpec, Treatment, loads_of
 from rheostat.judge.contenders import JOB_OWNS, Contender, check_contenders, contenders_of
@@ -215,13 +215,8 @@ def _changes(config: Path | None, sets: Sequence[str], preset: str | None) -> tu
     faults: list[Fault] = []
     given, wrong = ({}, []) if config is None else tried(read_document, ({}, []), faults, config)
     faults += wrong
-    for text in sets:
-        try:
-            key, value = read_pair(text)
-        except NOT_YAML:
-            faults.append(Fault("--set", text, "KEY=VALUE with a YAML value", "the setting is not understood"))
-        else:
-            given = _with(given, key.split("."), value)
+    for key, value in read_pairs(sets, faults):
+        given = _with(given, key.split("."), value)
     if preset is not None:
         given["preset"] = preset
     changes, misplaced = _sorted_out(given)
