@@ -2,7 +2,7 @@
 
 import pytest
 
-from rheostat.bench import attach, rescale, standby
+from rheostat.bench import attach, controller, rescale, standby
 from rheostat.bench.toggled import abba
 from rheostat.errors import RheostatError
 
@@ -121,3 +121,22 @@ def test_the_figures_of_attaching(more_ms, percent, met):
 
 def test_without_an_interval_the_target_is_not_met():
     assert attach.figures(attached(0, pairs=2))[0].met is False
+
+
+def test_the_share_of_a_controller_counts_python_and_the_jvm():
+    memory = {"cycle_s": 0.010, "cycles": 240.0, "before_mb": 100.0, "first_mb": 112.0, "later_mb": 115.0}
+    memory |= {"heap_before_mb": 50.0, "heap_later_mb": 51.0}
+    blocks = [
+        {"attached": True, "jvm_s": 1.4, "seconds": 4.0, "cycles": 8},
+        {"attached": False, "jvm_s": 1.0, "seconds": 4.0, "cycles": 0},
+    ]
+    share, _, jvm, added, _ = controller.figures(memory, blocks)
+    assert jvm.value == pytest.approx(50.0)
+    assert share.value == pytest.approx(100 * 0.060 / 15)
+    assert (share.met, added.value) == (True, 15.0)
+
+
+def test_a_share_without_the_jvm_is_not_known():
+    memory = {"cycle_s": 0.010, "cycles": 2.0, "before_mb": 1.0, "first_mb": 1.0, "later_mb": 1.0}
+    share = controller.figures(memory | {"heap_before_mb": 1.0, "heap_later_mb": 1.0}, [])[0]
+    assert (share.value, share.met) == (None, False)

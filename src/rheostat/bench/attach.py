@@ -22,7 +22,7 @@ from rheostat.lab.lab import Lab, LabSpec
 from rheostat.load.kafka_sink import KafkaSink, ensure_topic
 from rheostat.load.payload import Payloads, PayloadSpec
 
-__all__ = ["Plan", "figures", "run", "run_plan"]
+__all__ = ["Plan", "added_mb", "figures", "jvm_cycle_ms", "measured", "run", "run_plan"]
 
 _MODULE = "rheostat.bench.attach_driver"
 _LONGEST_S = 1800.0
@@ -43,6 +43,7 @@ class Plan:
         sample_s: between two cycles of the autoscaler.
         cycles: of the autoscaler while memory is measured.
         warm_up: batches before anything is measured.
+        policy: that decides, within one executor.
     """
 
     pairs: int = 50
@@ -52,6 +53,7 @@ class Plan:
     sample_s: float = 1.0
     cycles: int = 30
     warm_up: int = 80
+    policy: str = "static"
 
     @property
     def records(self) -> int:
@@ -67,13 +69,19 @@ def run(watch: Watch = unwatched) -> Bench:
 
 
 def run_plan(plan: Plan, watch: Watch = unwatched) -> Bench:
-    """Run a plan; everything that it starts ends with it.
+    """Run a plan; see :func:`measured`."""
+    load = os.getloadavg()
+    result = measured(plan, watch)
+    return Bench("attach", figures(result), (*_notes(plan, result), load_note(load)))
+
+
+def measured(plan: Plan, watch: Watch = unwatched) -> Mapping[str, Any]:
+    """What the driver of a plan writes; everything that is started for it ends with it.
 
     Raises:
         PartFailedError: a part died; with its name and the end of its log.
         RheostatError: the load could not be delivered.
     """
-    load = os.getloadavg()
     spec = LabSpec(workers=1, size=WorkerSize(cores=_SLOTS, memory_mb=_EXECUTOR_MB))
     with (
         tempfile.TemporaryDirectory(prefix="rheostat-bench-") as scratch,
@@ -82,8 +90,7 @@ def run_plan(plan: Plan, watch: Watch = unwatched) -> Bench:
         _fill(lab.broker.bootstrap, plan.records, watch)
         folder = Path(scratch) / "driver"
         driver = Driver.start(lab, _MODULE, _job(plan, lab, Path(scratch)).to_json(), folder, watch)
-        result = driver.result(_LONGEST_S)
-    return Bench("attach", figures(result), (*_notes(plan, result), load_note(load)))
+        return driver.result(_LONGEST_S)
 
 
 def _job(plan: Plan, lab: Lab, scratch: Path) -> Job:
@@ -102,7 +109,7 @@ def _job(plan: Plan, lab: Lab, scratch: Path) -> Job:
         attach={
             "objective": "lag < 1h",
             "executors": [1, 1],
-            "policy": "static",
+            "policy": plan.policy,
             "sample_s": plan.sample_s,
             "journal": str(scratch / "journal"),
         },
@@ -137,7 +144,6 @@ def figures(result: Mapping[str, Any]) -> list[Metric]:
     difference, at_median = added(blocks), added_at_median(blocks)
     upper = float("inf") if difference.ci95 is None else difference.ci95[1]
     times = [time for block in blocks if not block.attached for time in block.batch_ms]
-    grown = max(memory["first_mb"], memory["later_mb"]) - memory["before_mb"]
     return [
         Metric(
             "added batch time, judged by the upper end",
@@ -150,16 +156,21 @@ def figures(result: Mapping[str, Any]) -> list[Metric]:
         ),
         Metric("added to the median batch", at_median.percent, "%", len(times), at_median.ci95),
         Metric("batch without, median", float(np.median(times)), "ms", len(times)),
-        Metric("added memory of the driver's Python", grown, "MB", 1, target=_TARGET_MB),
+        Metric("added memory of the driver's Python", added_mb(memory), "MB", 1, target=_TARGET_MB),
         Metric("of it by attaching and the first cycle", memory["first_mb"] - memory["before_mb"], "MB", 1),
         Metric("added heap of the driver's JVM", memory["heap_later_mb"] - memory["heap_before_mb"], "MB", 1),
         Metric("processor time of a cycle, Python", 1000 * memory["cycle_s"], "ms", int(memory["cycles"])),
-        _jvm_cycle(result["blocks"]),
+        metric("processor time of a cycle, JVM, by difference", jvm_cycle_ms(result["blocks"]), "ms"),
         Metric("failed cycles", float(result["failures"]), "cycles", len(blocks)),
     ]
 
 
-def _jvm_cycle(blocks: Sequence[Mapping[str, Any]]) -> Metric:
+def added_mb(memory: Mapping[str, float]) -> float:
+    """What attaching and the cycles since add to the resident set of the driver's Python."""
+    return max(memory["first_mb"], memory["later_mb"]) - memory["before_mb"]
+
+
+def jvm_cycle_ms(blocks: Sequence[Mapping[str, Any]]) -> list[float]:
     """What the JVM computes in a block with the autoscaler more than in its neighbour without, for each cycle."""
     more = []
     for one, other in zip(blocks[::2], blocks[1::2], strict=True):
@@ -167,7 +178,7 @@ def _jvm_cycle(blocks: Sequence[Mapping[str, Any]]) -> Metric:
         usual = without["jvm_s"] / without["seconds"] * attached["seconds"]
         if attached["cycles"]:
             more.append(1000 * (attached["jvm_s"] - usual) / attached["cycles"])
-    return metric("processor time of a cycle, JVM, by difference", more, "ms")
+    return more
 
 
 def _notes(plan: Plan, result: Mapping[str, Any]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from rheostat.errors import Fault, InputError, tried
 
 __all__ = ["NAMES", "register"]
 
-NAMES = ("attach", "decision", "fleet-train", "rescale", "simulate", "standby", "train", "truth")
+NAMES = ("attach", "controller", "decision", "fleet-train", "rescale", "simulate", "standby", "train", "truth")
 """Modules of :mod:`rheostat.bench`, a dash for each underscore; each has ``run(watch)``."""
 
 

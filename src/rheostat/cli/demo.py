@@ -19,7 +19,7 @@ from rheostat.cli.numbers import executors_of, number_of
 from rheostat.cli.output import JsonFlag, console, print_json, program
 from rheostat.errors import Fault, InputError, RheostatError, tried
 
-__all__ = ["register", "show_ratios"]
+__all__ = ["interruptible", "register", "show_ratios"]
 
 _OPTIONS = {"peak_rate": "rate"}
 """Fields of the plan whose option has another name."""
@@ -91,7 +91,7 @@ def _run(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> None:
 
     screen = console()
     folder = _fresh(out)
-    with _interruptible():
+    with interruptible():
         show_ratios(screen, report.ratio_rows())
         with LiveTable(plan, folder, screen).open() as table:
             run = run_demo(plan, folder, table.say, table.show)
@@ -150,7 +150,7 @@ def _fresh(out: Path) -> Path:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def interruptible() -> Iterator[None]:
     """SIGTERM and SIGHUP end the run as Ctrl-C does: everything is stopped on the way out."""
     import signal
 

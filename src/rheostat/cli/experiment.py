@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rheostat.cli.demo import interruptible
 from rheostat.cli.judging import Out, check_out, show_rows
 from rheostat.cli.output import JsonFlag, console, print_json, to_json
 from rheostat.cli.progress import progress_lines
 from rheostat.errors import Fault, InputError, tried
 
 if TYPE_CHECKING:
+    from rheostat.demo.plan import DemoPlan
     from rheostat.judge.experiments.results import Experiment
 
 __all__ = ["NAMES", "register"]
@@ -36,6 +38,9 @@ def experiment(
         Path | None, typer.Option(help="s1: the load of 5.4 (CSV: second,events_per_second); else a stand-in.")
     ] = None,
     seed: Annotated[str, typer.Option(help="Of all that is random.")] = "1",
+    live: Annotated[
+        bool, typer.Option("--live", help="s1: a shortened version on a real local Kafka and Spark, some 20 minutes.")
+    ] = False,
     out: Out = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -57,11 +62,35 @@ def experiment(
     tried(check_out, None, faults, out)
     if trace is not None:
         tried(_readable, None, faults, trace)
+    if live:
+        given = {"part": part, "trace": trace}
+        faults += [_not_live(field, str(value)) for field, value in given.items() if value is not None]
     if faults:
         raise InputError(faults)
+    if live:
+        _finish(_live(seeds[0], out), out, as_json=as_json)
+        return
     with progress_lines(f"experiment {name}") as watch:
         found = run(parts, seeds[0], trace, watch)
     _finish(found, out, as_json=as_json)
+
+
+def _live(seed: int, out: Path | None) -> Experiment:
+    """On a real cluster; the journals stay in ``out``, if there is one."""
+    import tempfile
+
+    from rheostat.demo.s1 import experiment as run
+    from rheostat.demo.table import LiveTable
+
+    def table(plan: DemoPlan, folder: Path) -> LiveTable:
+        return LiveTable(plan, folder, console())
+
+    with interruptible(), tempfile.TemporaryDirectory(prefix="rheostat-s1-") as scratch:
+        return run(seed, Path(scratch) if out is None else out.absolute(), table)
+
+
+def _not_live(field: str, given: str) -> Fault:
+    return Fault(field, given, "nothing with --live", "the run on a cluster has a load of its own")
 
 
 def _readable(trace: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,8 @@ class DemoPlan:
         partitions: of the topic or log. 12 divides among 1, 2, 3, 4 and 6 executors without a rest.
         drain_s: longest wait, after the load, for the last record to be committed.
         begin_s: the phases begin no sooner after the autoscaler's first decision.
+        shape: a load in place of the three phases, as ``rheostat load --shape`` has it.
+        policy_options: of the policy, over those of its preset.
     """
 
     source: str = "kafka"
@@ -62,6 +64,8 @@ class DemoPlan:
     partitions: int = 12
     drain_s: float = 120.0
     begin_s: float = 0.0
+    shape: str | None = None
+    policy_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         faults = [*self._choice_faults(), *self._number_faults()]
@@ -70,8 +74,8 @@ class DemoPlan:
 
     @property
     def seconds(self) -> float:
-        """Length of the three phases."""
-        return self.rise_s + self.plateau_s + self.fall_s
+        """Length of the load."""
+        return self.curve().duration
 
     @property
     def objective_s(self) -> float:
@@ -79,7 +83,9 @@ class DemoPlan:
         return Objective.parse(self.objective).lag_s
 
     def curve(self) -> RateCurve:
-        """The load: a rise, a plateau and a fall."""
+        """The load: a rise, a plateau and a fall, unless a shape is given."""
+        if self.shape is not None:
+            return parse_shape(self.shape)
         low, high = self.base_rate, self.peak_rate
         return parse_shape(
             f"ramp:{low}..{high}@{self.rise_s}+constant:{high}@{self.plateau_s}+ramp:{high}..{low}@{self.fall_s}"
@@ -89,6 +95,8 @@ class DemoPlan:
         """Name of the phase at a second of the curve; None: before it."""
         if second is None:
             return "warm-up"
+        if self.shape is not None:
+            return "load" if second < self.seconds else "drain"
         ends = ((self.rise_s, "rise"), (self.rise_s + self.plateau_s, "plateau"), (self.seconds, "fall"))
         return next((name for end, name in ends if second < end), "drain")
 
@@ -98,15 +106,15 @@ class DemoPlan:
 
     def settings(self, folder: Path) -> Mapping[str, Any]:
         """The autoscaler's settings, in the shape of a settings file: the demo profile."""
+        fixed = {"executors": self.executors[0]} if split_policy(self.policy)[0] == "static" else {}
+        options = {**fixed, **self.policy_options}
         return {
             "profile": "demo",
             "objective": self.objective,
             "executors": list(self.executors),
             "policy": self.policy,
             "journal": str(folder / "journal"),
-            **(
-                {"policy_options": {"executors": self.executors[0]}} if split_policy(self.policy)[0] == "static" else {}
-            ),
+            **({"policy_options": options} if options else {}),
         }
 
     def pipeline(self, folder: Path, bootstrap: str | None, topic: str | None) -> ClickFraudSettings:
@@ -133,7 +141,7 @@ class DemoPlan:
             "simulated; broker, cluster, executors, pipeline and records are real.",
             f"A batch is capped at {self.cap} records (maxOffsetsPerTrigger): without a cap an overloaded query "
             "swallows all that waits in one ever longer batch, and nothing can be measured until it ends.",
-            f"Phases of {self.rise_s:g}, {self.plateau_s:g}, {self.fall_s:g} s count from the first committed batch.",
+            f"{self._load_words()} count from the first committed batch.",
             "The policy runs with its demo profile, made for runs of minutes; the table beside the published constants "
             "shows by how much it is faster.",
             "Executor-hours count from the request of an executor until it is gone. The static run is computed, peak × "
@@ -141,6 +149,11 @@ class DemoPlan:
             "Lag is the age of the oldest record that is not committed. Records commit only at the end of a batch, so "
             "even an idle job's lag swings up to about two batches.",
         )
+
+    def _load_words(self) -> str:
+        if self.shape is not None:
+            return f"The seconds of the load {self.shape}"
+        return f"Phases of {self.rise_s:g}, {self.plateau_s:g}, {self.fall_s:g} s"
 
     def to_json(self) -> dict[str, Any]:
         """As JSON."""

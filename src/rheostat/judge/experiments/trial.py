@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from rheostat.archive import MemoryArchive
 from rheostat.config import Settings
-from rheostat.journal import DecisionRecord, Header, OutcomeRecord, States, StateStore
+from rheostat.journal import DecisionRecord, Header, OutcomeRecord, Record, States, StateStore
 from rheostat.judge.simulated_time import SimulatedTime
 from rheostat.learn.samples import Sample
 from rheostat.load.curves import Pieces
@@ -26,7 +26,7 @@ from rheostat.plan.reactive import slow_records
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile
 
-__all__ = ["Look", "Trial", "run"]
+__all__ = ["Look", "Trial", "look_of", "run"]
 
 _ALL = 10**9
 _UNCOUNTED = "this sample does not count"
@@ -56,6 +56,27 @@ class Look(NamedTuple):
     figures: Mapping[str, float | None]
 
 
+def look_of(record: Record, interval_s: float) -> Look | None:
+    """The row of a journal's record; None for one that is no decision, or one made blindly. ``interval_s``: T."""
+    if not isinstance(record, DecisionRecord) or record.assessment is None or record.decision.current is None:
+        return None
+    seen, decision = record.assessment, record.decision
+    proposed = decision.recommendation
+    slow = None
+    if seen.backlog_excess is not None and seen.arrival_rate:
+        slow = slow_records(seen.backlog_excess, seen.arrival_rate, interval_s)
+    return Look(
+        record.at,
+        seen.arrival_rate,
+        decision.current or 0,
+        slow,
+        not proposed.reason.text.startswith(_UNCOUNTED),
+        proposed.reason.code,
+        decision.target or 0,
+        proposed.reason.figures,
+    )
+
+
 @dataclass
 class _Witness:
     """A journal that keeps rows for plots and figures."""
@@ -69,25 +90,9 @@ class _Witness:
 
     def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:  # noqa: ARG002
         """Keep a row of each decision."""
-        if isinstance(record, OutcomeRecord) or record.assessment is None or record.decision.current is None:
-            return
-        seen, decision = record.assessment, record.decision
-        proposed = decision.recommendation
-        slow = None
-        if seen.backlog_excess is not None and seen.arrival_rate:
-            slow = slow_records(seen.backlog_excess, seen.arrival_rate, self.interval_s)
-        self.looks.append(
-            Look(
-                record.at,
-                seen.arrival_rate,
-                decision.current or 0,
-                slow,
-                not proposed.reason.text.startswith(_UNCOUNTED),
-                proposed.reason.code,
-                decision.target or 0,
-                proposed.reason.figures,
-            )
-        )
+        look = look_of(record, self.interval_s)
+        if look is not None:
+            self.looks.append(look)
 
     def close(self) -> None:
         """Nothing is to be given free."""
