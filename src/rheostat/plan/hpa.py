@@ -12,9 +12,15 @@ are pending pods: they do not count, but on the way up they count as idle. A pod
 way up and as fully used on the way down; where either correction would turn the direction, nothing changes. Here a
 registered executor always has metrics.
 
+The metric ``lag_change`` is S4's (:mod:`rheostat.plan.lag_change`): it scales up only, above a threshold of the lag,
+and leaves scaling down to ``utilization``. S4's utilization is that of the tasks without a source, as Flink's source
+tasks say nothing; in Spark reading is part of the first stage's tasks, which are busy while they work and do not exist
+while they do not, so all tasks count. Without slots there is no share of them: unknown, never 0.
+
 Source: https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#algorithm-details;
 kubernetes/kubernetes, pkg/controller/podautoscaler/replica_calculator.go (``GetResourceReplicas``,
-``GetExternalMetricReplicas``, ``GetExternalPerPodMetricReplicas``) and horizontal.go (``computeReplicasForMetrics``).
+``GetExternalMetricReplicas``, ``GetExternalPerPodMetricReplicas``) and horizontal.go (``computeReplicasForMetrics``);
+S4, section 4.
 """
 
 from __future__ import annotations
@@ -23,15 +29,16 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.behavior import DOWN, UP, Behavior, BehaviorState, Rules
+from rheostat.plan.lag_change import gated, relative_change, slope
 from rheostat.plan.policy import PolicyContext, in_force
-from rheostat.plan.words import executors, percent
+from rheostat.plan.words import count, executors, percent
 
 __all__ = [
     "METRICS",
@@ -48,6 +55,7 @@ __all__ = [
 ]
 
 _ROUNDING = 1e-9
+_DERIVED_S, _MOST_LAGS = 60.0, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +145,9 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "occupancy": Metric(lambda seen: seen.occupancy, by_value, percent),
     }
 )
-"""What ``metrics`` may name. utilization: busy share of the slots; occupancy: batch time ÷ τ."""
+"""Metrics of one look. utilization: busy share of the slots; occupancy: batch time ÷ τ."""
 
-MetricName = Literal["utilization", "occupancy"]
+MetricName = Literal["utilization", "occupancy", "lag_change"]
 
 
 class HpaOptions(FrozenModel):
@@ -148,18 +156,39 @@ class HpaOptions(FrozenModel):
     metrics: dict[MetricName, Annotated[float, Field(gt=0, le=10)]] = Field(
         {"utilization": 0.8},
         min_length=1,
-        description="Metric → target. utilization: busy share of the slots; occupancy: batch time ÷ τ.",
+        description="Metric → target. utilization: busy share of the slots; occupancy: batch time ÷ τ; lag_change: "
+        "1 + change of the lag ÷ records consumed, above lag_threshold (S4).",
+    )
+    lag_threshold: float | None = Field(
+        None,
+        ge=0,
+        description="Lag up to which lag_change has no say; null: what a healthy job has.",
+        json_schema_extra={"unit": "records"},
+    )
+    overshoot: float = Field(
+        1.0, ge=1, le=10, description="Factor of the change in lag_change: above 1 more is asked for than arrives (S4)."
     )
     tolerance: float = Field(0.1, ge=0, lt=1, description="No change while value ÷ target is this close to 1.")
     scale_up: Rules = Field(UP, description="Behavior on the way up.")
     scale_down: Rules = Field(DOWN, description="Behavior on the way down.")
 
+    @model_validator(mode="after")
+    def _down(self) -> Self:
+        if set(self.metrics) == {"lag_change"}:
+            message = "lag_change never scales down: another metric must be named beside it"
+            raise ValueError(message)
+        return self
+
+
+S4: Mapping[str, object] = MappingProxyType({"metrics": {"lag_change": 1.0, "utilization": 0.8}})
+
 
 @dataclass(frozen=True, slots=True)
 class HpaState:
-    """What is remembered: what the behavior needs."""
+    """What is remembered: what the behavior needs, and the lags ``(s, records)`` of the last minute."""
 
     behavior: BehaviorState = field(default_factory=BehaviorState)
+    lags: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +207,7 @@ class HpaPolicy:
     brings: ClassVar[frozenset[str]] = frozenset({"warm_up", "hold", "largest_step", "cooldown_up", "cooldown_down"})
     state_type: type[HpaState] = HpaState
     options_type: ClassVar[type[BaseModel]] = HpaOptions
-    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": {}}
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": {}, "s4": S4}
 
     def __init__(self, options: HpaOptions, context: PolicyContext) -> None:
         self.options = options
@@ -195,15 +224,27 @@ class HpaPolicy:
         if pods is None:
             return Recommendation(None, unknown(seen, "executors")), state
         known = self.behavior.looked(seen.at, pods.current, state.behavior)
-        proposed = largest([self._ask(name, seen, pods) for name in self.options.metrics], pods.current)
+        state = self._heard(seen, state)
+        asked = [self._ask(name, seen, pods, state) for name in self.options.metrics]
+        proposed = largest([each for each in asked if each is not None], pods.current)
         answered, after = answer(proposed, self.behavior, seen.at, pods.current, known)
-        return answered, replace(state, behavior=after)
+        return answered, HpaState(after, state.lags)
 
     def capacity(self, executors: int, state: HpaState) -> float | None:  # noqa: ARG002
         """No model."""
         return None
 
-    def _ask(self, name: MetricName, seen: Assessment, pods: Pods) -> Proposal:
+    def _heard(self, seen: Assessment, state: HpaState) -> HpaState:
+        """The state with this look's lag, if anybody asks for its change."""
+        if "lag_change" not in self.options.metrics or seen.backlog is None:
+            return state
+        kept = [each for each in state.lags if seen.at - _DERIVED_S - _ROUNDING <= each[0] < seen.at]
+        return replace(state, lags=(*kept[-_MOST_LAGS:], (seen.at, float(seen.backlog))))
+
+    def _ask(self, name: MetricName, seen: Assessment, pods: Pods, state: HpaState) -> Proposal | None:
+        """What a metric asks for; None: it abstains."""
+        if name == "lag_change":
+            return self._lag_change(seen, pods, state.lags)
         metric, target = METRICS[name], self.options.metrics[name]
         value = metric.read(seen)
         if value is None:
@@ -211,6 +252,24 @@ class HpaPolicy:
         desired = metric.rule(value, target, pods, self.options.tolerance)
         text = f"{name} {metric.say(value)} at a target of {metric.say(target)} asks for {executors(desired)}"
         return Proposal(desired, text, {name: value, "target": target})
+
+    def _lag_change(self, seen: Assessment, pods: Pods, lags: tuple[tuple[float, float], ...]) -> Proposal | None:
+        """Executors that keep the lag as it is, while it is above the threshold; below it and at it no opinion."""
+        lag, excess, change = seen.backlog, seen.backlog_excess, slope(lags)
+        if lag is None or excess is None or change is None or seen.processed_rate is None:
+            return Proposal(None, "the change of the lag is unknown", {"lag_change": None})
+        relative = relative_change(change, seen.processed_rate, self.options.overshoot)
+        if relative is None:
+            return Proposal(None, "nothing is consumed, so the lag has no relative change", {"lag_change": None})
+        threshold = lag - excess if self.options.lag_threshold is None else self.options.lag_threshold
+        value = gated(relative, float(lag), threshold)
+        if value is None or lag < threshold:
+            return None
+        target = self.options.metrics["lag_change"]
+        desired = by_value(value, target, pods, self.options.tolerance)
+        above = f"a lag of {count(lag)}, above {count(threshold)}"
+        text = f"{above}, of relative change {value:.2f} asks for {executors(desired)}"
+        return Proposal(desired, text, {"lag_change": value, "target": target, "lag": float(lag)})
 
 
 def group(seen: Assessment) -> Pods | None:

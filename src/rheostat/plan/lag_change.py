@@ -1,0 +1,83 @@
+"""The relative change of the lag (S4, section 4.1): what an autoscaler that knows one number may scale up on.
+
+::
+
+    total lag = Σ lag_max × assigned partitions                                    (2), where no more is told
+    R = 1 + m · d(total lag)/dt ÷ consumed                                         (3), m = 1
+    value = R where the total lag is above the threshold, −R below it              (4)
+
+The derivative is that of PromQL's ``deriv`` over a minute: the slope of a straight line through the samples. With m = 1
+R is arrival ÷ consumed. Gaps that the document leaves [ours]: nothing consumed (a restart's pause, no input) makes (3)
+unknown; at the threshold (4) is 0 ÷ 0, and the metric abstains. (2) is exact where the lag is even: 100, 0, 0, 0 is 400
+to one consumer and 100 to four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+__all__ = ["dealt", "estimated_lag", "gated", "relative_change", "slope"]
+
+
+def estimated_lag(consumers: Iterable[tuple[int, int]]) -> int:
+    """The total lag by equation 2, from each consumer's ``records-lag-max`` and number of assigned partitions.
+
+    >>> estimated_lag([(50_000, 5)] * 4)
+    1000000
+    """
+    return sum(largest * assigned for largest, assigned in consumers)
+
+
+def dealt(lags: Sequence[int], consumers: int) -> list[tuple[int, int]]:
+    """What each of so many consumers would tell, the partitions in their order dealt out in equal ranges.
+
+    As Kafka's range assignor has it for one topic: the first consumers get one more where they do not divide.
+
+    >>> estimated_lag(dealt([100, 0, 0, 0], 1)), estimated_lag(dealt([100, 0, 0, 0], 4))
+    (400, 100)
+    """
+    each, more = divmod(len(lags), consumers)
+    found, begin = [], 0
+    for consumer in range(min(consumers, len(lags))):
+        end = begin + each + (consumer < more)
+        found.append((max(lags[begin:end]), end - begin))
+        begin = end
+    return found
+
+
+def slope(samples: Sequence[tuple[float, float]]) -> float | None:
+    """The slope of the straight line through ``(s, value)`` with the least squares, per second; None before two.
+
+    >>> slope([(0.0, 100.0), (15.0, 130.0), (30.0, 160.0)])
+    2.0
+    """
+    if len(samples) < 2:
+        return None
+    middle = sum(at for at, _ in samples) / len(samples)
+    spread = sum((at - middle) ** 2 for at, _ in samples)
+    return sum((at - middle) * value for at, value in samples) / spread if spread > 0 else None
+
+
+def relative_change(per_second: float, consumed: float, overshoot: float = 1.0) -> float | None:
+    """R of equation 3; None where nothing is consumed.
+
+    Args:
+        per_second: change of the total lag, records/s.
+        consumed: records/s.
+        overshoot: m, a multiplier of the change.
+
+    >>> relative_change(50.0, 100.0), relative_change(50.0, 100.0, overshoot=1.2), relative_change(50.0, 0.0)
+    (1.5, 1.6, None)
+    """
+    return 1 + overshoot * per_second / consumed if consumed > 0 else None
+
+
+def gated(relative: float, lag: float, threshold: float) -> float | None:
+    """Equation 4: negative below the threshold, so that the largest of several metrics is another; None at it.
+
+    >>> gated(1.5, 900.0, 1000.0), gated(1.5, 1100.0, 1000.0), gated(1.5, 1000.0, 1000.0)
+    (-1.5, 1.5, None)
+    """
+    if lag == threshold:
+        return None
+    return relative if lag > threshold else -relative
