@@ -24,9 +24,9 @@ PROACTIVE = trial(
     look(60.0, 1, 2, Code.SLA_VIOLATED, slow=0.2),
     look(200.0, 2, 1, Code.OVERSIZED),
     look(250.0, 1, 1, Code.FORECAST),
-    look(300.0, 1, 3, Code.FORECAST),
+    look(400.0, 1, 3, Code.FORECAST),
 )
-REACTIVE = trial(look(300.0, 2, 3, Code.SLA_VIOLATED, slow=0.3), look(400.0, 3, 3, Code.STEADY))
+REACTIVE = trial(look(400.0, 2, 3, Code.SLA_VIOLATED, slow=0.3), look(500.0, 3, 3, Code.STEADY))
 
 
 def told(proactive=PROACTIVE, reactive=REACTIVE, score=SCORE):
@@ -37,7 +37,7 @@ def told(proactive=PROACTIVE, reactive=REACTIVE, score=SCORE):
 def test_the_statements_are_read_from_the_looks():
     assert told() == {
         "5.2 steps up": ("1 of 1 steps up at a violation", True),
-        "5.2 switch": ("after 250 s of 240", True),
+        "5.2 switch": ("after 250 s of 360", True),
         "5.3 violations": ("proactive 0, reactive 1 samples", True),
         "5.3 executors": ("1.00 v 2.50", True),
         "records": ("proactive 1,000 in, 1,000 out; reactive 1,000 in, 1,000 out", True),
@@ -52,7 +52,7 @@ def test_the_statements_are_read_from_the_looks():
         pytest.param({"proactive": trial(look(60.0, 1, 2, Code.SLA_VIOLATED))}, "5.3 executors", id="no sample"),
         pytest.param({"score": {**SCORE, "records_out": 999}}, "records", id="a record is lost"),
         pytest.param({"score": {**SCORE, "records_out": None, "valid": False}}, "records", id="nobody knows"),
-        pytest.param({"reactive": trial(look(300.0, 0, 0, Code.STEADY))}, "5.3 executors", id="more executors"),
+        pytest.param({"reactive": trial(look(400.0, 0, 0, Code.STEADY))}, "5.3 executors", id="more executors"),
     ],
 )
 def test_a_statement_that_does_not_hold_is_told(change, missed):
@@ -62,7 +62,7 @@ def test_a_statement_that_does_not_hold_is_told(change, missed):
 def test_both_policies_get_the_same_load():
     proactive, reactive = plans(3).values()
     assert proactive.shape == reactive.shape
-    assert (proactive.seconds, proactive.curve().rate(120.0), proactive.phase(10.0)) == (480.0, 550.0, "load")
+    assert (proactive.seconds, proactive.curve().rate(180.0), proactive.phase(10.0)) == (720.0, 450.0, "load")
 
 
 def test_a_live_run_has_its_own_load(capsys):

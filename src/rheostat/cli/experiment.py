@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rheostat.cli.demo import interruptible
-from rheostat.cli.judging import Out, check_out, show_rows
+from rheostat.cli.judging import Jobs, Out, check_out, processes_of, show_rows
 from rheostat.cli.output import JsonFlag, console, print_json, to_json
 from rheostat.cli.progress import progress_lines
 from rheostat.errors import Fault, InputError, tried
@@ -37,9 +37,10 @@ def experiment(
     trace: Annotated[
         Path | None, typer.Option(help="s1: the load of 5.4 (CSV: second,events_per_second); else a stand-in.")
     ] = None,
-    seed: Annotated[str, typer.Option(help="Of all that is random.")] = "1",
+    seed: Annotated[str, typer.Option(help="Of all that is random, comma separated; --live: the first.")] = "1,2,3,4,5",
+    jobs: Jobs = None,
     live: Annotated[
-        bool, typer.Option("--live", help="s1: a shortened version on a real local Kafka and Spark, some 20 minutes.")
+        bool, typer.Option("--live", help="s1: a shortened version on a real local Kafka and Spark, some 25 minutes.")
     ] = False,
     out: Out = None,
     as_json: JsonFlag = False,
@@ -55,8 +56,7 @@ def experiment(
     parts = list(PARTS) if part is None else [piece.strip() for piece in part.split(",") if piece.strip()]
     faults += [_unknown("part", each, PARTS) for each in parts if each not in PARTS]
     seeds: list[int] = tried(seeds_of, [1], faults, seed)
-    if len(seeds) > 1:
-        faults.append(Fault("seed", seed, "one", "an experiment has one seed"))
+    processes = tried(processes_of, 1, faults, jobs)
     if not parts:
         faults.append(Fault("part", repr(part), " | ".join(PARTS), "no section is named"))
     tried(check_out, None, faults, out)
@@ -71,7 +71,7 @@ def experiment(
         _finish(_live(seeds[0], out), out, as_json=as_json)
         return
     with progress_lines(f"experiment {name}") as watch:
-        found = run(parts, seeds[0], trace, watch)
+        found = run(parts, seeds, trace, watch, processes)
     _finish(found, out, as_json=as_json)
 
 
