@@ -1,13 +1,15 @@
 """The experiments of S1: the parts that they are made of, on runs of minutes."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from rheostat.cli import main
 from rheostat.judge.experiments.page import rows_of, write_experiment
-from rheostat.judge.experiments.results import Experiment, Part, Result
+from rheostat.judge.experiments.results import Experiment, Part, Result, Seen, over_seeds
 from rheostat.judge.experiments.s1 import modes
+from rheostat.judge.experiments.s1_costs import Cost, Taken, Watched, looped, results
 from rheostat.judge.experiments.s1_setting import INTERVAL_S, SLA, bell, settings, the_job, world_cup
 from rheostat.judge.experiments.trial import Look, Trial, run
 from rheostat.load.curves import Pieces
@@ -106,7 +108,49 @@ def test_the_json_is_as_the_design_has_it():
                 "why": "for a reason",
             }
         ],
+        "seeds": [1],
+        "by_seed": [],
     }
+
+
+@pytest.mark.parametrize(("held", "holds"), [(5, True), (4, True), (3, False), (0, False)])
+def test_a_statement_holds_over_seeds_if_it_does_with_four_of_five(held, holds):
+    seen = [Seen(seed, "2", seed <= held) for seed in range(1, 6)]
+    found = over_seeds(RESULT, seen)
+    assert (found.holds, found.ours) == (holds, f"1.79 v 1.83; in {held} of 5 seeds")
+    listed = Experiment("s1", [Part("5.3", [found])], (1, 2, 3, 4, 5)).to_json()
+    assert listed["seeds"] == [1, 2, 3, 4, 5]
+    assert listed["by_seed"][4] == {"id": "5.3 x", "seed": 5, "ours": "2", "holds": held == 5}
+
+
+def test_one_seed_speaks_for_itself():
+    found = over_seeds(RESULT, [Seen(7, "1.80 v 1.79", holds=False)])
+    assert (found.ours, found.holds, found.by_seed) == ("1.80 v 1.79", False, ())
+
+
+def test_what_a_loop_takes_is_measured_without_the_simulated_job():
+    load = Pieces([(0.0, 1000.0), (300.0, 1000.0)])
+    cost = looped(Watched(settings("proactive:faithful", 15.0), load, 1, None))
+    assert cost.share == pytest.approx(cost.seconds * 21 / 300)
+    assert 0 < cost.seconds < 15
+    assert cost.memory_mb > 10
+    assert cost.bytes_s > 0
+
+
+def test_a_cost_above_that_of_the_document_does_not_hold():
+    quiet, learned = Cost(0.002, 0.0001, 100.0, 200.0), Cost(0.01, 1.0, 110.0)
+    found = results(Taken(quiet, learned, learned, quiet._replace(bytes_s=600.0)))
+    assert [each.holds for each in found] == [True] * 5
+    assert [each.ours for each in found] == [
+        "0.002 s at 0.01 % CPU, 100 MB",
+        "0.010 s at 100 % CPU, 110 MB",
+        "0.010 s at 100 % CPU, 110 MB",
+        "0.002 s at 0.01 % CPU, 100 MB",
+        "0.20 and 0.60 KB/s",
+    ]
+    dear = quiet._replace(share=0.04, bytes_s=3000.0)
+    found = results(Taken(dear, learned._replace(seconds=61.0), learned._replace(memory_mb=150.0), dear))
+    assert [each.holds for each in found] == [False] * 5
 
 
 def test_the_page_has_each_statement_and_the_plots(tmp_path, trial):
@@ -117,11 +161,21 @@ def test_the_page_has_each_statement_and_the_plots(tmp_path, trial):
     assert len(rows_of(found)) == 3
 
 
+def test_the_page_says_which_seeds_and_has_figure_36(tmp_path, trial):
+    seen = over_seeds(RESULT, [Seen(3, "1.70 v 1.80", holds=True), Seen(8, "1.90 v 1.80", holds=False)])
+    part = Part("5.4", [seen], {"ours": trial, "unknown": replace(trial, policy=None)}, shares=True)
+    text = write_experiment(tmp_path / "report.html", Experiment("s1", [part], (3, 8))).read_text(encoding="utf-8")
+    assert all(words in text for words in ("Seeds: 3, 8.", "Plotted: seed 3.", "1.90 v 1.80 (no)"))
+    assert trial.w_max == pytest.approx(1300, rel=0.1)
+    assert "ours (figure 36)" in text
+    assert "unknown (figure 36)" not in text
+
+
 def test_every_fault_of_the_command_is_named(capsys, tmp_path):
     missing = tmp_path / "none.csv"
-    arguments = ["experiment", "s9", "--part", "5.3,9", "--seed", "1,2", "--trace", str(missing), "--json"]
+    arguments = ["experiment", "s9", "--part", "5.3,9", "--seed", "x", "--jobs", "0", "--trace", str(missing), "--json"]
     assert main(arguments) == 2
     faults = json.loads(capsys.readouterr().out.splitlines()[-1])["faults"]
-    assert [fault["field"] for fault in faults][:3] == ["name", "part", "seed"]
-    assert len(faults) == 4
-    assert "none.csv" in json.dumps(faults[3])
+    assert [fault["field"] for fault in faults][:4] == ["name", "part", "seed", "jobs"]
+    assert len(faults) == 5
+    assert "none.csv" in json.dumps(faults[4])

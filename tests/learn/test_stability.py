@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.learn.data import points_of, staircase
 
+from rheostat.bench.train_data import FluidJob, bell, explored
 from rheostat.errors import InputError
 from rheostat.learn import Sample, TrainingOptions, stability, train
 
@@ -31,6 +32,20 @@ def test_low_degrees_are_stable_on_450_samples_and_degree_8_explodes():
     assert max(found[1], found[2]) < 0.02
     assert found[3] < 0.05
     assert found[8] > 1
+
+
+def test_where_the_load_has_only_risen_the_refits_do_not_agree_on_the_degree():
+    whole = explored(FluidJob(), bell, 900, seed=1)
+    risen, most = whole[:450], whole[449]
+    ahead = [((load,), most.executors) for load in (1000.0 * most.executors, 1100.0 * most.executors)]
+
+    def apart(rows, points, degrees):
+        options = TrainingOptions(degrees=degrees)
+        return stability(rows, train(rows, 1000.0, options), points, options)
+
+    assert apart(risen, ahead, (1,)) < 0.03
+    assert apart(risen, ahead, tuple(range(1, 9))) > 0.05
+    assert apart(whole, points_of(whole), tuple(range(1, 9))) < 0.03
 
 
 def test_rows_drawn_one_by_one_would_pass_degree_8():

@@ -18,6 +18,7 @@ from rheostat.bench.train_data import FluidJob, bell, explored, simulated, spoil
 from rheostat.learn import Sample, SlowModel, Trained, TrainingOptions, stability, train
 from rheostat.learn.blocks import Blocks
 from rheostat.learn.polynomial import Array, columns, orthonormal
+from rheostat.learn.training import resampled
 
 __all__ = ["run"]
 
@@ -78,8 +79,9 @@ def _times() -> list[Metric]:
 
     def whole() -> None:
         found = train(samples, _CAPACITY)
-        stability(samples, found, everywhere)
-        stability(samples, found, line)
+        refits = resampled(samples, found)
+        refits.deviation(everywhere)
+        refits.deviation(line)
         found.model.predict((3000.0,), 4)
 
     return [

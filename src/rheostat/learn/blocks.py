@@ -15,6 +15,9 @@ from rheostat.learn.polynomial import Array, solve
 
 __all__ = ["Blocks"]
 
+_IN_TWO = ["einsum_path", (0, 1), (0, 1)]
+"""(w·G)·w: the matrices first by one of the vectors."""
+
 
 class Blocks(NamedTuple):
     """Sums over blocks of rows.
@@ -54,12 +57,37 @@ class Blocks(NamedTuple):
             found.append(float(np.sqrt(np.mean((predicted - slow) ** 2))))
         return tuple(found)
 
-    def refits(self, times: int, seed: int) -> Array:
+    def refits(self, times: int, seed: int, sizes: Sequence[int], usual: int) -> Array:
         """Fits to resamples of the blocks, each of as many blocks, drawn with replacement.
 
+        Each has as many columns as do best on the blocks that its resample left out: about a third of them. So it is
+        the choice that is made again, not only the fit.
+
+        Args:
+            times: how many.
+            seed: of the draws.
+            sizes: numbers of columns to choose from.
+            usual: the number where a resample left out nothing.
+
         Returns:
-            (times, columns): the weights of each fit.
+            (times, largest size): the weights of each fit; 0 in the columns that it does not have.
         """
         count = len(self.starts)
         drawn = np.random.default_rng(seed).multinomial(count, [1 / count] * count, size=times).astype(np.float64)
-        return solve(np.einsum("kb,bij->kij", drawn, self.grams), drawn @ self.products)
+        left_out = (drawn == 0).astype(np.float64)
+        grams, products = self._sums(drawn, max(sizes))
+        others, their_products = self._sums(left_out, max(sizes))
+        fits = np.zeros((len(sizes), times, max(sizes)))
+        errors = np.empty((len(sizes), times))
+        for place, size in enumerate(sizes):
+            weights = solve(grams[:, :size, :size], products[:, :size])
+            fits[place, :, :size] = weights
+            squares = np.einsum("ki,kij,kj->k", weights, others[:, :size, :size], weights, optimize=_IN_TWO)
+            errors[place] = squares - 2 * np.einsum("ki,ki->k", weights, their_products[:, :size])
+        chosen = np.where(left_out.any(axis=1), errors.argmin(axis=0), sizes.index(usual))
+        return fits[chosen, np.arange(times)]
+
+    def _sums(self, weights: Array, size: int) -> tuple[Array, Array]:
+        """Gram matrices and products of weighted blocks: (sums, blocks) → (sums, size, size), (sums, size)."""
+        grams = np.einsum("kb,bij->kij", weights, self.grams[:, :size, :size])
+        return grams, np.einsum("kb,bi->ki", weights, self.products[:, :size])

@@ -13,12 +13,15 @@ from rheostat.errors import Fault, InputError
 from rheostat.learn.blocks import Blocks
 from rheostat.learn.model import SlowModel
 from rheostat.learn.outliers import contradicted
-from rheostat.learn.polynomial import Array, Polynomial, columns, orthonormal
+from rheostat.learn.polynomial import Array, Basis, Polynomial, columns, orthonormal
 from rheostat.learn.samples import Sample, in_order
 from rheostat.learn.surface import spans
 from rheostat.learn.topics import record_costs
 
-__all__ = ["Trained", "TrainingOptions", "stability", "train"]
+__all__ = ["Refits", "Trained", "TrainingOptions", "resampled", "stability", "train"]
+
+Points = Sequence[tuple[Sequence[float], int]]
+"""Workload of each topic, and executors."""
 
 _LEAST_ROWS = 20
 _LEAST_BLOCKS = 5
@@ -148,25 +151,47 @@ def _searched(rows: Sequence[Sample], costs: tuple[float, ...], options: Trainin
     return _Searched(costs, points, tuple(zip(degrees, errors, strict=True)), basis.polynomial(degree, weights))
 
 
-def stability(
-    samples: Sequence[Sample],
-    trained: Trained,
-    points: Sequence[tuple[Sequence[float], int]],
-    options: TrainingOptions | None = None,
-) -> float:
-    """How far apart refits of the polynomial are at some points: their standard deviation there, then its mean.
+class Refits(NamedTuple):
+    """Models of resampled blocks, to be asked how far they are apart.
 
-    The refits are to resamples of blocks, with the degree, the costs and the outliers of the training. Points at
-    numbers of executors that were never seen do not count: the polynomial is not asked there.
+    Attributes:
+        basis, weights: the polynomials, (k, columns).
+        costs: of a record of each topic.
+        numbers: of executors that were seen.
+    """
+
+    basis: Basis
+    weights: Array
+    costs: tuple[float, ...]
+    numbers: frozenset[int]
+
+    def deviation(self, points: Points) -> float:
+        """Their standard deviation at each point, then its mean; at least 0, a share of slow records.
+
+        Points at numbers of executors that were never seen do not count: the polynomial is not asked there. 0 without
+        a point that counts.
+        """
+        asked = [Sample(0.0, tuple(workload), n, 0.0) for workload, n in points if n in self.numbers]
+        if not asked:
+            return 0.0
+        apart = self.weights - self.weights.mean(axis=0)
+        spread = np.einsum("ki,kj->ij", apart, apart) / len(apart)
+        at_points = self.basis.at(_arrays(asked, self.costs)[0], self.basis.degree)
+        variances = np.einsum("pi,pi->p", np.einsum("pi,ij->pj", at_points, spread), at_points)
+        return float(np.sqrt(np.maximum(variances, 0.0)).mean())
+
+
+def resampled(samples: Sequence[Sample], trained: Trained, options: TrainingOptions | None = None) -> Refits:
+    """Make the model again from resamples of blocks, with the costs and the outliers of the training.
+
+    The degree is chosen again for each resample, by the blocks that it left out [ours]. With the degree of the training
+    for all of them, what decides is which degree the noise has chosen: where the load has only risen, a model of
+    degree 1 passes and one of degree 4 does not, made of samples that are alike.
 
     Args:
         samples: those that were trained on.
         trained: what came out.
-        points: (workload of each topic, executors).
         options: those of the training.
-
-    Returns:
-        At least 0, a share of slow records; 0 without a point that counts.
 
     Raises:
         InputError: the samples are not those that were trained on, or cannot be.
@@ -177,19 +202,26 @@ def stability(
         allowed = f"the {trained.rows} that were trained on"
         raise InputError([Fault("samples", str(len(rows)), allowed, "give the samples of the training")])
     model, kept = trained.model, _without(rows, trained.left_out)
-    seen = {span.executors for span in model.seen}
-    asked = [Sample(0.0, tuple(workload), n, 0.0) for workload, n in points if n in seen]
-    if not asked:
-        return 0.0
-    fitted, slow = _arrays(kept, model.costs)
-    basis, values = orthonormal(fitted, trained.degree)
+    points, slow = _arrays(kept, model.costs)
+    degrees = [degree for degree, _ in trained.cv_errors]
+    basis, values = orthonormal(points, max(degrees))
     blocks = Blocks.of(values, slow, _block(options, len(kept)))
-    refits = blocks.refits(options.resamples, options.seed)
-    apart = refits - refits.mean(axis=0)
-    spread = np.einsum("ki,kj->ij", apart, apart) / len(refits)
-    at_points = basis.at(_arrays(asked, model.costs)[0], trained.degree)
-    variances = np.einsum("pi,ij,pj->p", at_points, spread, at_points)
-    return float(np.sqrt(np.maximum(variances, 0.0)).mean())
+    sizes = [columns(2, degree) for degree in degrees]
+    weights = blocks.refits(options.resamples, options.seed, sizes, columns(2, trained.degree))
+    return Refits(basis, weights, model.costs, frozenset(span.executors for span in model.seen))
+
+
+def stability(
+    samples: Sequence[Sample], trained: Trained, points: Points, options: TrainingOptions | None = None
+) -> float:
+    """How far apart models of resampled blocks are at some points (workload of each topic, executors).
+
+    See :func:`resampled` and :meth:`Refits.deviation`.
+
+    Raises:
+        InputError: the samples are not those that were trained on, or cannot be.
+    """
+    return resampled(samples, trained, options).deviation(points)
 
 
 def _without(rows: Sequence[Sample], left_out: Sequence[int]) -> list[Sample]:

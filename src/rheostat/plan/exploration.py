@@ -14,7 +14,7 @@ from rheostat.analyze.forecast import Rates
 from rheostat.errors import InputError
 from rheostat.learn.model import SlowModel
 from rheostat.learn.samples import Sample
-from rheostat.learn.training import TrainingOptions, stability, train
+from rheostat.learn.training import TrainingOptions, resampled, train
 
 __all__ = ["Check", "check", "line_to"]
 
@@ -47,10 +47,11 @@ def check(
     """
     try:
         trained = train(rows, w_max, options)
-        everywhere = stability(rows, trained, sorted({(row.workload, row.executors) for row in rows}), options)
-        here = stability(rows, trained, line_to(*now, w_max), options)
+        refits = resampled(rows, trained, options)
     except InputError as error:
         return Check(None, f"no model can be made of {len(rows)} samples: {error.faults[0].message}")
+    everywhere = refits.deviation(sorted({(row.workload, row.executors) for row in rows}))
+    here = refits.deviation(line_to(*now, w_max))
     stable = everywhere <= stability_limit and here <= stability_limit
     text = (
         f"model of degree {trained.degree} from {len(rows)} samples, deviation {everywhere:.3f} where samples are and "

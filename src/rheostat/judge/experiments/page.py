@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rheostat.judge.experiments.results import Experiment, Part
 from rheostat.judge.experiments.s1_setting import SLA
 from rheostat.judge.experiments.trial import Look
-from rheostat.report.parts import COLORS, GREY, Figure, frame, heading, line, table, write_page
+from rheostat.report.parts import COLORS, GREY, Figure, frame, heading, line, note_list, table, write_page
 
 __all__ = ["rows_of", "write_experiment"]
 
@@ -25,10 +26,15 @@ def write_experiment(path: Path, found: Experiment) -> Path:
     parts, drawn = [table(rows_of(found))], False
     for part in found.parts:
         parts.append(heading(part.title))
+        if any(result.by_seed for result in part.results):
+            parts.append(table(_by_seed(part)))
         if part.trials:
-            parts.append(_plots(part, with_script=not drawn))
+            parts += [note_list([f"Plotted: seed {found.seeds[0]}."]), _plots(part, with_script=not drawn)]
             drawn = True
-    verdict = f"{held} of {len(found.results)} statements of the document hold in ours."
+        if part.shares:
+            parts.append(_shares(part))
+    seeds = ", ".join(map(str, found.seeds))
+    verdict = f"{held} of {len(found.results)} statements of the document hold in ours. Seeds: {seeds}."
     return write_page(path, frame(f"Rheostat: experiment {found.name}", verdict, parts))
 
 
@@ -39,6 +45,30 @@ def rows_of(found: Experiment) -> list[list[str]]:
         for each in found.results
     ]
     return [["", "statement", "ours", "the document", "holds", "why"], *rows]
+
+
+def _by_seed(part: Part) -> list[list[str]]:
+    """What was seen with each seed, header first."""
+    several = [result for result in part.results if result.by_seed]
+    seeds = [seen.seed for seen in several[0].by_seed]
+    cells = [[each.ours + ("" if each.holds else " (no)") for each in result.by_seed] for result in several]
+    head = ["", *(f"seed {seed}" for seed in seeds)]
+    return [head, *([result.id, *row] for result, row in zip(several, cells, strict=True))]
+
+
+def _shares(part: Part) -> str:
+    """Figure 36: how many executors the load needs, w ÷ w_max, and how many there are; one plot for each policy."""
+    known = [(name, trial, w_max) for name, trial in part.trials.items() if (w_max := trial.w_max)]
+    if not known:
+        return ""
+    titles = [f"w ÷ w_max and executors: {name} (figure 36)" for name, _, _ in known]
+    figure = Figure(titles, "seconds since the start of the load", height=280 * len(known))
+    for row, (name, trial, w_max) in enumerate(known, 1):
+        needed = [(look, None if look.rate is None else look.rate / w_max) for look in trial.looks]
+        figure.add(row, line(f"{name}: w ÷ {w_max:.0f}", *_points(needed), GREY))
+        there = [(look, look.executors) for look in trial.looks]
+        figure.add(row, line(f"{name}: executors", *_points(there), COLORS[row - 1], shape="hv"))
+    return figure.html(with_script=False)
 
 
 def _plots(part: Part, *, with_script: bool) -> str:
@@ -56,6 +86,6 @@ def _plots(part: Part, *, with_script: bool) -> str:
     return figure.html(with_script=with_script)
 
 
-def _points(found: list[tuple[Look, float | None]]) -> tuple[list[float], list[float | None]]:
+def _points(found: Sequence[tuple[Look, float | None]]) -> tuple[list[float], list[float | None]]:
     """Times and values; five digits are more than a plot shows."""
     return [look.at for look, _ in found], [None if value is None else float(f"{value:.5g}") for _, value in found]

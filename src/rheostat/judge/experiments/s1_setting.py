@@ -2,9 +2,9 @@
 
 The document does not say what a TaskManager carries, how high and how wide its bell curves are, or which part of World
 Cup 98 it used. Chosen are: a record-at-a-time job that restarts to rescale (as Flink does), with 1300·n^0.95 records/s,
-so that the range of its model, 0 to 4500 records/s, takes one to four; noise of 10 % between seconds, so that slow
-records grow before the capacity is reached, as in its figure 28; in 5.3 a bell of 3400 records/s and σ = 950 s, with
-which its reactive scaler has the document's mean of 1.84 executors.
+so that the range of its model, 0 to 4500 records/s, takes one to four; noise of 5 % between seconds: in its figure 30
+the forecast and the load cannot be told apart; in 5.3 a bell of 3400 records/s and σ = 950 s, with which its reactive
+scaler has about the document's mean of 1.84 executors.
 
 Slow records have T = 5 s in all of them: the period of 5.3 and 5.4, which print the residual limit of 0.08.
 """
@@ -30,7 +30,7 @@ INTERVAL_S = 5.0
 ANOMALY_S = 8500.0
 """When the job of 5.4 begins to carry less: sample 1700 at one each 5 s."""
 
-_NOISE_CV, _STEP_S = 0.10, 1.0
+_NOISE_CV, _STEP_S = 0.05, 1.0
 _THREE_HOURS_S = 3 * 3600.0
 _MATCH_S = 8080 * 60.0
 """From here on the shared week has three hours that rise and fall by half, as the document's load does."""

@@ -20,13 +20,14 @@ from rheostat.loop import Loop, build_planner
 from rheostat.loop.memory import Memory
 from rheostat.model import Code
 from rheostat.plan import Planner
+from rheostat.plan.capacity import Learned
 from rheostat.plan.collector import gathered
 from rheostat.plan.proactive import ProactiveState
 from rheostat.plan.reactive import slow_records
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile
 
-__all__ = ["Look", "Trial", "look_of", "run"]
+__all__ = ["Look", "Trial", "begun", "look_of", "run"]
 
 _ALL = 10**9
 _UNCOUNTED = "this sample does not count"
@@ -139,6 +140,13 @@ class Trial:
         """Mean number in force over the samples that count."""
         return sum(look.executors for look in self.counted) / len(self.counted)
 
+    @property
+    def w_max(self) -> float | None:
+        """Records/s of one executor, as the policy has learned them by the document's rule; None: it has not."""
+        explorer = getattr(self.policy, "reactive", self.policy)
+        learned: Learned | None = getattr(explorer, "learned", None)
+        return None if learned is None else learned.w_max
+
     def violations(self, sla: float) -> int:
         """Samples that count with so many slow records or more."""
         return sum(look.slow is not None and look.slow >= sla for look in self.counted)
@@ -168,7 +176,7 @@ def run(
     simulated = SimulatedJob(job, load, seed, executors)
     archive, witness, store = MemoryArchive(), _Witness(interval_s), _Kept(None)
     planner = build_planner(settings, archive)
-    store.state = None if begin is None else _memory(planner, begin)
+    store.state = None if begin is None else begun(planner, begin)
     time = SimulatedTime(lambda _, later: later > load.duration)
     loop = Loop(simulated, planner, simulated, witness, time, settings, store=store, job=job.name)
     loop.run()
@@ -182,7 +190,7 @@ def _collected(policy: ProactiveState, archive: MemoryArchive) -> Sequence[Sampl
     return gathered(replace(policy.data, since=None), archive, _ALL)
 
 
-def _memory(planner: Planner, policy: Any) -> Mapping[str, Any]:
+def begun(planner: Planner, policy: Any) -> Mapping[str, Any]:
     """The state of a loop that has seen nothing, but whose policy has."""
     memory = Memory.initial(planner)
     return replace(memory, plan=replace(memory.plan, policy=policy)).to_json(planner)
