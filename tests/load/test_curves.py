@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.load.curves import Cut, Pieces, Scaled, Sequel, Together, constant, staircase
-from rheostat.load.shapes import SHAPES, parse_shape
+from rheostat.load.shapes import KINDS, parse_shape
 
 TABLE = [
     ("constant:500@60", 0, 500, 0),
@@ -56,17 +56,19 @@ def test_nothing_is_offered_outside(text):
 
 RATES = st.floats(0, 5_000)
 SECONDS = st.floats(0.5, 500)
+SEEDS = st.integers(0, 9)
 SIMPLE = st.one_of(
     st.builds(constant, RATES, SECONDS),
     st.builds(lambda a, b, s: Pieces([(0, a), (s, b)]), RATES, RATES, SECONDS),
     st.builds(staircase, st.lists(st.tuples(SECONDS, RATES), min_size=1, max_size=5)),
     st.builds(
         lambda name, a, b, s: parse_shape(f"{name}:{a:f}..{b:f}@{s:f}"),
-        st.sampled_from([name for name in SHAPES if name != "constant"]),
+        st.sampled_from([name for name, kind in KINDS.items() if not kind.one_rate]),
         RATES,
         RATES,
         SECONDS,
     ),
+    st.builds(lambda rate, s, seed: parse_shape(f"trips:{rate:f}@{s:f},speed=9,seed={seed}"), RATES, SECONDS, SEEDS),
 )
 CURVES = st.recursive(
     SIMPLE,

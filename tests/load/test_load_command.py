@@ -56,13 +56,25 @@ def test_what_is_no_number_does_not_hide_the_rest():
 @pytest.mark.parametrize(
     ("texts", "field", "allowed"),
     [
-        ({}, "--shape", "one of --shape, --trace, --variation"),
-        ({"shape": "constant", "rate": "1", "trace": "x.csv"}, "--shape", "one of --shape, --trace, --variation"),
+        ({}, "--shape", "one of --shape, --trace, --variation, --trips"),
+        (
+            {"shape": "constant", "rate": "1", "trace": "x.csv"},
+            "--shape",
+            "one of --shape, --trace, --variation, --trips",
+        ),
         ({"shape": "constant"}, "--rate", "a number ≥ 0"),
         ({"shape": "constant:5@6", "rate": "1"}, "--rate", "not with a shape that says its rates"),
         ({"shape": "constant:5@6", "seconds": "7"}, "--seconds", "> 0 and ≤ 6"),
         ({"shape": "constant:5@6", "time_scale": "2"}, "--time-scale", "with --trace or --variation"),
         ({"shape": "constant:5@6", "rate_per_level": "2"}, "--rate-per-level", "with --variation"),
+        ({"shape": "constant:5@6", "speed": "2"}, "--speed", "with --trips"),
+        ({"shape": "constant:5@6", "copies": "2"}, "--copies", "with --trips"),
+        ({"trips": "synthetic", "speed": "0"}, "--speed", "a number > 0"),
+        ({"trips": "synthetic", "copies": "1.5"}, "--copies", "a whole number ≥ 1 and ≤ 1000"),
+        ({"trips": "synthetic", "rate": "1e9"}, "--trips", "at most 20000000 trips"),
+        ({"trips": "synthetic", "time_scale": "2"}, "--time-scale", "with --trace or --variation"),
+        ({"trips": "synthetic", "users": "2"}, "--users", "with --shape or --trace or --variation"),
+        ({"trips": "nowhere.csv", "rate": "1"}, "--rate", "with --trips synthetic"),
         ({"shape": "constant:5@6", "key": "usr"}, "--key", "user, ip, none"),
         ({"shape": "constant:5@6", "bootstrap": "broker"}, "--bootstrap", "HOST:PORT, comma separated"),
         ({"shape": "constant:5@6", "bootstrap": "broker:99999"}, "--bootstrap", "HOST:PORT, comma separated"),
@@ -101,6 +113,62 @@ def test_a_shape_lasts_a_minute_unless_said(tmp_path):
     request = read_request(LoadTexts(log=str(tmp_path), shape="ramp", rate="10"))
     assert request.curve.duration == 60
     assert request.target == LogTarget(tmp_path, None)
+
+
+def test_faults_of_a_trip_file_and_of_options_come_together(tmp_path):
+    (tmp_path / "t.csv").write_text("pickup_datetime\n")
+    with pytest.raises(InputError) as caught:
+        read_request(LoadTexts(trips=str(tmp_path / "t.csv"), speed="x", copies="0", click_share="1"))
+    fields = [fault.field for fault in caught.value.faults]
+    assert sorted(set(fields)) == ["--click-share", "--copies", "--speed", "--topic", "--trips"]
+    assert fields.count("--trips") == 6
+
+
+def test_synthetic_trips_are_a_million_in_two_days_unless_said(tmp_path):
+    request = read_request(LoadTexts(log=str(tmp_path), trips="synthetic", speed="10", copies="3"))
+    assert request.curve.duration == 17_280
+    assert request.curve.cumulative(17_280) == pytest.approx(3_000_000, rel=0.005)
+    assert request.trips is not None
+    short = read_request(LoadTexts(log=str(tmp_path), trips="synthetic", rate="600", seconds="20", copies="3"))
+    assert short.curve.duration == 20
+    assert short.curve.cumulative(20) == pytest.approx(600 * 20 * 0.78 / 0.944, rel=0.1)
+
+
+@pytest.mark.parametrize(("seconds", "speed"), [("0.7", "3"), ("4.35", "100"), ("1e-3", "7")])
+def test_synthetic_trips_last_as_long_as_they_are_told_to_whatever_the_rounding(tmp_path, seconds, speed):
+    texts = LoadTexts(log=str(tmp_path), trips="synthetic", rate="100000", seconds=seconds, speed=speed)
+    assert read_request(texts).curve.duration == float(seconds)
+
+
+def test_trips_of_a_file_go_into_a_log(tmp_path, capsys):
+    header = "pickup_datetime,dropoff_datetime,trip_distance,pickup_longitude,pickup_latitude,"
+    rows = [f"2013-05-01 00:00:0{second},2013-05-01 00:09:00,1,{place},-73,40\n" for second, place in ROWS]
+    (tmp_path / "t.csv").write_text(header + "dropoff_longitude,dropoff_latitude\n" + "".join(rows))
+    options = ["--trips", tmp_path / "t.csv", "--speed", 10, "--copies", 3, "--first-id", 50]
+    assert call("--log", tmp_path / "log", "--partitions", 2, *options, "--json") == 0
+    captured = capsys.readouterr()
+    result = json.loads(captured.out.splitlines()[-1])
+    assert result["trips"] == {
+        "trips": 3,
+        "speed": 10.0,
+        "copies": 3,
+        "left_out": {"its coordinates are 0, 0": 1},
+    }
+    assert (result["records"], result["next_id"], result["seconds_scheduled"]) == (9, 59, 0.5)
+    assert result["checksum"]["total"] == sum(range(50, 59))
+    assert LogFolder(str(tmp_path / "log")).latest() == {0: 5, 1: 4}
+    assert "left out: 1 rows, its coordinates are 0, 0" in captured.err + captured.out
+
+
+def test_a_trip_file_may_be_cut(tmp_path):
+    header = "pickup_datetime,dropoff_datetime,trip_distance,pickup_longitude,pickup_latitude,"
+    rows = [f"2013-05-01 00:00:0{second},2013-05-01 00:09:00,1,{place},-73,40\n" for second, place in ROWS]
+    (tmp_path / "t.csv").write_text(header + "dropoff_longitude,dropoff_latitude\n" + "".join(rows))
+    request = read_request(LoadTexts(log=str(tmp_path), trips=str(tmp_path / "t.csv"), seconds="3"))
+    assert (request.curve.duration, request.curve.cumulative(9)) == (3, 2)
+
+
+ROWS = [(1, "-73,40"), (0, "-73,40"), (2, "0,0"), (4, "-73,40")]
 
 
 def test_help_shows_the_grammar_whole(monkeypatch, capsys):

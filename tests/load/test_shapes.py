@@ -6,7 +6,8 @@ from rheostat.errors import InputError
 from rheostat.load.curves import Pieces
 from rheostat.load.shapes import KINDS, SHAPES, parse_shape
 
-NAMES = "constant, step, ramp, sine, gaussian, spike, pulses, daily, weekly, bursts, spikes, drift, shift, outage"
+PLAIN = "constant, step, ramp, sine, gaussian, spike, pulses"
+NAMES = f"{PLAIN}, daily, weekly, trips, bursts, spikes, drift, shift, outage"
 
 PERIOD = "a number of seconds > 0, at least a 10000th of the part"
 
@@ -30,7 +31,7 @@ def test_a_bare_name_takes_rate_and_time_from_outside(name, begin, top):
 
 
 def test_every_shape_has_a_bare_form():
-    assert [parse_shape(name, rate=10, seconds=6).duration for name in SHAPES] == [6.0] * 14
+    assert [parse_shape(name, rate=10, seconds=6).duration for name in SHAPES] == [6.0] * 15
 
 
 def test_spaces_and_capitals_are_forgiven():
@@ -197,12 +198,12 @@ def test_an_outage_comes_when_the_seed_says_and_fits_in():
     assert (0 <= min(begins) < 2, 58 < max(begins) <= 60) == (True, True)
 
 
-CHANCE = ["daily", "weekly", "bursts", "spikes", "drift", "shift", "outage"]
+CHANCE = ["daily", "weekly", "trips", "bursts", "spikes", "drift", "shift", "outage"]
 
 
 @pytest.mark.parametrize("name", CHANCE)
 def test_a_seed_decides_everything(name):
-    text = f"{name}:100..900@2000000"
+    text = f"{name}:{'900' if KINDS[name].one_rate else '100..900'}@2000000"
     one, same, other = (parse_shape(text, seed=seed).pieces().points for seed in (5, 5, 6))
     assert one == same
     assert one != other

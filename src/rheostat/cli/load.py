@@ -20,12 +20,17 @@ from rheostat.load.request import KafkaTarget, LoadRequest, LoadTexts, LogTarget
 from rheostat.load.shapes import GRAMMAR, KINDS
 
 if TYPE_CHECKING:
+    from rheostat.load.payload import RecordMaker
     from rheostat.load.producer import LoadProgress, LoadResult
     from rheostat.load.sinks import Sink
+    from rheostat.load.trip_replay import TripLoad
 
 __all__ = ["register"]
 
 _WITH_OPTIONS = (f"{name} ({', '.join(kind.options)})" if kind.options else name for name, kind in KINDS.items())
+_TRIPS_HELP = (
+    "Taxi trips in place of click-fraud records: synthetic (two days, a million trips), or CSV files, comma separated."
+)
 _SHAPE_HELP = f"{escape(GRAMMAR)}. Shapes and their options: {', '.join(_WITH_OPTIONS)}."
 
 
@@ -45,11 +50,14 @@ def register(app: typer.Typer) -> None:
         partitions: Annotated[str | None, _option("Partitions of a new topic or log; 8 unless said.")] = None,
         create: Annotated[bool, typer.Option("--create", help="Create the topic if it is missing.")] = False,
         shape: Annotated[str | None, _option(_SHAPE_HELP)] = None,
-        rate: Annotated[str | None, _option("Records/s, for a shape given by its bare name.")] = None,
+        rate: Annotated[str | None, _option("Records/s, for a bare shape; their mean, for synthetic trips.")] = None,
         seconds: Annotated[str | None, _option("How long; 60 unless said. Cuts what lasts longer.")] = None,
         trace: Annotated[str | None, _option("CSV files or folders (second,events_per_second), in turn.")] = None,
         variation: Annotated[str | None, _option("Variation files (seconds, level), one for each agent.")] = None,
         rate_per_level: Annotated[str | None, _option("Records/s of one level of a variation file.")] = None,
+        trips: Annotated[str | None, _option(_TRIPS_HELP)] = None,
+        speed: Annotated[str | None, _option("10 plays trips ten times faster; 1 unless said.")] = None,
+        copies: Annotated[str | None, _option("Records of each trip; 1 unless said.")] = None,
         time_scale: Annotated[str | None, _option("0.1 plays files ten times faster.")] = None,
         rate_scale: Annotated[str | None, _option("2 doubles the rates of files.")] = None,
         seed: Annotated[str | None, _option("Of keys, values and shapes of chance; 0 unless said.")] = None,
@@ -61,7 +69,7 @@ def register(app: typer.Typer) -> None:
         key: Annotated[str | None, _option("Records are keyed by: user, ip or none.")] = None,
         json: JsonFlag = False,
     ) -> int:
-        """Produce click-fraud records at the rates of a shape, a trace or a variation file."""
+        """Produce click-fraud records at the rates of a shape, a trace or a variation file; or taxi trips."""
         texts = LoadTexts(
             topic=topic,
             bootstrap=bootstrap,
@@ -74,6 +82,9 @@ def register(app: typer.Typer) -> None:
             trace=trace,
             variation=variation,
             rate_per_level=rate_per_level,
+            trips=trips,
+            speed=speed,
+            copies=copies,
             time_scale=time_scale,
             rate_scale=rate_scale,
             seed=seed,
@@ -89,6 +100,7 @@ def register(app: typer.Typer) -> None:
 
 def _load(texts: LoadTexts, *, as_json: bool) -> int:
     request = read_request(texts)
+    _tell_left_out(request.trips)
     result = _produce(request, _open_sink(request.target))
     _tell(result)
     if as_json:
@@ -113,7 +125,6 @@ def _open_sink(target: KafkaTarget | LogTarget) -> Sink:
 
 def _produce(request: LoadRequest, sink: Sink) -> LoadResult:
     from rheostat.load.clock import RunClock
-    from rheostat.load.payload import Payloads
     from rheostat.load.producer import Producer
 
     stop = threading.Event()
@@ -125,8 +136,16 @@ def _produce(request: LoadRequest, sink: Sink) -> LoadResult:
             words = f"{progress.rate:,.0f}/s  {progress.sent:,} sent  {progress.late_s:.2f} s late"
             bar.update(task, completed=progress.t or 0.0, words=words)
 
-        payloads = Payloads(request.payload, request.first_id)
+        payloads = _payloads(request)
         return Producer(sink, payloads, RunClock(stop), watch=show).run(request.curve)
+
+
+def _payloads(request: LoadRequest) -> RecordMaker:
+    from rheostat.load.payload import Payloads
+
+    if request.trips is not None:
+        return request.trips.payloads(request.first_id)
+    return Payloads(request.payload, request.first_id)
 
 
 @contextmanager
@@ -154,6 +173,11 @@ def _signals(stop: threading.Event) -> Iterator[None]:
         restore()
 
 
+def _tell_left_out(trips: TripLoad | None) -> None:
+    for reason, number in sorted(trips.left_out.items() if trips is not None else ()):
+        console().print(f"left out: {number:,} rows, {reason}", markup=False)
+
+
 def _tell(result: LoadResult) -> None:
     out = console()
     rate = result.records / result.seconds if result.seconds else 0.0
@@ -175,7 +199,8 @@ def _to_json(request: LoadRequest, result: LoadResult, texts: LoadTexts) -> dict
         "version": __version__,
         "topic": kafka and kafka.topic,
         "log": None if isinstance(request.target, KafkaTarget) else str(request.target.folder),
-        "load": texts.shape or texts.trace or texts.variation,
+        "load": texts.shape or texts.trace or texts.variation or texts.trips,
+        "trips": request.trips and _trips_to_json(request.trips),
         "seed": request.payload.seed,
         "seconds_scheduled": request.curve.duration,
         "seconds": result.seconds,
@@ -195,3 +220,9 @@ def _to_json(request: LoadRequest, result: LoadResult, texts: LoadTexts) -> dict
         },
         "stopped": result.stopped,
     }
+
+
+def _trips_to_json(trips: TripLoad) -> dict[str, Any]:
+    arrivals = trips.arrivals
+    told = {"trips": arrivals.trips[-1], "speed": arrivals.speed, "copies": arrivals.copies}
+    return {**told, "left_out": dict(sorted(trips.left_out.items()))}

@@ -14,13 +14,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["PayloadSpec", "Payloads", "Records"]
+__all__ = ["PayloadSpec", "Payloads", "RecordMaker", "Records"]
 
 _BLOCK = 4096
 _ADDRESSES = 1 << 24
@@ -65,6 +65,22 @@ class Records:
 
     def __len__(self) -> int:
         return len(self.values)
+
+
+class RecordMaker(Protocol):
+    """Says what the records of a load are. Used by one thread."""
+
+    @property
+    def first_id(self) -> int:
+        """Id of record 0."""
+        ...
+
+    def make(self, begin: int, count: int, timestamp: float) -> Records:
+        """Records ``begin`` … ``begin + count − 1``, counted from 0, produced at ``timestamp`` (epoch seconds).
+
+        ``begin`` never goes back.
+        """
+        ...
 
 
 class Payloads:

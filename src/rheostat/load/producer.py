@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from rheostat.checksum import IdChecksum
 from rheostat.load.clock import RunClock
 from rheostat.load.curves import RateCurve, constant
-from rheostat.load.payload import Payloads
+from rheostat.load.payload import RecordMaker
 from rheostat.load.schedule import Schedule
 from rheostat.load.sinks import Receipt, Sink
 from rheostat.ports import Clock
@@ -161,7 +161,7 @@ class Producer:
     def __init__(
         self,
         sink: Sink,
-        payloads: Payloads,
+        payloads: RecordMaker,
         clock: Clock | None = None,
         settings: ProducerSettings | None = None,
         watch: Callable[[LoadProgress], None] | None = None,

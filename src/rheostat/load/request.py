@@ -15,6 +15,10 @@ from rheostat.load.curves import Cut, RateCurve, Scaled
 from rheostat.load.payload import PayloadSpec
 from rheostat.load.shapes import read_shape
 from rheostat.load.traces import read_traces
+from rheostat.load.trip_file import file_trips
+from rheostat.load.trip_maker import synthetic_trips
+from rheostat.load.trip_replay import TripLoad
+from rheostat.load.trips import DAYS_S, MILLION_RATE, TripPlan
 from rheostat.load.variation import read_variation
 
 __all__ = ["DEFAULT_SECONDS", "KafkaTarget", "LoadRequest", "LoadTexts", "LogTarget", "read_request"]
@@ -26,7 +30,10 @@ _BOOTSTRAP = "localhost:9092"
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SERVER = re.compile(r"(?:\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 _KEYS = ("user", "ip", "none")
+_KINDS = ("shape", "trace", "variation", "trips")
+_SYNTHETIC = "synthetic"
 _MOST_PARTITIONS = 10_000
+_MOST_COPIES = 1_000
 _MOST_RECORDS = 2.0**62
 """Ids are 64-bit numbers, and a first id may be as large as this."""
 
@@ -46,6 +53,9 @@ class LoadTexts:
     trace: str | None = None
     variation: str | None = None
     rate_per_level: str | None = None
+    trips: str | None = None
+    speed: str | None = None
+    copies: str | None = None
     time_scale: str | None = None
     rate_scale: str | None = None
     seed: str | None = None
@@ -77,12 +87,13 @@ class LogTarget:
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """A load that can be run."""
+    """A load that can be run. Its records are trips, or click-fraud records as ``payload`` says."""
 
     curve: RateCurve
     target: KafkaTarget | LogTarget
     payload: PayloadSpec
     first_id: int
+    trips: TripLoad | None = None
 
 
 def read_request(texts: LoadTexts) -> LoadRequest:
@@ -97,7 +108,7 @@ def read_request(texts: LoadTexts) -> LoadRequest:
     reader.countable(curve)
     if reader.faults or curve is None or target is None:
         raise InputError(reader.faults)
-    return LoadRequest(curve, target, payload, first_id)
+    return LoadRequest(curve, target, payload, first_id, reader.trips)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +140,7 @@ class _Reader:
 
     def __init__(self, texts: LoadTexts) -> None:
         self.faults: list[Fault] = []
+        self.trips: TripLoad | None = None
         self._given = {item.name: getattr(texts, item.name) for item in fields(texts)}
         self._seed = self.whole("seed", PayloadSpec().seed)
 
@@ -151,7 +163,7 @@ class _Reader:
 
     def curve(self) -> RateCurve | None:
         """The load itself."""
-        kinds = [name for name in ("shape", "trace", "variation") if self._given[name] is not None]
+        kinds = [name for name in _KINDS if self._given[name] is not None]
         rate = self._number("rate", None, _Range())
         seconds = self._number("seconds", None, _Range(above=True))
         per_level = self._number("rate_per_level", None, _Range(above=True))
@@ -159,12 +171,13 @@ class _Reader:
         if len(kinds) != 1:
             given = ", ".join(_option(kind) for kind in kinds) or "none of them"
             message = "say what the load is, in one way"
-            self.faults.append(Fault("--shape", given, "one of --shape, --trace, --variation", message))
+            self.faults.append(Fault("--shape", given, f"one of {', '.join(map(_option, _KINDS))}", message))
             return None
         sources: Mapping[str, Callable[[], RateCurve | None]] = {
             "shape": lambda: self._shape(rate, seconds),
             "trace": lambda: self._files(lambda: read_traces(self._paths("trace"))),
             "variation": lambda: self._files(lambda: read_variation(self._paths("variation"), per_level or 1.0)),
+            "trips": lambda: self._trips(rate, seconds),
         }
         try:
             curve = sources[kinds[0]]()
@@ -176,7 +189,7 @@ class _Reader:
     def countable(self, curve: RateCurve | None) -> None:
         """A load whose records cannot be numbered is a fault."""
         if curve is not None and not curve.cumulative(curve.duration) <= _MOST_RECORDS:
-            kind = next(name for name in ("shape", "trace", "variation") if self._given[name] is not None)
+            kind = next(name for name in _KINDS if self._given[name] is not None)
             self._fault(kind, f"at most {_MOST_RECORDS:.1e} records", "these are more records than there are numbers")
 
     def payload(self) -> PayloadSpec:
@@ -219,6 +232,19 @@ class _Reader:
         rate_scale = self._number("rate_scale", 1.0, _Range(above=True))
         return Scaled(read(), time_scale=time_scale or 1.0, rate_scale=rate_scale or 1.0)
 
+    def _trips(self, rate: float | None, seconds: float | None) -> RateCurve:
+        """Trips, made or read; they are kept for their records."""
+        speed = self._number("speed", 1.0, _Range(above=True)) or 1.0
+        copies = self.whole("copies", 1, 1, _MOST_COPIES)
+        if self._given["trips"].strip() == _SYNTHETIC:
+            city_rate = MILLION_RATE if rate is None else rate / speed / copies
+            self.trips = synthetic_trips(TripPlan(city_rate, seconds or DAYS_S / speed, speed, copies, self._seed))
+        else:
+            if rate is not None:
+                self._fault("rate", f"with --trips {_SYNTHETIC}", "a file says its own times; --speed plays it faster")
+            self.trips = file_trips(self._paths("trips"), speed, copies)
+        return self.trips.arrivals
+
     def _played(self, curve: RateCurve | None, seconds: float | None) -> RateCurve | None:
         if curve is None or seconds is None or seconds == curve.duration:
             return curve
@@ -229,10 +255,13 @@ class _Reader:
     def _misplaced(self, kinds: list[str]) -> None:
         """Options that mean nothing for this kind of load."""
         belongs = {
-            "rate": ("shape",),
+            "rate": ("shape", "trips"),
             "rate_per_level": ("variation",),
             "time_scale": ("trace", "variation"),
             "rate_scale": ("trace", "variation"),
+            "speed": ("trips",),
+            "copies": ("trips",),
+            **dict.fromkeys(("users", "ips", "skew", "click_share", "key"), _KINDS[:3]),
         }
         for name, owners in belongs.items():
             if self._given[name] is not None and kinds and not set(owners) & set(kinds):

@@ -15,6 +15,7 @@
     pulses:200..1400@600,on=30,off=90               high for 30 s, low for 90 s, and so on (a tenth of the time each)
     daily:200..1400@172800                          days, lowest at 4:00, highest at 19:00
     weekly:200..1400@1209600,weekend=0.5            weeks of such days
+    trips:174@17280,speed=10,copies=3               taxi trips of two days, ten times as fast, three records of each
     bursts:200..1400@600,on=20,off=60,seed=3        high for 20 s on average, low for 60 s (Markov-modulated)
     spikes:200..1400@600,every=60,width=5           spikes of random height at random moments
     drift:200..1400@600,wander=0.2                  from one rate to the other on a random way
@@ -40,13 +41,14 @@ from rheostat.load.curves import RateCurve, Sequel
 from rheostat.load.cycles import CYCLES
 from rheostat.load.kinds import Kind, Part
 from rheostat.load.plain import PLAIN
+from rheostat.load.trips import TRIPS
 
 __all__ = ["GRAMMAR", "KINDS", "SHAPES", "parse_shape", "read_shape"]
 
 GRAMMAR = "NAME:RATE[..RATE][@SECONDS][,OPTION=NUMBER]{+…}, as ramp:200..1400@40+constant:1400@50"
 """The language in one line, for messages and help."""
 
-KINDS: dict[str, Kind] = {**PLAIN, **CYCLES, **CHANCE}
+KINDS: dict[str, Kind] = {**PLAIN, **CYCLES, **TRIPS, **CHANCE}
 """Every shape, by name."""
 
 SHAPES = tuple(KINDS)

@@ -24,20 +24,25 @@ end it at the next boundary between two batches.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
-import signal
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import TYPE_CHECKING
 
-from rheostat.errors import RheostatError
 from rheostat.pipelines.lookup import HALVES, looked_up
+from rheostat.pipelines.running import (
+    base_conf,
+    base_parser,
+    finish,
+    program,
+    run_query,
+    session_of,
+    settings_from,
+    start_query,
+)
 from rheostat.pipelines.settings import ClickFraudSettings, parse_seconds
-from rheostat.pipelines.sink import writer
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -58,33 +63,23 @@ __all__ = [
 
 _JSON = "id LONG, ip STRING, userID STRING, timestamp DOUBLE, eventType STRING"
 _LOOKED_UP = "ip STRING, userID STRING, at TIMESTAMP, click INT, " + ", ".join(f"{name} LONG" for name in HALVES)
-_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-_POLL_S = 0.05
 
 
 def spark_conf(settings: ClickFraudSettings) -> dict[str, str]:
-    """Session settings that make short batches cheap on a small machine.
+    """Session settings for short batches with state: those of all pipelines, and these.
 
-    Spark's usual checkpoint manager starts helper processes for each file on a local disk, which costs more than the
-    batch itself; the one named here does not, and is right for one driver at a time. RocksDB keeps the state, so that
-    its partitions can be changed later; with the changelog a batch uploads only what it changed. (Measured, two
-    executors on two cores: no slower than Spark's default provider within the spread of the runs.) Batches without
-    records are not run: in update mode they would only tidy up, which the next batch with records does as well.
+    RocksDB keeps the state, so that its partitions can be changed later; with the changelog a batch uploads only what
+    it changed. (Measured, two executors on two cores: no slower than Spark's default provider within the spread of the
+    runs.) Batches without records are not run: in update mode they would only tidy up, which the next batch with
+    records does as well.
     """
-    streaming = "org.apache.spark.sql.execution.streaming"
-    return {
-        "spark.driver.extraJavaOptions": _QUICK_JVM,
-        "spark.executor.extraJavaOptions": _QUICK_JVM,
+    return base_conf() | {
         "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
-        "spark.sql.streaming.checkpointFileManagerClass": (
-            f"{streaming}.checkpointing.FileSystemBasedCheckpointFileManager"
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
         ),
-        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-        "spark.sql.streaming.stateStore.providerClass": f"{streaming}.state.RocksDBStateStoreProvider",
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.parquet.compression.codec": "uncompressed",
     }
 
 
@@ -165,37 +160,8 @@ def start(settings: ClickFraudSettings, spark: SparkSession) -> StreamingQuery:
     Raises:
         RheostatError: Spark refuses it: no connector for Kafka, no log in the folder, a checkpoint of another query.
     """
-    from pyspark.errors import PySparkException
-
     spark.conf.set("spark.sql.shuffle.partitions", settings.shuffle_partitions)
-    try:
-        return (
-            build(settings, _records(settings, spark))
-            .writeStream.queryName(settings.query_name)
-            .outputMode("update")
-            .option("checkpointLocation", settings.checkpoint)
-            .trigger(processingTime=f"{round(settings.trigger_s * 1000)} milliseconds")
-            .foreachBatch(writer(settings.out))
-            .start()
-        )
-    except PySparkException as error:
-        message = f"{settings.query_name} cannot start: {error}"
-        raise RheostatError(message) from error
-
-
-def _records(settings: ClickFraudSettings, spark: SparkSession) -> DataFrame:
-    options: dict[str, Any] = {"startingOffsets": settings.starting}
-    if settings.cap is not None:
-        options["maxOffsetsPerTrigger"] = settings.cap
-    if settings.source == "log":
-        from rheostat.spark.log_source import FORMAT, register
-
-        register(spark)
-        return spark.readStream.format(FORMAT).options(path=settings.log, **options).load().select("value")
-    options |= {"kafka.bootstrap.servers": settings.bootstrap, "subscribe": settings.topic}
-    if settings.fetch_wait_ms is not None:
-        options["kafka.fetch.max.wait.ms"] = settings.fetch_wait_ms
-    return spark.readStream.format("kafka").options(**options).load().selectExpr("CAST(value AS STRING) AS value")
+    return start_query(settings, spark, partial(build, settings))
 
 
 def run(
@@ -204,88 +170,25 @@ def run(
     on_session: Callable[[SparkSession], object] | None = None,
     stop: threading.Event | None = None,
 ) -> None:
-    """Run the query until it ends or ``stop`` is set; then finish at a boundary between two batches.
-
-    Args:
-        settings: what to run.
-        spark: the session, which is left open.
-        on_session: called with the session before the query starts.
-        stop: set by whoever wants the end.
+    """Run the query until it ends or ``stop`` is set; see :func:`~rheostat.pipelines.running.run_query`.
 
     Raises:
         RheostatError: the query failed.
     """
-    if on_session is not None:
-        on_session(spark)
-    stop = stop or threading.Event()
-    query = start(settings, spark)
-    while query.isActive and not stop.wait(0.2):
-        pass
-    finish(query)
+    run_query(partial(start, settings), spark, on_session, stop)
 
 
-def finish(query: StreamingQuery, timeout_s: float = 120.0) -> None:
-    """Stop a query between two batches: in the gap before a trigger, or right after the running batch is committed.
-
-    Nothing is then left half done. After ``timeout_s`` the running batch is given up; a restart repeats it.
-
-    Raises:
-        RheostatError: the query had failed.
-    """
-    last, deadline = _last_batch(query), time.monotonic() + timeout_s
-    while query.isActive and _in_batch(query) and _last_batch(query) == last and time.monotonic() < deadline:
-        time.sleep(_POLL_S)
-    failure = query.exception()
-    query.stop()
-    if failure is not None:
-        raise RheostatError(str(failure)) from failure
-
-
-def _in_batch(query: StreamingQuery) -> bool:
-    return bool(query.status["isTriggerActive"])
-
-
-def _last_batch(query: StreamingQuery) -> int | None:
-    progress = query.lastProgress
-    return None if progress is None else int(progress["batchId"])
-
-
-@contextlib.contextmanager
 def session(
     settings: ClickFraudSettings, master: str, jars: Sequence[str], conf: dict[str, str]
-) -> Iterator[SparkSession]:
+) -> AbstractContextManager[SparkSession]:
     """A session for the pipeline; ended on leaving. ``conf`` has the last word over :func:`spark_conf`."""
-    from pyspark.sql import SparkSession
-
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName(settings.query_name)
-    for key, value in {**spark_conf(settings), "spark.jars": ",".join(jars), **conf}.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    try:
-        yield spark
-    finally:
-        spark.stop()
+    return session_of(settings.query_name, master, jars, spark_conf(settings) | conf)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the pipeline as a program.
-
-    Returns:
-        0 when it was asked to end, 1 when the query failed, 2 when the input was wrong.
-    """
+    """Run the pipeline as a program; see :func:`~rheostat.pipelines.running.program` for its exit code."""
     options = parser().parse_args(argv)
-    stop = threading.Event()
-    try:
-        settings = settings_of(options)
-        with session(settings, options.master, options.jars, dict(options.conf)) as spark:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: stop.set())
-            run(settings, spark, stop=stop)
-    except RheostatError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    return 0
+    return program(options, settings_of, session, lambda settings, spark, stop: run(settings, spark, stop=stop))
 
 
 def settings_of(options: argparse.Namespace) -> ClickFraudSettings:
@@ -294,49 +197,18 @@ def settings_of(options: argparse.Namespace) -> ClickFraudSettings:
     Raises:
         InputError: every setting that is wrong.
     """
-    return ClickFraudSettings(**{field.name: getattr(options, field.name) for field in fields(ClickFraudSettings)})
+    return settings_from(options, ClickFraudSettings)
 
 
 def parser() -> argparse.ArgumentParser:
     """The options of the program: one for each setting, and those of the session."""
-    made = argparse.ArgumentParser(prog="python -m rheostat.pipelines.click_fraud", description="Count click fraud.")
+    made = base_parser("click_fraud", "Count click fraud.", lookup_ms=2.0)
     add = made.add_argument
-    add("--master", required=True, help="the cluster, as Spark names it: spark://HOST:PORT or local[2]")
-    add("--source", required=True, help="kafka or log")
-    add("--bootstrap", help="broker addresses, for kafka")
-    add("--topic", help="topic, for kafka")
-    add("--log", help="folder of the embedded log, for log")
-    add("--checkpoint", default="", help="folder of the query's checkpoint")
-    add("--out", default="", help="folder that the results go to")
-    add("--starting", default="earliest", help="earliest or latest: where to begin without a checkpoint")
-    add("--cap", type=_cap, default=4000, help="most records in one batch, or none (default: 4000)")
-    add("--trigger", type=parse_seconds, dest="trigger_s", default=2.0, help="time between batches (default: 2s)")
-    add("--lookup-ms", type=float, default=2.0, help="wait of each record, in milliseconds (default: 2)")
-    add("--fetch-wait-ms", type=int, help="longest wait for further records in Kafka, in ms (default: the consumer's)")
     add("--shuffle-partitions", type=int, default=2, help="tasks of the aggregation (default: 2)")
     add("--distinct-error", type=float, default=0.1, help="relative error of the distinct counts (default: 0.1)")
     add("--lateness", type=parse_seconds, dest="lateness_s", default=600.0, help="watermark (default: 10min)")
     add("--window", type=parse_seconds, dest="window_s", default=60.0, help="length of the windows (default: 60s)")
-    add("--query-name", default="click_fraud", help="name of the query (default: click_fraud)")
-    add("--jars", type=_list, default=[], help="jar files for the session, comma-separated")
-    add("--conf", action="append", type=_pair, default=[], help="KEY=VALUE for the session; may be repeated")
     return made
-
-
-def _list(text: str) -> list[str]:
-    return [part for part in text.split(",") if part]
-
-
-def _cap(text: str) -> int | None:
-    return None if text == "none" else int(text)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        message = f"not KEY=VALUE: {text!r}"
-        raise ValueError(message)
-    return key, value
 
 
 if __name__ == "__main__":

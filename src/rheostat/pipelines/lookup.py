@@ -1,12 +1,13 @@
-"""The stage of the click-fraud pipeline that runs in Python: each record waits for its look-up.
+"""The stage of a pipeline that runs in Python: each record waits for its look-up.
 
 The wait stands for a look-up in a service on the same machine (a list of blocked addresses, say): time passes and
 hardly any processor time, so that more executors carry more records even where they share two cores. It is the same
 for each record and part of the settings, so what it does to the capacity can be said: one slot carries at most
 1000 ÷ ``lookup_ms`` records/s.
 
-The stage also works out what the sink needs to prove that no record was lost or doubled. Everything is in halves of
-32 bits, held in 64: sums of them stay exact for 2³¹ records, and Spark's ANSI mode has nothing to trip over.
+In the click-fraud pipeline the stage also works out what the sink needs to prove that no record was lost or doubled.
+Everything is in halves of 32 bits, held in 64: sums of them stay exact for 2³¹ records, and Spark's ANSI mode has
+nothing to trip over.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-__all__ = ["HALVES", "halves", "looked_up"]
+__all__ = ["HALVES", "halves", "looked_up", "waited"]
+
+Stage = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+"""A function for ``mapInArrow``."""
 
 HALVES = ("id_low", "id_high", "mixed_low", "mixed_high")
 """Columns that the stage adds: id = id_high · 2³² + id_low (id_high is signed), and likewise for its
@@ -42,13 +46,22 @@ def halves(ids: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.int64]]:
     }
 
 
-def looked_up(lookup_ms: float) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow``: waits ``lookup_ms`` for each record, and adds :data:`HALVES` by ``id``."""
+def waited(lookup_ms: float) -> Stage:
+    """Waits ``lookup_ms`` for each record, and hands it on as it is."""
 
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             time.sleep(batch.num_rows * lookup_ms / 1000)
-            yield _with_halves(batch)
+            yield batch
+
+    return stage
+
+
+def looked_up(lookup_ms: float) -> Stage:
+    """Waits ``lookup_ms`` for each record, and adds :data:`HALVES` by ``id``."""
+
+    def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return map(_with_halves, waited(lookup_ms)(batches))
 
     return stage
 

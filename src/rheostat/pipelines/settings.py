@@ -1,4 +1,4 @@
-"""Settings of the click-fraud pipeline."""
+"""Settings of the pipelines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from rheostat.errors import Fault, InputError
 
-__all__ = ["ClickFraudSettings", "parse_seconds"]
+__all__ = ["ClickFraudSettings", "PipelineSettings", "TaxiSettings", "parse_seconds"]
 
 _DURATION = re.compile(r"\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|min|m)?\s*")
 _LARGEST_ERROR = 0.39
@@ -33,8 +33,8 @@ def parse_seconds(text: str) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClickFraudSettings:
-    """What the pipeline is told. All faults are reported at once.
+class PipelineSettings:
+    """What every pipeline is told: where records come from, where results go, when a batch begins.
 
     Attributes:
         source: ``"kafka"`` (Spark's own Kafka source) or ``"log"`` (the embedded log).
@@ -50,13 +50,6 @@ class ClickFraudSettings:
         fetch_wait_ms: how long the Kafka consumer's fetch waits for further records (``fetch.max.wait.ms``); None:
             Kafka's default, 500. Spark asks for the ends of the log on the same connection after each read, so where
             records come slowly every reading task waits until that fetch has ended.
-        shuffle_partitions: tasks of the aggregation, and partitions of its state: fixed for the life of a checkpoint.
-            2: it is the look-up that needs the executors, and each partition adds about 50 ms to every batch.
-        distinct_error: relative standard deviation of the approximate distinct counts. 0.1: the state of a key is then
-            some 100 bytes; 0.05, Spark's own default, takes four times that and a tenth more time for a batch.
-        lateness_s: how long after the newest event time a record may still come (watermark). 600: longer than any pause
-            or backlog that is survived, so that none is dropped; longer keeps more windows in the state.
-        window_s: length of the event-time windows, seconds. 60 in the published experiment.
         query_name: name of the query, as listeners and the web UI show it.
     """
 
@@ -71,14 +64,10 @@ class ClickFraudSettings:
     trigger_s: float = 2.0
     lookup_ms: float = 2.0
     fetch_wait_ms: int | None = None
-    shuffle_partitions: int = 2
-    distinct_error: float = 0.1
-    lateness_s: float = 600.0
-    window_s: float = 60.0
-    query_name: str = "click_fraud"
+    query_name: str = "pipeline"
 
     def __post_init__(self) -> None:
-        faults = [*self._source_faults(), *self._number_faults()]
+        faults = [*self._source_faults(), *self._number_faults(), *self._time_faults()]
         if faults:
             raise InputError(faults)
 
@@ -104,6 +93,42 @@ class ClickFraudSettings:
         if self.fetch_wait_ms is not None and not _is_count(self.fetch_wait_ms):
             message = "how long a fetch waits for further records"
             faults.append(Fault("fetch_wait_ms", repr(self.fetch_wait_ms), "an integer ≥ 1, or none", message))
+        return faults
+
+    def _time_faults(self) -> list[Fault]:
+        return [
+            Fault(name, repr(getattr(self, name)), f"a number ≥ {bound}", "a length of time")
+            for name, bound in self._shortest().items()
+            if not _at_least(getattr(self, name), bound)
+        ]
+
+    def _shortest(self) -> dict[str, float]:
+        """Lengths of time, and the least of each."""
+        return {"trigger_s": 0, "lookup_ms": 0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClickFraudSettings(PipelineSettings):
+    """What the click-fraud pipeline is told. All faults are reported at once.
+
+    Attributes:
+        shuffle_partitions: tasks of the aggregation, and partitions of its state: fixed for the life of a checkpoint.
+            2: it is the look-up that needs the executors, and each partition adds about 50 ms to every batch.
+        distinct_error: relative standard deviation of the approximate distinct counts. 0.1: the state of a key is then
+            some 100 bytes; 0.05, Spark's own default, takes four times that and a tenth more time for a batch.
+        lateness_s: how long after the newest event time a record may still come (watermark). 600: longer than any pause
+            or backlog that is survived, so that none is dropped; longer keeps more windows in the state.
+        window_s: length of the event-time windows, seconds. 60 in the published experiment.
+    """
+
+    shuffle_partitions: int = 2
+    distinct_error: float = 0.1
+    lateness_s: float = 600.0
+    window_s: float = 60.0
+    query_name: str = "click_fraud"
+
+    def _number_faults(self) -> list[Fault]:
+        faults = super(ClickFraudSettings, self)._number_faults()
         if not _is_count(self.shuffle_partitions):
             message = "the number of tasks of the aggregation"
             faults.append(Fault("shuffle_partitions", repr(self.shuffle_partitions), "an integer ≥ 1", message))
@@ -111,13 +136,22 @@ class ClickFraudSettings:
             allowed = f"a number from 0.01 to {_LARGEST_ERROR}"
             message = "the relative standard deviation of distinct counts"
             faults.append(Fault("distinct_error", repr(self.distinct_error), allowed, message))
-        least = {"trigger_s": 0, "lookup_ms": 0, "lateness_s": 0, "window_s": 1}
-        faults += [
-            Fault(name, repr(getattr(self, name)), f"a number ≥ {bound}", "a length of time")
-            for name, bound in least.items()
-            if not _at_least(getattr(self, name), bound)
-        ]
         return faults
+
+    def _shortest(self) -> dict[str, float]:
+        return {**super(ClickFraudSettings, self)._shortest(), "lateness_s": 0, "window_s": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaxiSettings(PipelineSettings):
+    """What the taxi pipeline is told. All faults are reported at once.
+
+    Its work is a few multiplications for each record: without a wait one slot carries tens of thousands of records/s.
+    In S2 a replica, a small computer, carried some 55: ``lookup_ms`` 18.
+    """
+
+    lookup_ms: float = 0.0
+    query_name: str = "taxi_attractions"
 
 
 def _missing(name: str) -> Fault:

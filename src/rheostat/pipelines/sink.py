@@ -1,11 +1,12 @@
-"""The idempotent sink of the click-fraud pipeline, and the count of what got through it.
+"""The idempotent sink of the pipelines, and the count of what got through it.
 
 Each batch is written to ``OUT/batch=ID`` in Spark's overwrite mode: a batch that is run again, after a crash between
 its writing and its commit, replaces itself. A folder without ``_SUCCESS`` was being written when the query died; it
 does not count, and the restart writes it again.
 
-The query runs in update mode, so a batch holds the rows that changed, each with its totals so far. The newest batch
-therefore has the last word on a (kind, key, window).
+The click-fraud query runs in update mode, so a batch holds the rows that changed, each with its totals so far. The
+newest batch therefore has the last word on a (kind, key, window): :func:`verify`. The taxi query writes each record
+once: :func:`verify_records`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["SinkTotals", "verify", "writer"]
+__all__ = ["RecordTotals", "SinkTotals", "verify", "verify_records", "writer"]
 
 _GROUP = ["kind", "key", "window_start"]
 _SUMS = ["records", "id_low", "id_high", "mixed_low", "mixed_high"]
@@ -69,36 +70,65 @@ def verify(out: str | Path) -> SinkTotals:
     Raises:
         InputError: there is no such folder.
     """
+    complete, incomplete = _batches(out)
+    newest = _newest_rows(complete)
+    return SinkTotals(by_kind=_by_kind(newest), batches=len(complete), rows=len(newest), incomplete=incomplete)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTotals:
+    """What got through a sink of single records.
+
+    Attributes:
+        checksum: over the record ids; one that is there twice counts twice.
+        batches, incomplete: as in :class:`SinkTotals`.
+    """
+
+    checksum: IdChecksum
+    batches: int
+    incomplete: tuple[str, ...] = ()
+
+
+def verify_records(out: str | Path) -> RecordTotals:
+    """Count what is in a sink that holds records, by their column ``id``; needs no Spark.
+
+    Raises:
+        InputError: there is no such folder.
+    """
+    complete, incomplete = _batches(out)
+    checksum = IdChecksum()
+    for batch in complete:
+        for table in _tables(batch, ["id"]):
+            checksum = checksum.add_many(table.column("id").to_numpy())
+    return RecordTotals(checksum, len(complete), incomplete)
+
+
+def _batches(out: str | Path) -> tuple[list[Path], tuple[str, ...]]:
+    """Complete batches in order, and the names of the others."""
     folder = Path(out)
     if not folder.is_dir():
         raise InputError([Fault("out", str(out), "the folder of a sink", "there is no such folder")])
     found = sorted(folder.glob("batch=*"), key=lambda batch: int(batch.name.removeprefix("batch=")))
     complete = [batch for batch in found if (batch / "_SUCCESS").exists()]
-    newest = _newest_rows(complete)
-    return SinkTotals(
-        by_kind=_by_kind(newest),
-        batches=len(complete),
-        rows=len(newest),
-        incomplete=tuple(batch.name for batch in found if batch not in complete),
-    )
+    return complete, tuple(batch.name for batch in found if batch not in complete)
 
 
 def _newest_rows(batches: list[Path]) -> dict[tuple[Any, ...], tuple[int, ...]]:
     """Totals by (kind, key, window); later batches replace earlier ones."""
     newest: dict[tuple[Any, ...], tuple[int, ...]] = {}
     for batch in batches:
-        for table in _tables(batch):
+        for table in _tables(batch, _GROUP + _SUMS):
             keys = zip(*(table.column(name).to_pylist() for name in _GROUP), strict=True)
             totals = zip(*(table.column(name).to_pylist() for name in _SUMS), strict=True)
             newest.update(zip(keys, totals, strict=True))
     return newest
 
 
-def _tables(batch: Path) -> Iterator[pa.Table]:
+def _tables(batch: Path, columns: list[str]) -> Iterator[pa.Table]:
     from pyarrow import parquet
 
     for file in batch.glob("*.parquet"):
-        yield parquet.ParquetFile(file).read(columns=_GROUP + _SUMS)
+        yield parquet.ParquetFile(file).read(columns=columns)
 
 
 def _by_kind(rows: Mapping[tuple[Any, ...], tuple[int, ...]]) -> dict[str, IdChecksum]:

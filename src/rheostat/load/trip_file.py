@@ -1,0 +1,201 @@
+"""Real trips from CSV files, in any order, larger than memory.
+
+Two forms are read, by the names of their columns; other columns are left out:
+
+- the yellow-cab files of New York's Taxi and Limousine Commission, as long as they had coordinates (2010 to June 2016),
+  and the data of S2 (Donovan and Work), which have the same names;
+- the file of the DEBS 2015 Grand Challenge, which has no header and no passengers.
+
+The order of the rows does not matter (:mod:`rheostat.load.trip_sort`); a stray date makes a long pause. Of trips that
+are alike in all that is read one is kept, as in S2.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from rheostat.errors import Fault, InputError
+from rheostat.files import refuse_special
+from rheostat.load.trip_replay import Arrivals, Trip, TripLoad
+from rheostat.load.trip_sort import Entry, SortedTrips, TooManyTripsError
+
+__all__ = ["file_trips"]
+
+_NEEDED = (
+    *("pickup_datetime", "dropoff_datetime", "pickup_longitude", "pickup_latitude"),
+    *("dropoff_longitude", "dropoff_latitude", "trip_distance"),
+)
+_PLACES = _NEEDED[2:6]
+_PASSENGERS = "passenger_count"
+_PREFIXES = ("tpep_", "lpep_")
+_DEBS = (
+    *("medallion", "hack_license", "pickup_datetime", "dropoff_datetime", "trip_time_in_secs", "trip_distance"),
+    *("pickup_longitude", "pickup_latitude", "dropoff_longitude", "dropoff_latitude", "payment_type", "fare_amount"),
+    *("surcharge", "mta_tax", "tip_amount", "tolls_amount", "total_amount"),
+)
+_MEDALLION = 32
+"""Hexadecimal digits with which each line of the DEBS file begins."""
+
+_LONGEST_HEADER = 10_000
+_FARTHEST = {"longitude": 180.0, "latitude": 90.0}
+
+
+class _BadRowError(Exception):
+    """A row that is no trip; its text is the reason."""
+
+
+class _Columns(NamedTuple):
+    """Where a file has what, by name; and whether its first line says so."""
+
+    places: Mapping[str, int]
+    header: bool
+
+
+def file_trips(paths: Sequence[Path], speed: float = 1.0, copies: int = 1) -> TripLoad:
+    """The trips of one or more files, played together. They are read here, to count and to sort.
+
+    Args:
+        paths: the files.
+        speed: seconds of the city in one that is played, > 0.
+        copies: records of each trip, ≥ 1.
+
+    Raises:
+        InputError: a file cannot be read or lacks columns (every one that it lacks), or there is no trip in them. Rows
+            that are no trip are left out and counted, see ``left_out``.
+    """
+    columns = _columns_of(paths)
+    left_out: Counter[str] = Counter()
+    rows = chain.from_iterable(_entries(path, of, left_out) for path, of in columns.items())
+    try:
+        trips = SortedTrips(rows)
+    except TooManyTripsError:
+        raise InputError([_fault(paths, "at most 125 million trips", "there are more")]) from None
+    except OSError as error:
+        raise InputError([_fault(paths, "files that can be read and sorted", f"{error}")]) from error
+    seconds, sums, twice = trips.counted()
+    if not sums:
+        reasons = "; ".join(f"{number} rows: {reason}" for reason, number in left_out.items()) or "no rows"
+        raise InputError([_fault(paths, "at least one trip", f"there is no trip in it: {reasons}")])
+    left_out.update({"the same trip again": twice} if twice else {})
+    arrivals = Arrivals(seconds, sums, seconds[0], (seconds[-1] - seconds[0] + 1) / speed, speed, copies)
+    return TripLoad(arrivals, trips.bodies, dict(left_out))
+
+
+def _columns_of(paths: Sequence[Path]) -> dict[Path, _Columns]:
+    found, faults = {}, []
+    for path in paths:
+        try:
+            columns = found[path] = _columns(_first_row(path))
+        except (OSError, csv.Error) as error:
+            message = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+            faults.append(_fault([path], "a CSV file of trips", message))
+        else:
+            faults += [_lacks(path, name, columns) for name in _NEEDED if name not in columns.places]
+    if faults or not paths:
+        raise InputError(faults or [Fault("trips", "nothing", "synthetic, or CSV files", "no file is named")])
+    return found
+
+
+def _first_row(path: Path) -> list[str]:
+    refuse_special(path)
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
+        return next(csv.reader([lines.readline(_LONGEST_HEADER)]), [])
+
+
+def _columns(first: Sequence[str]) -> _Columns:
+    """By the first row: names, or a trip of the DEBS file."""
+    if len(first) == len(_DEBS) and len(first[0]) == _MEDALLION and set(first[0]) <= set("0123456789ABCDEFabcdef"):
+        return _Columns({name: place for place, name in enumerate(_DEBS)}, header=False)
+    names = [name.strip().lower() for name in first]
+    for prefix in _PREFIXES:
+        names = [name.removeprefix(prefix) for name in names]
+    return _Columns({name: place for place, name in enumerate(names)}, header=True)
+
+
+def _lacks(path: Path, name: str, columns: _Columns) -> Fault:
+    message = f"it has no column {name}"
+    if name in _PLACES and "pulocationid" in columns.places:
+        message += ": it names zones; files with coordinates end in June 2016"
+    return _fault([path], f"the columns {', '.join(_NEEDED)}", message)
+
+
+def _fault(paths: Sequence[Path], allowed: str, message: str) -> Fault:
+    names = ", ".join(map(str, paths))
+    return Fault("trips", names, allowed, f"{names}: {message}")
+
+
+def _entries(path: Path, columns: _Columns, left_out: Counter[str]) -> Iterator[Entry]:
+    """The trips of a file; what is none is counted by its reason. Blank lines are left out."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
+        rows = csv.reader(lines)
+        if columns.header:
+            next(rows, None)
+        while True:
+            try:
+                row = next(rows)
+                if row:
+                    trip = _trip(row, columns.places)
+                    yield trip.pickup, trip.body()
+            except StopIteration:
+                return
+            except csv.Error:
+                left_out["it is no CSV"] += 1
+            except _BadRowError as error:
+                left_out[str(error)] += 1
+
+
+def _trip(row: Sequence[str], places: Mapping[str, int]) -> Trip:
+    """The trip of a row.
+
+    Raises:
+        _BadRowError: it is none.
+    """
+    try:
+        pickup, dropoff = (_seconds(row[places[name]]) for name in _NEEDED[:2])
+        where = [_coordinate(name, row[places[name]]) for name in _PLACES]
+        miles = _number(row[places["trip_distance"]])
+        passengers = _passengers(row[places[_PASSENGERS]]) if _PASSENGERS in places else None
+    except IndexError:
+        raise _BadRowError("it has too few fields") from None
+    if dropoff < pickup:
+        raise _BadRowError("it ends before it begins")
+    if not (any(where[:2]) and any(where[2:])):
+        raise _BadRowError("its coordinates are 0, 0")
+    return Trip(pickup, dropoff, where[0], where[1], where[2], where[3], passengers, miles)
+
+
+def _seconds(text: str) -> int:
+    """What a clock showed, in seconds since 1970 as if that were UTC."""
+    try:
+        shown = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise _BadRowError("a time cannot be read") from None
+    return math.floor((shown if shown.tzinfo else shown.replace(tzinfo=UTC)).timestamp())
+
+
+def _coordinate(name: str, text: str) -> float:
+    value = _number(text)
+    if abs(value) > _FARTHEST[name.partition("_")[2]]:
+        raise _BadRowError("its coordinates are not on earth")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise _BadRowError("a number cannot be read") from None
+    if not math.isfinite(value):
+        raise _BadRowError("a number cannot be read")
+    return value
+
+
+def _passengers(text: str) -> int | None:
+    return round(_number(text)) if text.strip() else None

@@ -1,0 +1,178 @@
+"""The taxi pipeline of S2's experiment, in PySpark: for each trip the nearest of three attractions.
+
+Input: the JSON records of :mod:`rheostat.load.trip_replay`, from Kafka through Spark's own source, or from the embedded
+log. Output: each record with the columns ``attraction`` (the nearest to its pickup) and ``attraction_distance``.
+
+**Euclidean in degrees**, as the document has it: √(Δlongitude² + Δlatitude²). A degree of longitude counts like one of
+latitude, though in New York it is a quarter shorter. The document does not name its three attractions; these are ours.
+At equal distances the first by name is taken.
+
+The query has no state and no exchange: a batch is one stage, with a task for each partition of the source. The
+distances are column expressions; only the wait, where one is asked for (``lookup_ms``), goes through Python.
+
+Counting what gets through: each record is written once, with its id, see
+:func:`~rheostat.pipelines.sink.verify_records`. Records without an id, or whose pickup is not on earth, are left out
+and counted: ``malformed`` among the ``observedMetrics`` of the progress events. What else they say is handed on, or
+null.
+
+As a program: ``python -m rheostat.pipelines.taxi_attractions --help``. SIGTERM and SIGINT, sent to the Python process,
+end it at the next boundary between two batches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rheostat.pipelines.lookup import waited
+from rheostat.pipelines.running import (
+    base_conf,
+    base_parser,
+    program,
+    run_query,
+    session_of,
+    settings_from,
+    start_query,
+)
+from rheostat.pipelines.settings import TaxiSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = [
+    "ATTRACTIONS",
+    "Attraction",
+    "TaxiSettings",
+    "build",
+    "main",
+    "parser",
+    "run",
+    "session",
+    "settings_of",
+    "squared_distance",
+    "start",
+]
+
+_JSON = (
+    "id LONG, trip LONG, copy INT, pickup LONG, dropoff LONG, pickup_longitude DOUBLE, pickup_latitude DOUBLE, "
+    "dropoff_longitude DOUBLE, dropoff_latitude DOUBLE, passengers INT, distance DOUBLE, timestamp DOUBLE"
+)
+
+
+class Attraction(NamedTuple):
+    """A place, in degrees."""
+
+    name: str
+    longitude: float
+    latitude: float
+
+
+ATTRACTIONS = (
+    Attraction("Central Park", -73.9654, 40.7829),
+    Attraction("Statue of Liberty", -74.0445, 40.6892),
+    Attraction("Times Square", -73.9855, 40.7580),
+)
+
+
+def squared_distance(longitude: Any, latitude: Any, place: Attraction) -> Any:
+    """Δlongitude² + Δlatitude², for numbers and for columns alike.
+
+    >>> round(squared_distance(-73.9855 + 0.003, 40.7580 - 0.004, ATTRACTIONS[2]) ** 0.5, 9)
+    0.005
+    """
+    east, north = longitude - place.longitude, latitude - place.latitude
+    return east * east + north * north
+
+
+def build(settings: TaxiSettings, records: DataFrame) -> DataFrame:
+    """The pipeline from a stream with the column ``value`` to its output: each record with what is nearest to it."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    nearest = F.array_min(F.array(*(_candidate(place) for place in ATTRACTIONS)))
+    found = (
+        _understood(records)
+        .withColumn("nearest", nearest)
+        .withColumn("attraction", F.col("nearest.name"))
+        .withColumn("attraction_distance", F.sqrt("nearest.squared"))
+        .drop("nearest")
+    )
+    return found.mapInArrow(waited(settings.lookup_ms), found.schema) if settings.lookup_ms else found
+
+
+def _candidate(place: Attraction) -> Column:
+    """An attraction with its squared distance; of several the least is the nearest one."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    squared = squared_distance(F.col("pickup_longitude"), F.col("pickup_latitude"), place)
+    return F.struct(squared.alias("squared"), F.lit(place.name).alias("name"))
+
+
+def _understood(records: DataFrame) -> DataFrame:
+    """Records with an id and a pickup on earth; the others are counted, and left out."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    parsed = records.select(F.from_json("value", _JSON).alias("r")).select("r.*")
+    on_earth = F.col("pickup_longitude").between(-180, 180) & F.col("pickup_latitude").between(-90, 90)
+    whole = F.coalesce(F.isnotnull("id") & on_earth, F.lit(False))  # noqa: FBT003 (a column of it)
+    observed = parsed.observe("records", F.count(F.lit(1)).alias("records"), F.count_if(~whole).alias("malformed"))
+    return observed.filter(whole)
+
+
+def start(settings: TaxiSettings, spark: SparkSession) -> StreamingQuery:
+    """Start the query and return at once.
+
+    Raises:
+        RheostatError: Spark refuses it: no connector for Kafka, no log in the folder, a checkpoint of another query.
+    """
+    return start_query(settings, spark, partial(build, settings))
+
+
+def run(
+    settings: TaxiSettings,
+    spark: SparkSession,
+    on_session: Callable[[SparkSession], object] | None = None,
+    stop: threading.Event | None = None,
+) -> None:
+    """Run the query until it ends or ``stop`` is set; see :func:`~rheostat.pipelines.running.run_query`.
+
+    Raises:
+        RheostatError: the query failed.
+    """
+    run_query(partial(start, settings), spark, on_session, stop)
+
+
+def session(
+    settings: TaxiSettings, master: str, jars: Sequence[str], conf: dict[str, str]
+) -> AbstractContextManager[SparkSession]:
+    """A session for the pipeline; ended on leaving. ``conf`` has the last word."""
+    return session_of(settings.query_name, master, jars, base_conf() | conf)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the pipeline as a program; see :func:`~rheostat.pipelines.running.program` for its exit code."""
+    options = parser().parse_args(argv)
+    return program(options, settings_of, session, lambda settings, spark, stop: run(settings, spark, stop=stop))
+
+
+def settings_of(options: argparse.Namespace) -> TaxiSettings:
+    """The settings that the options of the program ask for.
+
+    Raises:
+        InputError: every setting that is wrong.
+    """
+    return settings_from(options, TaxiSettings)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the program: one for each setting, and those of the session."""
+    return base_parser("taxi_attractions", "Find the attraction nearest to each taxi trip.", lookup_ms=0.0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
