@@ -66,6 +66,11 @@ class Attachment:
         if self._loop is not None:
             self._loop.set_bounds(bounds)
 
+    def failover(self, on: bool) -> None:
+        """Tell of a region's failover: while it is on, and until its traffic is back, no executor is given back."""
+        if self._loop is not None:
+            self._loop.failover(on)
+
     def stop(self) -> None:
         """End it, and wait until it has ended. The executors stay as they are. May be called more than once."""
         if self._loop is not None:

@@ -28,18 +28,25 @@ __all__ = [
     "Executor",
     "Gap",
     "GuardNote",
+    "NodeReading",
+    "Nodes",
     "Objective",
     "Observation",
     "Offsets",
     "Outcome",
     "OutcomeStatus",
     "PartitionOffsets",
+    "Placement",
     "Projection",
+    "QueryLoad",
     "QueryReading",
     "Reason",
     "Recommendation",
+    "RoundTrip",
     "RunningBatch",
     "SourceInfo",
+    "StageLoad",
+    "StageWork",
 ]
 
 
@@ -77,6 +84,13 @@ class Offsets:
     inexact_because: str | None = None
 
 
+class StageWork(NamedTuple):
+    """What one stage of a batch did: its tasks, and their run time together, s."""
+
+    tasks: int
+    busy_s: float
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """The last finished micro-batch, as its progress event tells.
@@ -91,6 +105,8 @@ class Batch:
         records: ``numInputRows``; overcounts when tasks are retried.
         state_rows: rows in the state stores after the batch.
         dropped_late: rows dropped by the watermark in this batch.
+        work_s: time in which stages of it ran; None: not known.
+        stages: in their order, where the batch has several and they are known; else empty.
     """
 
     at: float
@@ -102,6 +118,8 @@ class Batch:
     records: int | None = None
     state_rows: int | None = None
     dropped_late: int | None = None
+    work_s: float | None = None
+    stages: tuple[StageWork, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,12 +210,58 @@ class Cluster:
     requested: int | None = None
 
 
+class NodeReading(NamedTuple):
+    """One node that is there.
+
+    Attributes:
+        name: as the executors on it give their host.
+        used: executors of this application on it, also those that are being started there.
+        free: further ones that it could host now; 0: it is full.
+    """
+
+    name: str
+    used: int
+    free: int
+
+
+class RoundTrip(NamedTuple):
+    """The network round trip between two nodes, ``a < b``, ms."""
+
+    a: str
+    b: str
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The nodes that executors can be on.
+
+    Attributes:
+        at: when they were read.
+        nodes: those that are there, sorted by name. One that has vanished is not among them.
+        round_trips: sorted; what is not listed is not known.
+    """
+
+    at: float
+    nodes: tuple[NodeReading, ...]
+    round_trips: tuple[RoundTrip, ...] = ()
+
+    @property
+    def in_use(self) -> tuple[str, ...]:
+        """The node of each executor, sorted.
+
+        >>> Nodes(0.0, (NodeReading("a", 2, 0), NodeReading("b", 1, 3))).in_use
+        ('a', 'a', 'b')
+        """
+        return tuple([node.name for node in self.nodes for _ in range(node.used)])
+
+
 @dataclass(frozen=True, slots=True)
 class Gap:
     """Something that could not be observed this cycle, and why.
 
     Attributes:
-        section: ``"offsets"``, ``"batch"``, ``"running"``, ``"cluster"`` or ``"queries"``.
+        section: ``"offsets"``, ``"batch"``, ``"running"``, ``"cluster"``, ``"nodes"`` or ``"queries"``.
         query_id: None where it concerns the application.
     """
 
@@ -208,15 +272,46 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was seen of an application in one cycle."""
+    """What was seen of an application in one cycle. ``nodes`` None: nodes play no part, or are not known."""
 
     at: float
     queries: tuple[QueryReading, ...] = ()
     cluster: Cluster | None = None
     gaps: tuple[Gap, ...] = ()
+    nodes: Nodes | None = None
 
 
 # ---------------------------------------------------------------------------------------------- analyze
+
+
+class QueryLoad(NamedTuple):
+    """The figures of one query of several; each as in :class:`Assessment`, there over all of them."""
+
+    query_id: str
+    arrival_rate: float | None = None
+    processed_rate: float | None = None
+    backlog_excess: float | None = None
+    batch_s: float | None = None
+    trigger_s: float | None = None
+    period_s: float | None = None
+    pressure: float | None = None
+    throughput: float | None = None
+    batches: int = 0
+    capped: bool | None = None
+
+
+class StageLoad(NamedTuple):
+    """One stage of the last batch.
+
+    Attributes:
+        tasks: how many slots it can keep busy.
+        share: of the batch's task time, in [0, 1].
+        demand: task seconds that it needs a second at the present arrival rate, in slots; None: unknown.
+    """
+
+    tasks: int
+    share: float
+    demand: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +339,13 @@ class Assessment:
         period_s: τ = max(trigger, objective lag / 2).
         last_batch_s: duration of the last finished batch, the longest over the queries.
         last_batch_id: its number, summed over the queries; another one tells that a batch has finished.
+        last_batch_records: its records, of a single query; overcounts when tasks are retried.
         occupancy: batch_s ÷ τ, the largest over the queries, each with its own τ.
+        pressure: share of the rate window, but not beyond the last change of the number of executors, in which batches
+            run back to back with a backlog that executors would clear, in [0, 1]; the largest over the queries. See
+            ``rheostat.analyze.overload``.
+        throughput: under pressure, records/s committed by batches that began at the present number, batch end to batch
+            end over the rate window; None before two of them, and without pressure.
         busy_ratio: share of slot time in tasks, over the rate window, in [0, 1].
         running: whether a batch is being worked on in at least one query.
         active_tasks: tasks running at the reading, over all executors.
@@ -259,6 +360,16 @@ class Assessment:
         missing: names of needed figures that are unknown, sorted.
         invalid: names of figures that were impossible (NaN, negative), sorted.
         queries: number of active queries.
+        by_query: the figures of each query, where there are several; else empty.
+        nodes: as they were observed; None: not known.
+        sink: why the sink is sick, in words; None: it is healthy, or nobody knows. See ``rheostat.analyze.sink``.
+        slow: executors, or a node with all of its executors, that are slower than the others, for people. See
+            ``rheostat.analyze.outliers``.
+        slow_executors: their ids.
+        slow_factor: how many times as long as with the others the tasks of the slowest take.
+        skew: share of the largest partition ÷ that of an even one, the largest over the queries; None: not known.
+        useful_executors: those that the largest stages keep busy, where the stages of a batch are known.
+        stages: of the last batch, where it has several and they are known; else empty.
     """
 
     at: float
@@ -281,7 +392,10 @@ class Assessment:
     period_s: float | None = None
     last_batch_s: float | None = None
     last_batch_id: int | None = None
+    last_batch_records: int | None = None
     occupancy: float | None = None
+    pressure: float | None = None
+    throughput: float | None = None
     busy_ratio: float | None = None
     running: bool | None = None
     active_tasks: int | None = None
@@ -294,6 +408,15 @@ class Assessment:
     missing: tuple[str, ...] = ()
     invalid: tuple[str, ...] = ()
     queries: int = 0
+    by_query: tuple[QueryLoad, ...] = ()
+    nodes: Nodes | None = None
+    sink: str | None = None
+    slow: tuple[str, ...] = ()
+    slow_executors: tuple[str, ...] = ()
+    slow_factor: float | None = None
+    skew: float | None = None
+    useful_executors: int | None = None
+    stages: tuple[StageLoad, ...] = ()
 
 
 # ------------------------------------------------------------------------------------------------- plan
@@ -317,6 +440,8 @@ class Code(StrEnum):
     CAPACITY_UNKNOWN = "CAPACITY_UNKNOWN"
     FORECAST = "FORECAST"
     CHANGE_POINT = "CHANGE_POINT"
+    SICK_SINK = "SICK_SINK"
+    SLOW_EXECUTOR = "SLOW_EXECUTOR"
 
     NO_QUERY = "NO_QUERY"
     METRICS_MISSING = "METRICS_MISSING"
@@ -330,12 +455,23 @@ class Code(StrEnum):
     LARGEST_STEP = "LARGEST_STEP"
     COOLDOWN_UP = "COOLDOWN_UP"
     COOLDOWN_DOWN = "COOLDOWN_DOWN"
+    FAILOVER = "FAILOVER"
+    SCALE_DOWN_HOLD = "SCALE_DOWN_HOLD"
+    ROUND_TRIP = "ROUND_TRIP"
+    WITHIN_TOLERANCE = "WITHIN_TOLERANCE"
+    ALIGNED = "ALIGNED"
+    PARTITIONS_PER_SLOT = "PARTITIONS_PER_SLOT"
+    RESCALE_COST = "RESCALE_COST"
+    INEFFECTIVE = "INEFFECTIVE"
+    BATCH_CAP = "BATCH_CAP"
+    QUOTA = "QUOTA"
     CATCHING_UP = "CATCHING_UP"
     USELESS_EXECUTORS = "USELESS_EXECUTORS"
     NO_ROOM = "NO_ROOM"
     AT_MAX = "AT_MAX"
     AT_MIN = "AT_MIN"
     LAST_CHECK = "LAST_CHECK"
+    NO_FREE_NODE = "NO_FREE_NODE"
 
     START = "START"
     RESTORED = "RESTORED"
@@ -390,6 +526,21 @@ class Projection:
     utilization: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """On which nodes executors are to be. A node that hosts several stands there several times.
+
+    Attributes:
+        use: the node of each executor after the change, sorted.
+        add: the nodes of those that come, in that order.
+        leave: the nodes of those that go, in that order.
+    """
+
+    use: tuple[str, ...]
+    add: tuple[str, ...] = ()
+    leave: tuple[str, ...] = ()
+
+
 class Action(StrEnum):
     """What a decision does to the number of executors."""
 
@@ -409,6 +560,8 @@ class Decision:
         reason: the last step that determined the target.
         notes: every guard step that changed the target, in order.
         projections: n − 1, n, n + 1.
+        placement: where executors come and go; None: of a hold, or where nodes are not known.
+        first: executors that leave before any other, by id, in this order; without a placement.
     """
 
     at: float
@@ -420,6 +573,8 @@ class Decision:
     recommendation: Recommendation
     notes: tuple[GuardNote, ...] = ()
     projections: tuple[Projection, ...] = ()
+    placement: Placement | None = None
+    first: tuple[str, ...] = ()
 
     @property
     def acts(self) -> bool:

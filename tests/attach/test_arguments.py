@@ -22,6 +22,7 @@ def test_switched_off_by_the_environment_it_does_nothing(monkeypatch):
         attachment.pause()
         attachment.resume()
         attachment.set_bounds(1, 3)
+        attachment.failover(on=True)
         assert attachment.status() is None
 
 
@@ -39,7 +40,7 @@ def test_wrong_arguments_are_told_also_when_it_is_switched_off(monkeypatch):
         ),
         pytest.param(
             "import rheostat.assembly, rheostat.attachment",
-            {"numpy", "scipy", "httpx", "confluent_kafka", "rich", "typer", "pyarrow", "pandas"},
+            {"numpy", "scipy", "httpx", "confluent_kafka", "rich", "typer", "pyarrow", "pandas", "prometheus_client"},
             id="everything that attaching needs",
         ),
     ],

@@ -27,6 +27,16 @@ def test_simulate_prints_a_score_and_writes_a_report(tmp_path, capsys):
     assert "static, constant:5@120 on base, seed 4" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_simulate_tells_where_executors_are_on_a_job_with_nodes(capsys):
+    options = ["--job", "gesscale", "--policy", "static", "--shape", "constant:100@180", "--as-is"]
+    assert main(["simulate", *options, "--json"]) == 0
+    captured = capsys.readouterr()
+    score = json.loads(captured.out.strip().splitlines()[-1])
+    assert score["placements"] == [{"at": 0.0, "before": 2, "after": 2, "use": ["n1", "n5"], "add": [], "leave": []}]
+    assert "2 → 2" in captured.err
+    assert "n1, n5" in captured.err
+
+
 def test_compare_prints_one_score_a_policy_and_updates_a_page(tmp_path, capsys):
     page = tmp_path / "page.md"
     assert main(["compare", "--policy", "static,reactive", *SHORT, "--page", str(page), "--jobs", "1", "--json"]) == 0

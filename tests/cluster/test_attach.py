@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from tests.cluster.support import EXECUTOR_MB, Journal, until, worker
+from tests.cluster.support import EXECUTOR_MB, TIMEOUT_S, Journal, until, worker
 
 import rheostat
-from rheostat.errors import RefusedError
+from rheostat.config import MetricsSettings
+from rheostat.errors import InputError, RefusedError
 from rheostat.jvm.levers import SparkLevers
 from rheostat.lab import Lab
+from rheostat.lab.network import free_ports
 from rheostat.load.log_writer import LogWriter
 from rheostat.spark.log_source import register
+from rheostat.telemetry import Hearing, serve
 
 pytestmark = pytest.mark.cluster
 
@@ -138,6 +144,46 @@ def test_queries_started_before_and_after_are_seen_and_stopping_leaves_the_execu
 
     attachment.stop()
     assert len(levers.registered()) == 2
+
+
+def told(port: int) -> dict[str, float]:
+    """The samples of a scrape by name and partition."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=TIMEOUT_S) as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+        samples = [sample for family in families for sample in family.samples]
+    return {sample.name + sample.labels.get("partition", ""): sample.value for sample in samples}
+
+
+def test_a_scrape_of_a_live_attachment_shows_backlog_and_executors(narrow: SparkSession, tmp_path: Path) -> None:
+    until(lambda: len(SparkLevers(narrow).registered()) == 2, "two executors")
+    port = free_ports(1)[0]
+    settings = {"profile": "demo", "sample_s": 0.5, "metrics": {"port": port}}
+    scrapes: list[dict[str, float]] = []
+
+    def behind() -> bool:
+        writer.append(1, ["x"], time.time())
+        scrapes.append(told(port))
+        return scrapes[-1].get("rheostat_backlog_records", 0) > 0
+
+    with (
+        streaming(narrow, tmp_path, "one"),
+        LogWriter(tmp_path / "log-one", 2) as writer,
+        rheostat.attach(narrow, objective="lag < 30s", executors=(1, 2), mode="dry-run", config=settings),
+    ):
+        until(behind, "a backlog")
+        with pytest.raises(InputError) as caught:
+            serve(MetricsSettings(port=port), Hearing())
+
+    found = scrapes[-1]
+    latest = [found[f"rheostat_latest_offset_records{partition}"] for partition in (0, 1)]
+    committed = [found[f"rheostat_committed_offset_records{partition}"] for partition in (0, 1)]
+    assert (latest[0], committed[0]) == (10, 10)
+    assert found["rheostat_backlog_records"] == latest[1] - committed[1]
+    assert found["rheostat_registered_executors"] == 2
+    assert found["rheostat_failed_cycles_total"] == 0
+    assert [fault.field for fault in caught.value.faults] == ["metrics.port"]
+    with pytest.raises(urllib.error.URLError):
+        told(port)
 
 
 def test_switched_off_it_leaves_a_real_session_alone(narrow: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

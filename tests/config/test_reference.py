@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rheostat.config import GuardSettings, Settings, WorkersSettings, reference
+from rheostat.config import GuardSettings, MetricsSettings, Settings, WorkersSettings, reference
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 
@@ -23,8 +23,8 @@ def extra(field):
 
 @pytest.mark.parametrize(
     ("model", "prefix"),
-    [(Settings, ""), (GuardSettings, "guard."), (WorkersSettings, "workers.")],
-    ids=["settings", "guard", "workers"],
+    [(Settings, ""), (GuardSettings, "guard."), (WorkersSettings, "workers."), (MetricsSettings, "metrics.")],
+    ids=["settings", "guard", "workers", "metrics"],
 )
 def test_every_key_has_a_meaning_and_a_reason_for_its_default(model, prefix):
     for name, field in model.model_fields.items():
@@ -34,7 +34,7 @@ def test_every_key_has_a_meaning_and_a_reason_for_its_default(model, prefix):
 
 
 def test_every_time_has_its_unit_in_its_name_and_in_its_field():
-    for model in (Settings, GuardSettings, WorkersSettings):
+    for model in (Settings, GuardSettings, WorkersSettings, MetricsSettings):
         for name, field in model.model_fields.items():
             assert name.endswith("_s") == (extra(field)["unit"] == "s"), name
 

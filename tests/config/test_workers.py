@@ -40,6 +40,55 @@ def test_what_is_refused(workers, expected):
     assert fields(workers) == expected
 
 
+NAMED = ["near=http://a:1", "mid=http://b:1", "far=http://c:1/"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "given", "expected"),
+    [
+        pytest.param(["http://a:1"], "measured", [], id="measured needs no names"),
+        pytest.param(NAMED, {"near": {"mid": 20, "far": 300.5}}, [], id="not every pair"),
+        pytest.param(NAMED, {"near": {"far": 300}, "far": {"near": 300}}, [], id="both ways alike"),
+        pytest.param(NAMED, "mesured", [("workers.round_trips_ms", "'mesured'")], id="another word"),
+        pytest.param(
+            NAMED,
+            {"near": {"mid": -1, "fra": 3, "near": 0, "far": 5}, "far": {"near": 6, "mid": True}, "x": 3},
+            [
+                ("workers.round_trips_ms.near.mid", "-1"),
+                ("workers.round_trips_ms.near.fra", "fra"),
+                ("workers.round_trips_ms.near.near", "0"),
+                ("workers.round_trips_ms.far.near", "6"),
+                ("workers.round_trips_ms.far.mid", "True"),
+                ("workers.round_trips_ms.x", "x"),
+            ],
+            id="all of it at once",
+        ),
+        pytest.param(NAMED, {"near": {"far": float("inf")}}, [("workers.round_trips_ms.near.far", "inf")], id="∞"),
+        pytest.param(
+            ["near=http://a:1", "http://b:1"], {"near": {}}, [("workers.round_trips_ms", "http://b:1")], id="no name"
+        ),
+        pytest.param(["a=http://a:1", "a=http://b:1"], None, [("workers.nodes", "a=http://a:1")], id="a name twice"),
+        pytest.param(["a b=http://a:1"], None, [("workers.nodes", "a b=http://a:1")], id="no name for a node"),
+    ],
+)
+def test_the_latency_map(nodes, given, expected):
+    assert fields({"nodes": nodes, "round_trips_ms": given}) == expected
+
+
+def test_a_mistyped_node_in_the_map_is_named():
+    with pytest.raises(InputError, match="did you mean 'far'"):
+        load_settings(
+            {**ACT, "actuator": "workers", "workers": {"nodes": NAMED, "round_trips_ms": {"near": {"fra": 1}}}}
+        )
+
+
+def test_names_and_addresses_of_the_nodes():
+    workers = load_settings({**ACT, "workers": {"nodes": ["near=http://a:1/", "http://b:1"]}}).workers
+
+    assert workers.named_nodes == (("near", "http://a:1"), (None, "http://b:1"))
+    assert workers.round_trips_ms is None
+
+
 def test_without_the_actuator_nodes_are_not_needed():
     assert fields({}, actuator="executors") == []
     assert load_settings(ACT).actuator == "executors"

@@ -11,10 +11,11 @@ from rheostat.ports import Actuator
 LATER = 4e9
 
 
-def decide(target, at=0.0, decision_id=1, current=1):
+def decide(target, at=0.0, decision_id=1, current=1, placement=None):
     reason = Reason(Code.SLA_VIOLATED, "a test")
     action = Action.UP if target is None or target > current else Action.DOWN
-    return Decision(at, decision_id, action, current, target, reason, Recommendation(target, reason))
+    recommendation = Recommendation(target, reason)
+    return Decision(at, decision_id, action, current, target, reason, recommendation, placement=placement)
 
 
 @dataclass

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rheostat.execute.ground import Patience
@@ -264,6 +266,15 @@ def test_a_start_without_executors_asks_for_the_first(stage):
 
     assert here.cluster.registered() == ("0", "1")
     assert here.live.requested == 2
+
+
+def test_the_executors_that_the_decision_names_go_first(stage, decide):
+    here = stage(4)
+
+    here.live.apply(replace(decide(2, current=4), first=("1",)))
+    here.runner.run()
+
+    assert here.cluster.registered() == ("0", "2")
 
 
 def test_ensure_removes_nothing(stage):

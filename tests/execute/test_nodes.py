@@ -13,11 +13,13 @@ import pytest
 
 from rheostat.errors import UnavailableError
 from rheostat.execute.job import SparkJob
-from rheostat.execute.nodes import NodeClient, NodeState, parse_state
+from rheostat.execute.nodes import NodeClient, NodeState, Way, parse_state
 
 WORKER = {"id": 1, "name": "n-1-7", "host": "127.0.0.2", "web": "127.0.0.2:8081", "state": "ready", "used": True}
+PEER = {"name": "far", "url": "http://127.0.3.1:8091", "round_trip_ms": 250.5, "age_s": 3.0, "trouble": None}
 STATE = {
     "schema": "rheostat.node/1",
+    "name": "near",
     "n_max": 5,
     "master": "spark://127.0.0.1:7077",
     "workers": [
@@ -73,9 +75,37 @@ def test_the_state_is_read():
     with answering(http(STATE)) as (client, asked):
         seen = client.state()
 
-    assert seen == NodeState(5, ("n-1-7",), 1, 2, {"127.0.0.2:8081": "n-1-7", "127.0.0.5:8081": "n-4-9"})
+    names = {"127.0.0.2:8081": "n-1-7", "127.0.0.5:8081": "n-4-9"}
+    assert seen == NodeState(5, ("n-1-7",), 1, 2, names, "near", frozenset({"127.0.0.2"}), leaving=1, ways=())
     assert asked[-1].startswith(b"GET /taskmanager HTTP/1.1\r\n")
     assert b"Authorization: Bearer a-token\r\n" in asked[-1]
+
+
+def test_the_ways_to_peers_are_read_as_far_as_they_are_measured():
+    peers = [PEER, PEER | {"name": "new", "round_trip_ms": None, "age_s": None}]
+
+    assert parse_state(STATE | {"peers": peers}).ways == (Way("far", 250.5, 3.0),)
+
+
+@pytest.mark.parametrize(
+    ("standing", "leaving"),
+    [
+        pytest.param("ALIVE", 1, id="the master does not know it yet"),
+        pytest.param(None, 1, id="it may register still"),
+        pytest.param("DECOMMISSIONED", 0, id="no executor comes to it any more"),
+        pytest.param("DEAD", 0, id="it has gone"),
+    ],
+)
+def test_a_worker_that_leaves_may_get_an_executor_until_the_master_knows(standing, leaving):
+    workers = [WORKER | {"used": False, "state": "leaving", "standing": standing}]
+
+    assert parse_state(STATE | {"workers": workers}).leaving == leaving
+
+
+def test_a_node_has_the_name_that_it_is_called_here():
+    with answering(http(STATE)) as (client, _):
+        client.name = "rack-1"
+        assert client.state().name == "rack-1"
 
 
 def test_orders_are_sent_as_the_document_says():
@@ -100,6 +130,9 @@ NONSENSE = [
     pytest.param(http(STATE | {"workers": 3}), "not what a node says", id="a number for a list"),
     pytest.param(http(STATE | {"workers": [{}]}), "not what a node says", id="a Worker without anything"),
     pytest.param(http(STATE | {"n_max": 2}), "3 Workers and 2 free ids of 2", id="more than there can be"),
+    pytest.param(http(STATE | {"peers": [{}]}), "not what a node says", id="a peer without a name"),
+    pytest.param(http(STATE | {"peers": [PEER | {"round_trip_ms": -1}]}), "is no number", id="a way that is negative"),
+    pytest.param(http(STATE | {"peers": [PEER | {"age_s": None}]}), "not what a node says", id="a way without an age"),
     pytest.param(http({"faults": [{"message": "no token"}]}, "401 No"), "refuses with 401: no token", id="a refusal"),
     pytest.param(http({"faults": 7}, "500 No"), "it refuses with 500", id="a broken server"),
     pytest.param(http(b"", "302 Found"), "it answers 302, and no JSON", id="somewhere else"),
@@ -182,3 +215,8 @@ class Driver:
 def test_which_workers_are_used_by_their_pages():
     driver = Driver(executor("10.0.0.5", "10.0.0.5:8082"), executor("10.0.0.5", "10.0.0.5:8083"), executor("b", None))
     assert SparkJob(driver, driver).worker_pages() == ("10.0.0.5:8082", "10.0.0.5:8083", "b")
+
+
+def test_which_executor_is_on_which_worker():
+    driver = Driver(executor("10.0.0.5", "10.0.0.5:8082"), executor("b", None) | {"id": "7"})
+    assert SparkJob(driver, driver).placed() == {"0": "10.0.0.5:8082", "7": "b"}

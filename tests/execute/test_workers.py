@@ -114,6 +114,9 @@ class Place:
         self.used()
         return tuple(f"{self.spots[each]}:8081" for each in self.cluster.registered())
 
+    def placed(self):
+        return {each: f"{self.spots[each]}:8081" for each in self.cluster.registered()}
+
     def change(self, target, decision_id=1):
         current = len(self.cluster.registered())
         self.both.apply(contract.decide(target, self.clock.at, decision_id, current))

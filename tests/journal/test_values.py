@@ -1,9 +1,30 @@
 import json
+from dataclasses import replace
 
 import pytest
 
-from rheostat.journal.values import assessment_from_json, assessment_to_json
-from rheostat.model import Assessment
+from rheostat.journal import DecisionRecord, Header, SessionRecord
+from rheostat.journal.decoder import Decoder
+from rheostat.journal.encoder import Encoder, session_line
+from rheostat.journal.values import (
+    assessment_from_json,
+    assessment_to_json,
+    decision_from_json,
+    decision_to_json,
+)
+from rheostat.model import (
+    Action,
+    Assessment,
+    Batch,
+    Code,
+    Decision,
+    Observation,
+    QueryReading,
+    Reason,
+    Recommendation,
+    StageLoad,
+    StageWork,
+)
 
 
 @pytest.mark.parametrize(
@@ -18,3 +39,48 @@ def test_idle_times(idle_s, written):
     data = assessment_to_json(seen, 12.0)
     assert json.loads(json.dumps(data)) == {"executors": 6, "idle_s": written, "missing": ["lag_s"]}
     assert assessment_from_json(json.loads(json.dumps(data)), 12.0) == seen
+
+
+def test_health_and_stages():
+    seen = Assessment(
+        12.0,
+        sink="the last batch took 20.0 s, 15.0 s of them after its tasks",
+        slow=("node b", "executor 3 on a"),
+        slow_executors=("1", "2", "3"),
+        slow_factor=3.0400001,
+        skew=1.25,
+        useful_executors=10,
+        stages=(StageLoad(8, 0.75, 3.0), StageLoad(20, 0.25)),
+    )
+    data = json.loads(json.dumps(assessment_to_json(seen, 12.0)))
+    assert (data["slow_factor"], data["stages"]) == (3.04, [[8, 0.75, 3.0], [20, 0.25, None]])
+    assert assessment_from_json(data, 12.0) == replace(seen, slow_factor=3.04)
+
+
+def test_who_leaves_first():
+    reason = Reason(Code.OVERSIZED, "too many")
+    decision = Decision(12.0, 3, Action.DOWN, 5, 4, reason, Recommendation(4, reason), first=("7", "2"))
+    data = json.loads(json.dumps(decision_to_json(decision)))
+    assert data["first"] == ["7", "2"]
+    assert decision_from_json(data, 12.0) == decision
+    assert "first" not in decision_to_json(replace(decision, first=()))
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        pytest.param(Batch(10.0, 4, 2.5, 0.1, 2.0, 0.4, 100, 7, 0), id="stages unknown"),
+        pytest.param(Batch(10.0, 4, 2.5, records=100, work_s=1.5), id="one stage"),
+        pytest.param(Batch(10.0, 4, 2.5, work_s=1.5, stages=(StageWork(3, 0.5), StageWork(4, 1.0))), id="two stages"),
+    ],
+)
+def test_a_batch_with_its_stages(batch):
+    query = QueryReading("q", "r", None, 1.0, batch=batch)
+    reason = Reason(Code.FIXED, "as told")
+    decision = Decision(12.0, 1, Action.HOLD, 1, 1, reason, Recommendation(1, reason))
+    encoder, decoder = Encoder(), Decoder()
+    head = session_line(SessionRecord(0.0, Header("1", {}), {}))
+    lines = [head, *encoder.record(DecisionRecord.of(Observation(12.0, (query,)), None, decision)).splitlines()]
+    last = [decoder.line(line, "here") for line in lines][-1]
+    assert isinstance(last, DecisionRecord)
+    assert last.observation == Observation(12.0, (query,))

@@ -163,6 +163,22 @@ def test_other_bounds_hold_from_the_next_cycle_and_begin_a_session():
     assert rig.sessions[-1].note == "bounds: 3 to 5"
 
 
+def test_a_failover_holds_the_executors_and_returns_cleanly():
+    """Two idle executors too many, given back before; the switch blocks it, and blocks it still for 30 s after it."""
+    rig = Rig(job=ToyJob(executors=4), policy="static", policy_options={"executors": 1})
+    assert codes(rig.cycles(1)) == [Code.START]
+    rig.loop.failover(on=True)
+    during = rig.cycles(20)
+    assert {each.action for each in during} == {Action.HOLD}
+    assert during[-1].reason.code is Code.FAILOVER
+    rig.loop.failover(on=False)
+    after = rig.cycles(20)
+    first = next(number for number, each in enumerate(after) if each.action is Action.DOWN)
+    assert (first, {each.reason.code for each in after[:first]}) == (14, {Code.FAILOVER})
+    assert [each.note for each in rig.sessions] == [None, "failover", "the failover has ended"]
+    assert [each.header.settings["guard"]["failover"] for each in rig.sessions] == [False, True, False]
+
+
 # ---------------------------------------------------------------------------------------------- restarts
 
 

@@ -12,6 +12,7 @@ from rheostat.cli import main
 from rheostat.errors import UnavailableError
 from rheostat.node.master import parse_master
 from rheostat.node.options import NodeOptions, check
+from rheostat.node.running import _listen
 
 MASTER = "http://127.0.0.1:8080"
 
@@ -46,6 +47,12 @@ def given(tmp_path):
         pytest.param({"addresses": ("127.255.255.253",)}, ["--address"], id="a series that ends too early"),
         pytest.param({"addresses": ("127.0.0.1x",)}, ["--address"], id="no address"),
         pytest.param({"host": "10.0.0.5"}, ["--token-file"], id="open to all without a token"),
+        pytest.param({"peers": ("far=http://a:1", "node=http://b:1")}, [], id="peers, itself among them"),
+        pytest.param({"peers": ("far", "a b=http://a:1", "c=a:1")}, ["--peer"] * 3, id="no name, no address"),
+        pytest.param({"peers": ("far=http://a:1", "far=http://b:1")}, ["--peer"] * 2, id="a peer twice"),
+        pytest.param({"delays": ("far=300", "near=0.5")}, [], id="delays"),
+        pytest.param({"delays": ("far", "far=-1", "far=nan", "far=1001", "node=5")}, ["--delay"] * 5, id="no delays"),
+        pytest.param({"ping_every_s": 0.0}, ["--ping-every"], id="pings without a pause"),
         pytest.param(
             {"n_max": 0, "cores": 0, "host": "10.0.0.5", "master": ""},
             ["--master", "--n-max", "--cores", "--token-file"],
@@ -55,6 +62,20 @@ def given(tmp_path):
 )
 def test_what_is_refused(given, values, expected):
     assert fields(given(**values)) == expected
+
+
+def test_peers_and_delays_are_what_was_given_without_the_node_itself(given):
+    ways = given(name="near", peers=("near=http://a:1", "far=http://b:2/"), delays=("far=300",)).ways()
+
+    assert [(one.peer, one.url) for one in ways.measured()] == [("far", "http://b:2")]
+    assert (ways.delay_s("far"), ways.delay_s("near"), ways.delay_s(None)) == (0.3, 0.0, 0.0)
+
+
+def test_answers_are_sent_at_once_and_not_held_back_for_an_acknowledgement(given):
+    with closing(_listen(given(port=0))) as listener, closing(socket.create_connection(listener.getsockname())):
+        connection, _ = listener.accept()
+        with closing(connection):
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
 
 @pytest.mark.parametrize(

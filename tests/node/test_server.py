@@ -7,9 +7,11 @@ import asyncio
 import httpx
 import pytest
 
-from rheostat.execute.nodes import NodeState, parse_state
+from rheostat.errors import UnavailableError
+from rheostat.execute.nodes import NodeState, Way, parse_state
 from rheostat.lab.daemons import WorkerSize
 from rheostat.node.server import MOST_BYTES, make_app
+from rheostat.node.ways import CALLER, Ways
 
 TOKEN = "correct horse battery".replace(" ", "-")
 
@@ -17,9 +19,10 @@ TOKEN = "correct horse battery".replace(" ", "-")
 class Served:
     """The interface of a node, asked without a port between."""
 
-    def __init__(self, node, token):
+    def __init__(self, node, token, ways=None):
         self.headers = {}
-        self._app = make_app(node.workers, name="n", n_max=node.n_max, size=WorkerSize(1, 1024), token=token)
+        size = WorkerSize(1, 1024)
+        self._app = make_app(node.workers, name="n", n_max=node.n_max, size=size, token=token, ways=ways)
 
     def ask(self, method, path, times=1, headers=None, **kwargs):
         """The answer; of several requests at the same time, all of them."""
@@ -58,6 +61,51 @@ def fields(answer):
     body = answer.json()
     assert body["schema"] == "rheostat.error/1"
     return [fault["field"] for fault in body["faults"]]
+
+
+def test_the_ways_to_its_peers_are_told_with_their_age(node):
+    at = [1000.0]
+    measured = {"http://b": 20.25, "http://c": UnavailableError("no answer")}
+
+    def measure(url, caller):
+        assert caller == "n"
+        found = measured[url]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    ways = Ways(
+        "n", {"b": "http://b", "c": "http://c", "n": "http://n"}, {"c": 300.0}, measure=measure, now=lambda: at[0]
+    )
+    ways.look()
+    at[0] = 1004.0
+
+    seen = Served(node, None, ways).get("/taskmanager").json()
+
+    b = {"name": "b", "url": "http://b", "round_trip_ms": 20.25, "age_s": 4.0, "trouble": None}
+    c = {"name": "c", "url": "http://c", "round_trip_ms": None, "age_s": None}
+    assert seen["peers"] == [b, c | {"trouble": "UnavailableError: no answer"}]
+    assert seen["delays_ms"] == {"c": 300.0}
+    assert parse_state(seen).ways == (Way("b", 20.25, 4.0),)
+
+
+def test_a_ping_of_a_caller_with_a_delay_is_answered_after_the_others(node):
+    served = Served(node, None, Ways("n", delays_ms={"far": 50.0}))
+
+    async def asked():
+        transport = httpx.ASGITransport(served._app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8091") as client:
+
+            async def ping(caller):
+                answer = await client.get("/ping", headers={} if caller is None else {CALLER: caller})
+                return caller, answer.json()
+
+            return [await each for each in asyncio.as_completed([ping("far"), ping("near"), ping(None)])]
+
+    answers = asyncio.run(asked())
+
+    assert answers[-1] == ("far", {"pong": True})
+    assert {caller for caller, _ in answers[:-1]} == {"near", None}
 
 
 def test_creating_is_answered_on_receipt(node, served):
@@ -122,7 +170,11 @@ def test_the_state(node, served):
     assert [one.split(" is ")[1] for one in seen["doing"]] == ["leaving", "queued"]
     assert seen["last_error"] is None
     used, names = (node.record(2).name,), {f"{node.record(n).host}:8081": node.record(n).name for n in (1, 2, 3)}
-    assert parse_state(seen) == NodeState(n_max=5, used=used, idle=2, free=1, names=names)
+    hosts = frozenset({"127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"})
+    expected = NodeState(n_max=5, used=used, idle=2, free=1, names=names, name="n", hosts=hosts, leaving=1)
+    assert parse_state(seen) == expected
+    assert [one["standing"] for one in seen["workers"]] == ["ALIVE", "ALIVE", "ALIVE", None]
+    assert (seen["peers"], seen["delays_ms"]) == ([], {})
 
 
 def test_the_state_without_a_master_knows_no_used_ones(node, served):

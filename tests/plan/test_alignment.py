@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rheostat.plan.alignment import Alignment, aligned
+from rheostat.plan.alignment import Alignment, aligned, in_waves, loads, spread_evenly, waves
 
 EVENLY: Alignment = "evenly-spread"
 UTILISATION: Alignment = "maximize-utilisation"
@@ -79,3 +81,50 @@ def test_the_direction_is_never_turned_and_no_more_than_groups_come_out(mode):
                 found = aligned(current, wanted, groups, mode)
                 assert (found - current) * (wanted - current) >= 0
                 assert found == current or 1 <= found <= groups
+
+
+@pytest.mark.parametrize(
+    ("current", "wanted", "partitions", "slots", "most", "expected"),
+    [
+        pytest.param(2, 3, 8, 2, 4, 4, id="8 partitions on 3 × 2: a fourth takes the most loaded from 2 to 1"),
+        pytest.param(2, 3, 8, 2, 3, 3, id="a fourth would be too many"),
+        pytest.param(1, 51, 100, 1, 68, 50, id="100 on 51: 49 more would be too many, 50 are as fast"),
+        pytest.param(50, 51, 100, 1, 68, 51, id="an increase stays one"),
+        pytest.param(60, 51, 100, 1, 68, 51, id="a decrease takes no more away than was to go"),
+        pytest.param(5, 3, 8, 2, 4, 4, id="a decrease gets smaller"),
+        pytest.param(4, 3, 8, 2, 4, 3, id="a decrease is not undone"),
+        pytest.param(4, 10, 8, 1, 13, 8, id="8 of 10 have a partition"),
+        pytest.param(2, 4, 17, 1, 5, 5, id="17: four waves instead of five"),
+        pytest.param(4, 9, 31, 1, 12, 11, id="31: three waves instead of four"),
+        pytest.param(10, 40, 97, 1, 53, 49, id="97: two waves instead of three"),
+    ],
+)
+def test_in_waves(current, wanted, partitions, slots, most, expected):
+    assert in_waves(current, wanted, partitions, slots, most) == expected
+
+
+def test_the_partitions_of_each_slot():
+    assert loads(8, 3 * 2) == (2, 2, 1, 1, 1, 1)
+    assert loads(8, 4 * 2) == (1,) * 8
+    assert loads(3, 5) == (1, 1, 1, 0, 0)
+
+
+numbers = st.integers(1, 120)
+
+
+@given(st.sampled_from([in_waves, spread_evenly]), numbers, numbers, numbers, st.integers(1, 4), st.integers(0, 40))
+def test_neither_turns_a_direction_nor_adds_more_than_allowed(fit, current, wanted, groups, slots, more):
+    result = fit(current, wanted, groups, slots, wanted + more)
+    if wanted == current:
+        return
+    assert (result > current) == (wanted > current)
+    assert result != current
+    assert result <= wanted + more
+    assert result >= wanted or waves(groups, result * slots) == waves(groups, wanted * slots)
+
+
+@given(st.sampled_from([in_waves, spread_evenly]), numbers, numbers, numbers, st.integers(1, 4))
+def test_more_wanted_is_never_fewer(fit, current, wanted, groups, slots):
+    more = wanted + 1
+    first, second = (fit(current, each, groups, slots, int(each * 1.34)) for each in (wanted, more))
+    assert wanted == current or more == current or first <= second

@@ -194,7 +194,9 @@ def test_the_faithful_preset_has_the_defaults_of_kubernetes():
     Objects: CPU 80 % (pkg/apis/autoscaling/annotations), behavior (pkg/apis/autoscaling/v2/defaults.go).
     """
     options = hpa().options
-    assert options == HpaOptions(metrics={"utilization": 0.8}, tolerance=0.1, scale_up=UP, scale_down=DOWN)
+    assert options == HpaOptions(
+        metrics={"utilization": 0.8}, lag_threshold=None, overshoot=1.0, tolerance=0.1, scale_up=UP, scale_down=DOWN
+    )
     assert [(pace.by, pace.value, pace.period_s) for pace in UP.policies] == [
         ("percent", 100, 15.0),
         ("executors", 4, 15.0),

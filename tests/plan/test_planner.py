@@ -8,6 +8,7 @@ from rheostat.config import GuardSettings
 from rheostat.errors import InputError
 from rheostat.model import Action, Bounds, Code, Objective, OutcomeStatus, Projection
 from rheostat.plan import GuardState, Pending, Planner, PlanState
+from rheostat.plan.steps import Proposal
 
 
 def test_a_decision_tells_everything():
@@ -79,17 +80,17 @@ class TestAChangeUnderWay:
     [
         pytest.param(
             outcome(OutcomeStatus.APPLIED, 5, 3, 5),
-            {"changed_at": 1004.0, "down_blocked_at": 1004.0},
+            {"changed_at": 1004.0, "down_blocked_at": 1004.0, "raised_at": 1004.0},
             id="granted: hold and cooldowns start, the back-off is over",
         ),
         pytest.param(
             outcome(OutcomeStatus.PARTIAL, 5, 3, 4),
-            {"changed_at": 1004.0, "down_blocked_at": 1004.0},
+            {"changed_at": 1004.0, "down_blocked_at": 1004.0, "raised_at": 1004.0},
             id="granted in part: the same",
         ),
         pytest.param(
             outcome(OutcomeStatus.RECORDED, 5, 3, 3),
-            {"changed_at": 1004.0, "down_blocked_at": 1004.0},
+            {"changed_at": 1004.0, "down_blocked_at": 1004.0, "raised_at": 1004.0},
             id="dry run: as if granted",
         ),
         pytest.param(
@@ -104,7 +105,13 @@ class TestAChangeUnderWay:
         ),
         pytest.param(
             outcome(OutcomeStatus.NO_ROOM, 5, 3, 4),
-            {"changed_at": 1004.0, "down_blocked_at": 1004.0, "no_room_until": 1124.0, "backoff_s": 120.0},
+            {
+                "changed_at": 1004.0,
+                "down_blocked_at": 1004.0,
+                "raised_at": 1004.0,
+                "no_room_until": 1124.0,
+                "backoff_s": 120.0,
+            },
             id="no room for all: what came is a change",
         ),
         pytest.param(
@@ -197,3 +204,26 @@ def test_the_state_survives_json():
     state = plans.learn(outcome(OutcomeStatus.NO_ROOM, 5, 1, 1), state)
     assert plans.state_adapter.validate_json(plans.state_adapter.dump_json(state)) == state
     assert plans.state_adapter.validate_python(plans.state_adapter.dump_python(state, mode="json")) == state
+
+
+def test_the_window_of_proposals_is_bounded_and_holds_the_greatest():
+    """40 falling proposals, 15 s apart: 32 are kept, among them the first, which stands for ten minutes."""
+    policy = Fixed(60)
+    plans = planner(policy, (1, 100), scale_down_hold_s=600.0)
+    state = plans.initial()
+    for number in range(40):
+        policy.target = 60 - number
+        decision, state = plans.plan(seen(1000.0 + 15 * number, executors=60), state)
+        assert decision.action is Action.HOLD
+    assert len(state.guard.proposed) == 32
+    assert state.guard.proposed[0] == Proposal(1000.0, 60)
+    decision, _ = plans.plan(seen(1600.0, executors=60), state)
+    assert decision.target == state.guard.proposed[1].target < 60
+    assert decision.reason.code is Code.SCALE_DOWN_HOLD
+
+
+def test_a_switch_that_is_off_leaves_no_proposals_behind():
+    policy = Fixed(3)
+    state = replace(planner(policy).initial(), guard=GuardState(proposed=(Proposal(990.0, 9),)))
+    _, after = planner(policy).plan(seen(executors=3), state)
+    assert after.guard.proposed == ()

@@ -220,9 +220,10 @@ class TestSurplus:
         proposals, _ = told(reactive(shrink_on=shrink_on), samples, settled(1000.0, 3))
         assert [p.target for p in proposals[9:]] == targets
 
-    def test_the_count_waits_while_the_speed_is_unknown(self):
+    @pytest.mark.parametrize("unknown", [{"processed_rate": None}, {"occupancy": None}])
+    def test_the_count_waits_while_the_speed_is_unknown(self, unknown):
         samples = every_15_s(12)
-        samples[5] = replace(samples[5], processed_rate=None)
+        samples[5] = replace(samples[5], **unknown)
         proposals, _ = told(reactive(), samples, settled(1000.0, 3))
         assert [p.target for p in proposals] == [3] * 10 + [1] * 2
         assert proposals[5].reason.text.endswith("the count waits")

@@ -8,7 +8,7 @@ from tests.plan.samples import seen
 from rheostat.config import GuardSettings
 from rheostat.errors import InputError
 from rheostat.model import Action, Bounds, Code, Decision, Objective
-from rheostat.plan import Planner, PolicyContext, load_policy
+from rheostat.plan import STEPS, Planner, PolicyContext, load_policy
 from rheostat.plan.schedule import OPEN_LOOP, SchedulePolicy, ScheduleState
 from rheostat.testing import check_policy
 
@@ -105,3 +105,7 @@ def test_it_conforms():
 
 def test_the_page_has_its_options():
     assert documented("schedule") == [["steps", "[]"]]
+
+
+def test_it_brings_every_step_that_a_policy_may_bring():
+    assert SchedulePolicy.brings == {step.name for step in STEPS if step.may_be_brought}

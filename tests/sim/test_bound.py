@@ -25,6 +25,11 @@ FIXED = {
 }
 AT_ONCE = {"cold_task_s": 0.0, "start_up": {"median_s": 0.0, "p95_s": 0.0}}
 SLOWLY = {"cold_task_s": 2.0, "start_up": {"median_s": 14.0, "p95_s": 25.0}}
+NODES = {
+    "names": ["near", "far", "mid"],
+    "slots": [3, 3, 3],
+    "round_trips_ms": [[0, 300, 40], [300, 0, 260], [40, 260, 0]],
+}
 RECORDS = {"model": "record", "stages": [], "record": {"alpha": 200.0, "beta": 0.9}}
 
 JOBS = {
@@ -37,6 +42,9 @@ JOBS = {
     "a slow trigger": plain(**FIXED, executor=AT_ONCE, trigger_s=10.0),
     "an exponent": plain(**FIXED, executor=AT_ONCE, exponent=0.8),
     "record at a time": plain(**RECORDS, executor=AT_ONCE),
+    "record at a time, on nodes": plain(
+        **{**RECORDS, "record": {"alpha": 200.0, "beta": 0.9, "gamma": 0.5}}, nodes=NODES, executor=AT_ONCE
+    ),
     "record at a time, with restarts": plain(**RECORDS, executor=SLOWLY, rescale={"mode": "restart"}),
 }
 

@@ -92,7 +92,8 @@ def test_a_dead_executor_that_nobody_replaces_is_asked_for_again():
 
 
 def test_a_record_at_a_time_job_is_scaled_by_the_same_loop():
-    job = load_job("gesscale", {"decide_every_s": 15.0, "executors": [1, 6], "objective": "lag < 60s"})
+    pause = {"rescale.pause": {"median_s": 10.0, "p95_s": 20.0}}
+    job = load_job("gesscale", {"decide_every_s": 15.0, "executors": [1, 6], "objective": "lag < 60s", **pause})
     peak = 0.8 * capacity_curve(job)[6]
     load = Pieces([(0, 30), (300, 30), (900, peak), (1500, peak), (2100, 30), (3000, 30)])
     sim, _ = run(job, load, profile="default")

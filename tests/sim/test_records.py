@@ -68,6 +68,12 @@ def test_a_fraction_of_a_record_is_kept_for_the_next_interval():
     assert [out for _, out in rows(sim)] == [12, 25, 37, 50]
 
 
+def test_an_interval_that_leaves_records_was_busy_throughout():
+    """12 of 12.5 records are no idle time: the half one is under way."""
+    sim = simulated(flow(record={"alpha": 25.0, "commit_every_s": 0.5}), constant(100, 20))
+    assert sim.observe(0.5).queries[0].batch.duration_s == 0.5
+
+
 def test_a_rescale_pauses_the_job_once_the_new_executors_are_there():
     """Asked for at 4, there at 8, works again at 18 with 120/s. Meanwhile: 60/s until 8, nothing until 18, 2 × 120."""
     sim = simulated(flow(), constant(90, 60))

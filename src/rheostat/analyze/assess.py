@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from rheostat.analyze.batches import Finished
 from rheostat.analyze.checks import largest, sweep, total
 from rheostat.analyze.occupancy import ClusterFigures, read_cluster
+from rheostat.analyze.outliers import Load, machine_names, partition_load, watched
+from rheostat.analyze.parallel import stage_loads, useful_tasks
 from rheostat.analyze.query import QueryFigures, read_query
 from rheostat.analyze.rates import OffsetFigures
-from rheostat.analyze.state import AnalysisSettings, AnalysisState, QueryHistory
-from rheostat.model import Assessment, Observation
+from rheostat.analyze.sink import read_sink
+from rheostat.analyze.state import AnalysisSettings, AnalysisState, ClusterHistory, Machines, QueryHistory
+from rheostat.model import Assessment, Cluster, Observation, QueryLoad, QueryReading, StageLoad
 
 __all__ = ["NEEDED", "analyze"]
 
@@ -40,7 +44,7 @@ def analyze(
     sweep(observation, invalid)
     cluster, cluster_history = read_cluster(observation.cluster, state.cluster, settings, invalid)
     past = {history.query_id: history for history in state.queries}
-    figures, histories = [], []
+    readings, figures, histories = list[QueryReading](), [], list[QueryHistory]()
     for query in observation.queries:
         if query.failed_because is None:
             figure, history = read_query(
@@ -51,11 +55,68 @@ def analyze(
                 executors_changed=cluster.changed,
                 invalid=invalid,
             )
+            readings.append(query)
             figures.append(figure)
             histories.append(history)
     histories += _absent(past.values(), observation.at, settings.rate_window_s)
-    seen = _assessment(observation.at, figures, cluster, invalid)
-    return seen, AnalysisState(tuple(histories), cluster_history)
+    read = list(zip(readings, figures, strict=True))
+    sink = read_sink(read, cluster_history.counters) if cluster.at is not None else None
+    machines = _machines(observation.cluster, cluster_history, histories[: len(read)], state.machines, settings)
+    health = _health(sink, machines, observation.cluster)
+    seen = _assessment(observation.at, figures, cluster, invalid, health)
+    if len(figures) > 1:
+        loads = tuple(_load(history.query_id, each) for history, each in zip(histories, figures, strict=False))
+        seen = replace(seen, by_query=loads)
+    if observation.nodes is not None:
+        seen = replace(seen, nodes=observation.nodes)
+    if any(query.batch is not None and query.batch.stages for query in readings):
+        seen = _with_stages(seen, read)
+    return seen, AnalysisState(tuple(histories), cluster_history, machines)
+
+
+def _machines(
+    cluster: Cluster | None,
+    history: ClusterHistory,
+    queries: Sequence[QueryHistory],
+    past: Machines,
+    settings: AnalysisSettings,
+) -> Machines:
+    """What is known of slow executors; the load of the partitions is looked at only when a window ends."""
+    at, window_s = history.at, settings.rate_window_s
+    if cluster is None or at is None or (past.at is not None and 0 <= at - past.at < window_s):
+        return past
+    loads = [partition_load(query.offsets) for query in queries]
+    known = [load for load in loads if load is not None]
+    load = Load(*map(max, zip(*known, strict=True))) if known and len(known) == len(loads) else None
+    return watched(past, at, history.counters, cluster.executors, load, window_s)
+
+
+def _health(sink: str | None, machines: Machines, cluster: Cluster | None) -> dict[str, Any]:
+    """The fields of the assessment on sick sinks and slow executors."""
+    if not machines.slow or cluster is None:
+        return {"sink": sink, "skew": machines.skew}
+    ids = {each.executor_id for each in cluster.executors}
+    slow = tuple([name for name in machines.slow if name in ids])
+    return {
+        "sink": sink,
+        "skew": machines.skew,
+        "slow": machine_names(slow, cluster.executors),
+        "slow_executors": slow,
+        "slow_factor": machines.factor if slow else None,
+    }
+
+
+def _with_stages(seen: Assessment, queries: Sequence[tuple[QueryReading, QueryFigures]]) -> Assessment:
+    """What the stages of the last batches need; the queries use their slots beside each other."""
+    stages, useful = list[StageLoad](), 0
+    for reading, figures in queries:
+        batch = reading.batch
+        loads = () if batch is None else stage_loads(batch.stages, batch.records, figures.offsets.arrival_rate)
+        stages += loads
+        useful += useful_tasks(loads, figures.partitions or 0)
+    slots = seen.slots_per_executor
+    executors = -(-useful // slots) if slots and seen.partitions else None
+    return replace(seen, stages=tuple(stages), useful_executors=executors)
 
 
 def _absent(histories: Iterable[QueryHistory], now: float, patience_s: float) -> list[QueryHistory]:
@@ -63,7 +124,9 @@ def _absent(histories: Iterable[QueryHistory], now: float, patience_s: float) ->
     return [each for each in histories if 0 <= now - each.seen_at <= patience_s]
 
 
-def _assessment(at: float, queries: Sequence[QueryFigures], cluster: ClusterFigures, invalid: set[str]) -> Assessment:
+def _assessment(
+    at: float, queries: Sequence[QueryFigures], cluster: ClusterFigures, invalid: set[str], health: Mapping[str, Any]
+) -> Assessment:
     query = queries[0] if len(queries) == 1 else _together(queries)
     offsets = query.offsets
     draining, drain_s = _drain(offsets.backlog, offsets.arrival_rate, query.processed_rate)
@@ -88,7 +151,10 @@ def _assessment(at: float, queries: Sequence[QueryFigures], cluster: ClusterFigu
         period_s=query.period_s,
         last_batch_s=query.finished.duration_s,
         last_batch_id=query.finished.batch_id,
+        last_batch_records=query.finished.records,
         occupancy=query.occupancy,
+        pressure=query.pressure,
+        throughput=query.throughput,
         busy_ratio=cluster.busy_ratio,
         running=query.running,
         active_tasks=cluster.active_tasks,
@@ -100,6 +166,7 @@ def _assessment(at: float, queries: Sequence[QueryFigures], cluster: ClusterFigu
         metrics_age_s=_age(at, (cluster.at, query.oldest)),
         invalid=tuple(sorted(invalid)),
         queries=len(queries),
+        **health,
     )
     missing = tuple(name for name in NEEDED if getattr(seen, name) is None)
     return replace(seen, missing=missing) if missing else seen
@@ -144,6 +211,24 @@ def _together(queries: Sequence[QueryFigures]) -> QueryFigures:
         capped=_any(q.capped for q in queries),
         partitions=total(q.partitions for q in queries),
         oldest=min(oldest, default=None),
+        pressure=largest(q.pressure for q in queries),
+        throughput=total(q.throughput for q in queries),
+    )
+
+
+def _load(query_id: str, query: QueryFigures) -> QueryLoad:
+    return QueryLoad(
+        query_id=query_id,
+        arrival_rate=query.offsets.arrival_rate,
+        processed_rate=query.processed_rate,
+        backlog_excess=query.backlog_excess,
+        batch_s=query.batch_s,
+        trigger_s=query.trigger_s,
+        period_s=query.period_s,
+        pressure=query.pressure,
+        throughput=query.throughput,
+        batches=query.batches,
+        capped=query.capped,
     )
 
 

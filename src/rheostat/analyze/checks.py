@@ -12,7 +12,7 @@ __all__ = ["Number", "known", "largest", "sweep", "total"]
 
 Number = TypeVar("Number", int, float)
 
-_BATCH = ("planning_s", "add_batch_s", "commit_s", "state_rows", "dropped_late")
+_BATCH = ("planning_s", "add_batch_s", "commit_s", "state_rows", "dropped_late", "work_s")
 
 
 def known(value: Number | None, name: str, invalid: set[str]) -> Number | None:

@@ -15,8 +15,9 @@ from rheostat.analyze.batches import (
     read_running,
 )
 from rheostat.analyze.checks import known, total
+from rheostat.analyze.overload import pressed, read_pressure
 from rheostat.analyze.rates import OffsetFigures, read_offsets
-from rheostat.analyze.state import AnalysisSettings, OffsetHistory, QueryHistory
+from rheostat.analyze.state import AnalysisSettings, BatchMark, OffsetHistory, QueryHistory
 from rheostat.model import QueryReading
 
 __all__ = ["QueryFigures", "healthy_backlog", "read_query"]
@@ -42,6 +43,8 @@ class QueryFigures(NamedTuple):
     capped: bool | None
     partitions: int | None
     oldest: float | None
+    pressure: float | None = None
+    throughput: float | None = None
 
 
 def healthy_backlog(arrival_rate: float, trigger_s: float, batch_s: float, period_s: float) -> float:
@@ -77,15 +80,20 @@ def read_query(
     if offsets.committed_known:
         marks = marked(marks, finished, done, settings)
     after = count_after(past, finished, running, anew=restarted or executors_changed)
-    remembered = QueryHistory(query.query_id, query.run_id, now, history, done, marks, after)
     batch_s, trigger_s = batch_time(finished, running), known(query.trigger_s, "trigger_s", invalid)
     period_s = None if trigger_s is None else max(trigger_s, settings.objective_lag_s / 2)
+    excess = _excess(offsets, trigger_s, batch_s, period_s)
+    turns = None if restarted or past is None or executors_changed else past.turns
+    held = pressed(batch_s, trigger_s, period_s, offsets.backlog, excess, query.batch)
+    before = now if past is None else past.seen_at
+    pressure, turns = read_pressure(held, turns, before, now, settings.rate_window_s)
+    remembered = QueryHistory(query.query_id, query.run_id, now, history, done, marks, after, turns)
     figures = QueryFigures(
         offsets=offsets,
         finished=finished,
         running=running.active,
         processed_rate=processed_rate(marks),
-        backlog_excess=_excess(offsets, trigger_s, batch_s, period_s),
+        backlog_excess=excess,
         batch_s=batch_s,
         trigger_s=trigger_s,
         period_s=period_s,
@@ -94,6 +102,8 @@ def read_query(
         capped=capped(query.sources, finished, offsets, invalid),
         partitions=_partitions(query, offsets, invalid),
         oldest=min((at for at in (offsets.at, running.at) if at is not None), default=None),
+        pressure=pressure,
+        throughput=_throughput(marks, after) if pressure else None,
     )
     return figures, remembered
 
@@ -106,6 +116,11 @@ def _excess(
     if backlog is None or rate is None or trigger_s is None or batch_s is None or period_s is None:
         return None
     return max(0.0, backlog - healthy_backlog(rate, trigger_s, batch_s, period_s))
+
+
+def _throughput(marks: tuple[BatchMark, ...], after: int | None) -> float | None:
+    """Of the batches that count as finished at the present number: what lies before them overlaps its change."""
+    return None if after is None else processed_rate(tuple([mark for mark in marks if mark.batch_id >= after]))
 
 
 def _batches(finished: Finished, after: int | None) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from rheostat.analyze.overload import Turns
+
 __all__ = [
     "AnalysisSettings",
     "AnalysisState",
@@ -16,6 +18,7 @@ __all__ = [
     "ClusterHistory",
     "Counters",
     "Interval",
+    "Machines",
     "OffsetHistory",
     "QueryHistory",
 ]
@@ -70,7 +73,12 @@ class BatchMark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueryHistory:
-    """One query. ``count_after``: batches up to this id do not count as finished at the present number."""
+    """One query.
+
+    Attributes:
+        count_after: batches up to this id do not count as finished at the present number.
+        turns: when it was pressed; None: the window of its pressure begins with the next look.
+    """
 
     query_id: str
     run_id: str
@@ -79,6 +87,7 @@ class QueryHistory:
     done: int = 0
     marks: tuple[BatchMark, ...] = ()
     count_after: int | None = None
+    turns: Turns | None = None
 
 
 class Counters(NamedTuple):
@@ -127,9 +136,30 @@ class ClusterHistory:
     intervals: tuple[Interval, ...] = ()
 
 
+class Machines(NamedTuple):
+    """What is known of slow executors.
+
+    Attributes:
+        at: begin of the present window; None: there is none yet.
+        counters: as they stood then.
+        suspects: those that were slow in the window before.
+        slow: those that were slow in the two windows before.
+        factor: how many times as long as the others' the tasks of the slowest took.
+        skew: of the partitions, when the window began.
+    """
+
+    at: float | None = None
+    counters: Counters = Counters()
+    suspects: tuple[str, ...] = ()
+    slow: tuple[str, ...] = ()
+    factor: float | None = None
+    skew: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class AnalysisState:
     """All that is remembered. The initial one is ``AnalysisState()``."""
 
     queries: tuple[QueryHistory, ...] = ()
     cluster: ClusterHistory = field(default_factory=ClusterHistory)
+    machines: Machines = field(default_factory=Machines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -41,6 +42,15 @@ def node(
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the Workers running when it ends.")] = False,
     grace: Annotated[float, typer.Option("--grace", help="Time for the Workers to leave when it ends, s.")] = 30.0,
+    peer: Annotated[
+        list[str] | None,
+        typer.Option("--peer", help="Another node, NAME=http://HOST:PORT, to measure the way to; again, or by commas."),
+    ] = None,
+    ping_every: Annotated[float, typer.Option("--ping-every", help="Time between two measurements, s.")] = 10.0,
+    delay: Annotated[
+        list[str] | None,
+        typer.Option("--delay", help="For trials: CALLER=MS, the pings of another node are answered so much later."),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Start and stop Spark Workers on this machine, as orders come; ends with Ctrl-C or SIGTERM."""
@@ -48,14 +58,18 @@ def node(
     from rheostat.node.options import NodeOptions
     from rheostat.node.running import run_node
 
-    addresses = tuple(part.strip() for part in address.split(","))
-    options = NodeOptions(
-        master.rstrip("/"), n_max, name, host, port, addresses, cores, memory, folder, token_file, keep, grace
+    given = NodeOptions(
+        master.rstrip("/"), n_max, name, host, port, _parts(address), cores, memory, folder, token_file, keep, grace
     )
+    options = replace(given, peers=_parts(*(peer or ())), ping_every_s=ping_every, delays=_parts(*(delay or ())))
     out = console()
     result = run_node(options, lambda sentence: out.print(sentence, markup=False, soft_wrap=True))
     if as_json:
         print_json(result)
+
+
+def _parts(*texts: str) -> tuple[str, ...]:
+    return tuple(part.strip() for text in texts for part in text.split(","))
 
 
 def _require_libraries() -> None:

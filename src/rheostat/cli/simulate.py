@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -16,6 +17,7 @@ from rheostat.load.shapes import GRAMMAR
 if TYPE_CHECKING:
     from rheostat.judge.compare import Entry
     from rheostat.judge.request import Asked, Texts
+    from rheostat.judge.work import Found
 
 __all__ = ["register"]
 
@@ -51,7 +53,8 @@ def simulate(
     drawn = asked.cases if out is not None else []
     entry = compare(asked.cases, asked.contenders, drawn=drawn, reached=bool(drawn)).entries[0]
     _tell(entry, out)
-    score = dict(entry.runs[0].score)
+    run = entry.runs[0]
+    score = {**run.score, **_placements(run)}
     if out is not None:
         (out / "score.json").write_text(to_json(score) + "\n", encoding="utf-8")
     if as_json:
@@ -79,9 +82,31 @@ def _tell(entry: Entry, out: Path | None) -> None:
     screen = console()
     score = entry.runs[0].score
     show_rows(entry.case.name, [["figure", "value"], *([key, shown(value)] for key, value in score.items())])
+    if rows := _node_rows(entry.runs[0]):
+        show_rows("Nodes", [["second", "executors", "added", "given up", "then on"], *rows])
     for text in (*entry.bound.said, *entry.runs[0].faults, simulate_verdict(entry)):
         screen.print(text, markup=False)
     for policy in entry.undercut:
         screen.print(f"[red]✗[/red] {policy} costs less than the optimum: a fault of the judge, please report it")
     if out is not None:
         screen.print(f"Report: {write_simulation(out / 'report.html', entry)}", markup=False)
+
+
+def _placements(run: Found) -> dict[str, Any]:
+    """Where executors came and went, for a job with nodes."""
+    rows = [
+        {"at": act.at, "before": act.before, "after": act.after, **asdict(act.placement)}
+        for act in run.placed
+        if act.placement is not None
+    ]
+    return {"placements": rows} if rows else {}
+
+
+def _node_rows(run: Found) -> list[list[str]]:
+    from rheostat.plan.words import names
+
+    return [
+        [f"{act.at:,.0f}", f"{act.before} → {act.after}", names(placed.add), names(placed.leave), names(placed.use)]
+        for act in run.placed
+        if (placed := act.placement) is not None
+    ]

@@ -1,7 +1,7 @@
 """Configuration as a documented value: what can be set, what it means, and why it has its default."""
 
 from rheostat.config.loading import load_settings
-from rheostat.config.models import GuardSettings, Mode, Settings, WorkersSettings
+from rheostat.config.models import GuardSettings, MetricsSettings, Mode, Settings, WorkersSettings
 from rheostat.config.policy_names import policy_label, split_policy
 from rheostat.config.profiles import PROFILES
 from rheostat.config.published import PUBLISHED, Ratio, profile_ratios
@@ -11,6 +11,7 @@ __all__ = [
     "PROFILES",
     "PUBLISHED",
     "GuardSettings",
+    "MetricsSettings",
     "Mode",
     "Ratio",
     "Settings",

@@ -9,210 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
 from rheostat.config.fields import FrozenModel, documented, reject
+from rheostat.config.guards import GuardSettings
+from rheostat.config.metrics import MetricsSettings
 from rheostat.config.policy_names import with_preset
 from rheostat.config.profiles import with_profile
+from rheostat.config.workers import WorkersSettings
 from rheostat.errors import Fault, InputError
 from rheostat.model import Bounds, Objective
 
-__all__ = ["GuardSettings", "Mode", "Settings", "WorkersSettings"]
+__all__ = ["GuardSettings", "MetricsSettings", "Mode", "Settings", "WorkersSettings"]
 
 Mode = Literal["act", "watch", "dry-run"]
-
-
-class GuardSettings(FrozenModel):
-    """What shapes every recommendation, whichever policy made it."""
-
-    max_age_cycles: float = documented(
-        "Figures older than this many sample periods are stale: the number of executors is held.",
-        "one late reading is normal, two in a row mean that we no longer see the job",
-        default=2.0,
-        unit="sample periods",
-        ge=1,
-        le=1000,
-    )
-    warm_up_s: float = documented(
-        "No decrease until a query has run this long.",
-        "batches tell how warm a job is better than seconds do, see warm_up_batches",
-        default=0.0,
-        unit="s",
-        ge=0,
-        le=86_400,
-    )
-    warm_up_batches: int = documented(
-        "No decrease until this many batches have finished since the query started or the number of executors changed.",
-        "the first batch on new executors is cold and says little about their capacity",
-        default=2,
-        unit="batches",
-        ge=0,
-        le=1000,
-    )
-    hold_s: float | None = documented(
-        "Hold after a change of executors; null: hold until hold_batches have finished.",
-        "the job itself shows when it has recovered; S1 waits a fixed 240 s",
-        default=None,
-        unit="s",
-        ge=0,
-        le=86_400,
-    )
-    hold_batches: int = documented(
-        "With hold_s null: hold until this many batches that began at the new number have finished.",
-        "one cold batch is what a change costs when executors join a running query",
-        default=1,
-        unit="batches",
-        ge=0,
-        le=1000,
-    )
-    hold_fallback_s: float = documented(
-        "With hold_s null: the hold ends after this time even if no batch has finished.",
-        "the hold of S1, so that ours never lasts longer than the published one",
-        default=240.0,
-        unit="s",
-        ge=0,
-        le=86_400,
-    )
-    hold_both: bool = documented(
-        "Whether the hold blocks increases too. False: it blocks decreases only.",
-        "a surge must get through; S1 makes no decision at all during its hold",
-        default=False,
-    )
-    largest_step_up: int | None = documented(
-        "The largest increase by one decision; null: no limit.",
-        "a surge that needs five executors needs them now, and the bounds limit the cost",
-        default=None,
-        unit="executors",
-        ge=1,
-        le=100_000,
-    )
-    largest_step_down: int | None = documented(
-        "The largest decrease by one decision; null: no limit.",
-        "one at a time, as in S1: a wrong decrease costs little before it is noticed",
-        default=1,
-        unit="executors",
-        ge=1,
-        le=100_000,
-    )
-    cooldown_up_s: float = documented(
-        "Least time between a change and the next increase.",
-        "none, as in S1: waiting under a rising load only builds backlog",
-        default=0.0,
-        unit="s",
-        ge=0,
-        le=86_400,
-    )
-    cooldown_down_s: float = documented(
-        "Least time between a change and the next decrease.",
-        "four sample periods: the effect of a change is seen before an executor is given back",
-        default=60.0,
-        unit="s",
-        ge=0,
-        le=86_400,
-    )
-    failure_window_s: float = documented(
-        "No decrease while tasks have failed within this time; 0: failures are not looked at.",
-        "four sample periods: retried tasks distort rates and batch times for about as long",
-        default=60.0,
-        unit="s",
-        ge=0,
-        le=86_400,
-    )
-    catching_up: bool = documented(
-        "Whether decreases are blocked while there is more backlog than a healthy job has.",
-        "the executors that work off a backlog are needed until it is gone",
-        default=True,
-    )
-    no_room_backoff_s: float = documented(
-        "After a request that the cluster did not grant: time without increases; it doubles with each one in a row.",
-        "a full cluster rarely frees up within seconds, and asking costs nothing but log lines",
-        default=60.0,
-        unit="s",
-        ge=0,
-        le=86_400,
-    )
-    no_room_backoff_max_s: float = documented(
-        "Where the doubling of no_room_backoff_s ends.",
-        "ten minutes: room that has appeared is not left unused for longer",
-        default=600.0,
-        unit="s",
-        ge=0,
-        le=86_400,
-    )
-
-    @model_validator(mode="after")
-    def _back_off_grows(self) -> Self:
-        if self.no_room_backoff_max_s < self.no_room_backoff_s:
-            allowed = f"≥ no_room_backoff_s ({self.no_room_backoff_s:g})"
-            message = "the back-off would start above its own end"
-            raise reject([Fault("no_room_backoff_max_s", f"{self.no_room_backoff_max_s:g}", allowed, message)])
-        return self
-
-
-class WorkersSettings(FrozenModel):
-    """The cluster layer, for the actuator ``workers``."""
-
-    nodes: tuple[str, ...] = documented(
-        "Addresses of the node servers, `http://HOST:PORT`; see [node.md](node.md).",
-        "nobody knows where your machines are",
-        default=(),
-    )
-    backup: int = documented(
-        "Hot standby: Workers that are registered and not used, over all nodes.",
-        "the standby of S1; an executor that is asked for starts at once on a Worker that is there",
-        default=2,
-        unit="Workers",
-        ge=0,
-        le=1000,
-    )
-    token_file: Path | None = documented(
-        "File with the token that the node servers ask for; null: the variable RHEOSTAT_NODE_TOKEN, if it is set.",
-        "a secret does not stand in a settings file, nor in the journal",
-        default=None,
-        strict=False,
-    )
-    timeout_s: float = documented(
-        "A node server that has not answered by then is left alone for a while.",
-        "an answer takes milliseconds, and an increase waits for it at most so long",
-        default=2.0,
-        unit="s",
-        ge=0.1,
-        le=60,
-    )
-    every_s: float = documented(
-        "Time between two looks at the standby while the number of executors stays.",
-        "a Worker that was lost is missed only at the next increase, and asking costs a request a node",
-        default=15.0,
-        unit="s",
-        ge=1,
-        le=3600,
-    )
-
-    @field_validator("nodes", mode="before")
-    @classmethod
-    def _list_is_a_tuple(cls, given: Any) -> Any:
-        return tuple(given) if isinstance(given, list) else given
-
-    @field_validator("nodes")
-    @classmethod
-    def _addresses_are_understood(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        allowed = "http://HOST:PORT or https://HOST:PORT, each once"
-        wrong = [address for address in given if not _is_address(address) or given.count(address) > 1]
-        if wrong:
-            message = "this is no address of a node server, or it stands there twice"
-            raise reject([Fault("", address, allowed, message) for address in wrong])
-        return given
-
-
-def _is_address(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
-    return known and not (parts.path.strip("/") or parts.query or parts.fragment or parts.username)
 
 
 class Settings(FrozenModel):
@@ -307,6 +118,11 @@ class Settings(FrozenModel):
         "The cluster layer, see below; for the actuator workers.",
         "see each key below",
         default=WorkersSettings(),
+    )
+    metrics: MetricsSettings = documented(
+        "Our own metrics for Prometheus, see below and [prometheus.md](prometheus.md).",
+        "see each key below",
+        default=MetricsSettings(),
     )
     guard: GuardSettings = documented(
         "What shapes every recommendation, see below.",

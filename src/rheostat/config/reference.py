@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from rheostat.config.models import GuardSettings, Settings, WorkersSettings
+from rheostat.config.models import GuardSettings, MetricsSettings, Settings, WorkersSettings
 from rheostat.config.profiles import PROFILES
 from rheostat.config.published import Ratio, profile_ratios
 
@@ -47,7 +47,8 @@ def allowed_of(field: FieldInfo) -> str:
 
 def reference() -> str:
     """The reference of all settings in Markdown."""
-    return "\n".join([*_head(), *table(Settings, ""), *_workers(), *_guard(), *_profiles(), *_published("demo")]) + "\n"
+    settings = [*_head(), *table(Settings, ""), *_workers(), *_metrics(), *_guard()]
+    return "\n".join([*settings, *_profiles(), *_published("demo")]) + "\n"
 
 
 def _head() -> list[str]:
@@ -75,6 +76,11 @@ def _head() -> list[str]:
 def _workers() -> list[str]:
     head = "What the actuator `workers` needs to know. The keys stand under `workers`."
     return ["", "## Workers", "", head, "", *table(WorkersSettings, "workers.")]
+
+
+def _metrics() -> list[str]:
+    head = "Our own metrics, see [prometheus.md](prometheus.md). The keys stand under `metrics`."
+    return ["", "## Metrics", "", head, "", *table(MetricsSettings, "metrics.")]
 
 
 def _guard() -> list[str]:
@@ -183,5 +189,5 @@ def _list(arguments: tuple[Any, ...]) -> str:
     if models_in(of):
         return "list of keys with values"
     if typing.get_origin(of) is tuple:
-        return "list of pairs of numbers"
+        return "list of lists of numbers" if Ellipsis in typing.get_args(of) else "list of pairs of numbers"
     return {str: "list of text", float: "list of numbers"}.get(of, f"list of {_type(of)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from rheostat.errors import ActuationError
@@ -68,8 +68,13 @@ class LiveExecutors:
         """95th percentile of the start-up of an executor, as learned so far."""
         return self._start_ups.p95_s
 
-    def apply(self, decision: Decision) -> None:
+    def apply(self, decision: Decision, first: Sequence[str] = ()) -> None:
         """Begin to execute ``decision``; one that is still being executed is superseded.
+
+        Args:
+            decision: with a target.
+            first: executors that leave before any other, in this order; without them those of the decision, and
+                then the newest.
 
         Raises:
             ActuationError: the decision has no target.
@@ -81,7 +86,7 @@ class LiveExecutors:
         with self._lock:
             self._turn += 1
             turn, self._working, self._outcome = self._turn, True, None
-        self._runner(lambda: self._execute(decision, target, turn))
+        self._runner(lambda: self._execute(decision, target, turn, first or decision.first))
 
     def poll(self, at: float) -> Outcome | None:  # noqa: ARG002 - the outcome carries its own time
         """The outcome of the last decision, once."""
@@ -111,13 +116,13 @@ class LiveExecutors:
         self._ground(self._turn).request(target)
         self._kept = target
 
-    def _execute(self, decision: Decision, target: int, turn: int) -> None:
+    def _execute(self, decision: Decision, target: int, turn: int, first: Sequence[str]) -> None:
         ground = self._ground(turn)
         if ground.superseded():
             return
         former, self._kept = self._kept, None
         try:
-            outcome = _outcome(decision, target, self._change(ground, target, former))
+            outcome = _outcome(decision, target, self._change(ground, target, former, first))
             self._kept = self._requested
         except Superseded:
             return
@@ -127,7 +132,7 @@ class LiveExecutors:
             if turn == self._turn:
                 self._working, self._outcome = False, outcome
 
-    def _change(self, ground: Ground, target: int, kept: int | None) -> Result:
+    def _change(self, ground: Ground, target: int, kept: int | None, first: Sequence[str]) -> Result:
         """``kept``: what a finished change left asked for; None: nothing did, and what is there counts.
 
         What a superseded change asked for was never confirmed: to fall back to it would ask for executors that nobody
@@ -136,10 +141,10 @@ class LiveExecutors:
         registered = len(self._levers.registered())
         former = registered if kept is None else kept
         if registered > target:
-            return shrink(ground, target, former)
+            return shrink(ground, target, former, first)
         result = grow(ground, target, former, self._start_ups)
         came_too_many = result.after > target  # of a greater request that this one supersedes: they were on their way
-        return shrink(ground, target, target) if came_too_many else result
+        return shrink(ground, target, target, first) if came_too_many else result
 
     def _ground(self, turn: int) -> Ground:
         return Ground(self._levers, self._clock, self._patience, lambda: turn != self._turn, self._asked)

@@ -55,8 +55,19 @@ class SparkJob:
         Raises:
             ActuationError: the driver does not tell.
         """
+        return tuple(sorted({page for _, page in self._pages()}))
+
+    def placed(self) -> dict[str, str]:
+        """The executors by their ids, each with the web page of its Worker.
+
+        Raises:
+            ActuationError: the driver does not tell.
+        """
+        return dict(self._pages())
+
+    def _pages(self) -> list[tuple[str, str]]:
         try:
-            return tuple(sorted({page_of(executor) for executor in self._driver.executors()}))
+            return [(str(executor["id"]), page_of(executor)) for executor in self._driver.executors()]
         except (RheostatError, KeyError, ValueError) as error:
             message = f"which Workers are used cannot be read: {error}"
             raise ActuationError(message) from error

@@ -5,19 +5,29 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rheostat.errors import UnavailableError
 
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["NodeClient", "NodeState", "parse_state"]
+__all__ = ["NodeClient", "NodeState", "Way", "parse_state"]
 
 _SCHEMA = "rheostat.node/1"
 _MOST_BYTES = 4_000_000
 _STAYING = ("queued", "starting", "ready")
+_REFUSES = ("DECOMMISSIONED", "DEAD")
+"""The master places no executor on a Worker that it calls so."""
+
+
+class Way(NamedTuple):
+    """The round trip from a node to a peer, and how long ago it was measured."""
+
+    peer: str
+    ms: float
+    age_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +40,10 @@ class NodeState:
         idle: Workers that stay and host none; those that start are among them.
         free: ids that a request for more would get.
         names: each Worker's web page (``host:port``) → what the node calls it without doubt.
+        name: of the node.
+        hosts: addresses of its Workers, also of those that leave.
+        leaving: Workers that were told to leave and may still get an executor, as the master does not know it yet.
+        ways: round trips to its peers, as far as they are measured.
     """
 
     n_max: int
@@ -37,6 +51,10 @@ class NodeState:
     idle: int
     free: int
     names: Mapping[str, str]
+    name: str = "node"
+    hosts: frozenset[str] = frozenset()
+    leaving: int = 0
+    ways: tuple[Way, ...] = ()
 
 
 def parse_state(answer: Any) -> NodeState:
@@ -54,7 +72,9 @@ def parse_state(answer: Any) -> NodeState:
         used = tuple(str(one["name"]) for one in workers if one["used"])
         idle = sum(not one["used"] for one in workers if one["state"] in _STAYING)
         names = {str(one["web"]): str(one["name"]) for one in workers if one["web"] is not None}
-        state = NodeState(int(answer["n_max"]), used, idle, len(answer["free_ids"]), names)
+        state = NodeState(int(answer["n_max"]), used, idle, len(answer["free_ids"]), names, str(answer["name"]))
+        state = replace(state, hosts=frozenset(str(one["host"]) for one in workers), leaving=_leaving(workers))
+        state = replace(state, ways=_ways(answer.get("peers", ())))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         message = f"this is not what a node says of itself: {error!r}"
         raise UnavailableError(message) from error
@@ -64,6 +84,23 @@ def parse_state(answer: Any) -> NodeState:
     return state
 
 
+def _leaving(workers: Sequence[Mapping[str, Any]]) -> int:
+    return sum(one["state"] == "leaving" and one.get("standing") not in _REFUSES for one in workers)
+
+
+def _ways(peers: Sequence[Mapping[str, Any]]) -> tuple[Way, ...]:
+    """What is measured; a number that is none, or negative, is a fault of the whole answer."""
+    ways = [
+        Way(str(one["name"]), float(one["round_trip_ms"]), float(one["age_s"]))
+        for one in peers
+        if one["round_trip_ms"] is not None
+    ]
+    if not all(0 <= number < float("inf") for way in ways for number in (way.ms, way.age_s)):
+        message = "a round trip or its age is no number, or negative"
+        raise ValueError(message)
+    return tuple(ways)
+
+
 class NodeClient:
     """One node server. Every call ends within ``timeout_s``, and raises UnavailableError for whatever is wrong.
 
@@ -71,17 +108,20 @@ class NodeClient:
         address: ``http://host:port``.
         token: that the node asks for; None: none.
         timeout_s: for a whole request, s.
+        name: what it is called here; None: what it calls itself.
     """
 
-    def __init__(self, address: str, token: str | None, timeout_s: float) -> None:
+    def __init__(self, address: str, token: str | None, timeout_s: float, name: str | None = None) -> None:
         self.address = address
+        self.name = name
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._timeout_s = timeout_s
         self._client: httpx.Client | None = None
 
     def state(self) -> NodeState:
         """How it stands."""
-        return parse_state(self._ask("GET", None))
+        state = parse_state(self._ask("GET", None))
+        return state if self.name is None else replace(state, name=self.name)
 
     def create(self, target: int) -> int:
         """Ask for ``target`` Workers more; how many it takes on."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from rheostat.errors import ActuationError
 from rheostat.execute.ground import Ground, Levers, Patience, Result, Superseded
@@ -32,26 +33,37 @@ class Rung:
     attempt: Callable[[Levers, int], tuple[str, ...]]
 
 
-def ladder(patience: Patience) -> tuple[Rung, ...]:
-    """The methods in order. A source that can be paused would come first; Spark's own sources cannot."""
+def ladder(patience: Patience, first: Sequence[str] = ()) -> tuple[Rung, ...]:
+    """The methods in order. A source that can be paused would come first; Spark's own sources cannot.
+
+    Args:
+        patience: when each may be tried.
+        first: executors that go before any other, in this order.
+    """
     rungs = (
-        Rung("gap", "between two triggers", 0.0, _between_triggers),
-        Rung("idle", "while idle and without map output in use", patience.gap_s, _Idle()),
-        Rung("forced", "by force", patience.safe_moment_s, _forced),
+        Rung("gap", "between two triggers", 0.0, partial(_between_triggers, first=first)),
+        Rung("idle", "while idle and without map output in use", patience.gap_s, _Idle(first)),
+        Rung("forced", "by force", patience.safe_moment_s, partial(_forced, first=first)),
     )
     return rungs if patience.allow_redone_work else rungs[:2]
 
 
-def _victims(levers: Levers, target: int, among: frozenset[str] | None = None) -> tuple[str, ...]:
-    """As many as are too many, the newest first: they hold the fewest state stores and the coldest caches."""
+def _victims(levers: Levers, target: int, first: Sequence[str], among: frozenset[str] | None = None) -> tuple[str, ...]:
+    """As many as are too many: the ``first`` first, then the newest, which hold the fewest stores, the coldest caches.
+
+    One of the ``first`` that is not ``among`` those who may go is waited for: nobody goes in its place.
+    """
     registered = levers.registered()
-    eligible = [each for each in reversed(registered) if among is None or each in among]
-    return tuple(eligible[: max(0, len(registered) - target)])
+    number = max(0, len(registered) - target)
+    named = [each for each in first if each in registered][:number]
+    others = [each for each in reversed(registered) if each not in named]
+    eligible = [each for each in others if among is None or each in among][: number - len(named)]
+    return (*(each for each in named if among is None or each in among), *eligible)
 
 
-def _between_triggers(levers: Levers, target: int) -> tuple[str, ...]:
+def _between_triggers(levers: Levers, target: int, first: Sequence[str]) -> tuple[str, ...]:
     """Should a trigger begin meanwhile, Spark refuses to remove the ones that are busy by then."""
-    return levers.kill_idle(_victims(levers, target)) if levers.between_triggers() else ()
+    return levers.kill_idle(_victims(levers, target, first)) if levers.between_triggers() else ()
 
 
 class _Idle:
@@ -60,18 +72,19 @@ class _Idle:
     One look is not enough: the output of a task is registered a moment after its executor has become idle.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first: Sequence[str]) -> None:
+        self._first = first
         self._before: frozenset[str] = frozenset()
 
     def __call__(self, levers: Levers, target: int) -> tuple[str, ...]:
         idle = levers.idle()
         twice, self._before = idle & self._before, idle
         free = twice - levers.holding_map_output() if twice else twice
-        return levers.kill_idle(_victims(levers, target, free)) if free else ()
+        return levers.kill_idle(_victims(levers, target, self._first, free)) if free else ()
 
 
-def _forced(levers: Levers, target: int) -> tuple[str, ...]:
-    return levers.kill_forced(_victims(levers, target))
+def _forced(levers: Levers, target: int, first: Sequence[str]) -> tuple[str, ...]:
+    return levers.kill_forced(_victims(levers, target, first))
 
 
 @dataclass(slots=True)
@@ -105,8 +118,10 @@ class _Mark:
         return None
 
 
-def shrink(ground: Ground, target: int, former: int) -> Result:
+def shrink(ground: Ground, target: int, former: int, first: Sequence[str] = ()) -> Result:
     """Lower the request to ``target``, so that nothing is replaced, and remove what is too much at a safe moment.
+
+    Executors that are named in ``first`` go before any other, in that order; then the newest.
 
     When no safe moment comes, the request is restored to ``former``, or to what is left if some were removed.
 
@@ -115,7 +130,7 @@ def shrink(ground: Ground, target: int, former: int) -> Result:
         Superseded: a later decision came; what is left of the request is what is there.
     """
     began, before = ground.clock.now(), len(ground.levers.registered())
-    rungs, mark = ladder(ground.patience), _Mark.of(ground.levers)
+    rungs, mark = ladder(ground.patience, first), _Mark.of(ground.levers)
     ground.request(target)
     removed = _Removed()
     try:

@@ -10,107 +10,30 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from dataclasses import replace
+from typing import Protocol
 
-from rheostat.errors import RheostatError
 from rheostat.execute.background import Background
+from rheostat.execute.doors import Doors, Node, Upkeep
 from rheostat.execute.executors import LiveExecutors, Runner
 from rheostat.execute.nodes import NodeState
+from rheostat.execute.placed import Change, JobOnNodes, LatencyMap, Placed
 from rheostat.execute.sharing import shares
 from rheostat.model import Decision, Outcome, OutcomeStatus
 from rheostat.plan.standby import around
 
-__all__ = ["JobView", "Node", "Upkeep", "WorkersActuator"]
-
-T = TypeVar("T")
+__all__ = ["JobView", "LatencyMap", "Node", "Upkeep", "WorkersActuator"]
 
 _log = logging.getLogger("rheostat")
 _LONGEST = 300
 
 
-class Node(Protocol):
-    """A node server; :class:`~rheostat.execute.nodes.NodeClient` is one. Whatever is wrong is an UnavailableError."""
-
-    @property
-    def address(self) -> str:
-        """``http://host:port``."""
-        ...
-
-    def state(self) -> NodeState:
-        """How it stands."""
-        ...
-
-    def create(self, target: int) -> int:
-        """Ask for so many Workers more; how many it takes on."""
-        ...
-
-    def remove(self, used: Sequence[str], free: int) -> int:
-        """Ask it to remove idle Workers but ``free``; how many it lets go."""
-        ...
-
-    def close(self) -> None:
-        """Give back the connection."""
-        ...
-
-
-class JobView(Protocol):
+class JobView(JobOnNodes, Protocol):
     """What the application says of its executors. May raise :class:`~rheostat.errors.ActuationError`."""
-
-    def registered(self) -> tuple[str, ...]:
-        """Those that get tasks."""
-        ...
 
     def worker_pages(self) -> tuple[str, ...]:
         """Web pages (``host:port``) of the Workers that they are on; the host alone where Spark does not tell."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Upkeep:
-    """How the standby is kept.
-
-    Attributes:
-        backup: Workers to be registered and unused.
-        every_s: between two looks at the nodes when nothing is changed.
-        first_s, longest_s: a node that failed is left alone for so long, twice as long each time, at most.
-    """
-
-    backup: int = 2
-    every_s: float = 15.0
-    first_s: float = 5.0
-    longest_s: float = 60.0
-
-
-class _Door:
-    """One node, with what is known of its failures. Used by one thread at a time."""
-
-    def __init__(self, node: Node, upkeep: Upkeep) -> None:
-        self.node = node
-        self.trouble: str | None = None
-        self._upkeep = upkeep
-        self._pause_s = upkeep.first_s
-        self._again_at = 0.0
-
-    def closed(self, at: float) -> bool:
-        """Whether it is to be left alone for now."""
-        return self.trouble is not None and at < self._again_at
-
-    def call(self, at: float, ask: Callable[[Node], T]) -> T | None:
-        """What it answers; None: it failed, ``trouble`` says how. Logged when it begins and when it is over."""
-        try:
-            found = ask(self.node)
-        except RheostatError as error:
-            if self.trouble is None:
-                _log.warning("node %s: %s; it is tried again (told once)", self.node.address, error)
-            self.trouble = f"node {self.node.address}: {error}"[:_LONGEST]
-            self._again_at, self._pause_s = at + self._pause_s, min(2 * self._pause_s, self._upkeep.longest_s)
-            return None
-        if self.trouble is not None:
-            _log.warning("node %s answers again", self.node.address)
-        self.trouble, self._pause_s = None, self._upkeep.first_s
-        return found
 
 
 class WorkersActuator:
@@ -123,6 +46,7 @@ class WorkersActuator:
         upkeep: how the standby is kept.
         paused: whether nothing may be changed now.
         runner: where the work with the nodes is done; None: one daemon thread.
+        known: round trips between the nodes; None: nodes play no part, and no placement is obeyed.
     """
 
     def __init__(
@@ -134,10 +58,14 @@ class WorkersActuator:
         *,
         paused: Callable[[], bool] = lambda: False,
         runner: Runner | None = None,
+        known: LatencyMap | None = None,
     ) -> None:
         self._live, self._job, self._paused = live, job, paused
         self._upkeep = upkeep or Upkeep()
-        self._doors = [_Door(node, self._upkeep) for node in nodes]
+        self._doors = Doors(nodes, self._upkeep)
+        self._placed = None if known is None else Placed(self._doors, job, self._upkeep.backup, known)
+        self._change: Change | None = None
+        self._disobeyed = ""
         self._runner = runner or Background("rheostat-nodes")
         self._lock = threading.Lock()
         self._turn = 0
@@ -179,7 +107,7 @@ class WorkersActuator:
             self._turn += 1
             self._closed, self._busy = True, False
         self._live.close()
-        self._runner(self._hang_up)
+        self._runner(self._doors.close)
         self._runner.close()
 
     # ------------------------------------------------------------------------------- in the background
@@ -188,17 +116,28 @@ class WorkersActuator:
         """Before the job changes: what an increase needs beyond the standby. Then the job is changed in any case."""
         if turn != self._turn:
             return
+        change, self._disobeyed = None, ""
         try:
-            if decision.current is not None and decision.target is not None and decision.target > decision.current:
-                self._prepare(decision.at, decision.target - decision.current)
+            change = self._before(decision, turn)
         except Exception as error:  # nothing that is wrong with a node may keep the job from its executors
             _log.warning("the nodes could not be prepared: %s", error)
+            self._disobeyed = f"the nodes could not be prepared: {error}" if decision.placement else ""
+        self._change = change
         with self._lock:
             if turn == self._turn:
-                self._live.apply(decision)
+                self._live.apply(decision, () if change is None else change.first)
+
+    def _before(self, decision: Decision, turn: int) -> Change | None:
+        if decision.placement is not None and self._placed is not None:
+            return self._placed.begin(decision.at, decision.placement, lambda: turn == self._turn)
+        if decision.placement is not None:
+            self._disobeyed = "the placement is not obeyed, as no round trips are known here"
+        if decision.current is not None and decision.target is not None and decision.target > decision.current:
+            self._prepare(decision.at, decision.target - decision.current)
+        return None
 
     def _prepare(self, at: float, more: int) -> None:
-        states = self._states(at)
+        states = self._doors.states(at)
         used, idle, n_max = _sums(states)
         wanted = around(used, min(n_max, used + more), idle, n_backup=self._upkeep.backup, n_max=n_max)
         self._create(at, states, wanted.create_first)
@@ -207,10 +146,10 @@ class WorkersActuator:
         """After the job has changed: the standby; and the outcome of both."""
         try:
             settled = ended.status is OutcomeStatus.APPLIED
-            words = self._settle(at, settled=settled)
+            words = self._settle(at, self._change, settled=settled)
         except Exception as error:
             words = f"the standby is not known: {error}"
-        text = f"{ended.reason.text}; {words}" if words else ended.reason.text
+        text = "; ".join(filter(None, [ended.reason.text, self._disobeyed, words]))
         outcome = replace(ended, reason=replace(ended.reason, text=text))
         with self._lock:
             if turn == self._turn:
@@ -222,79 +161,52 @@ class WorkersActuator:
             return
         try:
             settled = self._live.requested is not None and len(self._job.registered()) == self._live.requested
-            self._settle(at, settled=settled)
+            self._settle(at, None, settled=settled)
         except Exception as error:
             _log.warning("the standby could not be looked after: %s", error)
 
-    def _settle(self, at: float, *, settled: bool) -> str:
+    def _settle(self, at: float, change: Change | None, *, settled: bool) -> str:
         """Bring the standby to its number; what was done and what is wrong, in words.
 
         Unless the job is ``settled``, with as many executors as were asked for, idle Workers may be about to be used:
         none is removed then.
         """
-        states = self._states(at)
+        if self._placed is not None:
+            words = self._placed.settle(at, change, settled=settled)
+        else:
+            words = self._refill(at, settled=settled)
+        return "; ".join([*words, *self._doors.troubles])[: 2 * _LONGEST]
+
+    def _refill(self, at: float, *, settled: bool) -> list[str]:
+        """Bring the standby to its number, on whichever nodes."""
+        states = self._doors.states(at)
         used, idle, n_max = _sums(states)
         wanted = around(used, used, idle, n_backup=self._upkeep.backup, n_max=n_max)
-        words = []
         if created := self._create(at, states, wanted.create_after):
-            words.append(f"standby: {idle} idle Workers, {created} more asked for")
-        elif wanted.keep_after is not None and settled and idle > wanted.keep_after:
+            return [f"standby: {idle} idle Workers, {created} more asked for"]
+        if wanted.keep_after is not None and settled and idle > wanted.keep_after:
             gone = self._remove(at, states, idle - wanted.keep_after)
-            words.append(f"standby: {idle} idle Workers, {gone} of them sent away")
-        elif states and idle < self._upkeep.backup and n_max == used + idle:
-            words.append(f"standby: {idle} of {self._upkeep.backup} idle Workers, as the nodes have no room for more")
-        return "; ".join([*words, *(door.trouble for door in self._doors if door.trouble)])[: 2 * _LONGEST]
+            return [f"standby: {idle} idle Workers, {gone} of them sent away"]
+        if states and idle < self._upkeep.backup and n_max == used + idle:
+            return [f"standby: {idle} of {self._upkeep.backup} idle Workers, as the nodes have no room for more"]
+        return []
 
     # ----------------------------------------------------------------------------------------- the nodes
 
-    def _states(self, at: float) -> dict[int, NodeState]:
-        """What the nodes that answer say, all asked at once; one that failed is left alone for a while."""
-        open_ = [number for number, door in enumerate(self._doors) if not door.closed(at)]
-        if not open_:
-            return {}
-        with ThreadPoolExecutor(len(open_), thread_name_prefix="rheostat-node") as pool:
-            found = pool.map(lambda number: self._doors[number].call(at, _state), open_)
-            return {number: state for number, state in zip(open_, found, strict=True) if state is not None}
-
     def _create(self, at: float, states: dict[int, NodeState], wanted: int) -> int:
         """POST to the nodes with the most free ids; how many Workers they take on."""
-        numbers = list(states)
-        taken = 0
-        for number, share in zip(numbers, shares(wanted, [states[each].free for each in numbers]), strict=True):
-            if share:
-                taken += self._doors[number].call(at, _creating(share)) or 0
-        return taken
+        shared = shares(wanted, [state.free for state in states.values()])
+        return self._doors.create(at, dict(zip(states, shared, strict=True)))
 
     def _remove(self, at: float, states: dict[int, NodeState], surplus: int) -> int:
         """DELETE where the most are idle; how many Workers are let go. Who is used is read now, from the job."""
         pages = self._job.worker_pages()
-        numbers = list(states)
-        gone = 0
-        for number, share in zip(numbers, shares(surplus, [states[each].idle for each in numbers]), strict=True):
-            if share:
-                state = states[number]
-                used = {state.names.get(page, page) for page in pages} | set(state.used)
-                gone += self._doors[number].call(at, _removing(sorted(used), state.idle - share)) or 0
-        return gone
+        shared = zip(states, shares(surplus, [state.idle for state in states.values()]), strict=True)
+        keep = {number: states[number].idle - share for number, share in shared if share}
+        return self._doors.remove(at, states, keep, pages)
 
     def _due(self, at: float) -> bool:
         return self._looked_at is None or not 0 <= at - self._looked_at < self._upkeep.every_s
-
-    def _hang_up(self) -> None:
-        for door in self._doors:
-            door.node.close()
-
-
-def _state(node: Node) -> NodeState:
-    return node.state()
-
-
-def _creating(target: int) -> Callable[[Node], int]:
-    return lambda node: node.create(target)
-
-
-def _removing(used: Sequence[str], free: int) -> Callable[[Node], int]:
-    return lambda node: node.remove(used, free)
 
 
 def _sums(states: dict[int, NodeState]) -> tuple[int, int, int]:

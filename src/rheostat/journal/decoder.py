@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from rheostat.errors import Fault, InputError
@@ -22,12 +22,16 @@ from rheostat.model import (
     Decision,
     Executor,
     Gap,
+    NodeReading,
+    Nodes,
     Observation,
     Offsets,
     PartitionOffsets,
     QueryReading,
+    RoundTrip,
     RunningBatch,
     SourceInfo,
+    StageWork,
 )
 
 __all__ = ["Decoder"]
@@ -57,6 +61,8 @@ class Decoder:
         self._positions: list[list[list[int]]] = []
         self._executors: list[_Executor] = []
         self._counters: list[list[int]] = []
+        self._maps: list[tuple[list[str], list[list[str]]]] = []
+        self._map_bases: list[list[list[int]]] = []
 
     def line(self, text: bytes, where: str) -> Record | None:
         """The record of a line; None for a line that only helps to read the next ones.
@@ -110,6 +116,10 @@ class Decoder:
         for entry in data.get("executors", ()):
             self._executors.append(_Executor(*entry))
             self._counters.append([0, 0, 0, 0])
+        for named, pairs, trips in data.get("maps", ()):
+            self._maps.append((named, pairs))
+            base = columns.decode_seconds(trips, [0] * len(pairs))[1]
+            self._map_bases.append([[0] * len(named), [0] * len(named), base])
 
     def _decision(self, data: Mapping[str, Any], where: str) -> DecisionRecord:
         at, seen, meant, decided = _time(data), data.get("observation"), data.get("assessment"), data["decision"]
@@ -119,7 +129,8 @@ class Decoder:
             return _guarded(where, lambda: decision_from_json(decided, at))
 
         def assessment() -> Assessment | None:
-            return None if meant is None else _guarded(where, lambda: assessment_from_json(meant, at))
+            nodes = None if moving is None else moving.nodes
+            return None if meant is None else _guarded(where, lambda: assessment_from_json(meant, at, nodes))
 
         def observation() -> Observation | None:
             return None if moving is None else _guarded(where, moving.observation, at)
@@ -132,8 +143,13 @@ class Decoder:
         for query in seen.get("q", ()):
             offsets = query.get("o")
             readings.append((self._queries[query["s"]], None if offsets is None else self._offsets(offsets), query))
-        cluster = seen.get("c")
-        return _Moving(seen, readings, None if cluster is None else self._cluster(cluster))
+        cluster, nodes = seen.get("c"), seen.get("n")
+        return _Moving(
+            seen,
+            readings,
+            None if cluster is None else self._cluster(cluster),
+            None if nodes is None else self._nodes(nodes),
+        )
 
     def _offsets(self, data: list[Any]) -> tuple[list[tuple[str, int]], list[list[Any]]]:
         topology = data[1]
@@ -158,6 +174,18 @@ class Decoder:
             values.append(column)
         return [self._executors[place] for place in places], values
 
+    def _nodes(self, data: list[Any]) -> Nodes:
+        at, place, *codes = data
+        (named, pairs), bases = self._maps[place], self._map_bases[place]
+        used, bases[0] = columns.decode(codes[0], bases[0])
+        free, bases[1] = columns.decode(codes[1], bases[1])
+        trips, bases[2] = columns.decode_seconds(codes[2], bases[2])
+        return Nodes(
+            at=at,
+            nodes=tuple(map(NodeReading, named, used, free)),
+            round_trips=tuple([RoundTrip(a, b, ms) for (a, b), ms in zip(pairs, trips, strict=True) if ms is not None]),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class _Moving:
@@ -166,6 +194,7 @@ class _Moving:
     data: Mapping[str, Any]
     readings: list[tuple[list[Any], tuple[list[tuple[str, int]], list[list[Any]]] | None, Mapping[str, Any]]]
     cluster: tuple[list[_Executor], list[list[Any]]] | None
+    nodes: Nodes | None
 
     def observation(self, at: float) -> Observation:
         return Observation(
@@ -173,6 +202,7 @@ class _Moving:
             queries=tuple(_reading(*reading) for reading in self.readings),
             cluster=None if self.cluster is None else _cluster(self.data["c"], *self.cluster),
             gaps=tuple(Gap(*gap) for gap in self.data.get("g", ())),
+            nodes=self.nodes,
         )
 
 
@@ -185,10 +215,17 @@ def _reading(static: list[Any], offsets: Any, data: Mapping[str, Any]) -> QueryR
         trigger_s=trigger_s,
         sources=tuple(SourceInfo(**source) for source in sources),
         offsets=None if offsets is None else _offsets(data["o"], *offsets),
-        batch=Batch(*data["b"]) if "b" in data else None,
+        batch=_batch(*data["b"]) if "b" in data else None,
         running=RunningBatch(*data["r"]) if "r" in data else None,
         failed_because=data.get("f"),
     )
+
+
+def _batch(*values: Any) -> Batch:
+    if not isinstance(values[-1], list):
+        return Batch(*values)
+    *others, stages = values
+    return replace(Batch(*others), stages=tuple(StageWork(*stage) for stage in stages))
 
 
 def _offsets(data: list[Any], named: list[tuple[str, int]], values: list[list[Any]]) -> Offsets:

@@ -1,13 +1,15 @@
 """From values to the lines of a journal.
 
-What seldom changes (queries, their sources and partitions, executors' hosts) is written once, in a ``keyframe`` line
-before the first record that needs it, and referred to by its place. The rest of an observation is::
+What seldom changes (queries, their sources and partitions, executors' hosts, which nodes there are and between which
+of them the round trip is known) is written once, in a ``keyframe`` line before the first record that needs it, and
+referred to by its place. The rest of an observation is::
 
     {"q": [{"s": query, "o": [at, topology, latest, planned, committed, …], "b": [batch …], "r": [running …]}],
-     "c": [at, requested, executors, active, failed, finished, busy], "g": [gap …]}
+     "c": [at, requested, executors, active, failed, finished, busy], "n": [at, map, used, free, round trips],
+     "g": [gap …]}
 
-``b`` and ``r`` hold the fields of :class:`~rheostat.model.Batch` and :class:`~rheostat.model.RunningBatch` in their
-order; columns are coded by :mod:`rheostat.journal.columns`.
+``b`` and ``r`` hold the fields of :class:`~rheostat.model.Batch` (``stages`` only where there are some) and
+:class:`~rheostat.model.RunningBatch` in their order; columns are coded by :mod:`rheostat.journal.columns`.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from rheostat.model import (
     Batch,
     Cluster,
     Executor,
+    Nodes,
     Observation,
     Offsets,
     QueryReading,
@@ -34,7 +37,7 @@ from rheostat.model import (
 
 __all__ = ["Encoder", "session_line"]
 
-_BATCH = tuple(field.name for field in fields(Batch))
+_BATCH = tuple(field.name for field in fields(Batch) if field.name != "stages")
 _RUNNING = tuple(field.name for field in fields(RunningBatch))
 _POSITIONS = ("latest", "planned", "committed")
 _COUNTERS = ("active_tasks", "failed_tasks", "finished_tasks")
@@ -47,6 +50,7 @@ class Encoder:
         self._places: dict[tuple[str, Any], int] = {}
         self._positions: dict[int, list[list[int]]] = {}
         self._counters: dict[int, list[int]] = {}
+        self._maps: dict[int, list[list[int]]] = {}
         self._added: dict[str, list[Any]] = {"reset": []}
 
     def record(self, record: DecisionRecord | OutcomeRecord) -> bytes:
@@ -79,6 +83,8 @@ class Encoder:
             out["q"] = [self._query(query) for query in seen.queries]
         if seen.cluster is not None:
             out["c"] = self._cluster(seen.cluster)
+        if seen.nodes is not None:
+            out["n"] = self._nodes(seen.nodes)
         if seen.gaps:
             out["g"] = [[gap.section, gap.why, gap.query_id] for gap in seen.gaps]
         return out
@@ -91,7 +97,8 @@ class Encoder:
         if query.offsets is not None:
             out["o"] = self._offsets(place, query.offsets)
         if query.batch is not None:
-            out["b"] = [getattr(query.batch, name) for name in _BATCH]
+            stages = [query.batch.stages] if query.batch.stages else []
+            out["b"] = [getattr(query.batch, name) for name in _BATCH] + stages
         if query.running is not None:
             out["r"] = [getattr(query.running, name) for name in _RUNNING]
         if query.failed_because is not None:
@@ -135,6 +142,24 @@ class Encoder:
         code, known = columns.encode_seconds([executor.busy_s for executor in cluster.executors], base)
         self._keep(places, 3, known)
         return [*out, code]
+
+    def _nodes(self, nodes: Nodes) -> list[Any]:
+        place = self._map(nodes)
+        bases = self._maps[place]
+        used, bases[0] = columns.encode([node.used for node in nodes.nodes], bases[0])
+        free, bases[1] = columns.encode([node.free for node in nodes.nodes], bases[1])
+        trips, bases[2] = columns.encode_seconds([trip.ms for trip in nodes.round_trips], bases[2])
+        return [nodes.at, place, used, free, trips]
+
+    def _map(self, nodes: Nodes) -> int:
+        named, pairs = [node.name for node in nodes.nodes], [(trip.a, trip.b) for trip in nodes.round_trips]
+        key = tuple(named), tuple(pairs)
+        if ("maps", key) in self._places:
+            return self._places["maps", key]
+        trips, base = columns.encode_seconds([trip.ms for trip in nodes.round_trips], [0] * len(pairs))
+        place = self._place("maps", key, [named, pairs, trips])
+        self._maps[place] = [[0] * len(named), [0] * len(named), base]
+        return place
 
     def _executor(self, executor: Executor) -> int:
         entry = [executor.executor_id, executor.host, executor.cores, executor.added_at]

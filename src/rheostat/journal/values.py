@@ -19,11 +19,15 @@ from rheostat.model import (
     Code,
     Decision,
     GuardNote,
+    Nodes,
     Outcome,
     OutcomeStatus,
+    Placement,
     Projection,
+    QueryLoad,
     Reason,
     Recommendation,
+    StageLoad,
 )
 
 __all__ = [
@@ -35,31 +39,42 @@ __all__ = [
     "outcome_to_json",
 ]
 
-_ASSESSMENT = tuple((field.name, field.default) for field in fields(Assessment) if field.name != "at")
-_TUPLES = frozenset({"missing", "invalid"})
+_ASSESSMENT = tuple((field.name, field.default) for field in fields(Assessment) if field.name not in {"at", "nodes"})
+_TUPLES = frozenset({"missing", "invalid", "slow", "slow_executors"})
 
 
 def assessment_to_json(seen: Assessment, at: float) -> dict[str, Any]:
-    """Every figure that differs from its default; ``at`` only where it differs from the record's."""
+    """Every figure that differs from its default; ``at`` only where it differs from the record's.
+
+    Nodes are left out: they stand in the observation.
+    """
     out: dict[str, Any] = {} if seen.at == at else {"at": seen.at}
     for name, default in _ASSESSMENT:
         value = getattr(seen, name)
         if value != default:
             out[name] = _short(value)
+    if seen.by_query:
+        out["by_query"] = [[_short(value) for value in load] for load in seen.by_query]
+    if seen.stages:
+        out["stages"] = [[_short(value) for value in stage] for stage in seen.stages]
     if seen.idle_s:
         out["idle_s"] = [[value, len(list(same))] for value, same in groupby(seen.idle_s)]
     return out
 
 
-def assessment_from_json(data: Mapping[str, Any], at: float) -> Assessment:
-    """The inverse of :func:`assessment_to_json`."""
+def assessment_from_json(data: Mapping[str, Any], at: float, nodes: Nodes | None = None) -> Assessment:
+    """The inverse of :func:`assessment_to_json`; ``nodes`` are those of the observation."""
     values: dict[str, Any] = {name: tuple(value) if name in _TUPLES else value for name, value in data.items()}
     values.setdefault("at", at)
     if "arrival_rates" in values:
         values["arrival_rates"] = tuple((topic, rate) for topic, rate in values["arrival_rates"])
+    if "by_query" in values:
+        values["by_query"] = tuple(QueryLoad(*load) for load in values["by_query"])
+    if "stages" in values:
+        values["stages"] = tuple(StageLoad(*stage) for stage in values["stages"])
     if "idle_s" in values:
         values["idle_s"] = tuple(value for value, times in values["idle_s"] for _ in range(times))
-    return Assessment(**values)
+    return Assessment(**values, nodes=nodes)
 
 
 def decision_to_json(decision: Decision) -> dict[str, Any]:
@@ -83,6 +98,11 @@ def decision_to_json(decision: Decision) -> dict[str, Any]:
         )
     if decision.projections:
         out["projections"] = [[p.executors, _short(p.capacity), _short(p.utilization)] for p in decision.projections]
+    if decision.first:
+        out["first"] = decision.first
+    if decision.placement is not None:
+        placed = decision.placement
+        out["placement"] = [_runs(placed.use), _runs(placed.add), _runs(placed.leave)]
     return out
 
 
@@ -104,6 +124,8 @@ def decision_from_json(data: Mapping[str, Any], at: float) -> Decision:
         recommendation=recommendation,
         notes=notes,
         projections=tuple(Projection(*values) for values in data.get("projections", ())),
+        placement=_placement_from(data["placement"]) if "placement" in data else None,
+        first=tuple(data.get("first", ())),
     )
 
 
@@ -138,6 +160,17 @@ def outcome_from_json(data: Mapping[str, Any], at: float) -> Outcome:
         waited_s=data["waited_s"],
         took_s=data["took_s"],
     )
+
+
+def _runs(names: tuple[str, ...]) -> list[Any]:
+    """Names, each with how many of it follow one another: ``[name, count]`` where it is more than one."""
+    runs = [(name, len(list(same))) for name, same in groupby(names)]
+    return [name if several == 1 else [name, several] for name, several in runs]
+
+
+def _placement_from(data: list[list[Any]]) -> Placement:
+    runs = [[(run, 1) if isinstance(run, str) else (run[0], run[1]) for run in names] for names in data]
+    return Placement(*(tuple([name for name, several in names for _ in range(several)]) for names in runs))
 
 
 def _place(decision: Decision) -> int:

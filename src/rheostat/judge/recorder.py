@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from rheostat.journal import DecisionRecord, Header, OutcomeRecord, States
-from rheostat.model import OutcomeStatus
+from rheostat.model import OutcomeStatus, Placement
 
 __all__ = ["Act", "Recorder"]
 
@@ -18,6 +18,7 @@ class Act:
     Attributes:
         before, after: executors in force before, and asked for.
         outcome: how its execution ended; None: it had not ended, or was superseded.
+        placement: where executors were to come and go; None: the job has no nodes.
     """
 
     at: float
@@ -26,6 +27,7 @@ class Act:
     code: str
     text: str
     outcome: OutcomeStatus | None = None
+    placement: Placement | None = None
 
 
 class Recorder:
@@ -60,7 +62,8 @@ class Recorder:
         elif len(self.acts) < self._keep and decision.target is not None:
             self._places[decision.decision_id] = len(self.acts)
             reason = decision.reason
-            self.acts.append(Act(record.at, decision.current, decision.target, reason.code.value, reason.text))
+            act = Act(record.at, decision.current, decision.target, reason.code.value, reason.text)
+            self.acts.append(act if decision.placement is None else replace(act, placement=decision.placement))
         else:
             self.dropped += 1
 

@@ -78,7 +78,7 @@ def simulate(job: JobFile, load: Prepared, contender: Contender, *, seed: int) -
     simulated = SimulatedJob(job, load.curve, seed, start_executors(job, load))
     end, recorder = drain_limit_s(load.curve.duration), Recorder()
     time = SimulatedTime(lambda now, _: simulated.drained or now >= end)
-    planner = build_planner(settings, MemoryArchive())
+    planner = build_planner(settings, MemoryArchive(), seed)
     loop = Loop(simulated, planner, simulated, recorder, time, settings, job=job.name)
     loop.run()
     simulated.close()

@@ -10,6 +10,7 @@ from rheostat import __version__
 from rheostat.judge import score as scores
 from rheostat.judge.cases import Case, Ready, ready
 from rheostat.judge.contenders import Contender
+from rheostat.judge.recorder import Act
 from rheostat.judge.simulate import Run, simulate, start_executors
 from rheostat.judge.tracks import Points, Tracks, lag_line, thinned, thinned_acts
 from rheostat.plan.schedule import OPEN_LOOP
@@ -94,11 +95,16 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A run as it comes back: its score, why it does not count, and what is drawn of it."""
+    """A run as it comes back: its score, why it does not count, and what is drawn of it.
+
+    Attributes:
+        placed: decisions that placed executors on nodes; none where the job has no nodes.
+    """
 
     score: Mapping[str, Any]
     faults: tuple[str, ...] = ()
     tracks: Tracks | None = None
+    placed: tuple[Act, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +183,8 @@ def run_one(case: Case, contender: Contender, *, drawn: bool = False) -> Found:
         _facts(case, contender), judged_case(case, this), run.history, drained=run.drained, end=run.seconds
     )
     score["valid"] = score["valid"] and not run.faults
-    return Found(score, run.faults, _tracks(run, this.capacities) if drawn else None)
+    placed = () if case.job.nodes is None else tuple(act for act in run.acts if act.placement is not None)
+    return Found(score, run.faults, _tracks(run, this.capacities) if drawn else None, placed)
 
 
 def _facts(case: Case, contender: Contender) -> RunFacts:

@@ -181,6 +181,17 @@ class DriverJvm:
             backend = self._context.schedulerBackend()
             return [executor for executor in executors if backend.isExecutorActive(executor["id"])]
 
+    def stages(self, most: int) -> list[dict[str, Any]]:
+        """The newest stages in Spark's status store, the newest first, in the form of its REST interface.
+
+        Six round trips, however many stages there are.
+        """
+        with translated("listing the stages"):
+            store, details, summaries = self._context.statusStore(), False, False
+            listed = store.stageList(None, details, summaries, getattr(store, "stageList$default$4")(), None)
+            found: list[dict[str, Any]] = json.loads(self.as_json(listed.take(most)))
+            return found
+
     def facts(self) -> SessionFacts:
         """What is known of the session; for :class:`SessionFacts` of a Connect session see :func:`session_facts`."""
         with translated("reading the configuration"):

@@ -35,12 +35,13 @@ WATCH_BOUNDS = Bounds(1, 100_000)
 """What is watched without bounds is planned without any, so that the record shows what would have been asked for."""
 
 
-def build_planner(settings: Settings, archive: Archive | None = None) -> Planner:
+def build_planner(settings: Settings, archive: Archive | None = None, seed: int | None = None) -> Planner:
     """The planner that the settings ask for.
 
     Args:
         settings: of the run.
         archive: where its policy puts samples that are too many for its state; None: nowhere.
+        seed: of what is random in its decisions.
 
     Raises:
         InputError: the policy or its options are wrong.
@@ -48,7 +49,7 @@ def build_planner(settings: Settings, archive: Archive | None = None) -> Planner
     objective = settings.parsed_objective
     context = PolicyContext(objective, settings.sample_s, settings.preset, archive, settings.rate_window_s)
     policy = load_policy(settings.policy, settings.policy_options, context)
-    return Planner(policy, settings.bounds or WATCH_BOUNDS, settings.guard, objective, settings.sample_s)
+    return Planner(policy, settings.bounds or WATCH_BOUNDS, settings.guard, objective, settings.sample_s, seed)
 
 
 def open_journal(settings: Settings) -> Journal:
@@ -95,9 +96,9 @@ def archive_beside(journal: Path, report: Callable[[str], None]) -> ParquetArchi
     return ParquetArchive(folder, report)
 
 
-def header_of(settings: Settings, job: str | None = None) -> Header:
+def header_of(settings: Settings, job: str | None = None, seed: int | None = None) -> Header:
     """What the journal keeps of a run."""
-    return Header(__version__, settings.model_dump(mode="json"), job=job)
+    return Header(__version__, settings.model_dump(mode="json"), seed, job)
 
 
 def settings_of(header: Header, overrides: Mapping[str, Any] | None = None) -> Settings:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from rheostat.analyze import analysis_settings, analyze
 from rheostat.config import Settings
 from rheostat.errors import JournalError
-from rheostat.journal import DecisionRecord, Journal, OutcomeRecord, StateStore
+from rheostat.journal import DecisionRecord, Header, Journal, OutcomeRecord, StateStore
 from rheostat.loop.building import header_of
 from rheostat.loop.clock import StoppableClock, next_due
 from rheostat.loop.memory import Memory
@@ -58,12 +58,13 @@ class Loop:
         self._lock = threading.Lock()
         self._wanted_pause = False
         self._wanted_bounds: Bounds | None = None
+        self._wanted_failover = settings.guard.failover
         self._stopping = False
         self._outbox: list[Outcome] = []
         self._seen: Assessment | None = None
         memory, note = self._remembered()
         self._memory = memory.numbered_from(journal.last_id + 1)
-        self._journal.start(header_of(settings, job), note)
+        self._journal.start(header_of(settings, job, planner.seed), note)
         folder = getattr(journal, "folder", None)
         self._status = Status(
             settings.mode,
@@ -110,6 +111,11 @@ class Loop:
         """Other bounds from the next cycle on."""
         with self._lock:
             self._wanted_bounds = bounds
+
+    def failover(self, on: bool) -> None:
+        """From the next cycle on, give no executor back (on), or again as the guard says (off)."""
+        with self._lock:
+            self._wanted_failover = on
 
     def status(self) -> Status:
         """How it stands after the last cycle."""
@@ -186,14 +192,20 @@ class Loop:
         self._trouble.during("plan")
         with self._lock:
             pause, bounds, self._wanted_bounds = self._wanted_pause, self._wanted_bounds, None
+            failover = self._wanted_failover
         if bounds is not None:
             self._settings = self._settings.model_copy(update={"executors": (bounds.minimum, bounds.maximum)})
             self._rules = _rules(self._settings)
             self._planner = replace(self._planner, bounds=bounds)
-            self._journal.start(header_of(self._settings, self._job), f"bounds: {bounds.minimum} to {bounds.maximum}")
+            self._journal.start(self._header(), f"bounds: {bounds.minimum} to {bounds.maximum}")
+        if failover is not self._settings.guard.failover:
+            guard = self._settings.guard.model_copy(update={"failover": failover})
+            self._settings = self._settings.model_copy(update={"guard": guard})
+            self._planner = replace(self._planner, guard=guard)
+            self._journal.start(self._header(), "failover" if failover else "the failover has ended")
         if pause is not self._memory.own.paused:
             self._memory = replace(self._memory, own=replace(self._memory.own, paused=pause))
-            self._journal.start(header_of(self._settings, self._job), "paused" if pause else "resumed")
+            self._journal.start(self._header(), "paused" if pause else "resumed")
 
     def _settle(self, at: float) -> None:
         """Record what became of earlier decisions, and learn from it."""
@@ -227,7 +239,7 @@ class Loop:
         """Go on after a run that ended anywhere: as after a restart, and with a number that is not used yet."""
         self._trouble.during("run")
         self._memory = self._memory.restarted().numbered_from(self._memory.plan.next_id + 1)
-        self._journal.start(header_of(self._settings, self._job), "the loop is started again: its thread had died")
+        self._journal.start(self._header(), "the loop is started again: its thread had died")
         self._publish(self._failed(self._clock.now(), error), failed_now=True)
 
     def _failed(self, at: float, error: BaseException) -> Decision:
@@ -242,6 +254,9 @@ class Loop:
         return decision
 
     # ---------------------------------------------------------------------------------------------- state
+
+    def _header(self) -> Header:
+        return header_of(self._settings, self._job, self._planner.seed)
 
     def _states(self) -> dict[str, object]:
         return self._memory.to_json(self._planner)

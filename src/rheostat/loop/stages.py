@@ -58,7 +58,7 @@ def decide(seen: Assessment, memory: Memory, planner: Planner, rules: Rules) -> 
     if active and rules.bounds is not None and seen.executors is not None:
         asked = _opening(seen, own, rules.bounds) or _lost(seen, own, plan, rules)
         if asked is not None and _gives_way(decision, asked[0]):
-            decision, plan = _instead(decision, plan, seen.executors, *asked)
+            decision, plan = _instead(decision, plan, seen, planner, *asked)
         own = own if own.opened else replace(own, opened=True)
         if decision.reason.code is Code.REPLACING_LOST:
             own = replace(own, replaced_at=seen.at)
@@ -140,11 +140,15 @@ def _gives_way(decision: Decision, asked: int) -> bool:
 
 
 def _instead(
-    hold: Decision, plan: PlanState[Any], executors: int, target: int, reason: Reason
+    hold: Decision, plan: PlanState[Any], seen: Assessment, planner: Planner, target: int, reason: Reason
 ) -> tuple[Decision, PlanState[Any]]:
     """The loop's own decision in place of the planner's, and the plan's memory of it."""
-    decision = replace(hold, action=Action.UP, current=executors, target=target, reason=reason, notes=())
-    pending = Pending(decision.decision_id, decision.at, executors, target)
+    before = seen.executors or 0
+    decision = replace(hold, action=Action.UP, current=before, target=target, reason=reason, notes=(), placement=None)
+    decision = planner.placed(decision, seen)
+    if not decision.acts:
+        return decision, plan
+    pending = Pending(decision.decision_id, decision.at, before, decision.target or target)
     return decision, replace(plan, guard=replace(plan.guard, pending=pending))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from rheostat.config.node_names import is_node_address, is_node_name
 from rheostat.config.secrets import TOKEN_VARIABLE, read_token
 from rheostat.errors import Fault, InputError, tried
 from rheostat.lab.daemons import WorkerSize
@@ -18,11 +18,15 @@ from rheostat.lab.jars import pyspark_home
 from rheostat.lab.java import Java, bash_faults, find_java
 from rheostat.lab.network import port_faults
 from rheostat.node.spark import address_of
+from rheostat.node.ways import Ways
 
 __all__ = ["MOST_WORKERS", "NodeOptions", "Prepared", "check", "prepare"]
 
 MOST_WORKERS = 1000
 """A larger number is a slip of the keyboard."""
+
+MOST_DELAY_MS = 1000.0
+"""A ping that is delayed for longer would count as not answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,9 @@ class NodeOptions:
         token_file: file with the token; None: the environment has it, or there is none.
         keep: leave the Workers running at the end.
         grace_s: how long Workers may take to leave at the end, s.
+        peers: other nodes, each ``NAME=URL``; this one among them is passed over, so that all may be given one list.
+        ping_every_s: between two rounds of pings to the peers, s.
+        delays: pings that are answered late, each ``CALLER=MS``; for trials.
     """
 
     master: str
@@ -54,6 +61,15 @@ class NodeOptions:
     token_file: Path | None = None
     keep: bool = False
     grace_s: float = 30.0
+    peers: Sequence[str] = ()
+    ping_every_s: float = 10.0
+    delays: Sequence[str] = ()
+
+    def ways(self) -> Ways:
+        """The ways to its peers, of options without faults."""
+        peers = {name: url.rstrip("/") for name, url in map(_pair, self.peers)}
+        delays = {name: float(ms) for name, ms in map(_pair, self.delays)}
+        return Ways(self.name, peers, delays, self.ping_every_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +93,8 @@ def prepare(options: NodeOptions, environ: Mapping[str, str] | None = None) -> P
     faults += bash_faults(env)
     java = tried(find_java, None, faults, env)
     home = tried(pyspark_home, None, faults)
-    named = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}", options.name) is not None
-    place = options.folder or cache_folder(env) / "nodes" / (options.name if named else "node")
+    named = options.name if is_node_name(options.name) else "node"
+    place = options.folder or cache_folder(env) / "nodes" / named
     folder = tried(require_writable, None, faults, place.absolute(), "--folder")
     if faults or java is None or home is None or folder is None:
         raise InputError(faults)
@@ -93,7 +109,7 @@ def check(options: NodeOptions, environ: Mapping[str, str]) -> tuple[str | None,
 
 
 def _faults(options: NodeOptions) -> Iterator[Fault]:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}", options.name):
+    if not is_node_name(options.name):
         yield Fault("--name", options.name, "letters, digits, - and _, at most 41", "this is no name for a node")
     yield from _master_faults(options.master)
     if not 1 <= options.n_max <= MOST_WORKERS:
@@ -106,6 +122,11 @@ def _faults(options: NodeOptions) -> Iterator[Fault]:
     if not 0 <= options.grace_s <= 3600:
         yield Fault("--grace", f"{options.grace_s:g}", "0 to 3600 s", "how long Workers may take to leave at the end")
     yield from _address_faults(options)
+    yield from _peer_faults(options.peers)
+    yield from _delay_faults(options)
+    if not 0.1 <= options.ping_every_s <= 3600:
+        message = "how often the round trips to the peers are measured"
+        yield Fault("--ping-every", f"{options.ping_every_s:g}", "0.1 to 3600 s", message)
 
 
 def _master_faults(master: str) -> Iterator[Fault]:
@@ -136,6 +157,32 @@ def _address_faults(options: NodeOptions) -> Iterator[Fault]:
     except ValueError:
         room = f"room for {options.n_max} addresses up to 127.255.255.254"
         yield Fault("--address", given, room, "the series of loopback addresses ends before")
+
+
+def _peer_faults(peers: Sequence[str]) -> Iterator[Fault]:
+    names = [name for name, _ in map(_pair, peers)]
+    for text, name in zip(peers, names, strict=True):
+        if not is_node_name(name) or not is_node_address(_pair(text)[1]):
+            yield Fault("--peer", text, "NAME=http://HOST:PORT", "this is no name and address of a node server")
+        elif names.count(name) > 1:
+            yield Fault("--peer", text, "each name once", f"{name} stands there {names.count(name)} times")
+
+
+def _delay_faults(options: NodeOptions) -> Iterator[Fault]:
+    for text in options.delays:
+        name, given = _pair(text)
+        try:
+            good = is_node_name(name) and name != options.name and 0 <= float(given) <= MOST_DELAY_MS
+        except ValueError:
+            good = False
+        if not good:
+            allowed = f"CALLER=MS, another node and 0 to {MOST_DELAY_MS:g} ms"
+            yield Fault("--delay", text, allowed, "this says not whose pings are answered how late")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name.strip(), value.strip()
 
 
 def _is_loopback(host: str) -> bool:

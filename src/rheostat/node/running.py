@@ -40,12 +40,15 @@ def run_node(options: NodeOptions, say: Say = quiet) -> dict[str, Any]:
         spark = StandaloneSpark(Daemons(folder.spark, found.java, found.spark_home), size, Master(options.master))
         workers = Workers(spark, folder, Rules(options.name, options.n_max, options.addresses))
         say(_beginning(options, listener, workers, found.token))
-        app = make_app(workers, name=options.name, n_max=options.n_max, size=size, token=found.token)
+        ways = options.ways()
+        app = make_app(workers, name=options.name, n_max=options.n_max, size=size, token=found.token, ways=ways)
         workers.start()
+        ways.start()
         try:
             folder.announce({"url": _url(listener), "pid": os.getpid(), "name": options.name})
             serve(app, listener, signals)
         finally:
+            ways.close()
             left = workers.close(keep=options.keep, grace_s=options.grace_s)
     ids = [worker.record.id for worker in left]
     say(f"node {options.name} has ended; {len(ids)} Workers go on" if ids else f"node {options.name} has ended")
@@ -53,14 +56,20 @@ def run_node(options: NodeOptions, say: Say = quiet) -> dict[str, Any]:
 
 
 def _listen(options: NodeOptions) -> socket.socket:
-    """A socket at the address; taken before anything else, so that a second server does no harm."""
+    """A socket at the address; taken before anything else, so that a second server does no harm.
+
+    Its connections send at once what there is. Otherwise the end of an answer waits for the acknowledgement of its
+    beginning, 40 ms: asyncio sees to that only for sockets that name their protocol.
+    """
     try:
         family = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((options.host, options.port), family=family, backlog=128)
+        listener = socket.create_server((options.host, options.port), family=family, backlog=128)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except OSError as error:
         message = f"the server cannot listen there: {error.strerror or error}"
         given = f"{options.host}:{options.port}"
         raise InputError([Fault("--port", given, "a free port at an address of this machine", message)]) from None
+    return listener
 
 
 def _url(listener: socket.socket) -> str:
@@ -72,4 +81,5 @@ def _beginning(options: NodeOptions, listener: socket.socket, workers: Workers, 
     before = len(workers.known)
     again = f"; {before} Workers of before found again" if before else ""
     door = "asks for its token" if token else "asks for no token, as only this machine reaches it"
-    return f"node {options.name}: {_url(listener)}, up to {options.n_max} Workers; {door}{again}"
+    late = f"; pings are answered late, for trials: {', '.join(options.delays)} ms" if options.delays else ""
+    return f"node {options.name}: {_url(listener)}, up to {options.n_max} Workers; {door}{again}{late}"

@@ -7,10 +7,10 @@ import hmac
 import socket
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Header, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ValidationError
@@ -25,6 +25,7 @@ from rheostat.errors import Fault, InputError, UnavailableError
 from rheostat.lab.daemons import WorkerSize
 from rheostat.node.ending import EndSignals
 from rheostat.node.values import DisagreementError
+from rheostat.node.ways import CALLER, Ways
 from rheostat.node.wire import Created, CreateOrder, NodeDescription, Problem, Removed, RemoveOrder, describe, removed
 from rheostat.node.workers import Workers
 
@@ -51,7 +52,9 @@ _UNSAFE: dict[int | str, dict[str, Any]] = {
 }
 
 
-def make_app(workers: Workers, *, name: str, n_max: int, size: WorkerSize, token: str | None) -> FastAPI:
+def make_app(
+    workers: Workers, *, name: str, n_max: int, size: WorkerSize, token: str | None, ways: Ways | None = None
+) -> FastAPI:
     """The interface of a node.
 
     Args:
@@ -60,7 +63,9 @@ def make_app(workers: Workers, *, name: str, n_max: int, size: WorkerSize, token
         n_max: Workers that there can be.
         size: of each.
         token: what clients must show (``Authorization: Bearer …``); None: nothing, for loopback only.
+        ways: the round trips to its peers, and delays of pings; None: it has none.
     """
+    ways = ways or Ways(name)
     app = FastAPI(
         title="Rheostat node",
         version=__version__,
@@ -85,10 +90,11 @@ def make_app(workers: Workers, *, name: str, n_max: int, size: WorkerSize, token
     @app.get("/taskmanager", responses={401: _REFUSED[401]}, summary="How the node and its Workers stand")
     async def state() -> NodeDescription:
         seen = await run_in_threadpool(workers.situation)
-        return describe(seen, name=name, n_max=n_max, cores=size.cores, memory_mb=size.memory_mb)
+        return describe(seen, ways, name=name, n_max=n_max, cores=size.cores, memory_mb=size.memory_mb)
 
-    @app.get("/ping", summary="Answers at once, for measuring the way here")
-    async def ping() -> dict[str, bool]:
+    @app.get("/ping", summary="Answers at once, or after the delay set for the caller; for measuring the way here")
+    async def ping(caller: Annotated[str | None, Header(alias=CALLER)] = None) -> dict[str, bool]:
+        await asyncio.sleep(ways.delay_s(caller))
         return {"pong": True}
 
     @app.get("/health", summary="Whether the server works")

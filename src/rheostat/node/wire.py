@@ -11,6 +11,7 @@ from rheostat import __version__
 from rheostat.config.fields import FrozenModel, documented
 from rheostat.node.master import Standing
 from rheostat.node.values import Removal, Situation, State, Worker
+from rheostat.node.ways import Ways
 
 __all__ = ["CreateOrder", "Created", "NodeDescription", "Problem", "RemoveOrder", "Removed", "describe"]
 
@@ -60,6 +61,9 @@ class WorkerDescription(BaseModel):
     host: str = Field(description="Address that it, and its executors, are bound to.")
     web: str | None = Field(description="`host:port` of its web page; null: not registered.")
     state: State
+    standing: str | None = Field(
+        description="The master's word on it: `ALIVE`, `DECOMMISSIONED`, …; null: not registered, or no answer."
+    )
     used: bool | None = Field(description="Whether it hosts an executor; null: the master does not answer.")
     pid: int | None
     in_state_s: float = Field(description="Seconds since it came into this state.")
@@ -70,6 +74,18 @@ class Trouble(BaseModel):
 
     at: float = Field(description="Seconds of the epoch.")
     text: str
+
+
+class PeerDescription(BaseModel):
+    """The way to one peer."""
+
+    name: str
+    url: str
+    round_trip_ms: float | None = Field(
+        description="Median of the last three rounds, each the median of five pings; null: none was answered."
+    )
+    age_s: float | None = Field(description="Seconds since it was measured.")
+    trouble: str | None = Field(description="What went wrong at the last try.")
 
 
 class NodeDescription(BaseModel):
@@ -88,6 +104,10 @@ class NodeDescription(BaseModel):
     idle: int | None = Field(description="Workers that do not, and stay; those that start are among them.")
     may_go: bool | None = Field(description="Whether the node as a whole may go: it hosts no used Worker.")
     doing: list[str] = Field(description="What goes on, in words.")
+    peers: list[PeerDescription] = Field(description="Round trips to other nodes, by name.")
+    delays_ms: dict[str, float] = Field(
+        description="Callers whose pings the server itself answers late, for trials: round trips to here are not real."
+    )
     last_error: Trouble | None
 
 
@@ -112,7 +132,7 @@ def removed(removal: Removal) -> Removed:
     return Removed(removing=list(removal.removing), used=list(removal.used), free=removal.free)
 
 
-def describe(seen: Situation, *, name: str, n_max: int, cores: int, memory_mb: int) -> NodeDescription:
+def describe(seen: Situation, ways: Ways, *, name: str, n_max: int, cores: int, memory_mb: int) -> NodeDescription:
     """The node as it is told to clients."""
     workers = [_worker(worker, seen) for worker in seen.workers]
     known = seen.view is not None
@@ -132,8 +152,17 @@ def describe(seen: Situation, *, name: str, n_max: int, cores: int, memory_mb: i
         idle=sum(not one.used for one in staying) if known else None,
         may_go=used == 0 if known else None,
         doing=[f"{one.name} is {one.state}" for one in workers if one.state is not State.READY],
+        peers=_peers(ways),
+        delays_ms=ways.delays_ms,
         last_error=None if seen.last_error is None else Trouble(at=seen.last_error[0], text=seen.last_error[1]),
     )
+
+
+def _peers(ways: Ways) -> list[PeerDescription]:
+    return [
+        PeerDescription(name=one.peer, url=one.url, round_trip_ms=one.ms, age_s=ways.age_s(one), trouble=one.trouble)
+        for one in ways.measured()
+    ]
 
 
 def _worker(worker: Worker, seen: Situation) -> WorkerDescription:
@@ -145,6 +174,7 @@ def _worker(worker: Worker, seen: Situation) -> WorkerDescription:
         host=worker.record.host,
         web=standing.web if standing else None,
         state=worker.state,
+        standing=standing.state if standing else None,
         used=None if unknown else standing is not None and standing.used,
         pid=worker.record.pid,
         in_state_s=max(0.0, round(time.time() - worker.since, 3)),

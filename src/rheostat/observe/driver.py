@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rheostat.errors import UnavailableError
 from rheostat.jvm.reading import DriverJvm, Position, QueryHandle, QueryPlan, SourceLeaf
-from rheostat.model import Cluster, Gap, Observation, Offsets, QueryReading, RunningBatch, SourceInfo
+from rheostat.model import Batch, Cluster, Gap, Observation, Offsets, QueryReading, RunningBatch, SourceInfo
 from rheostat.observe.executors import parse_executors
 from rheostat.observe.offsets import Latest, merged, not_a_count, partition_map, partition_offsets
 from rheostat.observe.progress import Progress, parse_progress
 from rheostat.observe.readers import Look, Readers
 from rheostat.observe.sources import source_info
+from rheostat.observe.stages import MOST_STAGES, with_stages
 from rheostat.observe.watching import NOT_SEEN, Watched, Watching
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class DriverSource:
         self._limit_s = limit_s
         self._watching = Watching(self.jvm, queries)
         self._readers = Readers(self.jvm.gateway, timeout_s)
+        self._batches: dict[str, Batch] = {}
 
     def observe(self, at: float) -> Observation:
         """Look once. What could not be seen is a gap, with the reason; nothing is raised for it.
@@ -76,6 +78,7 @@ class DriverSource:
         except NOT_SEEN as error:
             return Observation(at, gaps=(Gap("queries", str(error)), Gap("cluster", str(error))))
         queries = [self._query(watched, look, gaps) for watched in active]
+        self._batches = {query.run_id: query.batch for query in queries if query.batch is not None}
         cluster = _tried(gaps, None, "cluster", lambda: self._cluster(look))
         return Observation(at, (*queries, *self._watching.failed()), cluster, tuple(gaps))
 
@@ -110,9 +113,18 @@ class DriverSource:
             trigger_s=plan.trigger.interval_s,
             sources=tuple(starmap(_info, zip_longest(plan.leaves, counts))),
             offsets=merged(offsets),
-            batch=None if progress is None else progress.batch,
+            batch=None if progress is None or progress.batch is None else self._batch(plan.run.run_id, progress.batch),
             running=None if position is None else _running(position, look.now),
         )
+
+    def _batch(self, run_id: str, batch: Batch) -> Batch:
+        """With what its stages did, asked for once, when it is new; without, where Spark does not say."""
+        before = self._batches.get(run_id)
+        if before is None or before.batch_id != batch.batch_id:
+            with suppress(*NOT_SEEN):
+                batch = with_stages(batch, run_id, self.jvm.stages(MOST_STAGES))
+            self._batches[run_id] = before = batch
+        return before
 
     def _offsets(
         self, plan: QueryPlan, position: Position | None, progress: Progress | None, look: Look

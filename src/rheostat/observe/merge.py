@@ -53,7 +53,7 @@ def merged_observation(first: Observation, second: Observation) -> Observation:
     queries = tuple(_merged_query(query, others.get(query.query_id)) for query in first.queries)
     queries += tuple(query for query_id, query in others.items() if query_id not in mine)
     cluster = first.cluster or second.cluster
-    seen = Observation(first.at, queries, cluster)
+    seen = Observation(first.at, queries, cluster, nodes=first.nodes or second.nodes)
     gaps = tuple(gap for gap in first.gaps if _still_open(gap, seen))
     return replace(seen, gaps=gaps + tuple(gap for gap in second.gaps if gap not in gaps and _still_open(gap, seen)))
 
@@ -69,6 +69,8 @@ def _merged_query(first: QueryReading, second: QueryReading | None) -> QueryRead
 def _still_open(gap: Gap, seen: Observation) -> bool:
     if gap.section == "cluster":
         return seen.cluster is None
+    if gap.section == "nodes":
+        return True
     if gap.section == "queries":
         return not seen.queries
     return any(query.query_id == gap.query_id and getattr(query, gap.section, None) is None for query in seen.queries)

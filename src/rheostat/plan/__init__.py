@@ -2,6 +2,7 @@
 
 from rheostat.plan.checking import checked_settings, policy_faults
 from rheostat.plan.guard import STEPS, Direction, Step
+from rheostat.plan.placement import Placing
 from rheostat.plan.planner import Planner, PlanState
 from rheostat.plan.policy import Policy, PolicyContext, PolicyFactory, in_force
 from rheostat.plan.registry import GROUP, load_policy, policy_names
@@ -15,6 +16,7 @@ __all__ = [
     "Direction",
     "GuardState",
     "Pending",
+    "Placing",
     "PlanState",
     "Planner",
     "Policy",

@@ -108,7 +108,9 @@ class Ds2Policy:
     """Jumps to the optimum that the true processing rate gives. See the module's description."""
 
     name: ClassVar[str] = "ds2"
-    brings: ClassVar[frozenset[str]] = frozenset({"warm_up", "hold", "largest_step", "cooldown_up", "cooldown_down"})
+    brings: ClassVar[frozenset[str]] = frozenset(
+        {"warm_up", "hold", "largest_step", "cooldown_up", "cooldown_down", "round_trip"}
+    )
     state_type: type[Ds2State] = Ds2State
     options_type: ClassVar[type[BaseModel]] = Ds2Options
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(

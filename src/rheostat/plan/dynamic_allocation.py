@@ -142,7 +142,9 @@ class DynamicAllocationPolicy:
     """More executors while tasks wait, fewer once executors have none. See the module's description."""
 
     name: ClassVar[str] = "dynamic-allocation"
-    brings: ClassVar[frozenset[str]] = frozenset({"hold", "largest_step", "cooldown_down", "useful_executors"})
+    brings: ClassVar[frozenset[str]] = frozenset(
+        {"hold", "largest_step", "cooldown_down", "round_trip", "useful_executors"}
+    )
     state_type: type[DynamicAllocationState] = DynamicAllocationState
     options_type: ClassVar[type[BaseModel]] = DynamicAllocationOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(

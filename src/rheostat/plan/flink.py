@@ -156,7 +156,19 @@ class FlinkPolicy:
     """Keeps the utilization near a target. See the module's description."""
 
     name: ClassVar[str] = "flink"
-    brings: ClassVar[frozenset[str]] = frozenset({"warm_up", "hold", "largest_step", "cooldown_up", "cooldown_down"})
+    brings: ClassVar[frozenset[str]] = frozenset(
+        {
+            "warm_up",
+            "hold",
+            "tolerance",
+            "scale_down_hold",
+            "alignment",
+            "largest_step",
+            "cooldown_up",
+            "cooldown_down",
+            "round_trip",
+        }
+    )
     state_type: type[FlinkState] = FlinkState
     options_type: ClassVar[type[BaseModel]] = FlinkOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(

@@ -14,7 +14,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rheostat.model import Code, GuardNote, Reason, Recommendation
-from rheostat.plan import steps
+from rheostat.plan import steps_change as change
+from rheostat.plan import steps_health as health
+from rheostat.plan import steps_metrics as metrics
+from rheostat.plan import steps_size as size
+from rheostat.plan import steps_time as timing
 from rheostat.plan.steps import Change, Context
 
 __all__ = ["STEPS", "Direction", "Step", "shape", "spoilt"]
@@ -28,9 +32,10 @@ class Direction(StrEnum):
     BOTH = "both"
 
 
-_HOLDING = (Direction.BOTH,)
-_RISING = (Direction.BOTH, Direction.BLOCKS_UP)
-_FALLING = (Direction.BOTH, Direction.BLOCKS_DOWN)
+_BOTH, _UP, _DOWN = Direction.BOTH, Direction.BLOCKS_UP, Direction.BLOCKS_DOWN
+_HOLDING, _RISING, _FALLING = (_BOTH,), (_BOTH, _UP), (_BOTH, _DOWN)
+_HOLD = ("hold_s", "hold_batches", "hold_fallback_s")
+_INEFFECTIVE = ("ineffective_share", "ineffective_s")
 
 Shaper = Callable[[int, Context], Change | None]
 
@@ -59,9 +64,9 @@ class Step:
 def spoilt(context: Context) -> Reason | None:
     """Why this sample must not count for the policy; None: it counts."""
     for step in _SPOILING:
-        change = step.apply(context.current, context)
-        if change is not None:
-            return change.reason
+        held = step.apply(context.current, context)
+        if held is not None:
+            return held.reason
     return None
 
 
@@ -71,16 +76,18 @@ def shape(
     """Run the pipeline: the target, the reason that determined it, and every step that changed it."""
     target = context.current if proposed.target is None else proposed.target
     reason, notes, gated = proposed.reason, list[GuardNote](), False
+    concerned = _concerned(target, context.current)
     for step in _without(skip):
-        if step.direction not in _concerned(target, context.current) or (step.spoils and gated):
+        if step.direction not in concerned or (step.spoils and gated):
             continue
-        change = step.apply(target, context)
-        if change is None:
+        instead = step.apply(target, context)
+        if instead is None:
             continue
         gated = gated or step.spoils
-        if change.target != target:
-            notes.append(GuardNote(step.name, target, change.target, change.reason))
-        target, reason = change.target, change.reason
+        if instead.target != target:
+            notes.append(GuardNote(step.name, target, instead.target, instead.reason))
+            concerned = _concerned(instead.target, context.current)
+        target, reason = instead.target, instead.reason
     return target, reason, tuple(notes)
 
 
@@ -96,87 +103,75 @@ def _without(skip: frozenset[str]) -> Iterable[Step]:
 
 
 STEPS: tuple[Step, ...] = (
-    Step("no_query", Direction.BOTH, (Code.NO_QUERY,), (), steps.no_query, spoils=True),
-    Step("metrics_invalid", Direction.BOTH, (Code.METRICS_INVALID,), (), steps.invalid, spoils=True),
-    Step("metrics_missing", Direction.BOTH, (Code.METRICS_MISSING,), (), steps.missing, spoils=True),
+    Step("no_query", _BOTH, (Code.NO_QUERY,), (), metrics.no_query, spoils=True),
+    Step("metrics_invalid", _BOTH, (Code.METRICS_INVALID,), (), metrics.invalid, spoils=True),
+    Step("metrics_missing", _BOTH, (Code.METRICS_MISSING,), (), metrics.missing, spoils=True),
     Step(
         "metrics_stale",
-        Direction.BOTH,
+        _BOTH,
         (Code.METRICS_STALE, Code.METRICS_MISSING),
-        ("max_age_cycles",),
-        steps.stale,
+        ("max_age_cycles", "metrics_delay_s"),
+        metrics.stale,
         spoils=True,
     ),
+    Step("hold_all", _BOTH, (Code.HOLD_AFTER_RESCALE,), ("hold_both", *_HOLD), change.hold_all, spoils=True),
+    Step("undo", _BOTH, (Code.INEFFECTIVE,), _INEFFECTIVE, change.undo),
+    Step("replace_slow", _BOTH, (Code.SLOW_EXECUTOR,), ("replace_slow",), health.replace_slow),
     Step(
-        "hold_all",
-        Direction.BOTH,
-        (Code.HOLD_AFTER_RESCALE,),
-        ("hold_both", "hold_s", "hold_batches", "hold_fallback_s"),
-        steps.hold_all,
-        spoils=True,
+        "task_failures", _DOWN, (Code.TASK_FAILURES,), ("failure_window_s",), change.task_failures, may_be_brought=True
     ),
+    Step("warm_up", _DOWN, (Code.WARMING_UP,), ("warm_up_batches", "warm_up_s"), change.warm_up, may_be_brought=True),
+    Step("hold", _DOWN, (Code.HOLD_AFTER_RESCALE,), _HOLD, change.hold, may_be_brought=True),
+    Step("rescale_running", _DOWN, (Code.RESCALE_RUNNING,), ("hold_both", "hold_fallback_s"), change.rescale_running),
+    Step("rescale_cost", _BOTH, (Code.RESCALE_COST,), ("rescale_catch_up_lags",), change.rescale_cost),
+    Step("batch_cap", _UP, (Code.BATCH_CAP,), ("batch_cap",), size.batch_cap, may_be_brought=True),
+    Step("sick_sink", _UP, (Code.SICK_SINK,), ("sick_sink",), health.sick_sink, may_be_brought=True),
+    Step("ineffective", _UP, (Code.INEFFECTIVE,), _INEFFECTIVE, change.ineffective),
+    Step("tolerance", _BOTH, (Code.WITHIN_TOLERANCE,), ("tolerance",), size.tolerance, may_be_brought=True),
     Step(
-        "task_failures",
-        Direction.BLOCKS_DOWN,
-        (Code.TASK_FAILURES,),
-        ("failure_window_s",),
-        steps.task_failures,
+        "alignment",
+        _BOTH,
+        (Code.ALIGNED,),
+        ("align_to", "align_most", "state_partitions"),
+        size.alignment,
         may_be_brought=True,
     ),
-    Step(
-        "warm_up",
-        Direction.BLOCKS_DOWN,
-        (Code.WARMING_UP,),
-        ("warm_up_batches", "warm_up_s"),
-        steps.warm_up,
-        may_be_brought=True,
-    ),
-    Step(
-        "hold",
-        Direction.BLOCKS_DOWN,
-        (Code.HOLD_AFTER_RESCALE,),
-        ("hold_s", "hold_batches", "hold_fallback_s"),
-        steps.hold,
-        may_be_brought=True,
-    ),
-    Step(
-        "rescale_running",
-        Direction.BLOCKS_DOWN,
-        (Code.RESCALE_RUNNING,),
-        ("hold_both", "hold_fallback_s"),
-        steps.rescale_running,
-    ),
+    Step("useful_executors", _UP, (Code.USELESS_EXECUTORS,), (), size.useful, may_be_brought=True),
+    Step("least_by_partitions", _DOWN, (Code.PARTITIONS_PER_SLOT,), ("most_partitions",), size.least_by_partitions),
     Step(
         "largest_step",
-        Direction.BOTH,
+        _BOTH,
         (Code.LARGEST_STEP,),
         ("largest_step_up", "largest_step_down"),
-        steps.largest_step,
-        may_be_brought=True,
-    ),
-    Step("catching_up", Direction.BLOCKS_DOWN, (Code.CATCHING_UP,), ("catching_up",), steps.catching_up),
-    Step(
-        "cooldown_up",
-        Direction.BLOCKS_UP,
-        (Code.COOLDOWN_UP,),
-        ("cooldown_up_s",),
-        steps.cooldown_up,
+        size.largest_step,
         may_be_brought=True,
     ),
     Step(
-        "cooldown_down",
-        Direction.BLOCKS_DOWN,
-        (Code.COOLDOWN_DOWN,),
-        ("cooldown_down_s",),
-        steps.cooldown_down,
+        "scale_down_hold",
+        _DOWN,
+        (Code.SCALE_DOWN_HOLD,),
+        ("scale_down_hold_s",),
+        timing.scale_down_hold,
         may_be_brought=True,
     ),
+    Step("cooldown_up", _UP, (Code.COOLDOWN_UP,), ("cooldown_up_s",), timing.cooldown_up, may_be_brought=True),
     Step(
-        "no_room", Direction.BLOCKS_UP, (Code.NO_ROOM,), ("no_room_backoff_s", "no_room_backoff_max_s"), steps.no_room
+        "cooldown_down", _DOWN, (Code.COOLDOWN_DOWN,), ("cooldown_down_s",), timing.cooldown_down, may_be_brought=True
     ),
-    Step("useful_executors", Direction.BLOCKS_UP, (Code.USELESS_EXECUTORS,), (), steps.useful, may_be_brought=True),
-    Step("bounds", Direction.BOTH, (Code.AT_MIN, Code.AT_MAX), (), steps.bounds),
-    Step("last_check", Direction.BOTH, (Code.LAST_CHECK,), (), steps.last_check),
+    Step(
+        "round_trip",
+        _DOWN,
+        (Code.ROUND_TRIP,),
+        ("round_trip_cooldowns", "cooldown_down_s"),
+        timing.round_trip,
+        may_be_brought=True,
+    ),
+    Step("catching_up", _DOWN, (Code.CATCHING_UP,), ("catching_up",), timing.catching_up),
+    Step("failover", _DOWN, (Code.FAILOVER,), ("failover", "failover_return_s"), timing.failover),
+    Step("no_room", _UP, (Code.NO_ROOM,), ("no_room_backoff_s", "no_room_backoff_max_s"), timing.no_room),
+    Step("bounds", _BOTH, (Code.AT_MIN, Code.AT_MAX), (), size.bounds),
+    Step("quota", _UP, (Code.QUOTA,), ("quota_cores",), size.quota),
+    Step("last_check", _BOTH, (Code.LAST_CHECK,), (), size.last_check),
 )
 """The pipeline, in order."""
 

@@ -204,7 +204,18 @@ class HpaPolicy:
     """The controller. See the module's description."""
 
     name: ClassVar[str] = "hpa"
-    brings: ClassVar[frozenset[str]] = frozenset({"warm_up", "hold", "largest_step", "cooldown_up", "cooldown_down"})
+    brings: ClassVar[frozenset[str]] = frozenset(
+        {
+            "warm_up",
+            "hold",
+            "tolerance",
+            "scale_down_hold",
+            "largest_step",
+            "cooldown_up",
+            "cooldown_down",
+            "round_trip",
+        }
+    )
     state_type: type[HpaState] = HpaState
     options_type: ClassVar[type[BaseModel]] = HpaOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": {}, "s4": S4}

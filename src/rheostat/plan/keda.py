@@ -125,7 +125,18 @@ class KedaPolicy:
     """The Kafka scaler and the autoscaler behind it. See the module's description."""
 
     name: ClassVar[str] = "keda"
-    brings: ClassVar[frozenset[str]] = frozenset({"warm_up", "hold", "largest_step", "cooldown_up", "cooldown_down"})
+    brings: ClassVar[frozenset[str]] = frozenset(
+        {
+            "warm_up",
+            "hold",
+            "tolerance",
+            "scale_down_hold",
+            "largest_step",
+            "cooldown_up",
+            "cooldown_down",
+            "round_trip",
+        }
+    )
     state_type: type[KedaState] = KedaState
     options_type: ClassVar[type[BaseModel]] = KedaOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(

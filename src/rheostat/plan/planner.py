@@ -16,6 +16,7 @@ from rheostat.model import (
     Bounds,
     Code,
     Decision,
+    GuardNote,
     Objective,
     Outcome,
     OutcomeStatus,
@@ -24,8 +25,11 @@ from rheostat.model import (
     Recommendation,
 )
 from rheostat.plan.guard import STEPS, shape, spoilt
+from rheostat.plan.placement import Placing, place
 from rheostat.plan.policy import Policy, in_force
+from rheostat.plan.remembering import changed, decided, found, proposing
 from rheostat.plan.steps import Context, GuardState, Pending
+from rheostat.plan.steps_health import with_slow
 
 __all__ = ["PlanState", "Planner"]
 
@@ -62,6 +66,7 @@ class Planner:
 
     Attributes:
         sample_s: time between two assessments, s; the age of metrics is measured in it.
+        seed: of what is random in the plan: nodes that are taken at random. None: 0.
 
     Raises:
         InputError: the policy claims to bring guard steps that no policy may bring.
@@ -72,6 +77,7 @@ class Planner:
     guard: GuardSettings
     objective: Objective
     sample_s: float
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         allowed = tuple(step.name for step in STEPS if step.may_be_brought)
@@ -92,13 +98,16 @@ class Planner:
 
     def plan(self, seen: Assessment, state: PlanState[Any]) -> tuple[Decision, PlanState[Any]]:
         """Decide. A hold is a decision too."""
-        guard = self._remembered(seen, state.guard)
+        guard = found(seen, state.guard, self.guard)
         current = _in_force(seen, guard)
         if current is None:
             return self._blind(seen, replace(state, guard=guard))
-        context = Context(seen, current, None, self.bounds, self.guard, self.sample_s, guard)
+        context = Context(seen, current, None, self.bounds, self.guard, self.sample_s, guard, self.objective.lag_s)
         proposed, policy = self._ask(seen, state.policy, context)
-        context = Context(seen, current, proposed.target, self.bounds, self.guard, self.sample_s, guard)
+        guard = proposing(seen.at, proposed.target, guard, self.guard)
+        context = context._replace(
+            recommended=proposed.target, state=guard, capacity=lambda executors: self.policy.capacity(executors, policy)
+        )
         target, reason, notes = shape(proposed, context, self.policy.brings)
         decision = Decision(
             at=seen.at,
@@ -111,7 +120,41 @@ class Planner:
             notes=notes,
             projections=self._projections(current, seen.arrival_rate, policy),
         )
-        return decision, PlanState(policy, _with_pending(guard, decision), state.next_id + 1)
+        if seen.nodes is not None:
+            decision = self.placed(decision, seen)
+        if seen.slow:
+            first = seen.slow_executors if decision.action is Action.DOWN and decision.placement is None else ()
+            decision = replace(decision, reason=with_slow(decision.reason, seen), first=first)
+        return decision, PlanState(policy, decided(decision, seen, guard), state.next_id + 1)
+
+    def placed(self, decision: Decision, seen: Assessment) -> Decision:
+        """The last step: where executors come and go, if the decision acts and nodes are known.
+
+        The sentence of the placement is added to the reason. An increase for which too few nodes are free becomes a
+        smaller one, or a hold, with a note of the step ``placement``. A policy chooses how nodes are taken by its
+        attribute ``placing``; without one the nearest are.
+        """
+        target, nodes = decision.target, seen.nodes
+        if nodes is None or target is None or not decision.acts:
+            return decision
+        placing: Placing = getattr(self.policy, "placing", Placing.NEAREST)
+        seed = ((self.seed or 0) << 32) + decision.decision_id
+        placement, text = place(nodes, nodes.in_use, target, placing, seed)
+        current, room = decision.current or 0, len(placement.use)
+        if target > current and room < target:
+            after, why = max(current, room), Reason(Code.NO_FREE_NODE, f"{current} → {target}: {text}")
+            decision = replace(
+                decision,
+                action=_action(current, after),
+                target=after,
+                reason=why,
+                notes=(*decision.notes, GuardNote("placement", target, after, why)),
+            )
+            return replace(decision, placement=placement) if decision.acts else decision
+        if not (placement.add or placement.leave):
+            return replace(decision, placement=placement)
+        reason = replace(decision.reason, text=f"{decision.reason.text}; {text}")
+        return replace(decision, reason=reason, placement=placement)
 
     def learn(self, outcome: Outcome, state: PlanState[Any]) -> PlanState[Any]:
         """What an outcome teaches.
@@ -126,19 +169,9 @@ class Planner:
         before = outcome.before if outcome.before is not None else pending.before if pending else outcome.target
         if pending is not None:
             guard = replace(guard, pending=None)
-        return replace(state, guard=self._taught(outcome, before, guard))
+        return replace(state, guard=self._taught(outcome, before, pending, guard))
 
     # ------------------------------------------------------------------------------------------------ plan
-
-    def _remembered(self, seen: Assessment, guard: GuardState) -> GuardState:
-        """The guard's state as this assessment finds it: started, and without a change that nobody answered for."""
-        pending = guard.pending
-        if pending is not None and seen.at - pending.at >= self.guard.hold_fallback_s:
-            pending = None
-        started = seen.at if guard.started_at is None else guard.started_at
-        if started == guard.started_at and pending is guard.pending:
-            return guard
-        return replace(guard, started_at=started, pending=pending)
 
     def _blind(self, seen: Assessment, state: PlanState[Any]) -> tuple[Decision, PlanState[Any]]:
         """The number in force is unknown: hold, and nothing counts."""
@@ -163,14 +196,14 @@ class Planner:
 
     # ----------------------------------------------------------------------------------------------- learn
 
-    def _taught(self, outcome: Outcome, before: int, guard: GuardState) -> GuardState:
+    def _taught(self, outcome: Outcome, before: int, pending: Pending | None, guard: GuardState) -> GuardState:
         status, at = outcome.status, outcome.at
         recorded = status is OutcomeStatus.RECORDED
         after = outcome.target if recorded or outcome.after is None else outcome.after
         done = status in {OutcomeStatus.APPLIED, OutcomeStatus.PARTIAL, OutcomeStatus.RECORDED}
         refused = status in {OutcomeStatus.NO_ROOM, OutcomeStatus.FAILED}
         if done or (outcome.after is not None and outcome.after != before):
-            guard = replace(guard, changed_at=at, down_blocked_at=at)
+            guard = changed(outcome, before, after, pending, guard, self.guard)
         if done and after > before:
             return replace(guard, no_room_until=None, backoff_s=None)
         if status is OutcomeStatus.NO_ROOM or (refused and outcome.target > before):
@@ -186,11 +219,15 @@ class Planner:
 def _in_force(seen: Assessment, guard: GuardState) -> int | None:
     """The target of the change that is being executed, else what was asked for last; but no less than what is there.
 
+    Figures of before the last change tell an older number: then it is the one that the change has led to.
+
     More than was asked for is there where a cluster had granted it before anybody asked: those executors are in use,
     cost money, and are to be given back one by one as others are.
     """
     if guard.pending is not None:
         return guard.pending.target
+    if guard.changed_to is not None and guard.outdates(seen):
+        return guard.changed_to
     asked = in_force(seen)
     return asked if asked is None else max(asked, seen.executors or 0)
 
@@ -199,12 +236,6 @@ def _action(current: int, target: int) -> Action:
     if target == current:
         return Action.HOLD
     return Action.UP if target > current else Action.DOWN
-
-
-def _with_pending(guard: GuardState, decision: Decision) -> GuardState:
-    if not decision.acts or decision.current is None or decision.target is None:
-        return guard
-    return replace(guard, pending=Pending(decision.decision_id, decision.at, decision.current, decision.target))
 
 
 def _projection(executors: int, arrival: float | None, capacity: float | None) -> Projection:

@@ -48,6 +48,9 @@ class Policy(Protocol[S]):
         brings: names of guard steps that it does better itself and that are skipped for it; only steps marked
             ``may_be_brought``.
         state_type: a frozen dataclass that pydantic's ``TypeAdapter`` turns into JSON and back; never NaN or infinite.
+
+    A policy may also have an attribute ``placing`` (:class:`~rheostat.plan.placement.Placing`): how nodes are taken
+    where they are known. Without it the nearest are.
     """
 
     name: ClassVar[str]

@@ -345,11 +345,19 @@ class ReactivePolicy:
         tried = state.learned.figure(sample.n - 1)
         return tried is None or not tried.samples or sample.seen.at - tried.at >= _DOUBT_S
 
+    def _blind(self, seen: Assessment) -> str | None:
+        """What is not known, and might be a violation, in words; None: nothing is."""
+        if self.options.occupancy_limit is not None and seen.occupancy is None:
+            return "how long batches take"
+        if self.options.wait_limit is not None and seen.processed_rate is None and seen.backlog:
+            return "how fast the backlog is worked off"
+        return None
+
     def _surplus(self, sample: _Sample, state: ReactiveState, target: int, code: Code, text: str) -> _Proposal:
         """Count one more sample of a surplus; propose from the last one on, until the number changes."""
-        if self.options.wait_limit is not None and sample.seen.processed_rate is None and sample.seen.backlog:
-            blind = "but how fast the backlog is worked off is not known yet: the count waits"
-            return sample.hold(Code.SURPLUS_COUNTING, f"{text}, {blind}"), state
+        blind = self._blind(sample.seen)
+        if blind is not None:
+            return sample.hold(Code.SURPLUS_COUNTING, f"{text}, but {blind} is not known: the count waits"), state
         wanted = self.options.samples_to_shrink
         streak = min(state.streak + 1, wanted)
         state = replace(state, streak=streak)

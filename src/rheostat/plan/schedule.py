@@ -31,6 +31,8 @@ OPEN_LOOP: Mapping[str, Any] = MappingProxyType(
         "catching_up": False,
         "hold_both": False,
         "hold_fallback_s": 0.0,
+        "ineffective_share": None,
+        "rescale_catch_up_lags": None,
         "max_age_cycles": 1000.0,
         "no_room_backoff_s": 0.0,
         "no_room_backoff_max_s": 0.0,
@@ -81,7 +83,21 @@ class SchedulePolicy:
 
     name: ClassVar[str] = "schedule"
     brings: ClassVar[frozenset[str]] = frozenset(
-        {"task_failures", "warm_up", "hold", "largest_step", "cooldown_up", "cooldown_down", "useful_executors"}
+        {
+            "task_failures",
+            "warm_up",
+            "hold",
+            "batch_cap",
+            "sick_sink",
+            "tolerance",
+            "alignment",
+            "useful_executors",
+            "largest_step",
+            "scale_down_hold",
+            "cooldown_up",
+            "cooldown_down",
+            "round_trip",
+        }
     )
     state_type: type[ScheduleState] = ScheduleState
     options_type: ClassVar[type[BaseModel]] = ScheduleOptions

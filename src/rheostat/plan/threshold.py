@@ -7,9 +7,10 @@ The rule that the threshold algorithms of S2 (THR-NLUnaware, THR-NLAware) and mo
 
 The busy ratio is the share of slot time in tasks over the rate window; S2 has the CPU of its one-slot replicas.
 
-Source: S2, section V (CPU > 90 % adds a replica, < 50 % removes one; monitoring each minute). Which node a replica
-goes to is not decided here. On micro-batches the limits of the preset ``tuned``, at every sample, cost less [ours]: a
-batch has a part in which no task runs, so 90 % are seen late or never.
+Source: S2, section V (CPU > 90 % adds a replica, < 50 % removes one; monitoring each minute). Where nodes are known,
+``threshold`` takes any (THR-NLUnaware), ``threshold-near`` the nearest and gives up the farthest (THR-NLAware). On
+micro-batches the limits of the preset ``tuned``, at every sample, cost less [ours]: a batch has a part in which no task
+runs, so 90 % are seen late or never.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from pydantic import BaseModel, Field, model_validator
 
 from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.plan.placement import Placing
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import percent, seconds
 
-__all__ = ["ThresholdOptions", "ThresholdPolicy", "ThresholdState"]
+__all__ = ["ThresholdNearPolicy", "ThresholdOptions", "ThresholdPolicy", "ThresholdState"]
 
 _ROUNDING_S = 1e-6
 
@@ -63,6 +65,7 @@ class ThresholdPolicy:
 
     name: ClassVar[str] = "threshold"
     brings: ClassVar[frozenset[str]] = frozenset()
+    placing: ClassVar[Placing] = Placing.ANY
     state_type: type[ThresholdState] = ThresholdState
     options_type: ClassVar[type[BaseModel]] = ThresholdOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
@@ -110,3 +113,10 @@ class ThresholdPolicy:
         if busy < down and current > 1:
             return current - 1, Code.OVERSIZED, f"{used} < {percent(down)}: {current} → {current - 1}"
         return current, Code.STEADY, f"{used}, limits {percent(down)} and {percent(up)}: {current} stays"
+
+
+class ThresholdNearPolicy(ThresholdPolicy):
+    """The same, with the nearest node first and the farthest given up first: THR-NLAware of S2."""
+
+    name: ClassVar[str] = "threshold-near"
+    placing: ClassVar[Placing] = Placing.NEAREST

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from itertools import groupby
 
-__all__ = ["count", "executors", "finite", "per_second", "percent", "seconds"]
+__all__ = ["count", "executors", "finite", "names", "per_second", "percent", "seconds"]
 
 
 def count(value: float | None) -> str:
@@ -23,6 +25,16 @@ def executors(number: int) -> str:
     ('1 executor', '3 executors')
     """
     return f"{number} executor" if number == 1 else f"{number} executors"
+
+
+def names(given: Iterable[str]) -> str:
+    """Names in their order; one that follows itself is counted.
+
+    >>> names(["a", "b", "b"]), names([])
+    ('a, b ×2', 'none')
+    """
+    runs = [(name, len(list(same))) for name, same in groupby(given)]
+    return ", ".join(name if several == 1 else f"{name} ×{several}" for name, several in runs) or "none"
 
 
 def per_second(value: float | None) -> str:

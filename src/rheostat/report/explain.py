@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
 from rheostat.errors import Fault, InputError
 from rheostat.journal import DecisionRecord, OutcomeRecord, Record, SessionRecord
 from rheostat.model import Decision, Outcome, OutcomeStatus, Reason
-from rheostat.report.seen import expectation, sight
+from rheostat.report.seen import expectation, placing, sight
 from rheostat.report.times import clock, day_and_clock, duration
 
 __all__ = ["EXPLAIN_SCHEMA", "Story", "explain_decision", "explain_since", "explain_summary"]
@@ -144,6 +144,7 @@ def explain_decision(cycle: Told) -> dict[str, Any]:
             {"step": note.step, "before": note.before, "after": note.after, **_reason(note.reason)}
             for note in decision.notes
         ],
+        "placement": None if decision.placement is None else asdict(decision.placement),
         "outcome": None if outcome is None else _outcome(outcome),
         "lines": _decision_lines(cycle),
     }
@@ -158,6 +159,7 @@ def _decision_lines(cycle: Told) -> list[str]:
     lines.append(f"  {'proposed':<9} {wanted}: {_why(proposed.reason)}")
     lines += [f"  {'guard':<9} {n.step}, {n.before} → {n.after}: {_why(n.reason)}" for n in decision.notes]
     lines.append(f"  {'decided':<9} {_number(decision.target)}: {_why(decision.reason)}")
+    lines += [f"  {'placed':<9} {text}" for text in placing(decision)]
     lines += [f"  {'expected':<9} {text}" for text in expectation(decision)]
     lines.append(f"  {'outcome':<9} {_became(decision, cycle.outcome)}")
     return lines

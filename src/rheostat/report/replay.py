@@ -50,7 +50,7 @@ class Replayed:
 
     @property
     def same(self) -> bool:
-        """Whether number, action, target and reason code are the recorded ones."""
+        """Whether number, action, target, reason code and placement are the recorded ones."""
         return self.decision is None or _essence(self.decision) == _essence(self.record.decision)
 
 
@@ -157,7 +157,7 @@ def _session(
     """Take over the recorded states; a policy that differs from the recorded one keeps its own."""
     header, recorded, memory = _recorded(session)
     settings = settings_of(header, overrides)
-    planner = build_planner(settings, archive)
+    planner = build_planner(settings, archive, header.seed)
     if settings != recorded:
         plan = planner.initial() if before is None else before.memory.plan
         memory = replace(memory, plan=replace(plan, next_id=memory.plan.next_id))
@@ -252,4 +252,4 @@ def _told(decision: Decision | None) -> dict[str, Any] | None:
 
 
 def _essence(decision: Decision) -> tuple[Any, ...]:
-    return decision.decision_id, decision.action, decision.target, decision.reason.code
+    return decision.decision_id, decision.action, decision.target, decision.reason.code, decision.placement

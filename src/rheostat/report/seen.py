@@ -7,15 +7,15 @@ from typing import Any
 
 from rheostat.errors import InputError
 from rheostat.journal import DecisionRecord
-from rheostat.model import Assessment, Decision, Objective
-from rheostat.plan.words import count, per_second, percent
+from rheostat.model import Assessment, Decision, Nodes, Objective
+from rheostat.plan.words import count, names, per_second, percent
 from rheostat.report.times import duration
 
-__all__ = ["executors", "expectation", "sight"]
+__all__ = ["executors", "expectation", "placing", "sight"]
 
 
 def sight(record: DecisionRecord, settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What was seen, each with its label: load, lag, batches, executors, and what could not be seen."""
+    """What was seen, each with its label: load, lag, batches, executors, nodes, and what could not be seen."""
     seen = record.assessment
     if seen is None:
         yield "seen", "nothing: the cycle failed"
@@ -24,6 +24,8 @@ def sight(record: DecisionRecord, settings: Mapping[str, Any]) -> Iterator[tuple
     yield "lag", _lag(seen, settings)
     yield "batch", _batch(seen)
     yield "cluster", _cluster(seen)
+    if seen.nodes is not None:
+        yield "nodes", _nodes(seen.nodes)
     if seen.missing:
         yield "unknown", ", ".join(seen.missing)
     if seen.invalid:
@@ -40,6 +42,14 @@ def expectation(decision: Decision) -> Iterator[str]:
             yield f"{executors(projection.executors)}: {per_second(projection.capacity)}{used}"
 
 
+def placing(decision: Decision) -> Iterator[str]:
+    """On which nodes executors come and go; nothing where nodes are not known."""
+    placed = decision.placement
+    if placed is not None:
+        moved = [("added on ", placed.add), ("given up on ", placed.leave)]
+        yield "".join(f"{what}{names(nodes)}; " for what, nodes in moved if nodes) + f"then on {names(placed.use)}"
+
+
 def executors(number: int) -> str:
     """A number of executors.
 
@@ -47,6 +57,12 @@ def executors(number: int) -> str:
     ('1 executor', '4 executors')
     """
     return "1 executor" if number == 1 else f"{number} executors"
+
+
+def _nodes(nodes: Nodes) -> str:
+    room = [node.free for node in nodes.nodes if node.free > 0]
+    where = f" on {len(room)} of {len(nodes.nodes)} nodes" if room else ""
+    return f"in use: {names(nodes.in_use)}; room for {sum(room)} more{where}"
 
 
 def _load(seen: Assessment) -> str:

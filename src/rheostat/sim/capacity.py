@@ -6,7 +6,8 @@ batch), if it ends within τ. *Long-batch rate*: what ever longer batches proces
 same as C(n) where the cap binds. Neither is forced to ascend: with one more executor than divides the tasks a wave may
 be as long as before, and with an exponent below 1 even longer.
 
-Executors are warm, alike and undisturbed, the load is spread as the job file says, and no event happens.
+Executors are warm, alike and undisturbed, the load is spread as the job file says, and no event happens. Where the job
+has nodes, its executors are on the nearest ones, from the first on.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from collections.abc import Callable
 
 from rheostat.sim.batch_work import batch_work
 from rheostat.sim.jobfile import JobFile
+from rheostat.sim.nodes import NodeMap
 from rheostat.sim.parts import RecordModel
 from rheostat.sim.tasks import makespan
 
-__all__ = ["batch_s", "capacity", "capacity_curve", "demand", "long_batch_rate", "record_capacity"]
+__all__ = ["batch_s", "best_curve", "capacity", "capacity_curve", "demand", "long_batch_rate", "record_capacity"]
 
 _RELATIVE = 1e-12
 _HUGE = 1e15
@@ -41,7 +43,7 @@ def capacity(job: JobFile, executors: int) -> float:
     if executors < 1:
         return 0.0
     if job.record is not None and job.model == "record":
-        return record_capacity(job.record, executors)
+        return record_capacity(job.record, executors, None if job.nodes is None else _nearest_ms(job.nodes, executors))
     most = _HUGE if job.batch_cap is None else float(job.batch_cap)
     fits = _largest(lambda records: batch_s(job, records, executors) <= job.period_s, most)
     if fits >= most:
@@ -65,6 +67,14 @@ def capacity_curve(job: JobFile) -> tuple[float, ...]:
     return tuple(capacity(job, executors) for executors in range(job.n_max + 1))
 
 
+def best_curve(job: JobFile) -> tuple[float, ...]:
+    """What no placement of executors can exceed: C(0) … C(n_max) at the least ND of so many, records/s."""
+    nodes, record = job.nodes, job.record
+    if nodes is None or record is None or job.model != "record":
+        return capacity_curve(job)
+    return tuple(record_capacity(record, n, nodes.least_ms(n)) for n in range(job.n_max + 1))
+
+
 def demand(job: JobFile, rate: float, curve: tuple[float, ...] | None = None) -> int:
     """The smallest n ≥ n_min with C(n) ≥ ``rate``; n_max if there is none. ``curve``: C, where it is known already."""
     curve = capacity_curve(job) if curve is None else curve
@@ -72,8 +82,14 @@ def demand(job: JobFile, rate: float, curve: tuple[float, ...] | None = None) ->
     return next(enough, job.n_max)
 
 
-def record_capacity(model: RecordModel, executors: int) -> float:
+def record_capacity(model: RecordModel, executors: int, distance_ms: float | None = None) -> float:
     """C(n, ND) of a record-at-a-time job, records/s, at least 0.
+
+    Args:
+        model: its parameters.
+        executors: n.
+        distance_ms: ND, the greatest round trip between the nodes in use, ms; None: that of the model. A table knows
+            none.
 
     >>> record_capacity(RecordModel(alpha=60.0, beta=0.9, gamma=0.2, round_trip_ms=20.0), 1)
     60.0
@@ -86,8 +102,14 @@ def record_capacity(model: RecordModel, executors: int) -> float:
         return 0.0
     if model.table is not None:
         return _interpolated(model.table, executors)
-    distant_ms = model.round_trip_ms if executors > 1 else 0.0
+    distant_ms = model.round_trip_ms if distance_ms is None else distance_ms
+    distant_ms = distant_ms if executors > 1 else 0.0
     return max(0.0, model.alpha * math.pow(executors, model.beta) - model.gamma * distant_ms)
+
+
+def _nearest_ms(nodes: NodeMap, executors: int) -> float:
+    """ND of the nodes that are taken nearest first: one demand for all policies, wherever they are."""
+    return nodes.distance_ms(nodes.nearest(executors))
 
 
 def _interpolated(table: tuple[tuple[int, float], ...], executors: int) -> float:

@@ -64,7 +64,7 @@ class Change:
         registered = len(fleet.running)
         former = registered if fleet.requested is None else fleet.requested
         change = cls(job, fleet, query, decision, target, at, registered, former, at)
-        fleet.request(at, target)
+        fleet.request(at, target, decision.placement)
         change.came(at)
         return change
 
@@ -150,7 +150,7 @@ class Change:
 
     def _take_away(self, at: float) -> int:
         share = max(0, len(self.fleet.running) - self.target) / max(1, len(self.fleet.running))
-        count = self.fleet.remove(at, self.target)
+        count = self.fleet.remove(at, self.target, self.decision.first)
         if count:
             self.query.moved(share)
         return count

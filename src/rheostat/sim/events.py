@@ -8,10 +8,10 @@ from pydantic import Field, field_validator
 
 from rheostat.config.fields import FrozenModel, documented
 
-__all__ = ["CodeChange", "DeadExecutor", "Event", "LateRequests", "MetricFault", "NoRoom", "RejectedRequests"]
-__all__ += ["SinkLimit", "SkewChange", "SlowExecutor", "TimedEvent"]
+__all__ = ["CodeChange", "DeadExecutor", "Event", "FullNode", "LateRequests", "LostNode", "MetricFault", "NoRoom"]
+__all__ += ["RejectedRequests", "SinkLimit", "SkewChange", "SlowExecutor", "TimedEvent"]
 
-Section = Literal["offsets", "batch", "running", "cluster", "queries"]
+Section = Literal["offsets", "batch", "running", "cluster", "queries", "nodes"]
 
 
 def _named() -> Any:
@@ -118,7 +118,9 @@ class MetricFault(_Lasting):
         "Whether every reading stays as it was when the event began.", "a cache that no longer answers", default=False
     )
     missing: tuple[Section, ...] = documented(
-        "Sections that are not seen: offsets, batch, running, cluster, queries.", "none: a delay alone", default=()
+        "Sections that are not seen: offsets, batch, running, cluster, queries, nodes.",
+        "none: a delay alone",
+        default=(),
     )
 
     @field_validator("missing", mode="before")
@@ -172,6 +174,29 @@ class CodeChange(TimedEvent):
     )
 
 
+class LostNode(_Lasting):
+    """A node vanishes, and the executors on it with it; when it comes back it is empty."""
+
+    kind: Literal["node-lost"] = _named()
+    node: str = documented("Its name.", "there is no default: it is the event")
+    replaced_after_s: float | None = documented(
+        "When the cluster starts others in their place, on the first nodes that have room; "
+        "null: only when they are asked for again.",
+        "where executors are placed by name nobody else starts them",
+        default=None,
+        unit="s",
+        ge=0,
+        le=1e9,
+    )
+
+
+class FullNode(_Lasting):
+    """A node has no room for further executors. Those that run on it stay."""
+
+    kind: Literal["node-full"] = _named()
+    node: str = documented("Its name.", "there is no default: it is the event")
+
+
 Event = Annotated[
     SlowExecutor
     | DeadExecutor
@@ -181,6 +206,8 @@ Event = Annotated[
     | MetricFault
     | SinkLimit
     | SkewChange
-    | CodeChange,
+    | CodeChange
+    | LostNode
+    | FullNode,
     Field(discriminator="kind"),
 ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf, prod
 
+from rheostat.model import Placement
 from rheostat.sim.draws import duration, uniform
 from rheostat.sim.events import LateRequests, NoRoom
 from rheostat.sim.history import History, changed
 from rheostat.sim.jobfile import JobFile
+from rheostat.sim.places import Places
 
 __all__ = ["Fleet", "SimExecutor"]
 
@@ -17,6 +19,7 @@ class SimExecutor:
     """One executor.
 
     Attributes:
+        host: the name of its node, or a name of its own.
         joins: whether it joins the running query when it registers; one that is to come with a restart does not.
         in_use: whether the running query works with it.
         gone_at: when it was removed or died.
@@ -40,10 +43,19 @@ class SimExecutor:
         "warm",
     )
 
-    def __init__(self, number: int, requested_at: float, ready_at: float, cores: int, *, warm: bool = False) -> None:
+    def __init__(
+        self,
+        number: int,
+        requested_at: float,
+        ready_at: float,
+        cores: int,
+        *,
+        host: str | None = None,
+        warm: bool = False,
+    ) -> None:
         self.number = number
         self.name = str(number)
-        self.host = f"host-{number}"
+        self.host = f"host-{number}" if host is None else host
         self.requested_at = requested_at
         self.ready_at = ready_at
         self.gone_at = inf
@@ -64,6 +76,7 @@ class Fleet:
         starting: those on their way, in the order of their requests.
         settled: nothing is on its way, nothing is cold or slow: every slot is like every other.
         slots: while it is settled, the executor of each slot.
+        places: the nodes; None: the job has none.
     """
 
     def __init__(self, job: JobFile, seed: int, executors: int, history: History) -> None:
@@ -77,7 +90,9 @@ class Fleet:
         self._past_starts: list[tuple[float, float]] = []
         cores = job.executor.cores
         self.requested: int | None = None
-        self.running = [SimExecutor(number, 0.0, 0.0, cores, warm=True) for number in range(executors)]
+        self.places = Places.of(job)
+        hosts: Sequence[str | None] = [None] * executors if self.places is None else self.places.first(executors)
+        self.running = [SimExecutor(n, 0.0, 0.0, cores, host=host, warm=True) for n, host in enumerate(hosts)]
         self.starting: list[SimExecutor] = []
         self.settled = False
         self.slots: tuple[SimExecutor, ...] = ()
@@ -92,26 +107,34 @@ class Fleet:
         """When the next one will be registered."""
         return min((each.ready_at for each in self.starting), default=inf)
 
-    def request(self, at: float, total: int) -> None:
-        """Ask for so many: more are started as far as there is room, those on their way and too many are called off."""
+    def request(self, at: float, total: int, placed: Placement | None = None) -> None:
+        """Ask for so many: more are started as far as there is room, those on their way and too many are called off.
+
+        ``placed`` says on which nodes; without it any will do.
+        """
         self.requested = self._wanted = total
         self._unreplaced = 0
+        if self.places is not None:
+            self.places.asked = placed
         changed(self._history.target, at, total)
         surplus = len(self.running) + len(self.starting) - total
         for _ in range(min(surplus, len(self.starting))):
-            last = self.starting.pop()
-            last.gone_at = at
-            self._past_starts.append((last.requested_at, at))
+            self._call_off(self.starting[-1], at)
         self.fill(at, joins=self._job.rescale.mode == "live")
 
-    def fill(self, at: float, *, joins: bool) -> None:
-        """Start what was asked for and is not there, as far as there is room."""
+    def fill(self, at: float, *, joins: bool, anywhere: bool = False) -> None:
+        """Start what was asked for and is not there, as far as there is room; ``anywhere``: on other nodes, too."""
         there = len(self.running) + len(self.starting)
         missing = self._wanted - self._unreplaced - there
         count = max(0, min(missing, self.room(at) - there))
         others = len(self.starting) + count - 1
         for _ in range(count):
-            new = self._new(at, others)
+            host = None
+            if self.places is not None:
+                host = self.places.next(at, self.running + self.starting, anywhere=anywhere)
+                if host is None:
+                    break
+            new = self._new(at, others, host)
             new.joins = joins
             self.starting.append(new)
         self._note(at)
@@ -128,14 +151,18 @@ class Fleet:
             self._note(at)
         return len(came)
 
-    def remove(self, at: float, target: int) -> int:
-        """Take away the newest that are more than ``target``; how many."""
-        gone = self.running[target:]
-        for each in gone:
-            each.gone_at = at
-        del self.running[target:]
+    def remove(self, at: float, target: int, first: Sequence[str] = ()) -> int:
+        """Take away those that are more than ``target``; how many.
+
+        On the nodes that were asked for; or those named in ``first``, then the newest.
+        """
+        order = sorted(range(len(self.running)), key=lambda place: (self.running[place].name in first, place))
+        places: Sequence[int] = order[target:]
+        if self.places is not None:
+            places = self.places.leaving(self.running, max(0, len(self.running) - target))
+        self._forget(at, places)
         self._note(at)
-        return len(gone)
+        return len(places)
 
     def lose(self, at: float, place: int, *, replaced: bool) -> None:
         """One dies; unless it is ``replaced``, it is missing until somebody asks again."""
@@ -147,10 +174,21 @@ class Fleet:
             if replaced:
                 self.replace(at)
 
+    def lose_node(self, at: float, node: str) -> int:
+        """All on a node die; they are missing until somebody asks again, or they are replaced. How many they are."""
+        lost = [place for place, each in enumerate(self.running) if each.host == node]
+        for each in [each for each in self.starting if each.host == node]:
+            self._call_off(each, at)
+            self._unreplaced += 1
+        self._unreplaced += len(lost)
+        self._forget(at, lost)
+        self._note(at)
+        return len(lost)
+
     def replace(self, at: float) -> None:
         """The cluster starts one in place of a dead one; it joins the query by itself."""
         self._unreplaced = max(0, self._unreplaced - 1)
-        self.fill(at, joins=True)
+        self.fill(at, joins=True, anywhere=True)
 
     def room_changed(self, at: float) -> None:
         """There may be room for what was asked for before."""
@@ -239,14 +277,24 @@ class Fleet:
 
     # ---------------------------------------------------------------------------------------------------
 
-    def _new(self, at: float, others: int) -> SimExecutor:
+    def _call_off(self, starting: SimExecutor, at: float) -> None:
+        self.starting.remove(starting)
+        starting.gone_at = at
+        self._past_starts.append((starting.requested_at, at))
+
+    def _forget(self, at: float, places: Sequence[int]) -> None:
+        """The running ones at these places are gone."""
+        for place in sorted(places, reverse=True):
+            self.running.pop(place).gone_at = at
+
+    def _new(self, at: float, others: int, host: str | None) -> SimExecutor:
         cost = self._job.executor
         late = prod(e.factor for e in self._job.events if isinstance(e, LateRequests) and _within(e, at))
         takes = duration(cost.start_up, uniform(self._seed, "start-up", self._started))
         self._started += 1
         self._numbers += 1
         ready_at = at + takes * late * (1 + cost.crowding * others)
-        return SimExecutor(self._numbers - 1, at, ready_at, cost.cores)
+        return SimExecutor(self._numbers - 1, at, ready_at, cost.cores, host=host)
 
     def _note(self, at: float) -> None:
         self.settled = False

@@ -17,7 +17,17 @@ from rheostat.model import Code, Decision, Observation, Outcome, OutcomeStatus, 
 from rheostat.sim.arrivals import Arrivals
 from rheostat.sim.changing import Change
 from rheostat.sim.draws import duration, uniform
-from rheostat.sim.events import CodeChange, DeadExecutor, Event, NoRoom, RejectedRequests, SkewChange, SlowExecutor
+from rheostat.sim.events import (
+    CodeChange,
+    DeadExecutor,
+    Event,
+    FullNode,
+    LostNode,
+    NoRoom,
+    RejectedRequests,
+    SkewChange,
+    SlowExecutor,
+)
 from rheostat.sim.fleet import Fleet
 from rheostat.sim.history import History
 from rheostat.sim.jobfile import JobFile, zipf
@@ -230,7 +240,11 @@ class SimulatedJob:
                 self._fleet.slow_down(at, event.executor, event.until_s, event.factor)
             case CodeChange():
                 self._code.append(event)
-            case NoRoom():
+            case LostNode(node=node, replaced_after_s=after):
+                self._node_lost(at, node, after)
+                if event.until_s < inf:
+                    heappush(self._agenda, (event.until_s, len(self._job.events), 0))
+            case NoRoom() | FullNode():
                 if event.until_s < inf:
                     heappush(self._agenda, (event.until_s, len(self._job.events), 0))
             case -1:
@@ -240,18 +254,27 @@ class SimulatedJob:
             case _:
                 pass
 
+    def _node_lost(self, at: float, node: str, replaced_after_s: float | None) -> None:
+        lost = self._fleet.lose_node(at, node)
+        for _ in range(0 if replaced_after_s is None else lost):
+            heappush(self._agenda, (at + (replaced_after_s or 0.0), len(self._job.events), -1))
+        if lost and self._job.model == "record":
+            self.restart(at)
+
     def _rejects(self) -> bool:
         rejecting = (event for event in self._job.events if isinstance(event, RejectedRequests))
         return any(event.at_s <= self._now < event.until_s for event in rejecting)
 
     def _look(self) -> Observation:
         at, query = self._now, self._query
-        cluster = self._view.cluster(at, self._fleet.running, query.tasks(at), self._fleet.requested)
+        fleet = self._fleet
+        cluster = self._view.cluster(at, fleet.running, query.tasks(at), fleet.requested)
+        nodes = None if fleet.places is None else fleet.places.seen(at, fleet.running + fleet.starting)
         if at < self._works_at:
-            return self._view.observation(at, None, cluster)
+            return self._view.observation(at, None, cluster, nodes)
         offsets = self._view.offsets(at, query.records(at))
         reading = self._view.query(at, self._run, offsets, query.finished, query.in_flight)
-        return self._view.observation(at, reading, cluster)
+        return self._view.observation(at, reading, cluster, nodes)
 
 
 def _engine(

@@ -10,7 +10,8 @@ from pydantic import Field, field_validator, model_validator
 from rheostat.config.fields import FrozenModel, documented, reject
 from rheostat.errors import Fault, InputError
 from rheostat.model import Bounds, Objective
-from rheostat.sim.events import CodeChange, Event
+from rheostat.sim.events import CodeChange, Event, FullNode, LostNode
+from rheostat.sim.nodes import NodeMap
 from rheostat.sim.parts import Driver, ExecutorCost, Metrics, RecordModel, Rescale, Sink, Stage, State
 
 __all__ = ["JOB_SCHEMA", "JobFile"]
@@ -114,6 +115,11 @@ class JobFile(FrozenModel):
     record: RecordModel | None = documented(
         "Capacity of the model record.", "a micro-batch job has stages instead", default=None
     )
+    nodes: NodeMap | None = documented(
+        "The nodes that executors are on; null: they do not matter.",
+        "on one site one is as good as another",
+        default=None,
+    )
     rescale: Rescale = documented("How the number is changed.", "see each key below", default=Rescale())
     sink: Sink = documented("What a batch writes to.", "see each key below", default=Sink())
     metrics: Metrics = documented("How the job is seen.", "see each key below", default=Metrics())
@@ -148,7 +154,7 @@ class JobFile(FrozenModel):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        faults = [*self._number_faults(), *self._model_faults(), *self._stage_faults()]
+        faults = [*self._number_faults(), *self._model_faults(), *self._stage_faults(), *self._node_faults()]
         if faults:
             raise reject(faults)
         return self
@@ -185,6 +191,19 @@ class JobFile(FrozenModel):
             if isinstance(event, CodeChange) and event.stage is not None and event.stage not in names:
                 allowed = ", ".join(names) or "null"
                 yield Fault(f"events.{number}.stage", event.stage, allowed, "there is no such stage")
+
+    def _node_faults(self) -> Iterator[Fault]:
+        places = {} if self.nodes is None else self.nodes.places
+        if places and sum(places.values()) < self.n_max:
+            allowed = f"at most {sum(places.values())}, the places on its nodes"
+            yield Fault("executors", str(list(self.executors)), allowed, "there are too few places for so many")
+        if places and self.record is not None and self.record.round_trip_ms:
+            message = "the round trips of the nodes say this"
+            yield Fault("record.round_trip_ms", f"{self.record.round_trip_ms:g}", "0, with nodes", message)
+        for number, event in enumerate(self.events):
+            if isinstance(event, LostNode | FullNode) and event.node not in places:
+                allowed = ", ".join(places) or "a job with nodes"
+                yield Fault(f"events.{number}.node", event.node, allowed, "there is no such node")
 
     @property
     def n_min(self) -> int:

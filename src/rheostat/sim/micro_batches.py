@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from math import ceil, floor, inf
 from typing import NamedTuple
 
+from rheostat.model import StageWork
 from rheostat.sim.arrivals import Arrivals
 from rheostat.sim.batch_work import batch_work, sink_end
 from rheostat.sim.draws import noise, uniform
@@ -27,7 +28,13 @@ _ROUNDING = 1e-9
 
 
 class Finished(NamedTuple):
-    """A finished batch, as its progress event tells. ``commit_s``: what came after the tasks."""
+    """A finished batch, as its progress event and its stages tell.
+
+    Attributes:
+        commit_s: what came after the tasks and the sink.
+        work_s: time in which its tasks ran.
+        stages: where it has several.
+    """
 
     end: float
     batch_id: int
@@ -35,6 +42,8 @@ class Finished(NamedTuple):
     planning_s: float
     commit_s: float
     records: int
+    work_s: float | None = None
+    stages: tuple[StageWork, ...] = ()
 
 
 @dataclass(slots=True)
@@ -200,7 +209,11 @@ class MicroBatches:
                 each.warm = [(each.number, core) in batch.warmed for core in range(len(each.warm))]
         self._commit(batch, at)
         planning_s = self._job.driver.planning_s
-        self.finished = Finished(at, batch.batch_id, at - batch.start, planning_s, at - batch.tasks_end, batch.records)
+        work_s = batch.placed[-1].end - batch.start - planning_s
+        stages = tuple(map(_told, batch.placed)) if len(batch.placed) > 1 else ()
+        self.finished = Finished(
+            at, batch.batch_id, at - batch.start, planning_s, at - batch.tasks_end, batch.records, work_s, stages
+        )
         self.running = None
         every = self._job.trigger_s
         grid = (floor(batch.start / every + _ROUNDING) + 1) * every if every else at
@@ -239,6 +252,13 @@ def shared_out(committed: list[int], latest: list[int], cap: int | None) -> list
 
 def _part(size: int, share: float) -> int:
     return min(size, ceil(share) if share < 1 else floor(share))
+
+
+def _told(placed: Placed) -> StageWork:
+    if placed.equal is not None:
+        return StageWork(placed.equal.count, placed.equal.count * placed.equal.each_s)
+    well = [end - begin for begin, end, _, ended_well in placed.tasks if ended_well]
+    return StageWork(len(well), sum(well))
 
 
 def _warm_slots(executors: Sequence[SimExecutor]) -> list[tuple[int, int]]:

@@ -8,9 +8,9 @@ from itertools import accumulate
 from math import inf
 
 from rheostat.load.curves import Pieces
-from rheostat.sim.capacity import batch_s, capacity_curve, long_batch_rate
+from rheostat.sim.capacity import batch_s, best_curve, capacity_curve, long_batch_rate
 from rheostat.sim.draws import duration
-from rheostat.sim.events import CodeChange, DeadExecutor, SkewChange
+from rheostat.sim.events import CodeChange, DeadExecutor, Event, LostNode, SkewChange
 from rheostat.sim.jobfile import JobFile
 
 __all__ = ["Problem", "least_start_up_s", "problem_of"]
@@ -82,8 +82,15 @@ def problem_of(job: JobFile, load: Pieces, start: int, weight: float) -> Problem
         slack=_best([each.slack for each in rates]),
         weight=weight,
         start_up_s=least_start_up_s(job),
-        free_changes=2 * sum(isinstance(event, DeadExecutor) for event in job.events),
+        free_changes=2 * sum(_lost(job, event) for event in job.events),
     )
+
+
+def _lost(job: JobFile, event: Event) -> int:
+    """Executors that an event takes away, at most."""
+    if isinstance(event, LostNode):
+        return 0 if job.nodes is None else job.nodes.places[event.node]
+    return int(isinstance(event, DeadExecutor))
 
 
 def least_start_up_s(job: JobFile) -> float:
@@ -100,11 +107,12 @@ class _Rates:
 
     @classmethod
     def of(cls, job: JobFile) -> _Rates:
+        if job.record is not None and job.model == "record":
+            curve = best_curve(job)
+            interval = [rate * job.record.commit_every_s + job.partitions for rate in curve]
+            return cls(list(curve), list(curve), [0.0] * len(curve), interval)
         curve = capacity_curve(job)
         rates = [long_batch_rate(job, n) for n in range(job.n_max + 1)]
-        if job.record is not None and job.model == "record":
-            interval = [rate * job.record.commit_every_s + job.partitions for rate in curve]
-            return cls(list(curve), rates, [0.0] * len(curve), interval)
         idle = [_idle_records(job, n, rate) for n, rate in enumerate(curve)]
         slack = [_ahead(job, n, records) for n, records in enumerate(idle)]
         return cls(list(curve), rates, [records / 2 for records in idle], slack)

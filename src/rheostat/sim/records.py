@@ -2,8 +2,9 @@
 
 Seen through the same ports as a micro-batch job, it keeps books each ``commit_every_s``: what was processed in an
 interval is committed at its end, as one small "batch" whose duration is the time that its records took at capacity. So
-batch ÷ trigger is the job's utilization, the trigger being the interval; a batch is "running" only while records wait
-beyond the interval. Busy seconds of executors grow by the same share. The batch cap and stages have no part in it.
+batch ÷ trigger is the job's utilization, the trigger being the interval, and 1 where records are left; a batch is
+"running" only while records wait beyond the interval. Busy seconds of executors grow by the same share; while the job
+is stopped nothing runs, and no slot is busy. The batch cap and stages have no part in it.
 """
 
 from __future__ import annotations
@@ -65,12 +66,12 @@ class RecordAtATime:
         possible = max(0, floor(self._budget + _ROUNDING))
         planned = shared_out(self.committed, latest, min(waiting, possible)) if waiting and possible else self.committed
         records = sum(planned) - self._out
-        busy_s = self._every * (records / self._budget if records < self._budget else 1.0)
+        saturated = records < waiting
+        busy_s = self._every * (records / self._budget if records < self._budget and not saturated else 1.0)
         if records:
             self._commit(at, planned, records, busy_s)
-        saturated = records < waiting
         self._budget = self._budget - records if saturated else 0.0
-        self.in_flight = (self._next_id, at) if saturated else None
+        self.in_flight = (self._next_id, at) if saturated and at > self._works_at else None
         self._rate = self._capacity(at)
         self._wait(at)
         return False
@@ -109,12 +110,15 @@ class RecordAtATime:
     # ---------------------------------------------------------------------------------------------------
 
     def _capacity(self, at: float) -> float:
-        """Records/s now: C(n) × the mean speed of the executors, no more than the sink takes."""
+        """Records/s now: C(n, ND) × the mean speed of the executors, no more than the sink takes."""
         used = [each for each in self._fleet.running if each.in_use]
         if not used:
             return 0.0
         speed = sum(1 / _slowness(each, at) for each in used) / len(used)
-        return min(record_capacity(self._model, len(used)) * speed / self._factor, sink_rate(self._job, at))
+        places = self._fleet.places
+        distance_ms = None if places is None else places.distance_ms(used)
+        carried = record_capacity(self._model, len(used), distance_ms)
+        return min(carried * speed / self._factor, sink_rate(self._job, at))
 
     def _accrue(self, at: float) -> None:
         begin = max(self._since, self._works_at)

@@ -12,6 +12,7 @@ from rheostat.config.reference import models_in, table
 from rheostat.sim.events import Event
 from rheostat.sim.jobfile import JobFile
 from rheostat.sim.loading import load_job, preset_names
+from rheostat.sim.nodes import NodeMap
 from rheostat.sim.parts import Distribution, Driver, ExecutorCost, Metrics, RecordModel, Rescale, Sink, Stage, State
 
 __all__ = ["job_reference"]
@@ -22,6 +23,7 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("executor", ExecutorCost),
     ("state", State),
     ("record", RecordModel),
+    ("nodes", NodeMap),
     ("rescale", Rescale),
     ("sink", Sink),
     ("metrics", Metrics),

@@ -12,6 +12,7 @@ from rheostat.model import (
     Cluster,
     Executor,
     Gap,
+    Nodes,
     Observation,
     Offsets,
     PartitionOffsets,
@@ -74,12 +75,12 @@ class Viewer:
         ]
         return Cluster(at, tuple(map(_executor, rows)), requested)
 
-    def observation(self, at: float, query: QueryReading | None, cluster: Cluster) -> Observation:
+    def observation(self, at: float, query: QueryReading | None, cluster: Cluster, nodes: Nodes | None) -> Observation:
         """All of it; ``query`` None: it is being started again."""
         if query is None:
-            return Observation(at, (), cluster, (Gap("queries", _STARTING),))
+            return Observation(at, (), cluster, (Gap("queries", _STARTING),), nodes)
         gaps = () if query.batch is not None else (Gap("batch", _NO_BATCH, query.query_id),)
-        return Observation(at, (query,), cluster, gaps)
+        return Observation(at, (query,), cluster, gaps, nodes)
 
 
 def without(seen: Observation, sections: frozenset[str], why: str) -> Observation:
@@ -87,13 +88,15 @@ def without(seen: Observation, sections: frozenset[str], why: str) -> Observatio
     gaps = [gap for gap in seen.gaps if gap.section not in sections]
     cluster = None if "cluster" in sections else seen.cluster
     gaps += [Gap("cluster", why)] if cluster is None else []
+    nodes = None if "nodes" in sections or cluster is None else seen.nodes
+    gaps += [Gap("nodes", why)] if nodes is None and seen.nodes is not None else []
     if "queries" in sections:
-        return replace(seen, queries=(), cluster=cluster, gaps=(*gaps, Gap("queries", why)))
+        return replace(seen, queries=(), cluster=cluster, gaps=(*gaps, Gap("queries", why)), nodes=nodes)
     lost = sorted(sections & {"offsets", "batch", "running"})
     changes = dict.fromkeys(lost)
     queries = tuple(replace(query, **changes) for query in seen.queries)  # type: ignore[arg-type]
     gaps += [Gap(section, why, query.query_id) for query in queries for section in lost]
-    return replace(seen, queries=queries, cluster=cluster, gaps=tuple(gaps))
+    return replace(seen, queries=queries, cluster=cluster, gaps=tuple(gaps), nodes=nodes)
 
 
 def _batch(finished: Finished) -> Batch:
@@ -105,4 +108,6 @@ def _batch(finished: Finished) -> Batch:
         add_batch_s=finished.duration_s - finished.planning_s - finished.commit_s,
         commit_s=finished.commit_s,
         records=finished.records,
+        work_s=finished.work_s,
+        stages=finished.stages,
     )

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from rheostat.analyze.overload import pressed
 from rheostat.analyze.query import healthy_backlog
 from rheostat.model import Assessment, Bounds
 
@@ -28,9 +29,22 @@ FIXED_S = 1.0
 GRAIN = 64
 """Backlogs are multiples of it, so that they are whole numbers at ``factor`` 1/64 too."""
 
+_CLEAN = 2
 _NOISE = (0.4, -1.1, 0.9, -0.3, 1.4, -0.8, 0.1, -1.5, 0.7, 0.2)
 _OPTIONAL = MappingProxyType(
-    dict.fromkeys(("processed_rate", "busy_ratio", "occupancy", "last_batch_s", "capped", "partitions"))
+    dict.fromkeys(
+        (
+            "processed_rate",
+            "busy_ratio",
+            "occupancy",
+            "pressure",
+            "throughput",
+            "last_batch_s",
+            "last_batch_records",
+            "capped",
+            "partitions",
+        )
+    )
 )
 
 
@@ -116,6 +130,7 @@ class Job:
             period_s=PERIOD_S,
             last_batch_s=batch_s,
             last_batch_id=self.number,
+            last_batch_records=self._whole(records),
             occupancy=batch_s / PERIOD_S,
             busy_ratio=busy,
             batches=max(0, self.batches),
@@ -133,7 +148,7 @@ class Job:
 
 
 def with_backlog(seen: Assessment, backlog: int, waiting: int) -> Assessment:
-    """The same sample with another backlog: excess and time to drain follow from it."""
+    """The same sample with another backlog: excess, pressure and time to drain follow from it."""
     rate, processed, trigger_s, batch_s, period_s = (
         seen.arrival_rate or 0.0,
         seen.processed_rate or 0.0,
@@ -142,12 +157,16 @@ def with_backlog(seen: Assessment, backlog: int, waiting: int) -> Assessment:
         seen.period_s or 0.0,
     )
     draining = processed > rate
+    excess = max(0.0, backlog - healthy_backlog(rate, trigger_s, batch_s, period_s))
+    held = bool(pressed(batch_s, trigger_s, period_s, backlog, excess, None))
     return replace(
         seen,
         backlog=backlog,
         waiting=waiting,
         in_flight=backlog - waiting,
-        backlog_excess=max(0.0, backlog - healthy_backlog(rate, trigger_s, batch_s, period_s)),
+        backlog_excess=excess,
+        pressure=float(held),
+        throughput=processed if held and seen.batches >= _CLEAN else None,
         draining=draining,
         drain_s=backlog / (processed - rate) if draining else None,
     )

@@ -1,0 +1,157 @@
+"""Slow executors and slow nodes, told apart from partitions that are loaded unevenly.
+
+**Task time.** Of each executor, the run time of the tasks that ended in a window ÷ their number, from two of them on;
+of one that ran tasks at both ends of the window and finished none in between, the length of the window, which is less
+than they take. The windows are as long as the rate window and follow one another.
+
+**Slow** is an executor whose tasks take at least ``SLOW`` times as long as those of the others (the median of the
+others' task times), in two windows in a row. A slow *node* is one with several executors of which each is slow compared
+with the executors of the other nodes.
+
+**Not slow, but skewed.** Spark gives a partition to the same executor again and again, so that an executor may have
+longer tasks for no fault of its own. But its mean task cannot be longer than the task of the largest partition: where
+the largest has h times the records of the median one, up to h times the median task time is explained by that, and
+``EXPLAINED`` × h is asked for. Where the load of the partitions is not known, nobody is called slow.
+
+What no window contradicts stays: an executor that is slow remains so while too few tasks end to tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from rheostat.analyze.state import Counters, Machines, OffsetHistory
+from rheostat.model import Executor
+
+__all__ = ["EXPLAINED", "SLOW", "Load", "machine_names", "partition_load", "slow_ones", "task_times", "watched"]
+
+SLOW = 2.0
+"""Spark's own limit for a slow task was 1.5 times the median until 3.5 and is 3 since 4.0
+(``spark.speculation.multiplier``); a mean of several tasks in two windows is steadier than one task."""
+
+EXPLAINED = 1.5
+"""How many times as long as the load of the partitions explains."""
+
+_LEAST_TASKS = 2
+_LEAST_RECORDS = 10
+
+
+class Load(NamedTuple):
+    """How unevenly partitions are loaded.
+
+    Attributes:
+        skew: share of the largest ÷ an even share.
+        hot: the largest ÷ the median; infinite where that is empty.
+    """
+
+    skew: float
+    hot: float
+
+
+def partition_load(history: OffsetHistory) -> Load | None:
+    """The load of one query's partitions, by what has arrived lately and by what waits, whichever is more uneven.
+
+    None where it is not known, or fewer than 10 records for each partition arrived and wait.
+    """
+    if not history.complete or len(history.rows) < 2:
+        return None
+    last = history.rows[-1]
+    loads = [_load(last, below) for below in (history.rows[0], history.committed)]
+    known = [load for load in loads if load is not None]
+    return Load(*map(max, zip(*known, strict=True))) if known else None
+
+
+def _load(above: Sequence[int | None], below: Sequence[int | None]) -> Load | None:
+    sizes = [end - start for end, start in zip(above, below, strict=True) if end is not None and start is not None]
+    most, middle, together = max(sizes), median(sizes), sum(sizes)
+    if together < _LEAST_RECORDS * len(sizes):
+        return None
+    return Load(most * len(sizes) / together, most / middle if middle > 0 else float("inf"))
+
+
+def task_times(then: Counters, now: Counters, span_s: float) -> dict[str, float]:
+    """Mean task time of each executor that was there at both ends of a window of ``span_s`` seconds, where known.
+
+    Where no task ended on any of them, nothing is known.
+
+    >>> then = Counters(("1", "2"), (10.0, 10.0), (5, 5), (0, 0), (None, None))
+    >>> task_times(then, Counters(("1", "2"), (22.0, 10.0), (11, 5), (0, 0), (None, None)), 60.0)
+    {'1': 2.0, '2': 60.0}
+    """
+    before = dict(zip(then.ids, zip(then.busy_s, then.finished, then.idle_since, strict=True), strict=True))
+    times, unended = dict[str, float](), dict[str, float]()
+    for name, busy_s, finished, idle_since in zip(now.ids, now.busy_s, now.finished, now.idle_since, strict=True):
+        busy_then, finished_then, idle_then = before.get(name, (None, None, None))
+        if busy_s is None or finished is None or busy_then is None or finished_then is None:
+            continue
+        ended = finished - finished_then
+        if ended >= _LEAST_TASKS:
+            times[name] = (busy_s - busy_then) / ended
+        elif ended == 0 and idle_since is None and idle_then is None:
+            unended[name] = span_s
+    return times | unended if times else {}
+
+
+def slow_ones(times: Mapping[str, float], hosts: Mapping[str, str], limit: float) -> dict[str, float]:
+    """Those whose tasks take ``limit`` times as long as the others', and how many times that is.
+
+    >>> slow_ones({"1": 3.0, "2": 1.0, "3": 1.2}, {}, 2.0)
+    {'1': 2.727272727272727}
+    >>> slow_ones({"1": 3.0, "2": 3.0, "3": 1.0, "4": 1.0}, {"1": "a", "2": "a", "3": "b", "4": "b"}, 2.0)
+    {'1': 3.0, '2': 3.0}
+    """
+    if len(times) < 2 or max(times.values()) < limit * min(times.values()):
+        return {}
+    found = {}
+    for name, time_s in times.items():
+        usual_s = median([other_s for other, other_s in times.items() if other != name])
+        if 0 < limit * usual_s <= time_s:
+            found[name] = time_s / usual_s
+    for members, others in _nodes(times, hosts):
+        usual_s = median([times[name] for name in others])
+        if all(0 < limit * usual_s <= times[name] for name in members):
+            found |= {name: times[name] / usual_s for name in members}
+    return found
+
+
+def _nodes(names: Iterable[str], hosts: Mapping[str, str]) -> Iterable[tuple[list[str], list[str]]]:
+    """Of each node with several of the executors: those on it, and those on other nodes, if there are some."""
+    on: dict[str, list[str]] = {}
+    for name in names:
+        on.setdefault(hosts.get(name, name), []).append(name)
+    for host, members in on.items():
+        others = [name for other, found in on.items() if other != host for name in found]
+        if len(members) > 1 and others:
+            yield members, others
+
+
+def watched(
+    past: Machines, at: float, counters: Counters, executors: Sequence[Executor], load: Load | None, window_s: float
+) -> Machines:
+    """What is known of the executors at ``at``; it changes when a window ends."""
+    if past.at is None or at < past.at:
+        return Machines(at, counters)
+    if at - past.at < window_s:
+        return past
+    skew = past.skew if load is None else load.skew
+    begun = Machines(at, counters, past.suspects, past.slow, past.factor, skew)
+    times = task_times(past.counters, counters, at - past.at)
+    if load is None or len(times) < 2:
+        return begun
+    hosts = {each.executor_id: each.host for each in executors}
+    found = slow_ones(times, hosts, max(SLOW, EXPLAINED * load.hot))
+    kept = [name for name in past.slow if name in hosts and name not in times]
+    slow = tuple([name for name in found if name in past.suspects] + kept)
+    factor = max([found[name] for name in slow if name in found], default=past.factor if kept else None)
+    return begun._replace(suspects=(*found, *kept), slow=slow, factor=factor)
+
+
+def machine_names(slow: Sequence[str], executors: Sequence[Executor]) -> tuple[str, ...]:
+    """The slow ones for people: a node in place of all its executors, where it has several and is not the only one."""
+    hosts = {each.executor_id: each.host for each in executors}
+    nodes = {hosts[members[0]]: members for members, _ in _nodes(hosts, hosts) if all(name in slow for name in members)}
+    whole = {name for members in nodes.values() for name in members}
+    single = [f"executor {name} on {hosts[name]}" for name in slow if name in hosts and name not in whole]
+    return (*(f"node {host}" for host in nodes), *single)

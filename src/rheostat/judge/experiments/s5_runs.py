@@ -1,0 +1,170 @@
+"""A run of one policy for S5's experiments: the production loop on the simulated job, and what is kept of it.
+
+It is :func:`rheostat.judge.simulate.simulate` with every decision remembered and with a switch for a region's failover,
+which is thrown as it is on a live job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rheostat.archive import MemoryArchive
+from rheostat.journal import DecisionRecord, Header, OutcomeRecord, States
+from rheostat.judge.contenders import Contender, settings_for
+from rheostat.judge.score import Case, cost_parts
+from rheostat.judge.simulate import drain_limit_s, start_executors
+from rheostat.judge.simulated_time import SimulatedTime
+from rheostat.judge.tracks import Points, lag_line, thinned
+from rheostat.load.prepare import Prepared
+from rheostat.loop import Loop, build_planner
+from rheostat.model import Code
+from rheostat.sim.capacity import capacity_curve
+from rheostat.sim.cost import violation_weight
+from rheostat.sim.job import SimulatedJob
+from rheostat.sim.jobfile import JobFile
+from rheostat.sim.lag import Lag
+
+__all__ = ["Decided", "Failover", "Played", "play", "round_trips"]
+
+_POINTS = 600
+
+
+class Failover(NamedTuple):
+    """When a region's traffic is away, s; the switch ``failover`` is on from ``begin`` to ``end``."""
+
+    begin: float
+    end: float
+
+
+class Decided(NamedTuple):
+    """One decision.
+
+    Attributes:
+        at: s from the start of the load.
+        before, after: executors in force, and decided.
+        code: its reason.
+        text: the reason in words, with figures.
+    """
+
+    at: float
+    before: int
+    after: int
+    code: Code
+    text: str
+
+
+@dataclass(frozen=True)
+class Played:
+    """A finished run.
+
+    Attributes:
+        decided: every decision that knew the number in force, in order.
+        executor_hours: paid for until all is committed.
+        changes: of the number asked for.
+        violation_s: time in which the lag was over the objective.
+        lag_max: s.
+        cost: in executor-hours, as ``rheostat compare`` has it.
+        static_hours: of the fewest executors that carry the peak.
+        cooldown_s: of decreases, by the guard.
+        faults: why the run does not count; none should.
+        capacity, paid, lag: for plots, thinned.
+    """
+
+    decided: tuple[Decided, ...]
+    executor_hours: float
+    changes: int
+    violation_s: float
+    lag_max: float
+    cost: float
+    static_hours: float
+    cooldown_s: float
+    faults: tuple[str, ...]
+    capacity: Points
+    paid: Points
+    lag: Points
+
+    @property
+    def acts(self) -> tuple[Decided, ...]:
+        """Decisions that change the number."""
+        return tuple(each for each in self.decided if each.after != each.before)
+
+    @property
+    def round_trips(self) -> int:
+        """Decreases within two cooldowns after an increase."""
+        return round_trips(self.acts, 2 * self.cooldown_s)
+
+    def between(self, begin: float, end: float) -> tuple[Decided, ...]:
+        """Decisions from one time until before another."""
+        return tuple(each for each in self.decided if begin <= each.at < end)
+
+    def said(self, code: Code) -> tuple[Decided, ...]:
+        """Decisions with this reason."""
+        return tuple(each for each in self.decided if each.code is code)
+
+
+def round_trips(acts: Sequence[Decided], within_s: float) -> int:
+    """How many decreases come so soon after an increase.
+
+    >>> up, down = Decided(0.0, 2, 3, Code.EAGER, ""), Decided(90.0, 3, 2, Code.OVERSIZED, "")
+    >>> round_trips([up, down], 120.0), round_trips([up, down], 60.0)
+    (1, 0)
+    """
+    raised_at, found = -within_s, 0
+    for act in acts:
+        if act.after > act.before:
+            raised_at = act.at
+        elif act.at - raised_at < within_s:
+            found += 1
+    return found
+
+
+@dataclass
+class _Witness:
+    """A journal that keeps the decisions."""
+
+    decided: list[Decided] = field(default_factory=list)
+    last_id: int = 0
+
+    def start(self, header: Header, note: str | None = None) -> None:
+        """A session begins; the run goes on."""
+
+    def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:  # noqa: ARG002
+        """Keep a decision."""
+        if not isinstance(record, DecisionRecord):
+            return
+        decision = record.decision
+        if decision.current is not None and decision.target is not None:
+            reason = decision.reason
+            self.decided.append(Decided(record.at, decision.current, decision.target, reason.code, reason.text))
+
+    def close(self) -> None:
+        """Nothing is to be given free."""
+
+
+def play(job: JobFile, load: Prepared, contender: Contender, seed: int, failover: Failover | None = None) -> Played:
+    """Run a policy over the whole load and until all is committed.
+
+    Args:
+        job: what is scaled.
+        load: what it has to do.
+        contender: who decides; ``static`` gets the fewest executors that carry the peak.
+        seed: of the job's chance.
+        failover: when the switch is on.
+
+    Raises:
+        InputError: the policy is unknown, or its options or settings are wrong.
+    """
+    weight, start = violation_weight(job, load.peak), start_executors(job, load)
+    settings = settings_for(job, contender.at_size(weight))
+    simulated, witness = SimulatedJob(job, load.curve, seed, start), _Witness()
+    end = drain_limit_s(load.curve.duration)
+    time = SimulatedTime(lambda now, _: simulated.drained or now >= end)
+    planner = build_planner(settings, MemoryArchive(), seed)
+    loop = Loop(_Switched(simulated, failover), planner, simulated, witness, time, settings, job=job.name)
+    if failover is not None:
+        simulated_switch = loop.failover
+    loop.run()
+    simulated.close()
+    return _played(job, load, simulated, witness)

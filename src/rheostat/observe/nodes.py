@@ -1,0 +1,244 @@
+"""The nodes that executors can be on, from their servers: who is there, with how much room, how far apart.
+
+The servers are asked in the background, each in a thread of its own, once for every look; a look takes what has been
+answered by then. So a server that is slow costs age, one that is down costs its own entry, and no look waits for any.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Protocol
+
+from rheostat.config.node_names import ELSEWHERE
+from rheostat.errors import RheostatError
+from rheostat.model import Cluster, Gap, NodeReading, Nodes, Observation, RoundTrip
+from rheostat.ports import Source
+
+__all__ = ["STALE_S", "NodeServer", "NodeWord", "NodesWatch", "SourceWithNodes", "daemon"]
+
+_Spawn = Callable[[Callable[[], None]], None]
+
+STALE_S = 60.0
+"""A round trip that was measured longer ago is not known any more."""
+
+_SAME_PART, _SAME_MS = 0.2, 0.5
+
+
+class NodeWord(Protocol):
+    """What a node server says; :class:`~rheostat.execute.nodes.NodeState` is one."""
+
+    @property
+    def name(self) -> str:
+        """Of the node."""
+        ...
+
+    @property
+    def idle(self) -> int:
+        """Workers that stay and host no executor."""
+        ...
+
+    @property
+    def free(self) -> int:
+        """Workers that it could start now."""
+        ...
+
+    @property
+    def hosts(self) -> Collection[str]:
+        """Addresses of its Workers."""
+        ...
+
+    @property
+    def ways(self) -> Sequence[tuple[str, float, float]]:
+        """Peer, round trip in ms, seconds since it was measured."""
+        ...
+
+
+class NodeServer(Protocol):
+    """Where a node server is asked; what is wrong with it is a RheostatError."""
+
+    @property
+    def address(self) -> str:
+        """``http://host:port``."""
+        ...
+
+    def state(self) -> NodeWord:
+        """How it stands."""
+        ...
+
+    def close(self) -> None:
+        """Give back the connection."""
+        ...
+
+
+def daemon(work: Callable[[], None]) -> None:
+    """Do it in a thread that never holds up an exit."""
+    threading.Thread(target=work, name="rheostat-look", daemon=True).start()
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """What a server said last, when, and whether it has failed since."""
+
+    at: float
+    word: NodeWord
+    trouble: str | None = None
+
+
+class _Listener:
+    """One server: asked again only when it has answered or failed."""
+
+    def __init__(self, server: NodeServer, now: Callable[[], float], spawn: _Spawn) -> None:
+        self.server = server
+        self.heard: _Heard | None = None
+        self.trouble: str | None = "it has not answered yet"
+        self._now, self._spawn = now, spawn
+        self._asking = threading.Lock()
+
+    def ask(self) -> None:
+        if self._asking.acquire(blocking=False):
+            self._spawn(self._work)
+
+    def _work(self) -> None:
+        try:
+            word = self.server.state()
+            self.heard, self.trouble = _Heard(self._now(), word), None
+        except RheostatError as error:
+            self.trouble = str(error)[:200]
+        except Exception as error:  # the thread's last line
+            self.trouble = f"{type(error).__name__}: {error}"[:200]
+        finally:
+            self._asking.release()
+
+
+class NodesWatch:
+    """The section ``nodes`` of an observation.
+
+    Args:
+        servers: of the nodes.
+        given: (a, b), a < b → round trip, ms; None: as the servers measure it.
+        now: the time, seconds of the epoch.
+        spawn: does work in the background.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[NodeServer],
+        given: Mapping[tuple[str, str], float] | None,
+        now: Callable[[], float],
+        spawn: _Spawn = daemon,
+    ) -> None:
+        self._listeners = [_Listener(server, now, spawn) for server in servers]
+        self._given, self._now = given, now
+        self._told: dict[tuple[str, str], float] = {}
+        self._round_trips: tuple[RoundTrip, ...] = ()
+
+    def ask(self) -> None:
+        """Begin to ask every server; returns at once."""
+        for listener in self._listeners:
+            listener.ask()
+
+    def round_trips(self) -> tuple[RoundTrip, ...]:
+        """As they stood in the last section."""
+        return self._round_trips
+
+    def section(self, cluster: Cluster | None) -> tuple[Nodes | None, tuple[Gap, ...]]:
+        """What has been answered so far, with ``cluster`` telling who is used; and what is not known, in words.
+
+        ``at`` is the time of the oldest answer in it. A node whose server does not answer has no room; while executors
+        of the application are on its Workers it stays in the section, else it has vanished. Executors whose node is not
+        known are on one that is called ``elsewhere``, without room, and no round trip to it is known.
+        """
+        known = _by_name(self._listeners)
+        gaps = [Gap("nodes", f"{one.server.address}: {one.trouble}") for one in self._listeners if one.trouble]
+        gaps += [Gap("nodes", text) for text in _doubles(self._listeners)]
+        if cluster is None or not known:
+            return None, (*gaps, *([Gap("nodes", "which executors there are is not known")] if known else ()))
+        used, lost = _used(cluster, known)
+        gaps += [Gap("nodes", f"{lost} executors are on no address that one node alone has")] if lost else []
+        there = {name: one for name, one in known.items() if used[name] or not one.trouble}
+        readings = [_reading(name, used[name], one) for name, one in there.items()]
+        readings += [NodeReading(ELSEWHERE, lost, 0)] if lost else []
+        self._round_trips, missing = self._trips(there)
+        gaps += [Gap("nodes", f"no round trip is known between {a} and {b}") for a, b in missing]
+        at = min((one.at for one in there.values()), default=self._now())
+        return Nodes(at, tuple(sorted(readings)), self._round_trips), tuple(gaps)
+
+    def close(self) -> None:
+        """Give back the connections."""
+        for listener in self._listeners:
+            listener.server.close()
+
+    def _trips(self, there: Mapping[str, _Heard]) -> tuple[tuple[RoundTrip, ...], list[tuple[str, str]]]:
+        pairs = list(combinations(sorted(there), 2))
+        found = self._given if self._given is not None else self._measured(pairs, there)
+        trips = [RoundTrip(*pair, found[pair]) for pair in pairs if pair in found]
+        return tuple(trips), [pair for pair in pairs if pair not in found]
+
+    def _measured(self, pairs: list[tuple[str, str]], there: Mapping[str, _Heard]) -> Mapping[tuple[str, str], float]:
+        """The greater of what the two ends have measured; a change under a fifth, or half a ms, is not passed on."""
+        told = {}
+        for pair in pairs:
+            fresh = [*_fresh(there[pair[0]], pair[1], self._now()), *_fresh(there[pair[1]], pair[0], self._now())]
+            if fresh:
+                ms, before = round(max(fresh), 1), self._told.get(pair)
+                same = before is not None and abs(ms - before) <= max(_SAME_MS, _SAME_PART * before)
+                told[pair] = before if same and before is not None else ms
+        self._told |= told
+        return told
+
+
+class SourceWithNodes:
+    """A source whose observations have the section ``nodes`` too (``rheostat.ports.Source``)."""
+
+    def __init__(self, source: Source, watch: NodesWatch) -> None:
+        self._source, self._watch = source, watch
+
+    def observe(self, at: float) -> Observation:
+        """Look once; the node servers are asked meanwhile, and not waited for."""
+        self._watch.ask()
+        seen = self._source.observe(at)
+        nodes, gaps = self._watch.section(seen.cluster)
+        return replace(seen, nodes=nodes, gaps=(*seen.gaps, *gaps))
+
+    def close(self) -> None:
+        """Close both."""
+        self._source.close()
+        self._watch.close()
+
+
+def _by_name(listeners: Sequence[_Listener]) -> dict[str, _Heard]:
+    """What was heard of each node; of two with one name, of the first."""
+    known: dict[str, _Heard] = {}
+    for one in listeners:
+        if one.heard is not None:
+            known.setdefault(one.heard.word.name, replace(one.heard, trouble=one.trouble))
+    return known
+
+
+def _doubles(listeners: Sequence[_Listener]) -> Iterator[str]:
+    names = Counter(one.heard.word.name for one in listeners if one.heard is not None)
+    for name in (name for name, several in names.items() if several > 1):
+        yield f"{names[name]} node servers are called {name}, and only the first is counted: give each its own name"
+
+
+def _used(cluster: Cluster, known: Mapping[str, _Heard]) -> tuple[Counter[str], int]:
+    """Executors by node, and how many are on an address of none, or of several nodes."""
+    nodes_of: dict[str, list[str]] = {}
+    for name, one in known.items():
+        for host in one.word.hosts:
+            nodes_of.setdefault(host, []).append(name)
+    found = [nodes_of.get(executor.host, []) for executor in cluster.executors]
+    placed = [names[0] for names in found if len(names) == 1]
+    return Counter(placed), len(found) - len(placed)
+
+
+def _reading(name: str, used: int, one: _Heard) -> NodeReading:
+    return NodeReading(name, used, 0 if one.trouble else one.word.idle + one.word.free)
+
+
+def _fresh(one: _Heard, peer: str, now: float) -> list[float]:
+    return [ms for name, ms, age_s in one.word.ways if name == peer and age_s + now - one.at <= STALE_S]

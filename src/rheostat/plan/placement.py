@@ -1,0 +1,194 @@
+"""On which nodes executors come and go: the last step of a decision.
+
+M is the multiset of the nodes in use, one entry for each executor; ND_max the greatest network round trip among them.
+Growing takes the free node with the least latency to M, shrinking gives up the farthest node of M, each repeated on the
+set that results, so that several executors come or go in one change. How far a node is from M: first the greatest
+round trip to a node of M, which is what ND_max becomes; then the sum over the executors of M; then the name (the first
+comes first, the last goes first). A round trip that is not known counts as longer than any that is.
+
+The baselines that know nothing of latency take free places, and executors to give up, at random: each has a number that
+depends on the seed, its node and its place there, and the least numbers are taken.
+
+Source: S2 (Gesscale, ICCCN 2021), section IV: Algorithm 3 (grow), Algorithm 4 (shrink), "Execute" (which nodes); the
+correction that ND_max is computed again for each candidate set.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from enum import StrEnum
+from hashlib import blake2b
+from itertools import combinations
+from typing import NamedTuple
+
+from rheostat.model import Nodes, Placement
+from rheostat.plan.words import names
+
+__all__ = ["Placing", "grown", "nd_max", "place", "shrunk"]
+
+_Known = Mapping[tuple[str, str], float]
+
+
+class Placing(StrEnum):
+    """How nodes are chosen: by the least latency, or at random."""
+
+    NEAREST = "nearest"
+    ANY = "any"
+
+
+class _Apart(NamedTuple):
+    """How far a node is from the executors of M; compared in this order.
+
+    Attributes:
+        unknown: executors to which the round trip is not known.
+        most_ms, sum_ms: greatest and summed round trip to the others.
+    """
+
+    unknown: int
+    most_ms: float
+    sum_ms: float
+
+
+def nd_max(used: Collection[str], nodes: Nodes) -> float | None:
+    """The greatest round trip among the distinct nodes in use, ms; 0 for one or none; None where one is not known.
+
+    >>> from rheostat.model import RoundTrip
+    >>> nodes = Nodes(0.0, (), (RoundTrip("a", "b", 20.0), RoundTrip("b", "c", 35.0)))
+    >>> nd_max(["a", "b", "a"], nodes), nd_max(["a"], nodes), nd_max(["a", "b", "c"], nodes)
+    (20.0, 0.0, None)
+    """
+    known = _known(nodes)
+    most = 0.0
+    for pair in combinations(sorted(set(used)), 2):
+        if pair not in known:
+            return None
+        most = max(most, known[pair])
+    return most
+
+
+def grown(used: tuple[str, ...], nodes: Nodes, count: int, placing: Placing, seed: int) -> tuple[str, ...]:
+    """The nodes to add, in order (Algorithm 3, repeated); fewer than ``count`` where no more are free.
+
+    Args:
+        used: the node of each executor. From none, the first node by name is taken.
+        nodes: what there is.
+        count: executors to add, ≥ 0.
+        placing: nearest first, nodes without a known round trip last; or any, each free place alike.
+        seed: of ``ANY``.
+    """
+    free = {node.name: node.free for node in nodes.nodes if node.free > 0}
+    if placing is Placing.ANY:
+        return _drawn(free, count, f"{seed}:add")
+    there, known, added = Counter(used), _known(nodes), list[str]()
+    while free and len(added) < count:
+        name = min(free, key=lambda name: (_apart(name, there, known), name))
+        added.append(name)
+        there[name] += 1
+        free[name] -= 1
+        if not free[name]:
+            del free[name]
+    return tuple(added)
+
+
+def shrunk(used: tuple[str, ...], nodes: Nodes, count: int, placing: Placing, seed: int) -> tuple[str, ...]:
+    """The nodes to give up, in order (as in Algorithm 4): what has vanished, then the farthest of what is left.
+
+    Args:
+        used: the node of each executor.
+        nodes: what there is.
+        count: executors to give up, ≥ 0; all, where it is more.
+        placing: the farthest first; or any, each executor alike.
+        seed: of ``ANY``.
+    """
+    lost, kept = _split(used, nodes)
+    count -= len(lost)
+    if count <= 0:
+        return lost[: count + len(lost)]
+    if placing is Placing.ANY:
+        return lost + _drawn(Counter(kept), count, f"{seed}:leave")
+    left, known, gone = Counter(kept), _known(nodes), list(lost)
+    for _ in range(min(count, len(kept))):
+        name = max(left, key=lambda name: (_apart(name, left, known), name))
+        gone.append(name)
+        left[name] -= 1
+        if not left[name]:
+            del left[name]
+    return tuple(gone)
+
+
+def place(nodes: Nodes, used: tuple[str, ...], target: int, placing: Placing, seed: int) -> tuple[Placement, str]:
+    """Where ``target`` executors are to be, and a sentence for the reason.
+
+    Executors on a node that has vanished leave, and others come in their place. Where too few nodes are free,
+    ``Placement.use`` has fewer entries than ``target``.
+
+    Args:
+        nodes: what there is.
+        used: the node of each executor.
+        target: executors wanted, ≥ 0.
+        placing: how nodes are chosen.
+        seed: of ``ANY``.
+    """
+    lost, kept = _split(used, nodes)
+    add = grown(kept, nodes, max(0, target - len(kept)), placing, seed)
+    leave = shrunk(used, nodes, max(len(lost), len(used) - target), placing, seed)
+    use = tuple(sorted((Counter(kept) - Counter(leave[len(lost) :]) + Counter(add)).elements()))
+    return Placement(use, add, leave), _sentence(nodes, used, target, Placement(use, add, leave))
+
+
+def _known(nodes: Nodes) -> dict[tuple[str, str], float]:
+    return {(trip.a, trip.b): trip.ms for trip in nodes.round_trips}
+
+
+def _apart(name: str, there: Mapping[str, int], known: _Known) -> _Apart:
+    unknown, most, summed = 0, 0.0, 0.0
+    for other, count in there.items():
+        ms = 0.0 if other == name else known.get((name, other) if name < other else (other, name))
+        if ms is None:
+            unknown += count
+        else:
+            most, summed = max(most, ms), summed + ms * count
+    return _Apart(unknown, most, summed)
+
+
+def _split(used: Iterable[str], nodes: Nodes) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The entries whose node has vanished, and the others; both sorted."""
+    there, ordered = {node.name for node in nodes.nodes}, sorted(used)
+    return tuple([name for name in ordered if name not in there]), tuple([name for name in ordered if name in there])
+
+
+def _drawn(counts: Mapping[str, int], count: int, salt: str) -> tuple[str, ...]:
+    """So many of the places, at random; one more leaves the ones before as they are."""
+    places = [(name, number) for name, several in counts.items() for number in range(several)]
+    places.sort(key=lambda place: (blake2b(f"{salt}:{place[0]}:{place[1]}".encode()).digest(), place))
+    return tuple([name for name, _ in places[:count]])
+
+
+def _sentence(nodes: Nodes, used: tuple[str, ...], target: int, placed: Placement) -> str:
+    there = {node.name for node in nodes.nodes}
+    vanished = sorted({name for name in placed.leave if name not in there})
+    given_up = [name for name in placed.leave if name in there]
+    missing = target - len(placed.use)
+    parts = [f"{names(vanished)} vanished"] if vanished else []
+    parts += [f"added on {names(placed.add)}"] if placed.add else []
+    parts += [f"given up on {names(given_up)}"] if given_up else []
+    parts += [f"no node has room for {missing} more"] if missing > 0 else []
+    before, after = _ms(nd_max(used, nodes)), _ms(nd_max(placed.use, nodes))
+    parts += [f"greatest round trip {before}" if before == after else f"greatest round trip {before} → {after}"]
+    strange = _strange(nodes, used, placed)
+    parts += [f"the round trip to {names(strange)} is not known"] if strange else []
+    return ", ".join(parts)
+
+
+def _strange(nodes: Nodes, used: tuple[str, ...], placed: Placement) -> list[str]:
+    """The nodes added whose round trip to one that was in use before is not known."""
+    known, there, found = _known(nodes), Counter(used) - Counter(placed.leave), list[str]()
+    for name in placed.add:
+        found += [name] if _apart(name, there, known).unknown and name not in found else []
+        there[name] += 1
+    return found
+
+
+def _ms(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:g} ms"

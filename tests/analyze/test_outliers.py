@@ -1,0 +1,155 @@
+"""Slow executors, slow nodes and uneven partitions: values worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from rheostat.analyze import AnalysisSettings, AnalysisState, analyze
+from rheostat.analyze.outliers import Load, partition_load, slow_ones, task_times
+from rheostat.analyze.state import Counters, OffsetHistory
+from rheostat.model import Assessment, Cluster, Executor, Observation, Offsets, PartitionOffsets, QueryReading
+
+WINDOW_S = 60.0
+SETTINGS = AnalysisSettings(objective_lag_s=30.0, rate_window_s=WINDOW_S)
+EVEN = (600, 600, 600, 600)
+HOSTS = ("a", "a", "b", "b")
+
+
+def query(at: float, sizes: Sequence[int]) -> QueryReading:
+    """Each partition has had its size of records in every window, and all but the last window's are committed."""
+    windows = at / WINDOW_S
+    parts = tuple(
+        PartitionOffsets("t", n, int(size * windows), int(size * windows), int(size * max(0, windows - 1)))
+        for n, size in enumerate(sizes)
+    )
+    return QueryReading("q", "r", "q", 10.0, offsets=Offsets(at, parts))
+
+
+def looks(
+    windows: Sequence[Sequence[float | None]], sizes: Sequence[int] = EVEN, hosts: Sequence[str] = HOSTS
+) -> list[Assessment]:
+    """What is said at the end of each window. In each, ten tasks end on every executor; given is what each takes, s.
+
+    None: the tasks that were running go on running.
+    """
+    state, said = AnalysisState(), []
+    busy, done = [0.0] * len(hosts), [0] * len(hosts)
+    for number in range(len(windows) + 1):
+        for place, task_s in enumerate(windows[number - 1] if number else ()):
+            if task_s is not None:
+                busy[place] += 10 * task_s
+                done[place] += 10
+        at = number * WINDOW_S
+        executors = [Executor(str(n), hosts[n], 1, 1, 0, done[n], busy[n], 0.0) for n in range(len(hosts))]
+        seen, state = analyze(Observation(at, (query(at, sizes),), Cluster(at, tuple(executors))), state, SETTINGS)
+        said.append(seen)
+    return said[1:]
+
+
+ALIKE = (2.0, 2.1, 1.9, 2.0)
+SLOW = (2.0, 6.0, 2.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("windows", "slow", "factor"),
+    [
+        pytest.param([ALIKE] * 3, [(), (), ()], None, id="all alike"),
+        pytest.param([SLOW] * 3, [(), ("executor 1 on a",), ("executor 1 on a",)], 3.0, id="slow in two windows"),
+        pytest.param([SLOW, ALIKE, SLOW], [(), (), ()], None, id="slow now and then is not slow"),
+        pytest.param([(2.0, 3.9, 2.0, 2.0)] * 2, [(), ()], None, id="under twice as slow"),
+        pytest.param([(2.0, 4.0, 2.0, 2.0)] * 2, [(), ("executor 1 on a",)], 2.0, id="twice as slow"),
+        pytest.param([(6.0, 6.0, 2.0, 2.0)] * 2, [(), ("node a",)], 3.0, id="all of one node"),
+        pytest.param(
+            [(6.0, 2.0, 6.0, 2.0)] * 2, [(), ("executor 0 on a", "executor 2 on b")], 3.0, id="one on each of two nodes"
+        ),
+        pytest.param([SLOW, SLOW, ALIKE], [(), ("executor 1 on a",), ()], None, id="it has recovered"),
+        pytest.param([(4.0, 12.0, 4.0, 4.0)] * 2, [(), ("executor 1 on a",)], 3.0, id="costlier records, one slow"),
+        pytest.param([(2.0, None, 2.0, 2.0)] * 2, [(), ("executor 1 on a",)], 30.0, id="tasks that never end"),
+        pytest.param(
+            [SLOW, SLOW, (None, None, None, None)],
+            [(), ("executor 1 on a",), ("executor 1 on a",)],
+            3.0,
+            id="a window in which no task ends tells nothing new",
+        ),
+    ],
+)
+def test_who_is_slow(windows, slow, factor):
+    said = looks(windows)
+    assert [seen.slow for seen in said] == slow
+    assert said[-1].slow_factor == (None if factor is None else pytest.approx(factor))
+    assert said[-1].skew == 1.0
+
+
+def test_the_ids_of_the_slow_are_told_too():
+    assert looks([(6.0, 6.0, 2.0, 2.0)] * 2)[-1].slow_executors == ("0", "1")
+
+
+def test_one_executor_has_nobody_to_be_compared_with():
+    assert looks([(9.0,)] * 2, hosts=("a",))[-1].slow == ()
+
+
+def test_of_two_the_slower_one():
+    assert looks([(6.0, 2.0)] * 2, hosts=("a", "b"))[-1].slow == ("executor 0 on a",)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "task_s", "skew", "slow"),
+    [
+        pytest.param((1800, 600, 600, 600), 6.0, 2.0, (), id="three times the records of the others: three times"),
+        pytest.param((1800, 600, 600, 600), 8.9, 2.0, (), id="a little more is not told apart"),
+        pytest.param((1800, 600, 600, 600), 9.0, 2.0, ("executor 1 on a",), id="much more: slow and skewed"),
+        pytest.param((660, 600, 600, 540), 4.0, 1.1, ("executor 1 on a",), id="the usual unevenness"),
+        pytest.param((600, 0, 0, 0), 60.0, 4.0, (), id="all in one partition explains everything"),
+        pytest.param((12, 6, 6, 6), 60.0, None, (), id="too few records to know"),
+    ],
+)
+def test_longer_tasks_of_a_larger_partition_are_not_a_slow_executor(sizes, task_s, skew, slow):
+    said = looks([(2.0, task_s, 2.0, 2.0)] * 3, sizes)[-1]
+    assert (said.skew, said.slow) == (skew, slow)
+
+
+def test_without_partitions_nobody_is_called_slow():
+    assert looks([SLOW] * 3, ())[-1].slow == ()
+
+
+def test_an_executor_that_is_gone_is_slow_no_more():
+    def look(at: float, numbers: Sequence[int], done: int) -> Observation:
+        executors = [Executor(str(n), "h", 1, 1, 0, done, done * (5.0 if n == 1 else 1.0), 0.0) for n in numbers]
+        return Observation(at, (query(at, EVEN),), Cluster(at, tuple(executors)))
+
+    _, state = analyze(look(0.0, (0, 1, 2), 0), AnalysisState(), SETTINGS)
+    _, state = analyze(look(60.0, (0, 1, 2), 10), state, SETTINGS)
+    seen, state = analyze(look(120.0, (0, 1, 2), 20), state, SETTINGS)
+    assert seen.slow == ("executor 1 on h",)
+    seen, _ = analyze(look(125.0, (0, 2), 21), state, SETTINGS)
+    assert (seen.slow, seen.slow_executors, seen.slow_factor) == ((), (), None)
+
+
+def test_a_single_task_is_not_a_mean():
+    then = Counters(("1", "2"), (0.0, 0.0), (0, 0), (0, 0), (None, None))
+    assert task_times(then, Counters(("1", "2"), (9.0, 4.0), (1, 2), (0, 0), (None, None)), 60.0) == {"2": 2.0}
+
+
+def test_idle_executors_and_new_ones_have_no_task_time():
+    then = Counters(("1",), (0.0,), (0,), (0,), (5.0,))
+    now = Counters(("1", "2"), (0.0, 9.0), (0, 9), (0, 0), (5.0, None))
+    assert task_times(then, now, 60.0) == {}
+
+
+def test_tasks_that_take_no_time_are_not_compared():
+    assert slow_ones({"1": 0.0, "2": 0.0, "3": 1.0}, {}, 2.0) == {}
+
+
+def test_the_load_is_the_more_uneven_of_what_arrives_and_what_waits():
+    """100 and 100 arrived; 100 and 300 wait: 300 of 400 in one of two, 1.5 × even, and 1.5 × the median 200."""
+    history = OffsetHistory(
+        ("t", "t"), (0, 1), (0.0, 60.0), ((900, 900), (1000, 1000)), (900, 700), (None, None), complete=True
+    )
+    assert partition_load(history) == Load(1.5, 1.5)
+
+
+def test_the_load_is_unknown_where_a_position_is():
+    history = OffsetHistory(("t",), (0,), (0.0, 60.0), ((None,), (1000,)), (900,), (None,), complete=False)
+    assert partition_load(history) is None

@@ -1,0 +1,136 @@
+"""The guard on sick sinks and slow executors, and what the planner says of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.plan.samples import Fixed, outcome, planner, seen
+
+from rheostat.config import GuardSettings
+from rheostat.model import Action, Bounds, Code, OutcomeStatus, Reason, Recommendation
+from rheostat.plan import Context, GuardState, Pending
+from rheostat.plan.guard import shape
+from rheostat.plan.steps import Replacing
+
+AT = 1000.0
+NEUTRAL = {"warm_up_batches": 0, "hold_s": 0.0, "largest_step_down": None, "cooldown_down_s": 0.0}
+SICK = "the last batch took 20.0 s, 15.0 s of them after its tasks"
+SLOW: dict[str, Any] = {"slow": ("executor 7 on b",), "slow_executors": ("7",), "slow_factor": 3.04, "executors": 5}
+
+
+def shaped(target: int, *, state=None, skip=frozenset(), figures: dict[str, Any], **guard: Any):
+    settings, remembered = GuardSettings(**{**NEUTRAL, **guard}), GuardState(**(state or {}))
+    context = Context(seen(AT, **figures), 5, target, Bounds(1, 20), settings, 15.0, remembered)
+    number, reason, _ = shape(Recommendation(target, Reason(Code.FIXED, "as told")), context, skip)
+    return number, reason.code
+
+
+@pytest.mark.parametrize(
+    ("target", "given", "result", "code"),
+    [
+        pytest.param(8, {"figures": {"sink": SICK}}, 5, Code.SICK_SINK, id="not up"),
+        pytest.param(2, {"figures": {"sink": SICK}}, 2, Code.FIXED, id="down"),
+        pytest.param(5, {"figures": {"sink": SICK}}, 5, Code.FIXED, id="nothing to be stopped"),
+        pytest.param(8, {"figures": {"sink": None}}, 8, Code.FIXED, id="healthy or unknown: up"),
+        pytest.param(8, {"figures": {"sink": SICK}, "sick_sink": False}, 8, Code.FIXED, id="not looked at"),
+        pytest.param(
+            8, {"figures": {"sink": SICK}, "skip": frozenset({"sick_sink"})}, 8, Code.FIXED, id="brought by the policy"
+        ),
+    ],
+)
+def test_a_sick_sink(target, given, result, code):
+    assert shaped(target, **given) == (result, code)
+
+
+def test_the_advice():
+    decision, _ = planner(Fixed(8)).plan(seen(AT, executors=5, sink=SICK), planner(Fixed(8)).initial())
+    assert decision.reason.text == (
+        f"the sink is sick: {SICK}; no executor helps against that, look at what the query writes to: 5 stays"
+    )
+    assert (decision.reason.figures, decision.action) == ({"wanted": 8.0}, Action.HOLD)
+
+
+ALLOWED = {"figures": SLOW, "replace_slow": True}
+WAITING = {"replacing": Replacing("7", 4)}
+
+
+@pytest.mark.parametrize(
+    ("target", "given", "result", "code"),
+    [
+        pytest.param(5, {"figures": SLOW}, 5, Code.FIXED, id="not allowed"),
+        pytest.param(5, ALLOWED, 6, Code.SLOW_EXECUTOR, id="one more first"),
+        pytest.param(8, ALLOWED, 8, Code.FIXED, id="the policy goes up: first that"),
+        pytest.param(3, ALLOWED, 3, Code.FIXED, id="the policy goes down: the slow one goes anyway"),
+        pytest.param(5, {**ALLOWED, "state": WAITING}, 4, Code.SLOW_EXECUTOR, id="then the slow one goes"),
+        pytest.param(
+            5,
+            {**ALLOWED, "state": WAITING, "figures": {**SLOW, "executors": 4}},
+            5,
+            Code.FIXED,
+            id="the one that comes is not there yet",
+        ),
+        pytest.param(
+            5,
+            {**ALLOWED, "state": WAITING, "figures": {**SLOW, "backlog_excess": 9.0}},
+            5,
+            Code.CATCHING_UP,
+            id="not while catching up",
+        ),
+        pytest.param(
+            5, {**ALLOWED, "state": {"pending": Pending(1, AT, 5, 5)}}, 5, Code.FIXED, id="a change is under way"
+        ),
+        pytest.param(
+            5,
+            {**ALLOWED, "figures": {**SLOW, "missing": ("lag_s",)}},
+            5,
+            Code.METRICS_MISSING,
+            id="something is unknown",
+        ),
+        pytest.param(
+            5,
+            {**ALLOWED, "hold_both": True, "hold_s": 60.0, "state": {"changed_at": AT - 10}},
+            5,
+            Code.HOLD_AFTER_RESCALE,
+            id="no change at all in the hold",
+        ),
+    ],
+)
+def test_replacing_a_slow_executor(target, given, result, code):
+    assert shaped(target, **given) == (result, code)
+
+
+def test_one_comes_and_the_slow_one_goes():
+    plans = planner(Fixed(None), replace_slow=True, round_trip_cooldowns=0.0)
+    come, state = plans.plan(seen(AT, **SLOW), plans.initial())
+    assert (come.target, come.first, come.reason.code) == (6, (), Code.SLOW_EXECUTOR)
+    assert come.reason.text == (
+        "one more comes in the place of executor 7: 5 → 6; slow: executor 7 on b (3.0 × the task time of the others)"
+    )
+    assert state.guard.replacing == Replacing("7", 5)
+    state = plans.learn(outcome(OutcomeStatus.APPLIED, 6, 5, 6), state)
+    go, state = plans.plan(seen(AT + 15, **{**SLOW, "executors": 6}, requested=6), state)
+    assert (go.target, go.first, go.reason.code) == (5, ("7",), Code.SLOW_EXECUTOR)
+    state = plans.learn(outcome(OutcomeStatus.APPLIED, 5, 6, 5, decision_id=2), state)
+    rest, state = plans.plan(seen(AT + 30, executors=5, requested=5), state)
+    assert (rest.action, state.guard.replacing) == (Action.HOLD, None)
+
+
+def test_nobody_goes_if_nobody_came():
+    plans = planner(Fixed(None), replace_slow=True, no_room_backoff_s=60.0)
+    _, state = plans.plan(seen(AT, **SLOW), plans.initial())
+    state = plans.learn(outcome(OutcomeStatus.NO_ROOM, 6, 5, 5), state)
+    later, state = plans.plan(seen(AT + 15, **SLOW, requested=5), state)
+    assert (later.target, later.reason.code, state.guard.replacing) == (5, Code.NO_ROOM, None)
+
+
+def test_in_any_decrease_the_slow_one_goes_first():
+    plans = planner(Fixed(3))
+    assert plans.plan(seen(AT, **SLOW), plans.initial())[0].first == ("7",)
+
+
+def test_a_hold_names_the_slow_one_too():
+    plans = planner(Fixed(5))
+    decision, _ = plans.plan(seen(AT, **SLOW), plans.initial())
+    assert decision.reason.text == "as told; slow: executor 7 on b (3.0 × the task time of the others)"
+    assert decision.reason.figures == {"slow_factor": 3.04}

@@ -1,0 +1,135 @@
+"""The whole loop on sick sinks, slow machines and uneven partitions: the right reason in the journal, no round trip."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from tests.sim.jobs import plain
+from tests.sim.test_loop import run, small
+
+from rheostat.journal import DecisionRecord
+from rheostat.load.curves import constant
+from rheostat.model import Action, Code
+
+GUARD = {"warm_up_batches": 1, "hold_fallback_s": 30.0, "cooldown_down_s": 20.0, "round_trip_cooldowns": 2.0}
+
+
+def cycles(journal):
+    return [record for record in journal.records if isinstance(record, DecisionRecord)]
+
+
+def round_trips(sim, within_s=2 * GUARD["cooldown_down_s"]):
+    """Increases and decreases that undo each other within two cooldowns."""
+    changes = [(at, value) for at, value in sim.history.target]
+    signs = [(at, after > before) for (_, before), (at, after) in itertools.pairwise(changes)]
+    return [(a, b) for (a, up), (b, then) in itertools.pairwise(signs) if up != then and b - a < within_s]
+
+
+def events(*given):
+    return plain(events=list(given)).events
+
+
+def test_a_sick_sink_gets_advice_and_no_executors():
+    """200/s on three executors that carry 248; from 60 to 180 the sink takes 100/s."""
+    sick = events({"kind": "sink", "at_s": 60, "for_s": 120, "records_per_s": 100})
+    sim, journal = run(small(), constant(200, 300), executors=3, events=sick, guard=GUARD)
+    while_sick = [each.decision for each in cycles(journal) if 60 <= each.at < 180]
+    assert [decision for decision in while_sick if decision.acts] == []
+    advice = [decision for decision in while_sick if decision.reason.code is Code.SICK_SINK]
+    assert len(advice) > 20
+    assert advice[0].at <= 75
+    assert advice[0].reason.text == (
+        "the sink is sick: the last batch took 4.2 s, 2.7 s of them after its tasks, 0.1 s of them to commit; "
+        "no executor helps against that, look at what the query writes to: 3 stays"
+    )
+    assert advice[0].recommendation.target == 4
+    healthy = [each for each in cycles(journal) if each.at < 60 or each.at > 240]
+    assert all(each.assessment.sink is None for each in healthy)
+    assert round_trips(sim) == []
+    assert sim.history.records_in == sim.history.records_out
+
+
+def test_a_sink_that_stays_sick_is_told_for_as_long():
+    sick = events({"kind": "sink", "at_s": 60, "records_per_s": 100})
+    sim, journal = run(small(), constant(200, 120), executors=3, events=sick, guard=GUARD)
+    assert max(value for _, value in sim.history.target) == 3
+    assert {each.decision.action for each in cycles(journal) if 60 <= each.at < 120} == {Action.HOLD}
+
+
+def test_one_slow_executor_is_named_and_the_job_gets_what_it_lacks():
+    slow = events({"kind": "slow", "at_s": 60, "factor": 3, "executor": 1})
+    sim, journal = run(small(), constant(300, 300), executors=4, events=slow, guard=GUARD)
+    named = [each for each in cycles(journal) if each.assessment.slow]
+    assert {each.assessment.slow for each in named} == {("executor 1 on host-1",)}
+    assert 60 + 10 < named[0].at <= 60 + 3 * 10
+    assert "; slow: executor 1 on host-1 (3.0 × the task time of the others)" in named[0].decision.reason.text
+    assert named[0].decision.reason.figures["slow_factor"] == pytest.approx(3.0, abs=0.01)
+    assert round_trips(sim) == []
+
+
+def test_a_slow_node_is_named_once():
+    """Two nodes of two executors; both of the one become slow."""
+    nodes = {"names": ["far", "near"], "slots": [2, 6], "round_trips_ms": [[0.0, 10.0], [10.0, 0.0]]}
+    job = small(nodes=nodes)
+    slow = events(*({"kind": "slow", "at_s": 60, "factor": 3, "executor": place} for place in places(job, "near")))
+    sim, journal = run(job, constant(300, 300), executors=4, events=slow, guard=GUARD)
+    assert {each.assessment.slow for each in cycles(journal) if each.at < 85 and each.assessment.slow} == {
+        ("node near",)
+    }
+    assert round_trips(sim) == []
+
+
+def places(job, node):
+    """The executors that begin on a node."""
+    from tests.sim.jobs import simulated
+
+    hosts = [each.host for each in simulated(job, executors=4).observe(0.0).cluster.executors]
+    return [place for place, host in enumerate(hosts) if host == node]
+
+
+@pytest.mark.parametrize("shares", [[20] + [1] * 23, [3, 3] + [1] * 22])
+def test_uneven_partitions_are_told_apart_from_slow_executors(shares):
+    """The same partition goes to the same executor in every batch, whose tasks take several times as long."""
+    sim, journal = run(small(partition_shares=shares), constant(100, 200), executors=4, guard=GUARD)
+    seen = [each.assessment for each in cycles(journal) if each.at > 40]
+    assert {each.slow for each in seen} == {()}
+    even = sum(shares) / 24
+    assert next(each.skew for each in seen if each.skew is not None) == pytest.approx(max(shares) / even, rel=0.05)
+    assert round_trips(sim) == []
+
+
+def test_a_stage_after_a_shuffle_decides_how_many_executors_are_of_use():
+    """Four partitions, but 32 tasks after the shuffle with half of the time."""
+    stages = [{"name": "read", "cost_ms": 5.0}, {"name": "count", "cost_ms": 5.0, "tasks": 32}]
+    job = plain(partitions=4, stages=stages, decide_every_s=2.0)
+    sim, journal = run(job, constant(500, 120), executors=2, guard=GUARD)
+    seen = cycles(journal)[-1].assessment
+    assert (seen.useful_executors, [stage.tasks for stage in seen.stages]) == (32, [4, 32])
+    assert max(value for _, value in sim.history.target) > 4
+
+
+def test_a_slow_executor_is_replaced_where_that_is_allowed():
+    """One comes, and then the slow one goes, not the newest."""
+    slow = events({"kind": "slow", "at_s": 60, "factor": 4, "executor": 1})
+    guard = GUARD | {"replace_slow": True}
+    sim, journal = run(small(), constant(250, 300), "static", executors=4, events=slow, guard=guard)
+    acted = [each.decision for each in cycles(journal) if each.decision.acts and each.at > 0]
+    assert [(each.target, each.reason.code, each.first) for each in acted] == [
+        (5, Code.SLOW_EXECUTOR, ()),
+        (4, Code.SLOW_EXECUTOR, ("1",)),
+    ]
+    assert "one more comes in the place of executor 1: 4 → 5; slow: executor 1 on host-1" in acted[0].reason.text
+    last = cycles(journal)[-1]
+    assert [each.executor_id for each in last.observation.cluster.executors] == ["0", "2", "3", "4"]
+    assert last.assessment.slow == ()
+    assert round_trips(sim) == []
+
+
+def test_without_room_a_slow_executor_stays():
+    slow = events({"kind": "slow", "at_s": 60, "factor": 4, "executor": 1})
+    guard = GUARD | {"replace_slow": True}
+    job = small(rescale={"room": 4})
+    sim, journal = run(job, constant(200, 200), "static", executors=4, events=slow, guard=guard)
+    assert min(value for _, value in sim.history.ready) == 4
+    assert cycles(journal)[-1].assessment.slow == ("executor 1 on host-1",)
