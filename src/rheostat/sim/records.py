@@ -71,7 +71,7 @@ class RecordAtATime:
         if records:
             self._commit(at, planned, records, busy_s)
         self._budget = self._budget - records if saturated else 0.0
-        self.in_flight = (self._next_id, at) if saturated and at > self._works_at else None
+        self.in_flight = self._running(at) if saturated and at > self._works_at else None
         self._rate = self._capacity(at)
         self._wait(at)
         return False
@@ -108,6 +108,11 @@ class RecordAtATime:
         return {each.number: (0, 0.0, len(each.warm)) for each in self._fleet.running if each.in_use}
 
     # ---------------------------------------------------------------------------------------------------
+
+    def _running(self, at: float) -> tuple[int, float]:
+        """The batch that is being worked on, and since when: where nothing was committed it is still the same."""
+        held = self.in_flight
+        return held if held is not None and held[0] == self._next_id else (self._next_id, at)
 
     def _capacity(self, at: float) -> float:
         """Records/s now: C(n, ND) × the mean speed of the executors, no more than the sink takes."""
