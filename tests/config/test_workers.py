@@ -65,6 +65,9 @@ NAMED = ["near=http://a:1", "mid=http://b:1", "far=http://c:1/"]
         ),
         pytest.param(NAMED, {"near": {"far": float("inf")}}, [("workers.round_trips_ms.near.far", "inf")], id="∞"),
         pytest.param(
+            NAMED, {"near": {"far": 10**400}}, [("workers.round_trips_ms.near.far", str(10**400))], id="beyond a float"
+        ),
+        pytest.param(
             ["near=http://a:1", "http://b:1"], {"near": {}}, [("workers.round_trips_ms", "http://b:1")], id="no name"
         ),
         pytest.param(["a=http://a:1", "a=http://b:1"], None, [("workers.nodes", "a=http://a:1")], id="a name twice"),

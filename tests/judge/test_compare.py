@@ -11,7 +11,7 @@ from rheostat.judge.matrix import cells_of, variants_of
 from rheostat.judge.pages import write_comparison, write_simulation
 from rheostat.judge.results import comparison_json, section, spoken_command
 from rheostat.judge.simulate import start_executors
-from rheostat.judge.texts import load_tables, matrix_rows, ranking_rows, verdict
+from rheostat.judge.texts import load_tables, matrix_rows, ranking_rows, simulate_verdict, verdict
 from rheostat.judge.work import Bound, Found, Reference, find_reference
 from rheostat.sim.cost import violation_weight
 from rheostat.sim.optimum import optimum, timetable
@@ -111,12 +111,26 @@ def test_a_policy_that_undercuts_the_optimum_is_named():
     assert comparison_json(lucky)["undercut"] == lucky.undercuts
 
 
+def test_a_run_that_does_not_count_undercuts_nothing():
+    assert made(run("cut off", 1.0, valid=False), run("b", 10.0)).undercut == ()
+
+
 def test_a_load_that_needs_hardly_more_than_one_executor_is_shown_and_not_ranked():
     idle = Comparison((made(run("a", 11.0), mean=1.29), made(run("a", 12.0), load="constant:1@90", mean=1.3)))
     assert [entry.ranked for entry in idle.entries] == [False, True]
     assert (idle.rankings[0].cases, round(idle.rankings[0].ranks[0].ratio or 0.0, 9)) == (1, 1.2)
     assert len(load_tables(idle)) == 2
     assert "not ranked: the optimum needs too few executors to leave anything to decide" in load_tables(idle)[0].notes
+
+
+def test_an_optimum_that_costs_nothing_is_told_and_is_no_measure():
+    """Events that take executors away make as many changes free: a short load may then cost nothing at best."""
+    free = made(run("a", 11.0), cost=0.0)
+    free.runs[0].score["objective_s"] = 60.0
+    notes = load_tables(Comparison((free,)))[0].notes
+    assert "optimum 0.00 executor-h (exact to 0.00 executor-h)" in notes[1]
+    assert notes[2] == "not ranked: the optimum costs nothing"
+    assert simulate_verdict(free).endswith("a cost of 11.00, the optimum is 0.")
 
 
 def test_without_a_ranked_case_nobody_is_the_best():

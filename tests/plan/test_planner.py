@@ -42,6 +42,45 @@ def test_more_than_was_asked_for_is_in_force_and_given_back_one_by_one():
     assert (decision.action, decision.current, decision.target) == (Action.DOWN, 3, 2)
 
 
+class TestFiguresThatAreTwoMinutesOld:
+    """3 → 5 was decided at 1000 s and done at 1004 s."""
+
+    def changed(self, status: OutcomeStatus = OutcomeStatus.APPLIED):
+        plans = planner(Fixed(5), metrics_delay_s=120.0, cooldown_down_s=0.0)
+        _, state = plans.plan(seen(executors=3), plans.initial())
+        return plans, plans.learn(outcome(status, 5, 3, 5), state)
+
+    def old(self, at: float, executors: int):
+        return seen(at, executors=executors, requested=executors, metrics_age_s=120.0)
+
+    def test_do_not_bring_the_number_before_the_change_back(self):
+        plans, state = self.changed()
+        decision, _ = plans.plan(self.old(1120.0, 3), state)
+        assert (decision.action, decision.current, decision.target) == (Action.HOLD, 5, 5)
+
+    def test_count_again_once_they_are_of_after_it(self):
+        plans, state = self.changed()
+        assert plans.plan(self.old(1124.0, 4), state)[0].current == 4
+
+    def test_are_what_there_is_in_a_dry_run(self):
+        plans, state = self.changed(OutcomeStatus.RECORDED)
+        assert plans.plan(self.old(1120.0, 3), state)[0].current == 3
+
+    def test_know_of_no_batch_at_the_new_number(self):
+        plans, state = self.changed()
+        plans = replace(plans, policy=Fixed(4), guard=plans.guard.model_copy(update={"hold_s": None}))
+        decision, _ = plans.plan(self.old(1120.0, 3), state)
+        assert (decision.target, decision.reason.code) == (5, Code.HOLD_AFTER_RESCALE)
+        assert plans.plan(self.old(1130.0, 5), state)[0].target == 4
+
+    @pytest.mark.parametrize(("age_s", "target"), [(150.0, 5), (151.0, 3)])
+    def test_are_stale_two_sample_periods_after_their_known_delay(self, age_s, target):
+        plans = planner(Fixed(5), metrics_delay_s=120.0)
+        decision, _ = plans.plan(seen(executors=3, metrics_age_s=age_s), plans.initial())
+        assert decision.target == target
+        assert (decision.reason.code is Code.METRICS_STALE) == (target == 3)
+
+
 class TestAChangeUnderWay:
     def begun(self, target: int = 5, **guard: Any):
         plans = planner(Fixed(target), **guard)
@@ -80,12 +119,12 @@ class TestAChangeUnderWay:
     [
         pytest.param(
             outcome(OutcomeStatus.APPLIED, 5, 3, 5),
-            {"changed_at": 1004.0, "down_blocked_at": 1004.0, "raised_at": 1004.0},
+            {"changed_at": 1004.0, "changed_to": 5, "down_blocked_at": 1004.0, "raised_at": 1004.0},
             id="granted: hold and cooldowns start, the back-off is over",
         ),
         pytest.param(
             outcome(OutcomeStatus.PARTIAL, 5, 3, 4),
-            {"changed_at": 1004.0, "down_blocked_at": 1004.0, "raised_at": 1004.0},
+            {"changed_at": 1004.0, "changed_to": 4, "down_blocked_at": 1004.0, "raised_at": 1004.0},
             id="granted in part: the same",
         ),
         pytest.param(
@@ -95,7 +134,13 @@ class TestAChangeUnderWay:
         ),
         pytest.param(
             outcome(OutcomeStatus.APPLIED, 2, 3, 2),
-            {"changed_at": 1004.0, "down_blocked_at": 1004.0, "no_room_until": 990.0, "backoff_s": 60.0},
+            {
+                "changed_at": 1004.0,
+                "changed_to": 2,
+                "down_blocked_at": 1004.0,
+                "no_room_until": 990.0,
+                "backoff_s": 60.0,
+            },
             id="fewer: a later refusal still doubles the back-off",
         ),
         pytest.param(
@@ -107,6 +152,7 @@ class TestAChangeUnderWay:
             outcome(OutcomeStatus.NO_ROOM, 5, 3, 4),
             {
                 "changed_at": 1004.0,
+                "changed_to": 4,
                 "down_blocked_at": 1004.0,
                 "raised_at": 1004.0,
                 "no_room_until": 1124.0,

@@ -102,6 +102,9 @@ def test_a_job_that_is_not_there_is_an_input_error(given, hint):
         pytest.param(
             {"record": {"table": [[4, 1.0], [2, 2.0]]}}, "record.table", "executors ascending", id="table that descends"
         ),
+        pytest.param({"partition_shares": [10**400]}, "partition_shares", "numbers", id="a share beyond a float"),
+        pytest.param({"record": {"table": [[4, 10**400]]}}, "record.table", "pairs of numbers", id="beyond a float"),
+        pytest.param({"record": {"table": [[4, True]]}}, "record.table", "pairs of numbers", id="a word for a rate"),
         pytest.param({"record": {"table": [[4]]}}, "record.table", "pairs of numbers", id="table without pairs"),
         pytest.param({"events": [{"kind": "slow"}]}, "events.0.at_s", "number ≥ 0", id="an event without a time"),
         pytest.param(

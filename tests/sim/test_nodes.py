@@ -4,6 +4,7 @@
 60 · 3^0.9 − 0.2 · 300 = 101.27 with a third one 300 ms away.
 """
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -227,6 +228,22 @@ class TestTheMap:
             f"nodes.{field}"
             for field in ("names.2", "slots", "first", "unmeasured.0", "round_trips_ms.1.1", "round_trips_ms.1.2")
         }
+
+    @pytest.mark.parametrize(
+        ("key", "given"),
+        [
+            pytest.param("slots", [1, 10**9, 1, 1], id="room for a billion"),
+            pytest.param("round_trips_ms", [[0, 10**400], [10**400, 0]], id="beyond a float"),
+        ],
+    )
+    def test_a_number_that_is_too_large_is_refused(self, key, given):
+        with pytest.raises(InputError) as caught:
+            fog({**NODES, key: given})
+        assert [fault.field for fault in caught.value.faults] == [f"nodes.{key}"]
+
+    def test_much_room_costs_nothing(self):
+        nodes = fog({**NODES, "slots": [100_000] * 4}, executors=[1, 4]).nodes
+        assert [nodes.least_ms(n) for n in (1, 100_000, 100_001, 400_000, 400_001)] == [0.0, 0.0, 20.0, 280.0, math.inf]
 
     def test_what_does_not_fit_the_job_is_named(self):
         with pytest.raises(InputError) as caught:

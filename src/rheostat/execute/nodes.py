@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Collection, Mapping, Sequence
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,7 @@ from rheostat.errors import UnavailableError
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["NodeClient", "NodeState", "Way", "parse_state"]
+__all__ = ["NodeClient", "NodeState", "Way", "parse_state", "within"]
 
 _SCHEMA = "rheostat.node/1"
 _MOST_BYTES = 4_000_000
@@ -75,7 +76,7 @@ def parse_state(answer: Any) -> NodeState:
         state = NodeState(int(answer["n_max"]), used, idle, len(answer["free_ids"]), names, str(answer["name"]))
         state = replace(state, hosts=frozenset(str(one["host"]) for one in workers), leaving=_leaving(workers))
         state = replace(state, ways=_ways(answer.get("peers", ())))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         message = f"this is not what a node says of itself: {error!r}"
         raise UnavailableError(message) from error
     if state.free < 0 or len(workers) + state.free > max(state.n_max, len(workers)):
@@ -99,6 +100,28 @@ def _ways(peers: Sequence[Mapping[str, Any]]) -> tuple[Way, ...]:
         message = "a round trip or its age is no number, or negative"
         raise ValueError(message)
     return tuple(ways)
+
+
+@contextmanager
+def within(client: httpx.Client, seconds: float) -> Iterator[None]:
+    """Nothing that the client does takes longer: its connections are closed then.
+
+    The client's own limits count for each read. A server that sends a byte now and then never exceeds them.
+
+    Raises:
+        UnavailableError: the time was up.
+    """
+    over = threading.Timer(seconds, client.close)
+    over.daemon = True
+    over.start()
+    try:
+        yield
+    except Exception as error:
+        if client.is_closed:
+            raise UnavailableError("it answers too slowly") from error
+        raise
+    finally:
+        over.cancel()
 
 
 class NodeClient:
@@ -147,28 +170,30 @@ class NodeClient:
     def _ask(self, method: str, order: Mapping[str, Any] | None) -> Any:
         import httpx
 
-        if self._client is None:
+        if self._client is None or self._client.is_closed:
             limits = httpx.Limits(max_keepalive_connections=1, keepalive_expiry=4.0)
             self._client = httpx.Client(timeout=self._timeout_s, trust_env=False, limits=limits)
-        deadline = time.monotonic() + self._timeout_s
+        url, client = f"{self.address}/taskmanager", self._client
         try:
-            url = f"{self.address}/taskmanager"
-            with self._client.stream(method, url, json=order, headers=self._headers) as response:
-                body = _whole(response, deadline)
+            with (
+                within(client, self._timeout_s),
+                client.stream(method, url, json=order, headers=self._headers) as response,
+            ):
+                body = _whole(response)
             return _answer(response, body)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise UnavailableError(message) from error
 
 
-def _whole(response: httpx.Response, deadline: float) -> bytes:
-    """The body, within its bounds of size and time."""
+def _whole(response: httpx.Response) -> bytes:
+    """The body, within its bounds of size."""
     chunks, size = [], 0
     for chunk in response.iter_bytes():
         chunks.append(chunk)
         size += len(chunk)
-        if size > _MOST_BYTES or time.monotonic() > deadline:
-            raise UnavailableError("it answers without an end" if size > _MOST_BYTES else "it answers too slowly")
+        if size > _MOST_BYTES:
+            raise UnavailableError("it answers without an end")
     return b"".join(chunks)
 
 

@@ -54,14 +54,21 @@ class Entry:
 
     @property
     def ranked(self) -> bool:
-        """Whether the case counts in rankings: its optimum needs enough executors to leave something to decide."""
-        return self.bound.mean_executors >= LEAST_MEAN_EXECUTORS
+        """Whether the case counts in rankings: its optimum needs enough executors to leave something to decide.
+
+        An optimum that costs nothing, where events take away all executors that a short load needs, is no measure.
+        """
+        return self.bound.mean_executors >= LEAST_MEAN_EXECUTORS and self.bound.cost > 0
 
     @property
     def undercut(self) -> tuple[str, ...]:
-        """Policies that cost less than the optimum: a fault of the simulator or of the optimum."""
+        """Policies that cost less than the optimum: a fault of the simulator or of the optimum.
+
+        A run that does not count is no proof: one that is cut off before its last record pays for a part of the work.
+        """
         least = self.bound.cost * (1 - _ROUNDING)
-        return tuple(run.score["policy"] for run in (*self.runs, *self.clairvoyant) if run.score["total_cost"] < least)
+        counting = [run.score for run in (*self.runs, *self.clairvoyant) if run.score["valid"]]
+        return tuple(score["policy"] for score in counting if score["total_cost"] < least)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ _AS_IT_IS = Treatment(longest_s=None, scaled=False)
 
 
 def _ratio(hunt: Hunt, curve: RateCurve) -> float:
-    """Cost ÷ optimum under a load; infinite where the run does not count."""
+    """Cost ÷ optimum under a load; infinite where the run does not count, 0 where the optimum costs nothing."""
     job = hunt.job
     load = prepare(curve, name="a load", seed=hunt.seed, peak_rate=None, longest_s=None)
     start, weight = start_executors(job, load), violation_weight(job, load.peak)
@@ -110,4 +110,5 @@ def _ratio(hunt: Hunt, curve: RateCurve) -> float:
     if run.faults:
         return math.inf
     parts = cost_parts(Judged(job, load.curve, start, float(weight)), run.history)
-    return parts.cost(weight) / optimum(problem_of(job, load.curve, start, weight)).cost
+    least = optimum(problem_of(job, load.curve, start, weight)).cost
+    return parts.cost(weight) / least if least > 0 else 0.0

@@ -103,13 +103,15 @@ def _notes(entries: Sequence[Entry]) -> Iterator[str]:
     bound, seeds = entries[0].bound, [entry.case.seed for entry in entries]
     yield from bound.said
     mean = "; means over seeds " + ", ".join(map(str, seeds)) if len(seeds) > 1 else f"; seed {seeds[0]}"
+    exact = f"{bound.error / bound.cost:.2%}" if bound.cost else f"{bound.error:,.2f} executor-h"
     yield (
-        f"optimum {bound.cost:,.2f} executor-h (exact to {bound.error / bound.cost:.2%}): {bound.executor_hours:,.2f} "
+        f"optimum {bound.cost:,.2f} executor-h (exact to {exact}): {bound.executor_hours:,.2f} "
         f"h, {bound.changes} changes, {60 * bound.violation_hours:,.1f} min over the objective; mean "
         f"{bound.mean_executors:.2f} executors; w = {bound.weight}{mean}"
     )
     if not all(entry.ranked for entry in entries):
-        yield "not ranked: the optimum needs too few executors to leave anything to decide"
+        why = "needs too few executors to leave anything to decide" if bound.cost else "costs nothing"
+        yield f"not ranked: the optimum {why}"
 
 
 def ranking_rows(rankings: Sequence[Ranking]) -> list[list[str]]:
@@ -179,8 +181,8 @@ def simulate_verdict(entry: Entry) -> str:
         return f"{score['policy']}: the run does not count: {'; '.join(run.faults) or 'records are missing'}."
     used = f"{score['executor_hours']:,.2f} executor-hours with {score['reconfigurations']} changes"
     violated = f"over the objective of {score['objective_s']:g} s for {score['violation_share']:.2%} of the time"
-    cost = f"{score['total_cost']:,.2f}, {score['total_cost'] / bound.cost:.3f} × the clairvoyant optimum"
-    return f"{score['policy']} used {used} and was {violated}: a cost of {cost}."
+    times = f"{score['total_cost'] / bound.cost:.3f} × the clairvoyant optimum" if bound.cost else "the optimum is 0"
+    return f"{score['policy']} used {used} and was {violated}: a cost of {score['total_cost']:,.2f}, {times}."
 
 
 def _ratio(value: float | None) -> str:

@@ -169,6 +169,7 @@ def _peer_faults(peers: Sequence[str]) -> Iterator[Fault]:
 
 
 def _delay_faults(options: NodeOptions) -> Iterator[Fault]:
+    names = [name for name, _ in map(_pair, options.delays)]
     for text in options.delays:
         name, given = _pair(text)
         try:
@@ -178,6 +179,8 @@ def _delay_faults(options: NodeOptions) -> Iterator[Fault]:
         if not good:
             allowed = f"CALLER=MS, another node and 0 to {MOST_DELAY_MS:g} ms"
             yield Fault("--delay", text, allowed, "this says not whose pings are answered how late")
+        elif names.count(name) > 1:
+            yield Fault("--delay", text, "each name once", f"{name} stands there {names.count(name)} times")
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -129,9 +129,7 @@ class JobFile(FrozenModel):
 
     @field_validator("executors", "partition_shares", "stages", "events", mode="before")
     @classmethod
-    def _list_is_a_tuple(cls, given: Any, info: Any) -> Any:
-        if info.field_name == "partition_shares" and isinstance(given, list):
-            return tuple(float(share) if type(share) is int else share for share in given)
+    def _list_is_a_tuple(cls, given: Any) -> Any:
         return tuple(given) if isinstance(given, list) else given
 
     @field_validator("objective")

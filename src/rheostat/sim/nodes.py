@@ -17,6 +17,9 @@ from rheostat.plan.placement import Placing, grown
 
 __all__ = ["NodeMap"]
 
+_MOST_SLOTS = 100_000
+"""As many as a job may have executors."""
+
 
 class NodeMap(FrozenModel):
     """Nodes with names, places for executors, and round trips between them; a name is the host of the executors on it.
@@ -55,10 +58,8 @@ class NodeMap(FrozenModel):
     @field_validator("round_trips_ms", mode="before")
     @classmethod
     def _rows_are_tuples(cls, given: Any) -> Any:
-        if not isinstance(given, list):
-            return given
-        return tuple(
-            tuple(float(ms) if type(ms) is int else ms for ms in row) if isinstance(row, list) else row for row in given
+        return (
+            tuple(tuple(row) if isinstance(row, list) else row for row in given) if isinstance(given, list) else given
         )
 
     @model_validator(mode="after")
@@ -81,8 +82,8 @@ class NodeMap(FrozenModel):
 
     def _slot_faults(self) -> Iterator[Fault]:
         slots = self.slots
-        if slots is not None and (len(slots) != len(self.names) or min(slots) < 1):
-            allowed = f"{len(self.names)} integers ≥ 1, one for each node"
+        if slots is not None and (len(slots) != len(self.names) or min(slots) < 1 or max(slots) > _MOST_SLOTS):
+            allowed = f"{len(self.names)} integers ≥ 1 and ≤ {_MOST_SLOTS}, one for each node"
             yield Fault("slots", str(list(slots)), allowed, "the places do not fit the nodes")
 
     def _trip_faults(self) -> Iterator[Fault]:
@@ -134,5 +135,17 @@ class NodeMap(FrozenModel):
         if executors < 2:
             return 0.0
         ranked = [sorted(zip(row, self.places.values(), strict=True)) for row in self.round_trips_ms]
-        ways = [[ms for ms, slots in row for _ in range(slots)] for row in ranked]
-        return min((way[executors - 1] for way in ways if len(way) >= executors), default=math.inf)
+        return min(_way_to(executors, row) for row in ranked)
+
+
+def _way_to(rank: int, ranked: Iterable[tuple[float, int]]) -> float:
+    """The way to the place of that rank, ms; infinite where there are fewer places.
+
+    >>> _way_to(3, [(0.0, 2), (20.0, 1)]), _way_to(4, [(0.0, 2), (20.0, 1)])
+    (20.0, inf)
+    """
+    for ms, slots in ranked:
+        rank -= slots
+        if rank <= 0:
+            return ms
+    return math.inf

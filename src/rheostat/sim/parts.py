@@ -302,13 +302,10 @@ class RecordModel(FrozenModel):
     @field_validator("table", mode="before")
     @classmethod
     def _pairs_are_tuples(cls, given: Any) -> Any:
-        if not isinstance(given, list):
-            return given
-        return tuple(
-            (pair[0], float(pair[1]) if isinstance(pair[1], int) else pair[1])
-            if isinstance(pair, list) and len(pair) == 2
-            else pair
-            for pair in given
+        return (
+            tuple(tuple(pair) if isinstance(pair, list) else pair for pair in given)
+            if isinstance(given, list)
+            else given
         )
 
     @field_validator("table")
