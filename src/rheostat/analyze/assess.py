@@ -63,14 +63,14 @@ def analyze(
     sink = read_sink(read, cluster_history.counters) if cluster.at is not None else None
     machines = _machines(observation.cluster, cluster_history, histories[: len(read)], state.machines, settings)
     health = _health(sink, machines, observation.cluster)
+    if any(query.batch is not None and query.batch.stages for query in readings):
+        health |= _stages(read, cluster.slots_per_executor)
     seen = _assessment(observation.at, figures, cluster, invalid, health)
     if len(figures) > 1:
         loads = tuple(_load(history.query_id, each) for history, each in zip(histories, figures, strict=False))
         seen = replace(seen, by_query=loads)
     if observation.nodes is not None:
         seen = replace(seen, nodes=observation.nodes)
-    if any(query.batch is not None and query.batch.stages for query in readings):
-        seen = _with_stages(seen, read)
     return seen, AnalysisState(tuple(histories), cluster_history, machines)
 
 
@@ -106,17 +106,16 @@ def _health(sink: str | None, machines: Machines, cluster: Cluster | None) -> di
     }
 
 
-def _with_stages(seen: Assessment, queries: Sequence[tuple[QueryReading, QueryFigures]]) -> Assessment:
-    """What the stages of the last batches need; the queries use their slots beside each other."""
+def _stages(queries: Sequence[tuple[QueryReading, QueryFigures]], slots: int | None) -> dict[str, Any]:
+    """The fields on the stages of the last batches; the queries use their slots beside each other."""
     stages, useful = list[StageLoad](), 0
     for reading, figures in queries:
         batch = reading.batch
         loads = () if batch is None else stage_loads(batch.stages, batch.records, figures.offsets.arrival_rate)
         stages += loads
         useful += useful_tasks(loads, figures.partitions or 0)
-    slots = seen.slots_per_executor
-    executors = -(-useful // slots) if slots and seen.partitions else None
-    return replace(seen, stages=tuple(stages), useful_executors=executors)
+    partitions = total([figures.partitions for _, figures in queries])
+    return {"stages": tuple(stages), "useful_executors": -(-useful // slots) if slots and partitions else None}
 
 
 def _absent(histories: Iterable[QueryHistory], now: float, patience_s: float) -> list[QueryHistory]:

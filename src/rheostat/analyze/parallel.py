@@ -34,8 +34,10 @@ def stage_loads(stages: Sequence[StageWork], records: int | None, arrival_rate: 
         return ()
     each_s = arrival_rate / records if arrival_rate is not None and records else None
     return tuple(
-        StageLoad(stage.tasks, stage.busy_s / whole_s, None if each_s is None else stage.busy_s * each_s)
-        for stage in stages
+        [
+            StageLoad(stage.tasks, stage.busy_s / whole_s, None if each_s is None else stage.busy_s * each_s)
+            for stage in stages
+        ]
     )
 
 
