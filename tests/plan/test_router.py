@@ -17,9 +17,11 @@ from rheostat.config import GuardSettings
 from rheostat.model import Action, Assessment, Bounds, Code, Objective, Recommendation
 from rheostat.plan import Planner, PolicyContext, load_policy
 from rheostat.plan.capacity import Figure, Learned
-from rheostat.plan.router import CHAIN, RouterPolicy, RouterState
+from rheostat.plan.recovery import Recovery
+from rheostat.plan.router import CHAIN, RouterOptions, RouterPolicy, RouterState
 from rheostat.plan.router_load import Load, Spikes, collected
 from rheostat.plan.router_table import Table
+from rheostat.plan.router_turn import Turn
 
 CONTEXT = PolicyContext(Objective(30.0), 15.0)
 
@@ -255,6 +257,37 @@ def test_eager_is_earlier_than_lag():
     load = [(0.0, 400.0), (300.0, 400.0), (1500.0, 2400.0), (1800.0, 2400.0)]
     eager, late = (max(c.seen.lag_s or 0.0 for c in on_a_job(load, 2, eager=each)) for each in (True, False))
     assert eager < late
+
+
+@pytest.mark.parametrize(
+    ("rate", "state", "target"),
+    [
+        pytest.param(946.0, known(), 3, id="an outlier: 5 % too much for 210 s are 11 s, of 25.5 s"),
+        pytest.param(1000.0, known(), 3, id="11 % are 23 s, and what waits takes 1 s"),
+        pytest.param(1040.0, known(), 4, id="16 % are 33 s: no time to see whether it stays"),
+        pytest.param(946.0, known(*(946.0,) * 9), 4, id="no outlier"),
+    ],
+)
+def test_a_spike_is_ridden_out_where_there_is_time_to_see_whether_it_stays(rate, state, target):
+    sample = seen(arrival_rate=rate, backlog=1000)
+    assert asked(router(ride_out=True), sample, state).target == target
+    assert asked(router(), sample, state).target == 4
+
+
+def test_how_long_increases_take_is_without_the_delay_of_the_figures():
+    turns = [
+        Turn(
+            seen(),
+            3,
+            RouterOptions.model_validate({}),
+            CONTEXT,
+            known(recovery=Recovery(took_s=(150.0,))),
+            1000.0 - age_s,
+            3,
+        )
+        for age_s in (0.0, 100.0, 140.0)
+    ]
+    assert [turn.horizon_at - 1000.0 for turn in turns] == [150.0, 50.0, 30.0]
 
 
 def test_the_table_of_options():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rheostat.analyze.regression import Point
 from rheostat.model import Code
 from rheostat.plan import router_table as tables
 from rheostat.plan.capacity import cap_limits
 from rheostat.plan.reactive import expected_wait
-from rheostat.plan.router_load import up_to_now
+from rheostat.plan.router_load import is_outlier, up_to_now
 from rheostat.plan.router_turn import Turn
 from rheostat.plan.words import count, executors, per_second, percent, seconds
 
@@ -99,11 +100,29 @@ def _eager(turn: Turn) -> str | None:
     carried = turn.state.table.rows.carried(turn.n) if turn.options.eager else None
     if carried is None:
         return None
-    expected = max(turn.fit.at(turn.horizon_at), turn.rate)
-    if expected <= turn.options.eager_utilization * carried:
+    predicted, limit = turn.fit.at(turn.horizon_at), turn.options.eager_utilization * carried
+    expected = max(predicted, turn.rate)
+    if expected <= limit or (predicted <= limit and _rides_out(turn, carried)):
         return None
     within = seconds(turn.horizon_at - turn.seen.at)
     return f"{per_second(expected)} are expected within {within}, {executors(turn.n)} carry {per_second(carried)}"
+
+
+def _rides_out(turn: Turn, carried: float) -> bool:
+    """Whether the present rate is a spike, and there is time to see whether it stays.
+
+    That is so if the lag would not be significant even if it stayed: until the outliers are enough to reset the
+    baseline and an increase is done, counted from the time of the figures, the wait grows by rate ÷ carried − 1 each
+    second.
+    """
+    options, load, wait = turn.options, turn.state.load, expected_wait(turn.seen)
+    present = Point(turn.own_at - turn.context.rate_window_s / 2, turn.rate)
+    if not options.ride_out or wait is None or not (load.outliers or is_outlier(load.fit, present, options.spikes)):
+        return False
+    buckets = options.outliers_to_reset - len(load.outliers)
+    takes_s = buckets * options.bucket_s + turn.horizon_at - turn.own_at
+    limit = options.significant_wait * turn.context.objective.lag_s
+    return wait + max(0.0, turn.rate / carried - 1) * takes_s < limit
 
 
 # ---------------------------------------------------------------------------------------------------- down

@@ -58,6 +58,10 @@ class RouterOptions(FrozenModel):
     eager_utilization: float = Field(
         1.05, gt=0, le=10, description="Predicted rate ÷ the table's, from which on that is so."
     )
+    ride_out: bool = Field(
+        default=False,
+        description="Whether a spike is waited for with that, where the objective leaves the time to see if it stays.",
+    )
     rows: Literal["learned", "saturated"] = Field(
         "learned",
         description="saturated: a row is what was processed when saturated (S5); learned: what each batch shows.",

@@ -82,8 +82,12 @@ class Turn:
 
     @property
     def horizon_at(self) -> float:
-        """t3, X from now; X is no shorter than the longest of the last increases took."""
-        return self.seen.at + max(self.options.horizon_s, rescale_s(self.state.recovery))
+        """t3, X from now; X is no shorter than the longest of the last increases took.
+
+        How long they took was seen with the delay of the figures, which is not a part of it.
+        """
+        took_s = rescale_s(self.state.recovery) - (self.seen.at - self.own_at)
+        return self.seen.at + max(self.options.horizon_s, took_s)
 
     @property
     def catch_up_s(self) -> float:

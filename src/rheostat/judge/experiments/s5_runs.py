@@ -6,14 +6,15 @@ which is thrown as it is on a live job.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from rheostat.archive import MemoryArchive
 from rheostat.journal import DecisionRecord, Header, OutcomeRecord, States
 from rheostat.judge.contenders import Contender, settings_for
-from rheostat.judge.score import Case, cost_parts
+from rheostat.judge.score import Case, cost_parts, end_of
 from rheostat.judge.simulate import drain_limit_s, start_executors
 from rheostat.judge.simulated_time import SimulatedTime
 from rheostat.judge.tracks import Points, lag_line, thinned
@@ -22,11 +23,12 @@ from rheostat.loop import Loop, build_planner
 from rheostat.model import Code
 from rheostat.sim.capacity import capacity_curve
 from rheostat.sim.cost import violation_weight
+from rheostat.sim.history import History
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile
 from rheostat.sim.lag import Lag
 
-__all__ = ["Decided", "Failover", "Played", "play", "round_trips"]
+__all__ = ["Decided", "Failover", "Played", "play", "round_trips", "value_at"]
 
 _POINTS = 600
 
@@ -66,10 +68,12 @@ class Played:
         violation_s: time in which the lag was over the objective.
         lag_max: s.
         cost: in executor-hours, as ``rheostat compare`` has it.
-        static_hours: of the fewest executors that carry the peak.
+        static: the fewest executors that carry the peak.
+        static_hours: of so many.
         cooldown_s: of decreases, by the guard.
         faults: why the run does not count; none should.
         capacity, paid, lag: for plots, thinned.
+        seed: of the job's chance.
     """
 
     decided: tuple[Decided, ...]
@@ -78,12 +82,14 @@ class Played:
     violation_s: float
     lag_max: float
     cost: float
+    static: int
     static_hours: float
     cooldown_s: float
     faults: tuple[str, ...]
     capacity: Points
     paid: Points
     lag: Points
+    seed: int = 0
 
     @property
     def acts(self) -> tuple[Decided, ...]:
@@ -107,7 +113,7 @@ class Played:
 def round_trips(acts: Sequence[Decided], within_s: float) -> int:
     """How many decreases come so soon after an increase.
 
-    >>> up, down = Decided(0.0, 2, 3, Code.EAGER, ""), Decided(90.0, 3, 2, Code.OVERSIZED, "")
+    >>> up, down = Decided(0.0, 2, 3, Code.UNDERSIZED, ""), Decided(90.0, 3, 2, Code.OVERSIZED, "")
     >>> round_trips([up, down], 120.0), round_trips([up, down], 60.0)
     (1, 0)
     """
@@ -160,11 +166,58 @@ def play(job: JobFile, load: Prepared, contender: Contender, seed: int, failover
     settings = settings_for(job, contender.at_size(weight))
     simulated, witness = SimulatedJob(job, load.curve, seed, start), _Witness()
     end = drain_limit_s(load.curve.duration)
-    time = SimulatedTime(lambda now, _: simulated.drained or now >= end)
+
+    def over(now: float, later: float) -> bool:
+        if failover is not None:
+            loop.failover(failover.begin <= later < failover.end)
+        return simulated.drained or now >= end
+
+    time = SimulatedTime(over)
     planner = build_planner(settings, MemoryArchive(), seed)
-    loop = Loop(_Switched(simulated, failover), planner, simulated, witness, time, settings, job=job.name)
-    if failover is not None:
-        simulated_switch = loop.failover
+    loop = Loop(simulated, planner, simulated, witness, time, settings, job=job.name)
     loop.run()
     simulated.close()
-    return _played(job, load, simulated, witness)
+    faults = [] if simulated.drained else [f"not all records were committed {time.at:.0f} s after the start"]
+    if loop.status().failures:
+        faults.append(f"{loop.status().failures} cycles failed, the last one: {loop.status().last_failure}")
+    case = Case(job, load.curve, start, weight)
+    played = _played(case, simulated.history, witness.decided, settings.guard.cooldown_down_s, faults)
+    return replace(played, seed=seed)
+
+
+def _played(
+    case: Case, history: History, decided: Sequence[Decided], cooldown_s: float, faults: Sequence[str]
+) -> Played:
+    end, carried = end_of(case, history), capacity_curve(case.job)
+    lag, parts = Lag.of(history, 0.0, end), cost_parts(case, history, end)
+    capacity = [(at, carried[count]) for at, count in history.ready]
+    return Played(
+        decided=tuple(decided),
+        executor_hours=parts.executor_hours,
+        changes=parts.changes,
+        violation_s=3600 * parts.violation_hours,
+        lag_max=lag.greatest,
+        cost=parts.cost(case.weight),
+        static=round(case.weight),
+        static_hours=case.weight * end / 3600,
+        cooldown_s=cooldown_s,
+        faults=tuple(faults),
+        capacity=thinned(_to(end, capacity), _POINTS),
+        paid=thinned(_to(end, [(at, float(count)) for at, count in history.paid]), _POINTS),
+        lag=thinned(lag_line(history.lag_spans(0.0, end)), _POINTS),
+    )
+
+
+def _to(end: float, steps: Points) -> Points:
+    """The steps with their last value at the end."""
+    return [*steps, (end, steps[-1][1])] if steps and steps[-1][0] < end else steps
+
+
+def value_at(steps: Points, at: float) -> float:
+    """The last value until a time; 0 before the first.
+
+    >>> [value_at([(10.0, 3.0), (20.0, 5.0)], at) for at in (5.0, 10.0, 19.0, 99.0)]
+    [0.0, 3.0, 3.0, 5.0]
+    """
+    place = bisect_right(steps, at, key=lambda step: step[0])
+    return steps[place - 1][1] if place else 0.0
