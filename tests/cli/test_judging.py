@@ -24,7 +24,24 @@ def test_simulate_prints_a_score_and_writes_a_report(tmp_path, capsys):
     )
     assert score["valid"] is True
     assert json.loads((tmp_path / "score.json").read_text()) == score
+    assert score["holds"]["FIXED"]["text"] in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "static, constant:5@120 on base, seed 4" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_simulate_tells_why_nothing_was_changed(capsys):
+    options = [
+        "--policy",
+        "reactive",
+        "--shape",
+        "constant:6000@1200",
+        "--as-is",
+        "--set",
+        "job.sink.records_per_s=3000",
+    ]
+    main(["simulate", *options, "--json"])
+    held = last_json(capsys)["holds"]["SICK_SINK"]
+    assert held["count"] > 10
+    assert "the sink is sick" in held["text"]
 
 
 def test_simulate_tells_where_executors_are_on_a_job_with_nodes(capsys):

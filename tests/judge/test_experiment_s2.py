@@ -23,7 +23,7 @@ PROFILE = "scaleOut,avgThr,isBckPres\n1,50,0\n1,100,1\n2,190,1\n3,270,1\n4,340,1
 def table(*more: dict[str, tuple[float, ...]]) -> Table:
     """The document's own figures as seed 1, and others."""
     seeds = enumerate((DOCUMENT, *more), 1)
-    rows = {seed: {name: Measures(*values, 0.0, 0.0) for name, values in each.items()} for seed, each in seeds}
+    rows = {seed: {name: Measures._make((*values, 0.0, 0.0)) for name, values in each.items()} for seed, each in seeds}
     return Table("Table III", {name: {seed: each[name] for seed, each in rows.items()} for name in FOUR})
 
 

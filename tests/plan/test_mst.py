@@ -83,7 +83,8 @@ def test_several_leave_in_one_step(rate, threshold, target):
 def test_the_sentence_has_the_figures():
     answer, _ = mst().recommend(at_rest(210.0, 6), knows(LINEAR))
     assert answer.reason.text == (
-        "arrival 210/s, processed 210/s with a margin of 10 % needs 3 executors (MST 600/s, DT 65 %): 6 → 3"
+        "arrival 210/s, processed 210/s with a margin of 10 % needs 3 executors; "
+        "MST of 6 is 600/s, 65 % of it not used: 6 → 3"
     )
     assert answer.reason.figures["mst"] == 600.0
 

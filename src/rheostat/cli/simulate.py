@@ -54,7 +54,7 @@ def simulate(
     entry = compare(asked.cases, asked.contenders, drawn=drawn, reached=bool(drawn)).entries[0]
     _tell(entry, out)
     run = entry.runs[0]
-    score = {**run.score, **_placements(run)}
+    score = {**run.score, "holds": {code: asdict(held) for code, held in run.holds.items()}, **_placements(run)}
     if out is not None:
         (out / "score.json").write_text(to_json(score) + "\n", encoding="utf-8")
     if as_json:
@@ -75,7 +75,7 @@ def _asked(texts: Texts, out: Path | None) -> Asked:
 
 
 def _tell(entry: Entry, out: Path | None) -> None:
-    from rheostat.judge.pages import write_simulation
+    from rheostat.judge.pages import hold_rows, write_simulation
     from rheostat.judge.texts import simulate_verdict
     from rheostat.report.parts import shown
 
@@ -84,6 +84,7 @@ def _tell(entry: Entry, out: Path | None) -> None:
     show_rows(entry.case.name, [["figure", "value"], *([key, shown(value)] for key, value in score.items())])
     if rows := _node_rows(entry.runs[0]):
         show_rows("Nodes", [["second", "executors", "added", "given up", "then on"], *rows])
+    show_rows("Decisions that changed nothing", [["how many", "code", "the last of them"], *hold_rows(entry.runs[0])])
     for text in (*entry.bound.said, *entry.runs[0].faults, simulate_verdict(entry)):
         screen.print(text, markup=False)
     for policy in entry.undercut:

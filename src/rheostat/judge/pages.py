@@ -29,7 +29,7 @@ from rheostat.judge.tracks import Tracks
 from rheostat.judge.work import Found
 from rheostat.report.parts import frame, heading, note_list, shown, table, write_page
 
-__all__ = ["write_comparison", "write_simulation"]
+__all__ = ["hold_rows", "write_comparison", "write_simulation"]
 
 
 def write_comparison(
@@ -90,6 +90,8 @@ def write_simulation(path: Path, entry: Entry) -> Path:
         _figure(entry, with_script=True),
         heading("Changes of executors, and why"),
         table([["second", "executors", "why", "what became of it"], *rows]),
+        heading("Decisions that changed nothing"),
+        table([["how many", "code", "the last of them"], *hold_rows(run)]),
         heading("Score"),
         table([["figure", "value"], *([key, shown(value)] for key, value in run.score.items())]),
         heading("How to read this"),
@@ -97,6 +99,12 @@ def write_simulation(path: Path, entry: Entry) -> Path:
     ]
     title = f"Rheostat: {run.score['policy']}, {entry.case.name}"
     return write_page(path, frame(title, simulate_verdict(entry), parts))
+
+
+def hold_rows(run: Found) -> list[list[str]]:
+    """The decisions of a run that changed nothing, the most frequent code first."""
+    held = sorted(run.holds.items(), key=lambda item: -item[1].count)
+    return [[f"{each.count:,}", code, f"second {each.at:,.0f}: {each.text}"] for code, each in held]
 
 
 def _became(act: Act) -> str:

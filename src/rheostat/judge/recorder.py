@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 
 from rheostat.journal import DecisionRecord, Header, OutcomeRecord, States
-from rheostat.model import OutcomeStatus, Placement
+from rheostat.model import OutcomeStatus, Placement, Reason
 
-__all__ = ["Act", "Recorder"]
+__all__ = ["Act", "Held", "Recorder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +29,28 @@ class Act:
     placement: Placement | None = None
 
 
+@dataclass(slots=True)
+class Held:
+    """Decisions that changed nothing, of one reason code: how many, when the last one was, and its words."""
+
+    count: int
+    at: float
+    text: str
+
+
 class Recorder:
     """A journal for simulated runs. It keeps no observation: the simulated job knows its own history exactly.
 
     Attributes:
         acts: the first ``keep`` decisions that acted, in order.
-        holds: how many decisions held, by reason code.
+        holds: the decisions that held, by reason code.
         dropped: how many acting decisions came after those.
         last_id: it begins empty.
     """
 
     def __init__(self, keep: int = 20_000) -> None:
         self.acts: list[Act] = []
-        self.holds: Counter[str] = Counter()
+        self.holds: dict[str, Held] = {}
         self.dropped = 0
         self.last_id = 0
         self._keep = keep
@@ -58,7 +66,7 @@ class Recorder:
             return
         decision = record.decision
         if not decision.acts:
-            self.holds[decision.reason.code.value] += 1
+            self._held(decision.reason, record.at)
         elif len(self.acts) < self._keep and decision.target is not None:
             self._places[decision.decision_id] = len(self.acts)
             reason = decision.reason
@@ -69,6 +77,13 @@ class Recorder:
 
     def close(self) -> None:
         """Nothing is to be given free."""
+
+    def _held(self, reason: Reason, at: float) -> None:
+        held = self.holds.get(reason.code)
+        if held is None:
+            self.holds[reason.code] = Held(1, at, reason.text)
+        else:
+            held.count, held.at, held.text = held.count + 1, at, reason.text
 
     def _became(self, number: int, status: OutcomeStatus) -> None:
         place = self._places.pop(number, None)

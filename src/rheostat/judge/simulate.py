@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rheostat.archive import MemoryArchive
 from rheostat.judge.contenders import Contender, settings_for
-from rheostat.judge.recorder import Act, Recorder
+from rheostat.judge.recorder import Act, Held, Recorder
 from rheostat.judge.simulated_time import SimulatedTime
 from rheostat.load.prepare import Prepared
 from rheostat.loop import Loop, build_planner
@@ -41,7 +41,7 @@ class Run:
     seconds: float
     drained: bool
     acts: tuple[Act, ...]
-    holds: Counter[str]
+    holds: Mapping[str, Held]
     dropped: int = 0
     failures: int = 0
     last_failure: str | None = None

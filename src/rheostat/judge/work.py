@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rheostat import __version__
 from rheostat.judge import score as scores
 from rheostat.judge.cases import Case, Ready, ready
 from rheostat.judge.contenders import Contender
-from rheostat.judge.recorder import Act
+from rheostat.judge.recorder import Act, Held
 from rheostat.judge.simulate import Run, simulate, start_executors
 from rheostat.judge.tracks import Points, Tracks, lag_line, thinned, thinned_acts
 from rheostat.plan.schedule import OPEN_LOOP
@@ -99,12 +99,14 @@ class Found:
 
     Attributes:
         placed: decisions that placed executors on nodes; none where the job has no nodes.
+        holds: decisions that changed nothing, by reason code.
     """
 
     score: Mapping[str, Any]
     faults: tuple[str, ...] = ()
     tracks: Tracks | None = None
     placed: tuple[Act, ...] = ()
+    holds: Mapping[str, Held] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,7 @@ def run_one(case: Case, contender: Contender, *, drawn: bool = False) -> Found:
     )
     score["valid"] = score["valid"] and not run.faults
     placed = () if case.job.nodes is None else tuple(act for act in run.acts if act.placement is not None)
-    return Found(score, run.faults, _tracks(run, this.capacities) if drawn else None, placed)
+    return Found(score, run.faults, _tracks(run, this.capacities) if drawn else None, placed, run.holds)
 
 
 def _facts(case: Case, contender: Contender) -> RunFacts:

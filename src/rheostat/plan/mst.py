@@ -367,7 +367,7 @@ def _dt(sample: _Sample) -> str:
     if not mst:
         return ""
     dt = (mst - (sample.seen.processed_rate or 0.0)) / mst
-    return f" (MST {per_second(mst)}, DT {percent(dt)})"
+    return f"; MST of {sample.n} is {per_second(mst)}, {percent(dt)} of it not used"
 
 
 def _far(sample: _Sample, target: int) -> str | None:
