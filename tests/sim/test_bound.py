@@ -112,3 +112,12 @@ def test_a_steady_load_costs_about_as_much_as_the_optimum(name, share):
     run = used(job, load, 4, lambda _: 4)
     assert run.violation_hours == 0.0
     assert share <= optimum(problem_of(job, load, 4, 4.0)).cost / run.cost(4.0) <= 1.0
+
+
+def test_an_executor_that_dies_below_the_least_number_is_not_paid_for():
+    job = plain(executors=[2, 2], events=[{"kind": "dead", "at_s": 100.0, "executor": 1, "replaced_after_s": 600.0}])
+    load = staircase([(1200.0, 10.0)])
+    best = optimum(problem_of(job, load, 2, 1.0))
+    cost = used(job, load, 2, lambda _: 2).cost(1.0)
+    assert cost < 2 * 1200 / 3600
+    assert best.cost <= cost

@@ -209,8 +209,8 @@ def judged_case(case: Case, this: Ready) -> scores.Case:
 
 
 def as_timetable(plan: Optimum, lead_s: float = 0.0) -> Contender:
-    """The policy that follows a plan open loop, each increase ``lead_s`` earlier."""
-    steps = tuple(timetable(plan, lead_s))
+    """The policy that follows a plan open loop, each increase ``lead_s`` earlier; nobody can ask for none."""
+    steps = tuple((at, max(1, executors)) for at, executors in timetable(plan, lead_s))
     return Contender("schedule", options={"steps": steps}, settings={"guard": dict(OPEN_LOOP)})
 
 

@@ -34,7 +34,7 @@ class Grid:
         self.per_decision = max(1, ceil(problem.step_s / problem.objective_s - _ROUNDING))
         self.step_s = problem.step_s / self.per_decision
         self.loaded = max(1, ceil(problem.load.duration / self.step_s - _ROUNDING))
-        self.long_rate, self.slack = self._rows(problem.long_rate), self._rows(problem.slack)
+        self.long_rate, self.slack = np.maximum(self._rows(problem.long_rate), _TINY), self._rows(problem.slack)
         self.capacity = np.maximum(self._rows(problem.capacity), _TINY)
         self._arrivals, self._limits, self._ageing = self._tabulated()
         self._chunk, self._tables = -1, tuple[Floats, ...]()

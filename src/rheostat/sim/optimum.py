@@ -39,7 +39,7 @@ interval, the fluid pays the same, and its backlog is larger by half an interval
 behind. Of a run the work may not: a batch begins with what came during the one before, and together they take L.
 
 *Events.* Faults only slow a run down. Where an event makes the job faster, the fluid has the faster job from the
-start; where an executor dies, two changes are free.
+start; where an executor dies, two changes are free, and one fewer than the least number is allowed, at any time.
 
 What is not proven: a job whose batches vary by chance keeps C(n) on average only; an exponent below 1 slows the tasks
 of a batch by the slots at its begin, so those who join during it find faster ones; a number that changes within each

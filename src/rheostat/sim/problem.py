@@ -31,7 +31,8 @@ class Problem:
         load: records/s.
         objective_s: L.
         step_s: from one decision to the next; the first one is at second 0.
-        n_min, n_max, start: bounds, and the executors at second 0.
+        n_min, n_max, start: bounds, and the executors at second 0. Faults may take executors away below the least
+            number of the job, so n_min is as many fewer, down to 0.
         capacity: records/s on n executors while the lag is within L.
         long_rate: records/s beyond it, ≥ capacity.
         carried: what a change from n to n′ can gain by its moment within a batch is ``|carried[n′] − carried[n]|``
@@ -69,11 +70,12 @@ def problem_of(job: JobFile, load: Pieces, start: int, weight: float) -> Problem
         weight: w, executors.
     """
     rates = [_Rates.of(each) for each in _variants(job)]
+    lost = sum(_lost(job, event) for event in job.events)
     return Problem(
         load=load,
         objective_s=job.objective_s,
         step_s=job.decide_every_s,
-        n_min=job.n_min,
+        n_min=max(0, job.n_min - lost),
         n_max=job.n_max,
         start=start,
         capacity=_best([each.capacity for each in rates]),
@@ -82,7 +84,7 @@ def problem_of(job: JobFile, load: Pieces, start: int, weight: float) -> Problem
         slack=_best([each.slack for each in rates]),
         weight=weight,
         start_up_s=least_start_up_s(job),
-        free_changes=2 * sum(_lost(job, event) for event in job.events),
+        free_changes=2 * lost,
     )
 
 
@@ -168,7 +170,7 @@ def checked(problem: Problem) -> Problem:
     Raises:
         ValueError: it is out of range; every caller builds its problems from checked job files and loads.
     """
-    sound = 1 <= problem.n_min <= problem.start <= problem.n_max and 0 < problem.step_s < inf
+    sound = 0 <= problem.n_min <= problem.start <= problem.n_max and 0 < problem.step_s < inf
     if not sound or problem.long_rate[problem.n_max] < _LEAST_POSITIVE:
         message = f"no run can end: executors {problem.n_min} .. {problem.n_max} from {problem.start}"
         raise ValueError(message)
