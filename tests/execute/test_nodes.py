@@ -161,25 +161,18 @@ def test_a_silent_node_is_not_waited_for(begin):
     asked = threading.Event()
     with answering(begin, then=lambda: asked.wait(10)) as (client, _):
         client._timeout_s = 0.1
-        with pytest.raises(UnavailableError, match=r"ReadTimeout|it answers too slowly"):
+        with pytest.raises(UnavailableError, match="ReadTimeout"):
             client.state()
         asked.set()
 
 
-@pytest.mark.parametrize(
-    ("begin", "drop"),
-    [
-        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b" ", id="the body"),
-        pytest.param(b"HTTP/1.1 200 OK\r\nX-Long: ", b"a", id="a header"),
-    ],
-)
-def test_a_node_that_answers_drop_by_drop_is_not_waited_for(begin, drop):
+def test_a_node_that_answers_drop_by_drop_is_not_waited_for():
     enough = threading.Event()
 
     def drops():
-        yield begin
+        yield b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"
         while not enough.wait(0.01):
-            yield drop
+            yield b" "
 
     with answering(more=drops) as (client, _):
         client._timeout_s = 0.2

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +13,7 @@ from rheostat.errors import UnavailableError
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["NodeClient", "NodeState", "Way", "parse_state", "within"]
+__all__ = ["NodeClient", "NodeState", "Way", "parse_state"]
 
 _SCHEMA = "rheostat.node/1"
 _MOST_BYTES = 4_000_000
@@ -102,28 +101,6 @@ def _ways(peers: Sequence[Mapping[str, Any]]) -> tuple[Way, ...]:
     return tuple(ways)
 
 
-@contextmanager
-def within(client: httpx.Client, seconds: float) -> Iterator[None]:
-    """Nothing that the client does takes longer: its connections are closed then.
-
-    The client's own limits count for each read. A server that sends a byte now and then never exceeds them.
-
-    Raises:
-        UnavailableError: the time was up.
-    """
-    over = threading.Timer(seconds, client.close)
-    over.daemon = True
-    over.start()
-    try:
-        yield
-    except Exception as error:
-        if client.is_closed:
-            raise UnavailableError("it answers too slowly") from error
-        raise
-    finally:
-        over.cancel()
-
-
 class NodeClient:
     """One node server. Every call ends within ``timeout_s``, and raises UnavailableError for whatever is wrong.
 
@@ -170,30 +147,28 @@ class NodeClient:
     def _ask(self, method: str, order: Mapping[str, Any] | None) -> Any:
         import httpx
 
-        if self._client is None or self._client.is_closed:
+        if self._client is None:
             limits = httpx.Limits(max_keepalive_connections=1, keepalive_expiry=4.0)
             self._client = httpx.Client(timeout=self._timeout_s, trust_env=False, limits=limits)
-        url, client = f"{self.address}/taskmanager", self._client
+        deadline = time.monotonic() + self._timeout_s
         try:
-            with (
-                within(client, self._timeout_s),
-                client.stream(method, url, json=order, headers=self._headers) as response,
-            ):
-                body = _whole(response)
+            url = f"{self.address}/taskmanager"
+            with self._client.stream(method, url, json=order, headers=self._headers) as response:
+                body = _whole(response, deadline)
             return _answer(response, body)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise UnavailableError(message) from error
 
 
-def _whole(response: httpx.Response) -> bytes:
-    """The body, within its bounds of size."""
+def _whole(response: httpx.Response, deadline: float) -> bytes:
+    """The body, within its bounds of size and time."""
     chunks, size = [], 0
     for chunk in response.iter_bytes():
         chunks.append(chunk)
         size += len(chunk)
-        if size > _MOST_BYTES:
-            raise UnavailableError("it answers without an end")
+        if size > _MOST_BYTES or time.monotonic() > deadline:
+            raise UnavailableError("it answers without an end" if size > _MOST_BYTES else "it answers too slowly")
     return b"".join(chunks)
 
 
