@@ -174,7 +174,7 @@ def test_it_keeps_what_every_actuator_keeps(stage, rule):
 
 def test_from_one_to_three_and_back_in_the_gap_between_two_triggers(spark, stage, tmp_path):
     here = stage(1)
-    with counted(spark, tmp_path, trigger="2 seconds", record_s=0.001) as job:
+    with counted(spark, tmp_path, trigger="4 seconds", record_s=0.001) as job:
         grown = here.change(3)
         job.goes_on()
         first = here.levers.oldest_stage()
