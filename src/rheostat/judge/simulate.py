@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rheostat.archive import MemoryArchive
@@ -59,7 +59,15 @@ class Run:
         return tuple(found)
 
 
-def simulate(job: JobFile, load: Prepared, contender: Contender, *, seed: int) -> Run:
+def simulate(
+    job: JobFile,
+    load: Prepared,
+    contender: Contender,
+    *,
+    seed: int,
+    recorder: Recorder | None = None,
+    before_each: Callable[[Loop, float], None] | None = None,
+) -> Run:
     """Run the production loop until the load is over and every record is committed.
 
     The run is given up, and does not count, where that takes longer than :func:`drain_limit_s`.
@@ -69,6 +77,8 @@ def simulate(job: JobFile, load: Prepared, contender: Contender, *, seed: int) -
         load: what it has to do.
         contender: who decides.
         seed: of the job's own chance (start-ups, noise of batches).
+        recorder: what remembers the decisions; None: one of its own.
+        before_each: is called with the loop and the time of the next cycle before that begins.
 
     Raises:
         InputError: the policy is unknown, or its options or settings are wrong.
@@ -76,8 +86,14 @@ def simulate(job: JobFile, load: Prepared, contender: Contender, *, seed: int) -
     contender = contender.at_size(violation_weight(job, load.peak))
     settings = settings_for(job, contender)
     simulated = SimulatedJob(job, load.curve, seed, start_executors(job, load))
-    end, recorder = drain_limit_s(load.curve.duration), Recorder()
-    time = SimulatedTime(lambda now, _: simulated.drained or now >= end)
+    end, recorder = drain_limit_s(load.curve.duration), recorder or Recorder()
+
+    def over(now: float, later: float) -> bool:
+        if before_each is not None:
+            before_each(loop, later)
+        return simulated.drained or now >= end
+
+    time = SimulatedTime(over)
     planner = build_planner(settings, MemoryArchive(), seed)
     loop = Loop(simulated, planner, simulated, recorder, time, settings, job=job.name)
     loop.run()

@@ -7,24 +7,22 @@ which is thrown as it is on a live job.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from rheostat.archive import MemoryArchive
-from rheostat.journal import DecisionRecord, Header, OutcomeRecord, States
+from rheostat.journal import DecisionRecord, OutcomeRecord, States
 from rheostat.judge.contenders import Contender, settings_for
+from rheostat.judge.recorder import Recorder
 from rheostat.judge.score import Case, cost_parts, end_of
-from rheostat.judge.simulate import drain_limit_s, start_executors
-from rheostat.judge.simulated_time import SimulatedTime
+from rheostat.judge.simulate import simulate, start_executors
 from rheostat.judge.tracks import Points, lag_line, thinned
 from rheostat.load.prepare import Prepared
-from rheostat.loop import Loop, build_planner
+from rheostat.loop import Loop
 from rheostat.model import Code
 from rheostat.sim.capacity import capacity_curve
 from rheostat.sim.cost import violation_weight
 from rheostat.sim.history import History
-from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile
 from rheostat.sim.lag import Lag
 
@@ -126,27 +124,22 @@ def round_trips(acts: Sequence[Decided], within_s: float) -> int:
     return found
 
 
-@dataclass
-class _Witness:
-    """A journal that keeps the decisions."""
+class _Witness(Recorder):
+    """Keeps every decision that knew the number in force."""
 
-    decided: list[Decided] = field(default_factory=list)
-    last_id: int = 0
+    def __init__(self) -> None:
+        super().__init__()
+        self.decided: list[Decided] = []
 
-    def start(self, header: Header, note: str | None = None) -> None:
-        """A session begins; the run goes on."""
-
-    def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:  # noqa: ARG002
+    def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:
         """Keep a decision."""
+        super().record(record, states)
         if not isinstance(record, DecisionRecord):
             return
         decision = record.decision
         if decision.current is not None and decision.target is not None:
             reason = decision.reason
             self.decided.append(Decided(record.at, decision.current, decision.target, reason.code, reason.text))
-
-    def close(self) -> None:
-        """Nothing is to be given free."""
 
 
 def play(job: JobFile, load: Prepared, contender: Contender, seed: int, failover: Failover | None = None) -> Played:
@@ -162,27 +155,18 @@ def play(job: JobFile, load: Prepared, contender: Contender, seed: int, failover
     Raises:
         InputError: the policy is unknown, or its options or settings are wrong.
     """
-    weight, start = violation_weight(job, load.peak), start_executors(job, load)
-    settings = settings_for(job, contender.at_size(weight))
-    simulated, witness = SimulatedJob(job, load.curve, seed, start), _Witness()
-    end = drain_limit_s(load.curve.duration)
+    witness = _Witness()
+    thrown = None if failover is None else _thrown(failover)
+    run = simulate(job, load, contender, seed=seed, recorder=witness, before_each=thrown)
+    weight = violation_weight(job, load.peak)
+    case = Case(job, load.curve, start_executors(job, load), weight)
+    cooldown_s = settings_for(job, contender.at_size(weight)).guard.cooldown_down_s
+    return replace(_played(case, run.history, witness.decided, cooldown_s, run.faults), seed=seed)
 
-    def over(now: float, later: float) -> bool:
-        if failover is not None:
-            loop.failover(failover.begin <= later < failover.end)
-        return simulated.drained or now >= end
 
-    time = SimulatedTime(over)
-    planner = build_planner(settings, MemoryArchive(), seed)
-    loop = Loop(simulated, planner, simulated, witness, time, settings, job=job.name)
-    loop.run()
-    simulated.close()
-    faults = [] if simulated.drained else [f"not all records were committed {time.at:.0f} s after the start"]
-    if loop.status().failures:
-        faults.append(f"{loop.status().failures} cycles failed, the last one: {loop.status().last_failure}")
-    case = Case(job, load.curve, start, weight)
-    played = _played(case, simulated.history, witness.decided, settings.guard.cooldown_down_s, faults)
-    return replace(played, seed=seed)
+def _thrown(failover: Failover) -> Callable[[Loop, float], None]:
+    """Throws the switch in time for the next cycle."""
+    return lambda loop, later: loop.failover(failover.begin <= later < failover.end)
 
 
 def _played(
