@@ -24,8 +24,6 @@ __all__ = ["NAMES", "register"]
 NAMES = ("s1", "s2", "s5")
 """Of the experiments."""
 
-_SEEDS = "1,2,3,4,5"
-
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -65,8 +63,8 @@ def experiment(
     faults: list[Fault] = []
     if name not in NAMES:
         faults.append(_unknown("name", name, NAMES))
-    known = {"s2": (s2.PARTS, s2.SEEDS), "s5": (s5.PARTS, s5.SEEDS)}
-    allowed, usual = known.get(name, (s1.PARTS, _SEEDS))
+    known = {"s1": (s1.PARTS, s1.SEEDS), "s2": (s2.PARTS, s2.SEEDS), "s5": (s5.PARTS, s5.SEEDS)}
+    allowed, usual = known.get(name, known["s1"])
     parts = list(allowed) if part is None else [piece.strip() for piece in part.split(",") if piece.strip()]
     faults += [_unknown("part", each, allowed) for each in parts if each not in allowed]
     seeds: list[int] = tried(seeds_of, [1], faults, usual if seed is None else seed)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rheostat.judge.experiments.results import Experiment, Part
+from rheostat.judge.experiments.results import Experiment, Part, Result
 from rheostat.judge.experiments.s1_setting import SLA
 from rheostat.judge.experiments.trial import Look
+from rheostat.judge.tracks import Points
 from rheostat.report.parts import COLORS, GREY, Figure, frame, heading, line, note_list, table, write_page
 
-__all__ = ["rows_of", "write_experiment"]
+__all__ = ["by_seed", "columns", "rows_of", "write_experiment", "write_found"]
 
 _TITLES = ("Load, records/s", "Executors in force", "Slow records, a share", "Residual of the model")
 
@@ -22,20 +23,24 @@ def write_experiment(path: Path, found: Experiment) -> Path:
     Raises:
         InputError: plotly is not installed, or the file cannot be written.
     """
-    held = sum(result.holds for result in found.results)
-    parts, drawn = [table(rows_of(found))], False
+    parts, drawn = list[str](), False
     for part in found.parts:
         parts.append(heading(part.title))
         if any(result.by_seed for result in part.results):
-            parts.append(table(_by_seed(part)))
+            parts.append(table(by_seed(part.results)))
         if part.trials:
             parts += [note_list([f"Plotted: seed {found.seeds[0]}."]), _plots(part, with_script=not drawn)]
             drawn = True
         if part.shares:
             parts.append(_shares(part))
-    seeds = ", ".join(map(str, found.seeds))
-    verdict = f"{held} of {len(found.results)} statements of the document hold in ours. Seeds: {seeds}."
-    return write_page(path, frame(f"Rheostat: experiment {found.name}", verdict, parts))
+    return write_found(path, found, "statements of the document hold in ours", parts)
+
+
+def write_found(path: Path, found: Experiment, holds: str, parts: Sequence[str]) -> Path:
+    """Write a page with the statements first; ``holds``: what so many of them do, in words."""
+    held, seeds = sum(result.holds for result in found.results), ", ".join(map(str, found.seeds))
+    verdict = f"{held} of {len(found.results)} {holds}. Seeds: {seeds}."
+    return write_page(path, frame(f"Rheostat: experiment {found.name}", verdict, [table(rows_of(found)), *parts]))
 
 
 def rows_of(found: Experiment) -> list[list[str]]:
@@ -47,13 +52,18 @@ def rows_of(found: Experiment) -> list[list[str]]:
     return [["", "statement", "ours", "the document", "holds", "why"], *rows]
 
 
-def _by_seed(part: Part) -> list[list[str]]:
-    """What was seen with each seed, header first."""
-    several = [result for result in part.results if result.by_seed]
+def by_seed(results: Sequence[Result]) -> list[list[str]]:
+    """What was seen with each seed, header first; of the statements that tell."""
+    several = [result for result in results if result.by_seed]
     seeds = [seen.seed for seen in several[0].by_seed]
     cells = [[each.ours + ("" if each.holds else " (no)") for each in result.by_seed] for result in several]
     head = ["", *(f"seed {seed}" for seed in seeds)]
     return [head, *([result.id, *row] for result, row in zip(several, cells, strict=True))]
+
+
+def columns(points: Points) -> tuple[list[float], list[float | None]]:
+    """Times and values for a plot; five digits are more than it shows."""
+    return [round(at, 1) for at, _ in points], [float(f"{value:.5g}") for _, value in points]
 
 
 def _shares(part: Part) -> str:

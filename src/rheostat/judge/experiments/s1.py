@@ -19,10 +19,13 @@ from rheostat.judge.processes import crew
 from rheostat.learn.training import TrainingOptions
 from rheostat.model import Code
 
-__all__ = ["PARTS", "experiment", "modes"]
+__all__ = ["PARTS", "SEEDS", "experiment", "modes"]
 
 PARTS = ("5.2", "5.3", "5.4", "5.5")
 """Sections of the document."""
+
+SEEDS = "1,2,3,4,5"
+"""Unless others are named."""
 
 _BY_BELLS = frozenset({"5.2", "5.3", "5.5"})
 _AT_THE_END = 0.8

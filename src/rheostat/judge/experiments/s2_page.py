@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rheostat.judge.experiments.page import rows_of
+from rheostat.judge.experiments.page import columns, write_found
 from rheostat.judge.experiments.s2 import Nodes, table_rows
 from rheostat.judge.experiments.s2_runs import Drawn
-from rheostat.report.parts import COLORS, GREY, Figure, frame, heading, line, note_list, table, write_page
+from rheostat.report.parts import COLORS, GREY, Figure, heading, line, note_list, table
 
 __all__ = ["write_nodes"]
 
@@ -22,27 +22,19 @@ def write_nodes(path: Path, found: Nodes) -> Path:
     Raises:
         InputError: plotly is not installed, or the file cannot be written.
     """
-    held = sum(result.holds for result in found.results)
-    parts = [table(rows_of(found))]
+    parts = list[str]()
     for each in found.tables:
         parts += [heading(each.title), note_list([_NOTE]), table(table_rows(each))]
     if found.drawn:
         parts += [heading(f"Supply and demand, seed {found.seeds[0]}")]
         parts += [_plots(name, drawn, first=place == 0) for place, (name, drawn) in enumerate(found.drawn.items())]
-    seeds = ", ".join(map(str, found.seeds))
-    verdict = f"{held} of {len(found.results)} statements hold in ours. Seeds: {seeds}."
-    return write_page(path, frame(f"Rheostat: experiment {found.name}", verdict, parts))
+    return write_found(path, found, "statements hold in ours", parts)
 
 
 def _plots(name: str, drawn: Drawn, *, first: bool) -> str:
     figure = Figure((f"{name}: records/s", "Nodes"), "seconds since the start of the load", height=480)
-    figure.add(1, line("arrive", *_columns(drawn.load), GREY))
-    figure.add(1, line("processed", *_columns(drawn.throughput), COLORS[0]))
-    figure.add(2, line("demand", *_columns(drawn.demand), GREY, shape="hv"))
-    figure.add(2, line("supply", *_columns(drawn.supply), COLORS[0], shape="hv"))
+    figure.add(1, line("arrive", *columns(drawn.load), GREY))
+    figure.add(1, line("processed", *columns(drawn.throughput), COLORS[0]))
+    figure.add(2, line("demand", *columns(drawn.demand), GREY, shape="hv"))
+    figure.add(2, line("supply", *columns(drawn.supply), COLORS[0], shape="hv"))
     return figure.html(with_script=first)
-
-
-def _columns(points: list[tuple[float, float]]) -> tuple[list[float], list[float | None]]:
-    """Times and values; five digits are more than a plot shows."""
-    return [round(at, 1) for at, _ in points], [float(f"{value:.5g}") for _, value in points]

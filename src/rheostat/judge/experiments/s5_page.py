@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rheostat.judge.experiments.page import rows_of
+from rheostat.judge.experiments.page import by_seed, columns, write_found
 from rheostat.judge.experiments.s5 import Drawn, Routers
-from rheostat.judge.tracks import Points
-from rheostat.report.parts import COLORS, GREY, Figure, frame, heading, line, note_list, table, write_page
+from rheostat.report.parts import COLORS, GREY, Figure, heading, line, note_list, table
 
 __all__ = ["write_routers"]
 
@@ -22,40 +21,23 @@ def write_routers(path: Path, found: Routers) -> Path:
     Raises:
         InputError: plotly is not installed, or the file cannot be written.
     """
-    held = sum(result.holds for result in found.results)
-    parts, first = [table(rows_of(found))], True
+    parts, first = list[str](), True
     for part in found.parts:
         parts += [heading(part.title), note_list([_NOTE.format(found.seeds[0])]), table(found.tables[part.title])]
         parts.append(_plots(found.drawn[part.title], with_script=first))
         first = False
     if len(found.seeds) > 1:
-        parts += [heading("By seed"), table(_by_seed(found))]
-    seeds = ", ".join(map(str, found.seeds))
-    verdict = f"{held} of {len(found.results)} statements hold. Seeds: {seeds}."
-    return write_page(path, frame(f"Rheostat: experiment {found.name}", verdict, parts))
-
-
-def _by_seed(found: Routers) -> list[list[str]]:
-    head = ["", *(f"seed {seed}" for seed in found.seeds)]
-    cells = [
-        [result.id, *(each.ours + ("" if each.holds else " (no)") for each in result.by_seed)]
-        for result in found.results
-    ]
-    return [head, *cells]
+        parts += [heading("By seed"), table(by_seed(found.results))]
+    return write_found(path, found, "statements hold", parts)
 
 
 def _plots(drawn: Drawn, *, with_script: bool) -> str:
     figure = Figure(_TITLES, "seconds since the start of the load", height=820)
     if drawn.load:
-        figure.add(1, line("load", *_columns(drawn.load), GREY))
+        figure.add(1, line("load", *columns(drawn.load), GREY))
     for (name, run), color in zip(drawn.runs.items(), COLORS, strict=False):
         same: dict[str, Any] = {"legendgroup": name}
-        figure.add(1, line(name, *_columns(run.capacity), color, shape="hv", showlegend=False, **same))
-        figure.add(2, line(name, *_columns(run.paid), color, shape="hv", **same))
-        figure.add(3, line(name, *_columns(run.lag), color, showlegend=False, **same))
+        figure.add(1, line(name, *columns(run.capacity), color, shape="hv", showlegend=False, **same))
+        figure.add(2, line(name, *columns(run.paid), color, shape="hv", **same))
+        figure.add(3, line(name, *columns(run.lag), color, showlegend=False, **same))
     return figure.html(with_script=with_script)
-
-
-def _columns(points: Points) -> tuple[list[float], list[float | None]]:
-    """Times and values; five digits are more than a plot shows."""
-    return [round(at, 1) for at, _ in points], [float(f"{value:.5g}") for _, value in points]
