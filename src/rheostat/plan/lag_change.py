@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rheostat.analyze.regression import Point, line
+
 __all__ = ["dealt", "estimated_lag", "gated", "relative_change", "slope"]
 
 
@@ -51,11 +53,8 @@ def slope(samples: Sequence[tuple[float, float]]) -> float | None:
     >>> slope([(0.0, 100.0), (15.0, 130.0), (30.0, 160.0)])
     2.0
     """
-    if len(samples) < 2:
-        return None
-    middle = sum(at for at, _ in samples) / len(samples)
-    spread = sum((at - middle) ** 2 for at, _ in samples)
-    return sum((at - middle) * value for at, value in samples) / spread if spread > 0 else None
+    fit = line([Point(at, value) for at, value in samples]) if len(samples) > 1 else None
+    return None if fit is None or fit.spread1 == 0 else fit.c1
 
 
 def relative_change(per_second: float, consumed: float, overshoot: float = 1.0) -> float | None:

@@ -17,6 +17,8 @@ __all__ = [
     "scale_down_hold",
 ]
 
+_COOLING = "the last change was {since} ago, the cooldown is {limit}"
+
 
 def scale_down_hold(target: int, context: Context) -> Change | None:
     """A decrease goes no lower than the most that was proposed within the window."""
@@ -39,35 +41,33 @@ def cooldown_up(target: int, context: Context) -> Change | None:
     """No increase too soon after a change."""
     if target <= context.current:
         return None
-    return _cooling(context, Code.COOLDOWN_UP, context.state.changed_at, context.settings.cooldown_up_s)
+    return _since(context, Code.COOLDOWN_UP, context.state.changed_at, context.settings.cooldown_up_s, _COOLING)
 
 
 def cooldown_down(target: int, context: Context) -> Change | None:
     """No decrease too soon after a change or a failed attempt."""
     if target >= context.current:
         return None
-    return _cooling(context, Code.COOLDOWN_DOWN, context.state.down_blocked_at, context.settings.cooldown_down_s)
+    began, limit = context.state.down_blocked_at, context.settings.cooldown_down_s
+    return _since(context, Code.COOLDOWN_DOWN, began, limit, _COOLING)
 
 
-def _cooling(context: Context, code: Code, start: float | None, limit: float) -> Change | None:
-    if start is None or context.seen.at - start >= limit:
+def _since(context: Context, code: Code, began: float | None, limit_s: float, words: str) -> Change | None:
+    """The hold for so long from a moment on, None: there is none; ``words`` has places for {since} and {limit}."""
+    if began is None or context.seen.at - began >= limit_s:
         return None
-    since = context.seen.at - start
-    text = f"the last change was {seconds(since)} ago, the cooldown is {seconds(limit)}"
-    return stay(context, code, text, since_s=since, limit_s=limit)
+    since_s = context.seen.at - began
+    text = words.format(since=seconds(since_s), limit=seconds(limit_s))
+    return stay(context, code, text, since_s=since_s, limit_s=limit_s)
 
 
 def round_trip(target: int, context: Context) -> Change | None:
     """No decrease too soon after an increase."""
-    raised, settings = context.state.raised_at, context.settings
-    if target >= context.current or raised is None:
+    if target >= context.current:
         return None
-    limit = settings.round_trip_cooldowns * settings.cooldown_down_s
-    if context.seen.at - raised >= limit:
-        return None
-    since = context.seen.at - raised
-    text = f"the last increase was {seconds(since)} ago, it stands for {seconds(limit)}"
-    return stay(context, Code.ROUND_TRIP, text, since_s=since, limit_s=limit)
+    limit = context.settings.round_trip_cooldowns * context.settings.cooldown_down_s
+    words = "the last increase was {since} ago, it stands for {limit}"
+    return _since(context, Code.ROUND_TRIP, context.state.raised_at, limit, words)
 
 
 def catching_up(target: int, context: Context) -> Change | None:
@@ -87,12 +87,8 @@ def failover(target: int, context: Context) -> Change | None:
         return None
     if context.settings.failover:
         return stay(context, Code.FAILOVER, "the traffic of a region is away until the switch is off again")
-    ended, limit = context.state.failover_at, context.settings.failover_return_s
-    if ended is None or context.seen.at - ended >= limit:
-        return None
-    since = context.seen.at - ended
-    text = f"the failover ended {seconds(since)} ago, its traffic has {seconds(limit)} to come back"
-    return stay(context, Code.FAILOVER, text, since_s=since, limit_s=limit)
+    words = "the failover ended {since} ago, its traffic has {limit} to come back"
+    return _since(context, Code.FAILOVER, context.state.failover_at, context.settings.failover_return_s, words)
 
 
 def no_room(target: int, context: Context) -> Change | None:

@@ -21,7 +21,7 @@ from rheostat.config import GuardSettings
 from rheostat.journal import DecisionRecord, Header, JournalWriter, SessionRecord, read_journal
 from rheostat.model import Action, Assessment, Bounds, Code, Decision, Objective, Outcome, OutcomeStatus, Reason
 from rheostat.plan import Planner, PlanState, Policy, in_force
-from rheostat.testing.stories import OBJECTIVE_S, SAMPLE_S, Job, Step, Story, steady_rates, with_backlog
+from rheostat.testing.stories import OBJECTIVE_S, OPTIONAL, SAMPLE_S, Job, Step, Story, steady_rates, with_backlog
 
 __all__ = ["LAWS", "Case", "Law", "scaled_options"]
 
@@ -31,20 +31,7 @@ FACTORS = (1 / 64, 1024.0)
 _EVERY = 6
 """What is asked of every sample costs too much for some laws; these look at every sixth, and at every decrease."""
 
-_OPTIONAL = (
-    "processed_rate",
-    "busy_ratio",
-    "occupancy",
-    "pressure",
-    "throughput",
-    "last_batch_s",
-    "last_batch_records",
-    "capped",
-    "waiting",
-    "drain_s",
-    "slots_per_executor",
-    "partitions",
-)
+_OPTIONAL = (*OPTIONAL, "waiting", "drain_s", "slots_per_executor")
 
 
 @dataclass(frozen=True, slots=True)

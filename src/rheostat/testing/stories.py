@@ -18,7 +18,7 @@ from rheostat.analyze.overload import pressed
 from rheostat.analyze.query import healthy_backlog
 from rheostat.model import Assessment, Bounds
 
-__all__ = ["OBJECTIVE_S", "SAMPLE_S", "STORIES", "Job", "Step", "Story", "steady_rates"]
+__all__ = ["OBJECTIVE_S", "OPTIONAL", "SAMPLE_S", "STORIES", "Job", "Step", "Story", "steady_rates"]
 
 SAMPLE_S = 15.0
 OBJECTIVE_S = 30.0
@@ -31,21 +31,20 @@ GRAIN = 64
 
 _CLEAN = 2
 _NOISE = (0.4, -1.1, 0.9, -0.3, 1.4, -0.8, 0.1, -1.5, 0.7, 0.2)
-_OPTIONAL = MappingProxyType(
-    dict.fromkeys(
-        (
-            "processed_rate",
-            "busy_ratio",
-            "occupancy",
-            "pressure",
-            "throughput",
-            "last_batch_s",
-            "last_batch_records",
-            "capped",
-            "partitions",
-        )
-    )
+OPTIONAL = (
+    "processed_rate",
+    "busy_ratio",
+    "occupancy",
+    "pressure",
+    "throughput",
+    "last_batch_s",
+    "last_batch_records",
+    "capped",
+    "partitions",
 )
+"""Figures of an assessment that may be unknown while it counts."""
+
+_NONE_OF_THEM = MappingProxyType(dict.fromkeys(OPTIONAL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +218,6 @@ STORIES: tuple[Story, ...] = (
     Story("gaps", _with_gaps(), start=1),
     Story("capped batches", _steps([300.0] * 8, [620.0] * 14, [300.0] * 14), start=4, batch_cap=5000.0),
     Story("no load", _steps([0.0] * 14, [200.0] * 10, [0.0] * 14), start=5, bounds=Bounds(3, 5)),
-    Story("only what is needed", _steps(_line(200, 2000, 14), _line(2000, 200, 22), **_OPTIONAL), start=1),
+    Story("only what is needed", _steps(_line(200, 2000, 14), _line(2000, 200, 22), **_NONE_OF_THEM), start=1),
     Story("two waves", _steps(_wave(80)), start=2),
 )
