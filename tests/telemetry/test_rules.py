@@ -73,9 +73,9 @@ def test_every_metric_of_ours_that_a_rule_reads_is_one_that_we_tell():
     assert used <= set(NAMES)
 
 
-def test_every_recorded_series_that_a_rule_reads_is_recorded_before_it():
+def test_every_recorded_series_that_a_rule_reads_is_recorded_before_it_in_its_own_group():
     for _, group in GROUPS:
-        known = {rule["record"] for _, other in GROUPS if other is not group for rule in other["rules"]}
+        known: set[str] = set()
         for rule in group["rules"]:
             assert set(re.findall(r"\b[a-z_]+:[a-z_]+:[a-z_]+\b", rule["expr"])) <= known, rule["record"]
             known.add(rule["record"])
