@@ -17,6 +17,11 @@ def test_an_executor_over_rest_has_a_date():
     assert parse_executors([EXECUTOR | {"addTime": "2026-11-28T02:53:06.046GMT"}]) == (AS_A_VALUE,)
 
 
+def test_an_executor_that_has_just_registered_has_a_host_and_no_port():
+    (found,) = parse_executors([EXECUTOR | {"hostPort": "10.1.2.3"}])
+    assert found.host == "10.1.2.3"
+
+
 def test_the_driver_and_dead_executors_are_left_out():
     assert parse_executors([EXECUTOR | {"id": "driver"}, EXECUTOR | {"isActive": False}]) == ()
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from rheostat.errors import ActuationError, RheostatError
+from rheostat.jvm.addresses import host_of
 
 __all__ = ["SparkJob", "page_of"]
 
@@ -27,11 +28,11 @@ def page_of(executor: Mapping[str, Any]) -> str:
 
     >>> page_of({"hostPort": "127.0.0.2:41", "executorLogs": {"stdout": "http://127.0.0.2:8081/logPage/?logType=stdout"}})
     '127.0.0.2:8081'
-    >>> page_of({"hostPort": "127.0.0.2:41", "executorLogs": {}})
-    '127.0.0.2'
+    >>> page_of({"hostPort": "127.0.0.2:41", "executorLogs": {}}), page_of({"hostPort": "127.0.0.2"})
+    ('127.0.0.2', '127.0.0.2')
     """
     page = urlsplit(str(executor.get("executorLogs", {}).get("stdout", ""))).netloc
-    return page or str(executor["hostPort"]).rpartition(":")[0]
+    return page or host_of(str(executor["hostPort"]))
 
 
 class SparkJob:

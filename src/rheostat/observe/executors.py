@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from rheostat.jvm.addresses import host_of
 from rheostat.model import Executor
 
 __all__ = ["parse_executors"]
@@ -30,7 +31,7 @@ def parse_executors(listed: Iterable[Mapping[str, Any]]) -> tuple[Executor, ...]
 def _executor(entry: Mapping[str, Any]) -> Executor:
     return Executor(
         executor_id=entry["id"],
-        host=entry["hostPort"].rpartition(":")[0],
+        host=host_of(entry["hostPort"]),
         cores=entry["totalCores"],
         active_tasks=entry["activeTasks"],
         failed_tasks=entry["failedTasks"],
