@@ -159,14 +159,23 @@ def attach(
 
 
 def _settings(config: str | Path | Mapping[str, Any] | None, given: Mapping[str, Any]) -> Settings:
-    from rheostat.plan import checked_settings
+    """The settings; what was said and has no effect is logged."""
+    from rheostat.plan import checked_settings, no_effect
 
+    read, faults = _read(config)
+    values = {**read, **given}
+    settings = checked_settings(values, faults)
+    for each in no_effect(values, settings):
+        _log.warning("%s", each)
+    return settings
+
+
+def _read(config: str | Path | Mapping[str, Any] | None) -> tuple[Mapping[str, Any], Sequence[Fault]]:
     if config is None or isinstance(config, Mapping):
-        return checked_settings({**(config or {}), **given})
+        return config or {}, ()
     from rheostat.config.documents import read_document
 
-    read, faults = read_document(Path(config))
-    return checked_settings({**read, **given}, faults)
+    return read_document(Path(config))
 
 
 def _attached(spark: SparkSession, settings: Settings, sources: Sequence[Source] | None) -> Attachment:

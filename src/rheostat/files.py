@@ -13,7 +13,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["read_bytes", "read_text", "refuse_special", "replace_file"]
+__all__ = [
+    "NotTextError",
+    "kind_of",
+    "read_bytes",
+    "read_text",
+    "reason_of",
+    "refuse_kinds",
+    "refuse_nulls",
+    "refuse_special",
+    "replace_file",
+]
 
 _KINDS = (
     (stat.S_ISDIR, errno.EISDIR, "it is a folder"),
@@ -22,6 +32,84 @@ _KINDS = (
     (stat.S_ISCHR, errno.ENXIO, "it is a device"),
     (stat.S_ISBLK, errno.ENXIO, "it is a device"),
 )
+
+_STARTS = (
+    (b"\x1f\x8b", "it is compressed (gzip): unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "it is compressed (zstd): unpack it first"),
+    (b"BZh91AY", "it is compressed (bzip2): unpack it first"),
+    (b"\xfd7zXZ\x00", "it is compressed (xz): unpack it first"),
+    (b"\x04\x22\x4d\x18", "it is compressed (lz4): unpack it first"),
+    (b"7z\xbc\xaf\x27\x1c", "it is an archive (7z): unpack it first"),
+    (b"PK\x03\x04", "it is an archive (zip): unpack it first"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "it is an Office document, as Excel writes (xls): save it as CSV in UTF-8"),
+    (b"PAR1", "it is Parquet"),
+    (b"ARROW1", "it is Arrow"),
+    (b"Obj\x01", "it is Avro"),
+    (b"\x89HDF", "it is HDF5"),
+    (b"\x93NUMPY", "it is an array of NumPy"),
+    (b"SQLite format 3\x00", "it is an SQLite database"),
+    (b"%PDF-", "it is a PDF"),
+    (b"\x89PNG", "it is a picture (PNG)"),
+    (b"\x7fELF", "it is a program"),
+    (b"\xff\xfe\x00\x00", "it is UTF-32: save it as UTF-8"),
+    (b"\x00\x00\xfe\xff", "it is UTF-32: save it as UTF-8"),
+    (b"\xff\xfe", "it is UTF-16: save it as UTF-8"),
+    (b"\xfe\xff", "it is UTF-16: save it as UTF-8"),
+)
+"""How files begin that are no plain text, the longer of two beginnings first."""
+
+_SHEET = "it is a workbook or another Office document (in a zip): save it as CSV in UTF-8"
+_SHEETS = (b"[Content_Types].xml", b"application/vnd.oasis.opendocument")
+_PAGE = "it is a web page"
+_PAGES = (b"<!doctype html", b"<html")
+_LOOK = 4096
+
+
+class NotTextError(ValueError):
+    """A file is no plain text in UTF-8; its words say what it looks to be, and what to do."""
+
+
+def kind_of(start: bytes) -> str | None:
+    """What a file is that begins so, in words, and what to do; None: it may well be text.
+
+    >>> kind_of(b"PAR1....")
+    'it is Parquet'
+    """
+    if start.startswith(b"PK\x03\x04") and any(mark in start for mark in _SHEETS):
+        return _SHEET
+    if start.removeprefix(b"\xef\xbb\xbf").lstrip()[:20].lower().startswith(_PAGES):
+        return _PAGE
+    return next((words for beginning, words in _STARTS if start.startswith(beginning)), None)
+
+
+def refuse_kinds(path: Path) -> None:
+    """Refuse what is no ordinary file, or plainly no text, by its first bytes.
+
+    Raises:
+        OSError: as :func:`refuse_special`, or it cannot be read.
+        NotTextError: it is compressed, a workbook, Parquet, in UTF-16, …
+    """
+    refuse_special(path)
+    with path.open("rb") as file:
+        words = kind_of(file.read(_LOOK))
+    if words is not None:
+        raise NotTextError(words)
+
+
+def refuse_nulls(text: str) -> None:
+    """Refuse what no text holds.
+
+    Raises:
+        NotTextError: there is a null character in it.
+    """
+    if "\0" in text:
+        message = "it holds null characters: it is UTF-16, to be saved as UTF-8, or no text"
+        raise NotTextError(message)
+
+
+def reason_of(error: Exception) -> str:
+    """Why a file could not be read or written, in words for people."""
+    return getattr(error, "strerror", None) or str(error)
 
 
 def refuse_special(path: Path) -> None:
@@ -53,11 +141,23 @@ def read_bytes(path: Path, most: int) -> bytes:
 def read_text(path: Path, most: int, encoding: str = "utf-8") -> str:
     """Likewise, as text with line feeds.
 
+    Args:
+        path: the file.
+        most: bytes.
+        encoding: ``utf-8``; with ``utf-8-sig`` a byte-order mark, as spreadsheets write one, is left out.
+
     Raises:
         OSError: as :func:`read_bytes`.
-        UnicodeDecodeError: it is not text.
+        NotTextError: it is no text in UTF-8.
     """
-    return read_bytes(path, most).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+    refuse_kinds(path)
+    try:
+        text = read_bytes(path, most).decode(encoding)
+    except UnicodeDecodeError as error:
+        message = f"it is no text in UTF-8 (byte 0x{error.object[error.start]:02x} at {error.start}): save it as UTF-8"
+        raise NotTextError(message) from error
+    refuse_nulls(text)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:

@@ -1,8 +1,8 @@
 """The values that flow through the loop: observe → analyze → plan → execute.
 
-All are frozen. All times are seconds on one clock (the epoch's, where it matters to people); all rates are
-records per second. ``None`` means "not known", never "zero": each use says what it assumes, and leans to the
-safe side. A section of an :class:`Observation` carries the time at which it was true, so its age is
+All are frozen (:mod:`rheostat.values`). All times are seconds on one clock (the epoch's, where it matters to people);
+all rates are records per second. ``None`` means "not known", never "zero": each use says what it assumes, and leans to
+the safe side. A section of an :class:`Observation` carries the time at which it was true, so its age is
 ``observation.at - section.at``.
 """
 
@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import NamedTuple
 
 from rheostat.errors import Fault, InputError
+from rheostat.values import dataclass
 
 __all__ = [
     "Action",
@@ -183,6 +184,7 @@ class Executor(NamedTuple):
         finished_tasks: tasks completed or failed since it started.
         busy_s: task seconds since it started; grows when a task *ends*.
         added_at: when it registered.
+        node: the node that it is on, where that is known and has another name than its host.
     """
 
     executor_id: str
@@ -193,6 +195,12 @@ class Executor(NamedTuple):
     finished_tasks: int = 0
     busy_s: float | None = None
     added_at: float | None = None
+    node: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The name of its node; its host where no node is known."""
+        return self.node or self.host
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +374,9 @@ class Assessment:
         slow: executors, or a node with all of its executors, that are slower than the others, for people. See
             ``rheostat.analyze.outliers``.
         slow_executors: their ids.
+        slow_on: the node of each of these, in their order, ``elsewhere`` for one that is on none of them; empty where
+            nodes are not known.
+        slow_nodes: nodes whose executors are all slow, or were when it last had some, sorted; where nodes are known.
         slow_factor: how many times as long as with the others the tasks of the slowest take.
         skew: share of the largest partition ÷ that of an even one, the largest over the queries; None: not known.
         useful_executors: those that the largest stages keep busy, where the stages of a batch are known.
@@ -413,6 +424,8 @@ class Assessment:
     sink: str | None = None
     slow: tuple[str, ...] = ()
     slow_executors: tuple[str, ...] = ()
+    slow_on: tuple[str, ...] = ()
+    slow_nodes: tuple[str, ...] = ()
     slow_factor: float | None = None
     skew: float | None = None
     useful_executors: int | None = None
@@ -534,11 +547,13 @@ class Placement:
         use: the node of each executor after the change, sorted.
         add: the nodes of those that come, in that order.
         leave: the nodes of those that go, in that order.
+        slow: nodes that are slow, sorted; a standby, or what comes instead of a full node, comes there last.
     """
 
     use: tuple[str, ...]
     add: tuple[str, ...] = ()
     leave: tuple[str, ...] = ()
+    slow: tuple[str, ...] = ()
 
 
 class Action(StrEnum):
@@ -561,7 +576,8 @@ class Decision:
         notes: every guard step that changed the target, in order.
         projections: n − 1, n, n + 1.
         placement: where executors come and go; None: of a hold, or where nodes are not known.
-        first: executors that leave before any other, by id, in this order; without a placement.
+        first: executors that leave before any other, by id, in this order; with a placement, from the nodes that it
+            gives up.
     """
 
     at: float
@@ -580,6 +596,23 @@ class Decision:
     def acts(self) -> bool:
         """Whether something is to be executed."""
         return self.action is not Action.HOLD
+
+    @property
+    def why(self) -> str:
+        """What the policy wanted and why, then what the guards made of it; where no guard changed it, the reason alone.
+
+        >>> notes = (GuardNote("largest_step", 3, 17, Reason(Code.LARGEST_STEP, "at most 1 at a time")),)
+        >>> wanted = Recommendation(3, Reason(Code.OVERSIZED, "3 carry 900/s"))
+        >>> Decision(0.0, 7, Action.DOWN, 18, 17, notes[0].reason, wanted, notes).why
+        'the policy wanted 3: 3 carry 900/s; the guard largest_step made it 17: at most 1 at a time'
+        """
+        if not self.notes:
+            return self.reason.text
+        target, last = self.recommendation.target, self.notes[-1].reason.text
+        wanted = "the policy had no opinion" if target is None else f"the policy wanted {target}"
+        parts = [f"{wanted}: {self.recommendation.reason.text}"]
+        parts += [f"the guard {note.step} made it {note.after}: {note.reason.text}" for note in self.notes]
+        return "; ".join(parts) + self.reason.text.removeprefix(last)
 
 
 # ---------------------------------------------------------------------------------------------- execute

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import pytest
 
 from rheostat.analyze import AnalysisSettings, AnalysisState, analyze
 from rheostat.analyze.outliers import Load, partition_load, slow_ones, task_times
 from rheostat.analyze.state import Counters, OffsetHistory
-from rheostat.model import Assessment, Cluster, Executor, Observation, Offsets, PartitionOffsets, QueryReading
+from rheostat.model import (
+    Assessment,
+    Cluster,
+    Executor,
+    NodeReading,
+    Nodes,
+    Observation,
+    Offsets,
+    PartitionOffsets,
+    QueryReading,
+)
 
 WINDOW_S = 60.0
 SETTINGS = AnalysisSettings(objective_lag_s=30.0, rate_window_s=WINDOW_S)
@@ -125,6 +136,58 @@ def test_an_executor_that_is_gone_is_slow_no_more():
     assert seen.slow == ("executor 1 on h",)
     seen, _ = analyze(look(125.0, (0, 2), 21), state, SETTINGS)
     assert (seen.slow, seen.slow_executors, seen.slow_factor) == ((), (), None)
+
+
+class TestOnNodes:
+    """Executors 0 and 1 on near, 2 on mid, 3 and 4 on far, each at an address of its own."""
+
+    ON: ClassVar[dict[int, str | None]] = {0: "near", 1: "near", 2: "mid", 3: "far", 4: "far"}
+
+    def looks(self, *windows: dict[int, float], on: Mapping[int, str | None] = ON) -> list[Assessment]:
+        """What is said at the end of each window; given is how long each of the ten tasks of an executor took, s."""
+        state, said, busy, done = AnalysisState(), [], dict.fromkeys(on, 0.0), dict.fromkeys(on, 0)
+        rows = tuple(NodeReading(name, 1, 1) for name in ("far", "mid", "near"))
+        for number, times in enumerate((windows[0], *windows)):
+            for executor, task_s in times.items() if number else ():
+                busy[executor] += 10 * task_s
+                done[executor] += 10
+            at = number * WINDOW_S
+            there = [Executor(str(n), f"10.0.0.{n}", 1, 1, 0, done[n], busy[n], 0.0, on[n]) for n in times]
+            cluster, nodes = Cluster(at, tuple(there)), Nodes(at, rows)
+            seen, state = analyze(Observation(at, (query(at, EVEN),), cluster, nodes=nodes), state, SETTINGS)
+            said.append(seen)
+        return said[1:]
+
+    def test_a_node_is_named_though_its_executors_have_addresses_of_their_own(self):
+        slow = {0: 6.0, 1: 6.0, 2: 2.0, 3: 2.0}
+        seen = self.looks(slow, slow)[-1]
+        assert (seen.slow, seen.slow_executors, seen.slow_on) == (("node near",), ("0", "1"), ("near", "near"))
+        assert seen.slow_nodes == ("near",)
+
+    def test_one_of_two_is_slow_and_its_node_is_not(self):
+        slow = {0: 6.0, 1: 2.0, 2: 2.0, 3: 2.0}
+        seen = self.looks(slow, slow)[-1]
+        assert (seen.slow, seen.slow_on, seen.slow_nodes) == (("executor 0 on near",), ("near",), ())
+
+    def test_the_node_of_a_slow_one_that_has_gone_is_remembered(self):
+        slow, gone = {0: 2.0, 2: 6.0, 3: 2.0}, {0: 2.0, 3: 2.0, 4: 2.0}
+        said = self.looks(slow, slow, *[gone] * 11)
+        assert [seen.slow_nodes for seen in said] == [()] + [("mid",)] * 10 + [()] * 2
+        assert [seen.slow for seen in said] == [(), ("executor 2 on mid",)] + [()] * 11
+
+    def test_it_is_forgotten_once_another_works_well_there(self):
+        slow, well = {0: 2.0, 2: 6.0, 3: 2.0}, {0: 2.0, 2: 2.0, 3: 2.0}
+        assert [seen.slow_nodes for seen in self.looks(slow, slow, well)] == [(), ("mid",), ()]
+
+    def test_one_that_is_on_no_node_is_elsewhere(self):
+        slow = {0: 2.0, 2: 6.0, 3: 2.0}
+        seen = self.looks(slow, slow, on={**self.ON, 2: None})[-1]
+        assert (seen.slow, seen.slow_on, seen.slow_nodes) == (("executor 2 on 10.0.0.2",), ("elsewhere",), ())
+
+
+def test_without_nodes_no_node_is_told():
+    seen = looks([(6.0, 6.0, 2.0, 2.0)] * 2)[-1]
+    assert (seen.slow_on, seen.slow_nodes) == ((), ())
 
 
 def test_a_single_task_is_not_a_mean():

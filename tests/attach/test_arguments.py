@@ -26,6 +26,17 @@ def test_switched_off_by_the_environment_it_does_nothing(monkeypatch):
         assert attachment.status() is None
 
 
+def test_what_has_no_effect_is_logged(monkeypatch, caplog):
+    monkeypatch.setenv("RHEOSTAT_DISABLED", "1")
+    config = {"metrics": {"host": "10.0.0.7"}, "guard": {"align_most": 0.5}}
+    rheostat.attach(NO_SESSION, objective="lag < 30s", executors=(1, 5), config=config)
+    told = [record.getMessage() for record in caplog.records if "no effect" in record.getMessage()]
+    assert told == [
+        "metrics.host: has no effect, because nothing is served: give metrics.port (given: '10.0.0.7')",
+        "guard.align_most: has no effect, because nothing is aligned: give guard.align_to (given: 0.5)",
+    ]
+
+
 def test_wrong_arguments_are_told_also_when_it_is_switched_off(monkeypatch):
     monkeypatch.setenv("RHEOSTAT_DISABLED", "1")
     with pytest.raises(InputError):

@@ -49,7 +49,8 @@ def test_simulate_tells_where_executors_are_on_a_job_with_nodes(capsys):
     assert main(["simulate", *options, "--json"]) == 0
     captured = capsys.readouterr()
     score = json.loads(captured.out.strip().splitlines()[-1])
-    assert score["placements"] == [{"at": 0.0, "before": 2, "after": 2, "use": ["n1", "n5"], "add": [], "leave": []}]
+    [placed] = score["placements"]
+    assert placed == {"at": 0.0, "before": 2, "after": 2, "use": ["n1", "n5"], "add": [], "leave": [], "slow": []}
     assert "2 → 2" in captured.err
     assert "n1, n5" in captured.err
 

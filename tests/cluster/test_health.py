@@ -1,37 +1,42 @@
-"""On a real cluster: a sink that slows down gets advice, an executor that slows down is named."""
+"""On a real cluster: a sink that slows down gets advice, a slow executor is named, and replaced where allowed."""
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
-from tests.cluster.support import Journal, executor_pids, until
+from tests.cluster.slowed import (
+    PARTITIONS,
+    calm,
+    fed,
+    last,
+    session,
+    settings,
+    slow_down,
+    slowed_by,
+    streaming,
+    working,
+    written,
+)
+from tests.cluster.support import Journal, changes, until
 
 from rheostat import attach
 from rheostat.execute.executors import LiveExecutors
 from rheostat.jvm.levers import SparkLevers
 from rheostat.lab import Lab, LabSpec
 from rheostat.lab.daemons import WorkerSize
-from rheostat.load.log_writer import LogWriter
 from rheostat.loop import SystemClock
-from rheostat.model import Action, Assessment, Code
-from rheostat.spark.log_source import register
+from rheostat.model import Action, Code, OutcomeStatus
 
 pytestmark = pytest.mark.cluster
 
-PARTITIONS = 6
 ROOM = 3
-TASK_S, SLOW_TASK_S = 0.1, 0.8
 SICK_S = 6.0
+LONG_S = 240.0
 
 
 @pytest.fixture(scope="module")
@@ -42,68 +47,10 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def spark(lab: Lab) -> Iterator[SparkSession]:
-    with pytest.MonkeyPatch.context() as here:
-        for name, value in lab.cluster.driver_environment().items():
-            here.setenv(name, value)
-        builder = SparkSession.builder.appName("test-health")
-        for key, value in (lab.cluster.driver_conf() | {"spark.sql.shuffle.partitions": "4"}).items():
-            builder = builder.config(key, value)
-        made = builder.getOrCreate()
-        made.sparkContext.setLogLevel("OFF")
-        register(made)
+    with session(lab, "test-health") as made:
         LiveExecutors(SparkLevers(made), SystemClock()).ensure(1)
         lab.cluster.add_worker()
         yield made
-        made.stop()
-
-
-@contextmanager
-def fed(log: Path) -> Iterator[None]:
-    """The log gets 120 records/s, the same in every partition, until this ends."""
-    end = threading.Event()
-    with LogWriter(log, PARTITIONS) as writer:
-
-        def feed() -> None:
-            while not end.wait(1.0):
-                for partition in range(PARTITIONS):
-                    writer.append(partition, ["x"] * 20, time.time())
-
-        thread = threading.Thread(target=feed, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            end.set()
-            thread.join()
-
-
-@contextmanager
-def streaming(spark: SparkSession, folder: Path, batch: Callable[[DataFrame, int], None]) -> Iterator[StreamingQuery]:
-    stream = spark.readStream.format("rheostat_log").option("path", str(folder / "log")).load()
-    writer = stream.writeStream.foreachBatch(batch).option("checkpointLocation", str(folder / "checkpoint"))
-    query = writer.queryName(folder.name).trigger(processingTime="1 second").start()
-    try:
-        yield query
-    finally:
-        query.stop()
-
-
-def settings(executors: tuple[int, int], folder: Path, **more: Any) -> dict[str, Any]:
-    given = {"profile": "demo", "sample_s": 1.0, "rate_window_s": 5.0, "objective": "lag < 8s"}
-    return given | {"executors": list(executors), "journal": str(folder / "journal")} | more
-
-
-def last(journal: Journal) -> Assessment:
-    """What the last cycle saw; nothing, before the first one."""
-    cycles = journal.cycles()
-    seen = cycles[-1].assessment if cycles else None
-    return Assessment(0.0) if seen is None else seen
-
-
-def calm(journal: Journal) -> bool:
-    """Whether some batches have ended in time at the number that was asked for."""
-    seen = last(journal)
-    return journal.answered() and seen.batches >= 3 and (seen.lag_s or 99.0) < 4.0 and not seen.missing
 
 
 def test_a_sink_that_slows_down_gets_advice_and_no_executors(spark: SparkSession, tmp_path: Path) -> None:
@@ -137,14 +84,8 @@ def test_a_sink_that_slows_down_gets_advice_and_no_executors(spark: SparkSession
 
 
 def test_a_slowed_executor_is_named(lab: Lab, spark: SparkSession, tmp_path: Path) -> None:
-    order = str(tmp_path / "slow")
-
-    def work(parts: Any) -> Any:
-        """One task; it takes long in the executor whose JVM is named in the order."""
-        daemon = psutil.Process(os.getppid())
-        named = Path(order).read_text() if Path(order).exists() else ""
-        time.sleep(SLOW_TASK_S if named in {str(daemon.pid), str(daemon.ppid())} else TASK_S)
-        yield from parts
+    order = tmp_path / "slow"
+    work = slowed_by(order)
 
     def write(rows: DataFrame, batch_id: int) -> None:  # noqa: ARG001 (Spark's)
         rows.mapInArrow(work, rows.schema).write.format("noop").mode("overwrite").save()
@@ -152,14 +93,59 @@ def test_a_slowed_executor_is_named(lab: Lab, spark: SparkSession, tmp_path: Pat
     journal = Journal(tmp_path / "journal")
     fixed = settings((ROOM, ROOM), tmp_path, policy="static", objective="lag < 60s")
     with fed(tmp_path / "log"), streaming(spark, tmp_path, write), attach(spark, config=fixed):
-        until(lambda: last(journal).executors == ROOM and calm(journal), "three executors at work")
-        pid = executor_pids(lab)[1]
-        line = psutil.Process(pid).cmdline()
-        name = line[line.index("--executor-id") + 1]
-        Path(order).write_text(str(pid))
+        until(lambda: last(journal).executors == ROOM and working(journal), "three executors at work")
+        name = SparkLevers(spark).registered()[1]
+        slow_down(lab, order, name)
         until(lambda: [each.split()[1] for each in last(journal).slow] == [name], "the slow one to be named")
         told = journal.decisions()[-1].reason.text
         assert f"slow: executor {name} on " in told
         assert last(journal).skew == pytest.approx(1.0, abs=0.3)
-        Path(order).write_text("")
+        order.write_text("")
         until(lambda: last(journal).slow == (), "the name to be taken back")
+
+
+@pytest.mark.timeout(600)
+def test_a_slowed_executor_is_replaced_and_no_record_is_lost(lab: Lab, spark: SparkSession, tmp_path: Path) -> None:
+    """One more comes, the slow one goes and not another, and there are never fewer than before."""
+    order, out, levers = tmp_path / "slow", tmp_path / "out", SparkLevers(spark)
+    work = slowed_by(order)
+
+    def write(rows: DataFrame, batch_id: int) -> None:
+        done = rows.mapInArrow(work, rows.schema).select("partition", "offset")
+        done.write.mode("overwrite").parquet(str(out / str(batch_id)))
+
+    lab.cluster.add_worker(WorkerSize(cores=1))
+    LiveExecutors(levers, SystemClock()).ensure(ROOM)
+    until(lambda: len(levers.registered()) == ROOM, "three executors")
+    before = levers.registered()
+    name = before[1]
+    journal = Journal(tmp_path / "journal")
+    guard = {"replace_slow": True}
+    allowed = settings((1, ROOM + 1), tmp_path, policy="static", objective="lag < 60s", guard=guard)
+    with fed(tmp_path / "log") as halt, streaming(spark, tmp_path, write), attach(spark, config=allowed):
+        until(lambda: working(journal), "three executors at work", LONG_S)
+        slowed_at = time.time()
+        slow_down(lab, order, name)
+        until(
+            lambda: name not in levers.registered() and journal.answered(),
+            "one to come, and the slow one to go",
+            LONG_S,
+        )
+        until(lambda: last(journal).executors == ROOM and last(journal).slow == (), "three equally fast", LONG_S)
+        sent = halt()
+        until(lambda: len(written(out)) >= sent, "every record to be written", LONG_S)
+
+    come, *go = changes(journal.decisions(slowed_at))
+    assert (come.action, come.target, come.reason.code) == (Action.UP, ROOM + 1, Code.SLOW_EXECUTOR)
+    assert f"one more comes in the place of executor {name}" in come.reason.text
+    assert {(each.action, each.target, each.first) for each in go} == {(Action.DOWN, ROOM, (name,))}
+    outcomes = journal.outcomes(slowed_at)
+    assert {each.status for each in outcomes} <= {OutcomeStatus.APPLIED, OutcomeStatus.HELD}
+    assert [each.redone_tasks for each in outcomes if each.status is OutcomeStatus.APPLIED] == [0, 0], outcomes
+    seen = [each.observation.cluster for each in journal.cycles(slowed_at) if each.observation is not None]
+    assert min(len(cluster.executors) for cluster in seen if cluster is not None) == ROOM
+    assert set(before) - set(levers.registered()) == {name}
+    assert len(levers.registered()) == ROOM
+    assert written(out) == {
+        (partition, offset) for partition in range(PARTITIONS) for offset in range(sent // PARTITIONS)
+    }

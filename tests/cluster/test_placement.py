@@ -24,7 +24,7 @@ from rheostat.lab.network import free_ports
 from rheostat.model import Nodes, Observation, Outcome, OutcomeStatus, Placement
 from rheostat.observe.driver import DriverSource
 from rheostat.observe.nodes import SourceWithNodes
-from rheostat.plan.placement import Placing, nd_max, place
+from rheostat.plan.placement import nd_max, place
 
 pytestmark = pytest.mark.cluster
 
@@ -94,7 +94,7 @@ class Plant:
         """To so many executors, on the nodes that the plan names unless others are given."""
         nodes = self.seen.nodes
         assert nodes is not None
-        placement = placement or place(nodes, nodes.in_use, target, Placing.NEAREST, 0)[0]
+        placement = placement or place(nodes, nodes.in_use, target)[0]
         self.decisions += 1
         made = contract.decide(target, time.time(), self.decisions, len(nodes.in_use), placement)
         self.both.apply(made)
@@ -169,7 +169,7 @@ class TestNearFirst:
         outcome = plant.change(2, Placement(("core", "far"), add=("far",)))
 
         assert outcome.status is OutcomeStatus.APPLIED, outcome
-        assert "1 idle Workers on other nodes sent away first" in outcome.reason.text
+        assert "1 idle Worker on other nodes sent away first" in outcome.reason.text
         assert "executors came on far" in outcome.reason.text
         assert "not, as was wanted" not in outcome.reason.text
         plant.until_used("core", "far")

@@ -72,13 +72,19 @@ def test_the_reference_as_json_is_one_object(capsys):
     assert json.loads(capsys.readouterr().out)["markdown"] == reference()
 
 
-def test_a_file_in_no_folder_is_an_input_error(tmp_path):
-    page = tmp_path / "none" / "page.md"
+def test_the_folder_of_a_page_is_made(tmp_path):
+    run("reference", "--out", tmp_path / "new" / "page.md")
+    assert (tmp_path / "new" / "page.md").exists()
+
+
+def test_a_page_that_cannot_be_written_is_an_input_error(tmp_path):
+    (tmp_path / "file").touch()
+    page = tmp_path / "file" / "page.md"
     with pytest.raises(InputError) as caught:
         run("reference", "--out", page)
     [fault] = caught.value.faults
     assert (fault.field, fault.given) == ("out", str(page))
-    assert fault.message == "the page cannot be written: No such file or directory"
+    assert fault.message == "the page cannot be written: File exists"
 
 
 def test_settings_policy_and_options_are_told_together(tmp_path):
@@ -92,3 +98,30 @@ def test_settings_policy_and_options_are_told_together(tmp_path):
         "policy_options.preset",
         "policy_options.tolerance",
     }
+
+
+def test_what_has_no_effect_is_told_with_the_reason(tmp_path, capsys):
+    file = tmp_path / "job.yaml"
+    file.write_text("objective: lag < 30s\nexecutors: [1, 4]\nworkers: {backup: 3}\n")
+    run("check", file, "--json")
+    captured = capsys.readouterr()
+    assert "! workers.backup: has no effect, because the actuator is executors" in captured.err
+    why = "the actuator is executors: say actuator: workers"
+    assert json.loads(captured.out)["no_effect"] == [{"field": "workers.backup", "given": "3", "why": why}]
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "message"),
+    [
+        pytest.param("metrics: {host: 'a:9090'}", "metrics.host", "say host: a and port: 9090", id="a port in it"),
+        pytest.param("metrics: {host: 'http://a'}", "metrics.host", "no address alone", id="a scheme in it"),
+        pytest.param("queries: []", "queries", "no query would be looked after", id="no query"),
+    ],
+)
+def test_what_is_surely_wrong_is_a_fault(tmp_path, line, field, message):
+    file = tmp_path / "job.yaml"
+    file.write_text(f"objective: lag < 30s\nexecutors: [1, 4]\n{line}\n")
+    with pytest.raises(InputError) as caught:
+        run("check", file)
+    assert [fault.field for fault in caught.value.faults] == [field]
+    assert message in caught.value.faults[0].message

@@ -119,13 +119,13 @@ def test_everything_that_is_wrong_is_named_at_once(tmp_path):
     )
     faults = faults_of(file)
     assert set(faults) == {"objective", "executors", "sampel", "hold_s", "sample_s", "3"}
-    assert faults["hold_s"].message == "line 6: given again, first in line 5"
+    assert faults["hold_s"].message == f"{file}, line 6: given again, first in line 5"
 
 
 def test_a_key_given_twice_is_a_fault_even_if_both_values_are_right(tmp_path):
     file = tmp_path / "job.yaml"
     file.write_text("objective: lag < 30s\nsample_s: 10\nsample_s: 20\n")
-    assert faults_of(file)["sample_s"].message == "line 3: given again, first in line 2"
+    assert faults_of(file)["sample_s"].message == f"{file}, line 3: given again, first in line 2"
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_importing_the_settings_brings_no_heavy_library():
 @pytest.mark.parametrize(
     "text",
     [
-        "objective: \0",
+        "objective: \1",
         "journal: 2025-13-45",
         "sample_s: " + "9" * 5000,
         "a: !!timestamp x",

@@ -24,11 +24,15 @@ def fields(workers, actuator="workers"):
     [
         pytest.param({"nodes": ["http://10.0.0.1:8091", "https://b:1/"]}, [], id="two nodes"),
         pytest.param({"nodes": []}, [("workers.nodes", "none")], id="no node"),
-        pytest.param({"nodes": ["10.0.0.1:8091"]}, [("workers.nodes", "10.0.0.1:8091")], id="no scheme"),
-        pytest.param({"nodes": ["http://a:1/taskmanager"]}, [("workers.nodes", "http://a:1/taskmanager")], id="a path"),
-        pytest.param({"nodes": ["http://a:70000"]}, [("workers.nodes", "http://a:70000")], id="no port"),
-        pytest.param({"nodes": ["http://me:secret@a:1"]}, [("workers.nodes", "http://me:secret@a:1")], id="a password"),
-        pytest.param({"nodes": ["http://a:1", "http://a:1"]}, [("workers.nodes", "http://a:1")], id="one twice"),
+        pytest.param({"nodes": ["10.0.0.1:8091"]}, [("workers.nodes.0", "10.0.0.1:8091")], id="no scheme"),
+        pytest.param(
+            {"nodes": ["http://a:1/taskmanager"]}, [("workers.nodes.0", "http://a:1/taskmanager")], id="a path"
+        ),
+        pytest.param({"nodes": ["http://a:70000"]}, [("workers.nodes.0", "http://a:70000")], id="no port"),
+        pytest.param(
+            {"nodes": ["http://me:secret@a:1"]}, [("workers.nodes.0", "http://me:secret@a:1")], id="a password"
+        ),
+        pytest.param({"nodes": ["http://a:1", "http://a:1"]}, [("workers.nodes.1", "http://a:1")], id="one twice"),
         pytest.param(
             {"nodes": ["http://a:1"], "backup": -1, "timeout_s": 0.0, "evry_s": 1.0},
             [("workers.backup", "-1"), ("workers.timeout_s", "0.0"), ("workers.evry_s", "1.0")],
@@ -70,12 +74,27 @@ NAMED = ["near=http://a:1", "mid=http://b:1", "far=http://c:1/"]
         pytest.param(
             ["near=http://a:1", "http://b:1"], {"near": {}}, [("workers.round_trips_ms", "http://b:1")], id="no name"
         ),
-        pytest.param(["a=http://a:1", "a=http://b:1"], None, [("workers.nodes", "a=http://a:1")], id="a name twice"),
-        pytest.param(["a b=http://a:1"], None, [("workers.nodes", "a b=http://a:1")], id="no name for a node"),
+        pytest.param(["a=http://a:1", "a=http://b:1"], None, [("workers.nodes.1", "a=http://b:1")], id="a name twice"),
+        pytest.param(["a b=http://a:1"], None, [("workers.nodes.0", "a b=http://a:1")], id="no name for a node"),
     ],
 )
 def test_the_latency_map(nodes, given, expected):
     assert fields({"nodes": nodes, "round_trips_ms": given}) == expected
+
+
+def test_everything_that_is_wrong_with_the_nodes_is_told_at_once():
+    nodes = ["a:1", "b=http://b:1", 3, "b=http://c:1", "c d=http://b:1", "http://e", "x y=ftp://f:1"]
+    with pytest.raises(InputError) as caught:
+        load_settings({**ACT, "actuator": "workers", "workers": {"nodes": nodes, "round_trips_ms": {"b": {"b": 1}}}})
+    no_name = "is no name for a node: letters, digits, - and _, at most 41"
+    assert {fault.field: fault.message for fault in caught.value.faults} == {
+        "workers.nodes.0": "this is no address of a node server; it lacks http:// before it",
+        "workers.nodes.2": "this is no text",
+        "workers.nodes.3": "the name 'b' stands there twice",
+        "workers.nodes.4": f"this address stands there twice; 'c d' {no_name}",
+        "workers.nodes.6": f"this is no address of a node server; 'x y' {no_name}",
+        "workers.round_trips_ms.b.b": "executors on one node are not apart: leave this out",
+    }
 
 
 def test_a_mistyped_node_in_the_map_is_named():

@@ -95,3 +95,10 @@ def test_on_a_narrow_screen_the_ratios_are_a_list():
         Console(file=out, width=79), [["setting", "demo", "published", "ratio"], ["hold [s]", "2", "4", "0.50"]]
     )
     assert out.getvalue() == "hold [s]\n  demo 2, published 4, ratio 0.50\n"
+
+
+def test_the_result_has_the_figures_that_are_defined():
+    from rheostat.report.figures import EVERY_SCORE, OF_COMMANDS
+
+    assert result(RUN, None).keys() <= EVERY_SCORE.keys() | OF_COMMANDS["demo"].keys()
+    assert OF_COMMANDS["demo"].keys() <= result(RUN, None).keys()

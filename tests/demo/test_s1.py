@@ -38,7 +38,7 @@ def test_the_statements_are_read_from_the_looks():
     assert told() == {
         "5.2 steps up": ("1 of 1 steps up at a violation", True),
         "5.2 switch": ("after 250 s of 360", True),
-        "5.3 violations": ("proactive 0, reactive 1 samples", True),
+        "5.3 violations": ("proactive 0, reactive 1 sample", True),
         "5.3 executors": ("1.00 v 2.50", True),
         "records": ("proactive 1,000 in, 1,000 out; reactive 1,000 in, 1,000 out", True),
     }

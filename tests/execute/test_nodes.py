@@ -166,19 +166,61 @@ def test_a_silent_node_is_not_waited_for(begin):
         asked.set()
 
 
-def test_a_node_that_answers_drop_by_drop_is_not_waited_for():
+@pytest.mark.parametrize(
+    "begin",
+    [
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", id="the body"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nX-Never-Ending: ", id="the header"),
+        pytest.param(b"HTTP/1.1 200 O", id="the status"),
+    ],
+)
+def test_a_node_that_answers_drop_by_drop_is_not_waited_for(begin):
+    """It would never end by itself: each drop comes well within the limit, and the drops end when nobody listens."""
     enough = threading.Event()
 
     def drops():
-        yield b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"
+        yield begin
         while not enough.wait(0.01):
             yield b" "
 
-    with answering(more=drops) as (client, _):
+    with answering(more=drops, then=enough.set) as (client, _):
         client._timeout_s = 0.2
         with pytest.raises(UnavailableError, match="it answers too slowly"):
             client.state()
+        client.close()
         enough.set()
+
+
+def test_a_connection_that_was_too_slow_is_closed_and_the_next_request_has_its_own():
+    """The server sees the end of the first connection while it still drips, and answers on the second one."""
+    broken = threading.Event()
+
+    def serve():
+        first, _ = listener.accept()
+        with closing(first), suppress(OSError):
+            whole_request(first)
+            first.sendall(b"HTTP/1.1 200 OK\r\nX-Never-Ending: ")
+            while True:
+                first.sendall(b" ")
+                broken.wait(0.01)
+        broken.set()
+        second, _ = listener.accept()
+        with closing(second):
+            whole_request(second)
+            second.sendall(http(STATE))
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        client = NodeClient(f"http://127.0.0.1:{listener.getsockname()[1]}", None, timeout_s=0.2)
+        with pytest.raises(UnavailableError, match="it answers too slowly"):
+            client.state()
+        assert broken.wait(30)
+        assert client._http is not None
+        client._http._timeout_s = 30.0
+        assert client.state().name == "near"
+        client.close()
+        thread.join(10)
 
 
 def test_nobody_there():

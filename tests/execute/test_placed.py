@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.execute import contract
 from tests.execute.conftest import LOOK_S, InMemory, Later
 
@@ -124,13 +126,14 @@ class Place:
     def worker_pages(self):
         return tuple(self.placed().values())
 
-    def change(self, target, add=(), leave=(), decision_id=1):
+    def change(self, target, add=(), leave=(), decision_id=1, first=(), slow=()):
         current = len(self.cluster.registered())
         use = sorted([spot.partition(".")[0] for spot in self.spots.values()] + list(add))
         for name in leave:
             use.remove(name)
-        placement = Placement(tuple(use), tuple(add), tuple(leave))
-        self.both.apply(contract.decide(target, self.clock.at, decision_id, current, placement))
+        placement = Placement(tuple(use), tuple(add), tuple(leave), tuple(slow))
+        decision = contract.decide(target, self.clock.at, decision_id, current, placement)
+        self.both.apply(replace(decision, first=tuple(first)))
         for _ in range(3):
             self.telling.run()
             self.executing.run()
@@ -168,7 +171,7 @@ def test_idle_workers_elsewhere_are_sent_away_and_the_master_knows_it_before_the
 
     assert place.used() == ["mid", "near"]
     assert place.log == ["far: keep 0", "mid: 2 more"]
-    assert "1 idle Workers on other nodes sent away first, in 0.5 s; executors came on mid" in outcome.reason.text
+    assert "1 idle Worker on other nodes sent away first, in 0.5 s; executors came on mid" in outcome.reason.text
 
 
 def test_each_node_gets_its_share():
@@ -206,6 +209,31 @@ def test_of_several_each_is_taken_from_its_node():
 
     assert place.used() == ["near"]
     assert "executors went from far, far, mid" in outcome.reason.text
+
+
+def test_the_slow_executor_leaves_though_another_on_its_node_is_newer():
+    place = Place({"far": 2, "near": 1}, backup=0)
+
+    outcome = place.change(2, leave=["far"], first=["0"])
+
+    assert (place.cluster.registered(), place.used()) == (("1", "2"), ["far", "near"])
+    assert "executors went from far" in outcome.reason.text
+
+
+def test_a_slow_node_is_left_one_comes_elsewhere_and_then_its_own_goes():
+    """The standby on mid, which is slow, goes away, and what is started anew stands elsewhere."""
+    place = Place({"mid": 1, "near": 1}, {"mid": 1}, backup=1, n_max={"near": 1})
+
+    come = place.change(3, add=["far"], slow=["mid"])
+    assert place.used() == ["far", "mid", "near"]
+    assert "1 idle Worker on other nodes sent away first, in 0.5 s; executors came on far" in come.reason.text
+    assert place.standby() == {"far": 1}
+
+    go = place.change(2, leave=["mid"], decision_id=2, first=["0"], slow=["mid"])
+    assert (place.cluster.registered(), place.used()) == (("1", "2"), ["far", "near"])
+    assert "executors went from mid" in go.reason.text
+    assert place.standby() == {"far": 1}
+    assert len(place.by_name["mid"].here) == 0
 
 
 def test_one_that_is_busy_is_waited_for_and_no_other_goes_in_its_place():

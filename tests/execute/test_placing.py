@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from rheostat.execute.placing import Moves, Stand, first_to_leave, moves, possible, standby_moves
+from rheostat.execute.placing import Known, Moves, Stand, first_to_leave, moves, possible, standby_moves
 from rheostat.model import RoundTrip
 
 TRIPS = (RoundTrip("far", "mid", 290.0), RoundTrip("far", "near", 300.0), RoundTrip("mid", "near", 20.0))
@@ -58,7 +58,7 @@ def test_idle_workers_stand_where_executors_are_to_come_and_nowhere_else(add, st
     ],
 )
 def test_what_can_be_had(add, used, stands, expected):
-    assert possible(add, Counter(used), stands, TRIPS) == expected
+    assert possible(add, Counter(used), stands, Known(TRIPS)) == expected
 
 
 @pytest.mark.parametrize(
@@ -75,15 +75,38 @@ def test_what_can_be_had(add, used, stands, expected):
     ],
 )
 def test_the_standby_comes_where_the_next_executors_would(used, stands, settled, expected):
-    assert standby_moves(Counter(used), stands, 2, TRIPS, settled=settled) == Moves(expected, {})
+    assert standby_moves(Counter(used), stands, 2, Known(TRIPS), settled=settled) == Moves(expected, {})
+
+
+def test_what_is_slow_comes_last_for_the_standby_and_in_the_place_of_a_full_node():
+    slow, used = Known(TRIPS, frozenset({"mid"})), Counter(near=1)
+
+    stands = {"near": Stand(0, 1), "mid": Stand(2, 0), "far": Stand(0, 1)}
+    assert standby_moves(used, stands, 2, slow, settled=True) == Moves({"near": 1, "far": 1}, {"mid": 0})
+    assert standby_moves(used, {"mid": Stand(0, 3)}, 2, slow, settled=True) == Moves({"mid": 2}, {})
+    assert possible(["near"], used, {"mid": Stand(2, 0), "far": Stand(0, 1)}, slow) == ((), ("near",), ("far",))
 
 
 def test_standby_that_stands_far_is_moved_once_the_job_has_settled():
     stands = {"near": Stand(0, 2), "far": Stand(3, 0)}
 
-    assert standby_moves(Counter(near=1), stands, 2, TRIPS, settled=True) == Moves({"near": 2}, {"far": 0})
-    assert standby_moves(Counter(near=1), stands, 2, TRIPS, settled=False) == Moves({}, {})
-    assert standby_moves(Counter(near=1), stands, 4, TRIPS, settled=False) == Moves({"near": 1}, {})
+    assert standby_moves(Counter(near=1), stands, 2, Known(TRIPS), settled=True) == Moves({"near": 2}, {"far": 0})
+    assert standby_moves(Counter(near=1), stands, 2, Known(TRIPS), settled=False) == Moves({}, {})
+    assert standby_moves(Counter(near=1), stands, 4, Known(TRIPS), settled=False) == Moves({"near": 1}, {})
+
+
+@pytest.mark.parametrize(
+    ("leave", "first", "expected"),
+    [
+        pytest.param(["far"], ["1"], ("1",), id="the named one, though another there is newer"),
+        pytest.param(["far", "far"], ["1"], ("1", "4"), id="then the newest"),
+        pytest.param(["far"], ["2"], ("4",), id="named on another node"),
+        pytest.param(["far", "near"], ["9", "3", "1"], ("1", "3"), id="in the order of the nodes; one has gone"),
+        pytest.param(["far", "far"], ["3", "4", "1"], ("4", "1"), id="of one node in the order of the names"),
+    ],
+)
+def test_on_the_nodes_that_are_given_up_the_named_ones_leave_first(leave, first, expected):
+    assert first_to_leave(leave, {"1": "far", "2": "near", "3": "near", "4": "far"}, first) == expected
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -159,6 +160,20 @@ CHANGES = [
 ]
 
 
+def test_the_executor_that_the_decision_names_leaves_before_its_worker_is_sent_away():
+    place = Place(executors=3, standby=0, n_max=8, backup=0)
+
+    place.both.apply(replace(contract.decide(2, 0.0, 1, 3), first=("1",)))
+    place.telling.run()
+    place.executing.run()
+    assert (place.cluster.registered(), place.log) == (("0", "2"), ["job: 2"])
+
+    place.both.poll(place.clock.at)
+    place.telling.run()
+    assert place.log == ["job: 2", "node 1: used 1.1 1.3, keep 0"]
+    assert sorted(place.nodes[0].here) == ["1.1", "1.3"]
+
+
 @pytest.mark.parametrize(("executors", "standby", "target", "expected"), CHANGES)
 def test_what_is_asked_of_both_layers_and_in_which_order(executors, standby, target, expected):
     place = Place(executors, standby, n_max=12, backup=2)
@@ -196,7 +211,7 @@ def test_the_outcome_tells_of_both_layers():
     outcome = place.change(2)
 
     assert outcome.reason.code is Code.APPLIED
-    assert outcome.reason.text == "2 registered 2.0 s after 2 were asked for; standby: 1 idle Workers, 1 more asked for"
+    assert outcome.reason.text == "2 registered 2.0 s after 2 were asked for; standby: 1 idle Worker, 1 more asked for"
     assert (outcome.decision_id, outcome.target, outcome.before, outcome.method) == (1, 2, 1, "request")
 
 

@@ -63,7 +63,11 @@ def test_a_broken_line_is_named(tmp_path, line, text, says):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        pytest.param(lambda file: file.write_bytes(gzip.compress(SESSION)), "it is compressed (gzip)", id="compressed"),
+        pytest.param(
+            lambda file: file.write_bytes(gzip.compress(SESSION)),
+            "it cannot be read: it is compressed (gzip)",
+            id="compressed",
+        ),
         pytest.param(os.mkfifo, "it cannot be read: it is a pipe", id="a pipe"),
         pytest.param(lambda file: file.mkdir(), "it cannot be read: it is a folder", id="a folder"),
         pytest.param(lambda file: file.symlink_to("/dev/zero"), "it cannot be read: it is a device", id="a device"),

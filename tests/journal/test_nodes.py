@@ -52,14 +52,29 @@ def test_nodes_come_back_as_they_change(tmp_path):
     assert [record.assessment.nodes for record in records] == readings
 
 
+def test_executors_come_back_with_their_nodes(tmp_path):
+    [(seen, meant, decided)] = synthetic.cycles(1, synthetic.Shape(executors=3))
+    assert seen.cluster is not None
+    pairs = zip(seen.cluster.executors, ["near", None, "far"], strict=True)
+    executors = tuple(each._replace(node=node) for each, node in pairs)
+    seen = dataclasses.replace(seen, cluster=dataclasses.replace(seen.cluster, executors=executors))
+    writer = JournalWriter(tmp_path)
+    writer.start(Header("0", {}, seed=7))
+    writer.record(DecisionRecord.of(seen, meant, decided), dict)
+    writer.close()
+    [read] = [record.observation for record in read_journal(tmp_path) if isinstance(record, DecisionRecord)]
+    assert read == seen
+
+
 def test_placements_come_back(tmp_path):
     placements = [
         Placement(("a", "a", "b"), ("a", "b"), ()),
         Placement(("a",), (), ("b", "a", "b", "b")),
+        Placement(("a",), ("a",), (), ("b", "c")),
         Placement(()),
         None,
     ]
-    _, records = written(tmp_path, [None] * 4, placements)
+    _, records = written(tmp_path, [None] * 5, placements)
     assert [record.decision.placement for record in records] == placements
 
 

@@ -47,6 +47,8 @@ def test_health_and_stages():
         sink="the last batch took 20.0 s, 15.0 s of them after its tasks",
         slow=("node b", "executor 3 on a"),
         slow_executors=("1", "2", "3"),
+        slow_on=("b", "b", "a"),
+        slow_nodes=("b",),
         slow_factor=3.0400001,
         skew=1.25,
         useful_executors=10,

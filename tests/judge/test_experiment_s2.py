@@ -155,9 +155,9 @@ def test_the_page_has_the_tables_and_the_plots(tmp_path):
 def test_options_of_the_other_experiment_are_faults_all_at_once(capsys, tmp_path):
     trace = tmp_path / "trace.csv"
     trace.write_text("second,events_per_second\n0,1\n60,1\n", encoding="utf-8")
-    assert main(["experiment", "s2", "--part", "5.3", "--trace", str(trace), "--live", "--seed", "x", "--json"]) == 2
+    assert main(["experiment", "s2", "--part", "5.3", "--trace", str(trace), "--seed", "x", "--json"]) == 2
     faults = json.loads(capsys.readouterr().out.splitlines()[-1])["faults"]
-    assert [fault["field"] for fault in faults] == ["part", "seed", "trace", "live"]
+    assert [fault["field"] for fault in faults] == ["part", "seed", "trace"]
     path = tmp_path / "profiles.csv"
     path.write_text(PROFILE, encoding="utf-8")
     assert main(["experiment", "s1", "--profiles", str(path), "--json"]) == 2

@@ -110,6 +110,7 @@ def test_the_json_is_as_the_design_has_it():
         ],
         "seeds": [1],
         "by_seed": [],
+        "notes": [],
     }
 
 
@@ -159,6 +160,14 @@ def test_the_page_has_each_statement_and_the_plots(tmp_path, trial):
     assert "2 of 2 statements" in text
     assert all(words in text for words in ("1.79 v 1.83", "Slow records, a share", "5.3: control"))
     assert len(rows_of(found)) == 3
+
+
+def test_what_never_began_in_a_run_is_told_on_the_page_and_in_json(tmp_path, trial):
+    quiet = replace(trial, unready="control never began: a model needs 450 samples that count, 12 did")
+    found = Experiment("s1", [Part("5.3: control", [RESULT], {"ours": replace(trial, unready=None), "short": quiet})])
+    told = "5.3: control, short: control never began: a model needs 450 samples that count, 12 did"
+    assert found.to_json()["notes"] == [told]
+    assert told in write_experiment(tmp_path / "report.html", found).read_text(encoding="utf-8")
 
 
 def test_the_page_says_which_seeds_and_has_figure_36(tmp_path, trial):

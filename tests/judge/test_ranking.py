@@ -40,14 +40,14 @@ def test_where_a_violation_is_cheap_only_those_who_keep_the_objective_are_ranked
     assert at_3w.ranks[1].ratio == pytest.approx((9 + 3 * 4 * 0.3) / 10)
     assert [(r.policy, r.place, r.why) for r in at_third.ranks] == [
         ("safe", 1, ""),
-        ("late", None, "over 1% of the time in 1 of 1 runs"),
+        ("late", None, "over 1% of the time in 1 of 1 run"),
     ]
 
 
 def test_an_invalid_run_leaves_its_policy_without_a_place_and_is_no_reference():
     bills = [bill("broken", hours=1.0, valid=False), bill("sound")]
     found = rank("3w", bills, 3.0, of="the cheapest run")
-    assert found.ranks == (Rank("sound", 1, 1.0), Rank("broken", None, None, "1 of 1 runs invalid"))
+    assert found.ranks == (Rank("sound", 1, 1.0), Rank("broken", None, None, "1 of 1 run invalid"))
 
 
 def test_nothing_is_ranked_without_a_case():

@@ -1,7 +1,9 @@
 import pytest
 
+from rheostat.config import Settings
 from rheostat.errors import InputError
 from rheostat.judge.cases import loads_of, ready
+from rheostat.judge.contenders import JOB_OWNS, UNUSED
 from rheostat.judge.request import Texts, read_asked, seeds_of
 
 
@@ -150,3 +152,62 @@ def test_two_loads_of_one_name_are_a_fault(tmp_path):
 def test_what_is_no_seed_is_a_fault(text):
     with pytest.raises(InputError):
         seeds_of(text)
+
+
+@pytest.mark.parametrize(
+    ("pair", "why"),
+    [
+        pytest.param("journal=out", "a simulation writes none", id="a journal"),
+        pytest.param("state=out", "a simulation keeps none", id="a state"),
+        pytest.param("mode=watch", "always scaled", id="a mode"),
+        pytest.param("queries=[a]", "one query", id="queries"),
+        pytest.param("allow_redone_work=true", "job.rescale", id="how executors go"),
+        pytest.param("actuator=executors", "no Workers", id="an actuator"),
+        pytest.param("workers.backup=3", "no Workers", id="a key of the Workers"),
+        pytest.param("metrics.port=9090", "serves none", id="a port"),
+    ],
+)
+def test_a_setting_that_decides_nothing_in_a_simulation_is_refused(pair, why):
+    with pytest.raises(InputError) as caught:
+        read_asked(Texts(shapes=["constant:5@60"], sets=[pair]))
+    assert fields(caught) == [pair.split("=")[0]]
+    assert why in caught.value.faults[0].message
+
+
+def test_every_setting_is_taken_or_is_known_to_decide_nothing_in_a_simulation():
+    decide = {"profile", "rate_window_s", "policy", "policy_options", "preset", "guard"}
+    assert decide | UNUSED.keys() | JOB_OWNS.keys() == Settings.model_fields.keys()
+    assert not decide & UNUSED.keys()
+
+
+def test_a_settings_file_of_a_live_job_is_taken_and_what_has_no_effect_is_said(tmp_path):
+    config = tmp_path / "settings.yaml"
+    config.write_text("journal: out\nmode: act\nmetrics: {port: 9090}\npolicy: hpa\nguard: {tolerance: 0.2}\n")
+    texts = Texts(config=config, policy="hpa,reactive", shapes=["constant:5@60"], sets=["guard.align_most=0.5"])
+    assert [(each.field, each.why) for each in read_asked(texts).idle] == [
+        ("journal", "a simulation writes none"),
+        ("metrics", "a simulation serves none"),
+        ("guard.tolerance", "the policy hpa does tolerance by rules of its own"),
+        ("guard.align_most", "nothing is aligned: give guard.align_to"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "shape"),
+    [
+        pytest.param("0,1e308\n1,1e308\n", None, id="more records than a number holds"),
+        pytest.param("0,1e-308\n1,1e-308\n", None, id="next to none"),
+        pytest.param("0,5\n1e308,5\n", None, id="no end"),
+        pytest.param(None, "constant:1e308@60", id="a shape of more than there are"),
+        pytest.param(None, "constant:5@1e-300", id="a shape that is over at once"),
+        pytest.param(None, "daily:1..5@1e12", id="a shape without an end"),
+    ],
+)
+def test_a_load_that_is_not_of_this_world_is_refused(tmp_path, rows, shape):
+    trace = tmp_path / "trace.csv"
+    trace.write_text(f"second,events_per_second\n{rows}")
+    with pytest.raises(InputError) as caught:
+        read_asked(Texts(shapes=[shape]) if rows is None else Texts(trace=str(trace)))
+    [fault] = caught.value.faults
+    assert fault.field == ("shape" if rows is None else "trace")
+    assert "e+" in fault.allowed

@@ -121,6 +121,26 @@ def test_a_failover_blocks_decreases_from_its_begin_to_its_end():
     assert fewer[-1] >= 1185.0
 
 
+@pytest.mark.parametrize(
+    ("incident", "seed"),
+    [
+        pytest.param("slow", 3, id="one slow node"),
+        pytest.param("sink", 2, id="a sick sink"),
+        pytest.param("failover", 3, id="a failover"),
+        pytest.param("17", 1, id="17 partitions"),
+        pytest.param("31", 1, id="31 partitions"),
+        pytest.param("97", 1, id="97 partitions"),
+    ],
+)
+def test_a_policy_that_is_made_to_jump_makes_no_round_trip(incident, seed):
+    """In each of these runs ds2 goes up and soon down again if it may."""
+    scene = setting.incident(incident, seed)
+    thrown = setting.FAILOVER if incident == "failover" else None
+    run = play(scene.job, scene.load, Contender("ds2"), seed, thrown)
+    assert (run.round_trips, run.faults) == (0, ())
+    assert {DOWN, UP} <= {each.code for each in run.acts}
+
+
 def test_loads_are_as_they_are_said_to_be():
     spiked, calm = (setting.spikes(3, among=among).load.curve for among in (True, False))
     times = setting.spike_times(3)

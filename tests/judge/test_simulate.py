@@ -101,3 +101,39 @@ def test_a_recorder_keeps_so_many_acts_and_counts_the_others():
     assert len(run.acts) >= 2
     assert run.dropped == 0
     assert Recorder(keep=1).last_id == 0
+
+
+def test_a_load_too_short_for_a_model_says_that_control_never_began():
+    found = run_one(case("sine:100..400@600", scaled=True), Contender("proactive"))
+    assert found.unready is not None
+    assert found.unready.startswith("control never began: a model needs 240 samples that count, ")
+    assert run_one(case("sine:100..400@600", scaled=True), Contender("reactive")).unready is None
+
+
+def test_control_that_begins_is_not_told():
+    options = {"check_every": 10, "learn_rows": 50, "resamples": 10, "stability_limit": 100.0}
+    found = run_one(case("sine:100..700@7200,period=1200"), Contender("proactive", options=options))
+    assert "FORECAST" in found.holds
+    assert found.unready is None
+
+
+def test_a_model_that_nothing_was_learnt_for_says_so():
+    found = run_one(case("constant:10@30"), Contender("mst"))
+    told = (
+        "the model of what executors carry never began: no query has been at its limit, nor healthy for three samples"
+    )
+    assert found.unready == told
+
+
+def test_a_load_that_is_part_of_a_period_or_of_another_order_says_so():
+    """The peak becomes 1280/s."""
+    assert ready(case("daily:1..5@3600", scaled=True)).load.said[1] == (
+        "! daily:1..5@3600: only 3600 s of its period of 86400 s (0.042); its lowest and its highest rate need not be "
+        "in it"
+    )
+    assert ready(case("constant:1@600", scaled=True)).load.said[-1] == (
+        "! the load is played 1,280 times as high as it was given, so that its peak is 80% of what 8 executors carry; "
+        "--as-is leaves it as it is"
+    )
+    assert not any(text.startswith("!") for text in ready(case("daily:200..900@86400", scaled=True)).load.said)
+    assert not any(text.startswith("!") for text in ready(case("constant:1@60")).load.said)

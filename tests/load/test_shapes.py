@@ -46,7 +46,7 @@ def test_spaces_and_capitals_are_forgiven():
         ("zigzag", "shape", NAMES, "there is no shape 'zigzag'"),
         ("", "shape", NAMES, "there is no shape ''"),
         ("ramp:1..2", "shape", "@SECONDS, > 0", "say how long it lasts"),
-        ("ramp:1..2@0", "shape", "a number > 0 after @", "'0' is no number of seconds"),
+        ("ramp:1..2@0", "shape", "a number > 0 and ≤ 1e+08 after @", "'0' is no number of seconds"),
         ("ramp:1@5", "shape", "RATE..RATE, numbers ≥ 0", "'1' does not give its rates"),
         ("ramp:-1..2@5", "shape", "RATE..RATE, numbers ≥ 0", "'-1..2' does not give its rates"),
         ("constant:nan@5", "shape", "RATE, a number ≥ 0", "'nan' does not give its rates"),

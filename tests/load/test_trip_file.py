@@ -133,7 +133,7 @@ def test_all_missing_columns_of_all_files_are_told_at_once(write, tmp_path):
 def test_a_file_without_a_trip_says_why(write):
     (fault,) = faults(write(TLC_2015 + row(at="0,0") + row(miles="x")))
     assert fault.message.endswith(
-        "there is no trip in it: 1 rows: its coordinates are 0, 0; 1 rows: a number cannot be read"
+        "there is no trip in it: 1 row: its coordinates are 0, 0; 1 row: a number cannot be read"
     )
 
 

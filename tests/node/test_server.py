@@ -193,9 +193,9 @@ def test_the_state_without_a_master_knows_no_used_ones(node, served):
     [
         pytest.param({}, ["free", "used"], id="nothing"),
         pytest.param({"used": "a", "free": -1}, ["free", "used"], id="text for a list, a negative number"),
-        pytest.param({"used": [""], "free": True}, ["free", "used"], id="an empty host, a truth value"),
+        pytest.param({"used": [""], "free": True}, ["free", "used.0"], id="an empty host, a truth value"),
         pytest.param({"used": [], "free": 0, "fre": 1}, ["fre"], id="an unknown key"),
-        pytest.param({"used": ["a" * 256], "free": 1.5}, ["free", "used"], id="a long host, half a Worker"),
+        pytest.param({"used": ["a" * 256], "free": 1.5}, ["free", "used.0"], id="a long host, half a Worker"),
     ],
 )
 def test_everything_that_is_wrong_with_an_order_is_told_at_once(served, order, expected):

@@ -80,6 +80,26 @@ def test_executors_are_counted_where_they_are_and_room_is_idle_and_free():
     assert site.watch.round_trips() == nodes.round_trips
 
 
+def test_executors_are_told_with_their_nodes_unless_their_host_is_one_or_nobody_knows():
+    site = Site(Server("near"), Server("far"))
+    executors = tuple(Executor(str(n), host, 1, 0) for n, host in enumerate(["near.1", "far.2", "far", "nowhere"]))
+
+    assert site.watch.named(Cluster(100.0, executors)) == Cluster(100.0, executors)
+    site.see()
+    site.servers[1].hosts = ("far.2", "far")
+    site.see()
+
+    named = site.watch.named(Cluster(100.0, executors))
+    assert named is not None
+    assert [(each.node, each.place) for each in named.executors] == [
+        ("near", "near"),
+        ("far", "far"),
+        (None, "far"),
+        (None, "nowhere"),
+    ]
+    assert site.watch.named(None) is None
+
+
 def test_before_an_answer_nothing_is_known_and_no_look_waits():
     site = Site(Server("near"))
     site.watch.ask()
@@ -271,6 +291,8 @@ def test_the_servers_are_asked_while_the_source_looks():
     assert plain.asked == [2]
     assert seen.nodes is not None
     assert seen.nodes.in_use == ("near",)
+    assert seen.cluster is not None
+    assert [each.node for each in seen.cluster.executors] == ["near"]
     assert [gap.why for gap in seen.gaps] == ["none", "no round trip is known between far and near"]
 
 

@@ -140,7 +140,7 @@ def test_the_faithful_preset_has_the_published_defaults():
 
 
 def test_limits_in_the_wrong_order_are_refused():
-    with pytest.raises(InputError, match="the first must be less than the second"):
+    with pytest.raises(InputError, match="must be less than the upper one"):
         amadeus(threshold_low=1.2)
 
 

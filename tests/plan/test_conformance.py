@@ -165,6 +165,54 @@ def test_the_suite_finds_what_is_wrong(policy, law, fault):
     assert str(caught.value).startswith(f"the law {law!r} is broken in the story ")
 
 
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        pytest.param(Writes, "the state: policy.number: ", id="what it wrote"),
+        pytest.param(Counts, "; decision.recommendation.target: 1 → 2", id="what it answered before and now"),
+        pytest.param(Guesses, "; missing: () → ('arrival_rate',); decided 3 → 3 (METRICS_MISSING: ", id="the sample"),
+        pytest.param(Sizes, "): target: 2 → 1", id="what was proposed"),
+    ],
+)
+def test_a_broken_law_is_told_in_few_words(policy, told):
+    with pytest.raises(AssertionError) as caught:
+        checked(lambda: policy(8))
+    text = str(caught.value)
+    assert told in text
+    assert len(text) < 600
+    assert "Assessment(" not in text
+
+
+class Unfinished:
+    """Neither the steps that it brings nor a capacity, and a name that is none."""
+
+    name = 3
+    state_type = int
+
+    def initial(self):
+        return 0
+
+    def recommend(self, seen):
+        return seen
+
+
+def test_everything_that_a_policy_lacks_is_told_at_once():
+    with pytest.raises(AssertionError) as caught:
+        checked(Unfinished)
+    assert str(caught.value).splitlines() == [
+        "Unfinished is not built as a policy must be:",
+        "  - it has no brings: the guard steps that it does itself, frozenset() for none",
+        "  - it has no capacity: capacity(executors, state) → records/s, or None",
+        "  - name is 3: it must be text",
+        "  - recommend cannot be called with 2 arguments: recommend(seen, state) → (Recommendation, state)",
+    ]
+
+
+def test_a_class_in_place_of_a_policy_is_told():
+    with pytest.raises(AssertionError, match="Fixed is a class, not a policy: it must be built"):
+        checked(lambda: Fixed)
+
+
 # ----------------------------------------------------------------------------------------------- exemptions
 
 

@@ -116,6 +116,19 @@ def test_one_comes_and_the_slow_one_goes():
     assert (rest.action, state.guard.replacing) == (Action.HOLD, None)
 
 
+def test_one_that_comes_in_the_place_of_another_is_not_tried_for_what_it_brings():
+    """At its limit: batches back to back, and records left over. An increase by the policy promises something then."""
+    limited = {"executors": 2, "batch_s": 12.0, "backlog_excess": 90.0, "processed_rate": 500.0}
+    for target, code, rate in ((None, Code.SLOW_EXECUTOR, None), (3, Code.FIXED, 500.0)):
+        plans = planner(Fixed(target), replace_slow=True)
+        come, state = plans.plan(seen(AT, **{**SLOW, **limited}), plans.initial())
+        assert (come.target, come.reason.code) == (3, code)
+        assert state.guard.pending is not None
+        assert (state.guard.pending.rate, state.guard.trial) == (rate, None)
+        state = plans.learn(outcome(OutcomeStatus.APPLIED, 3, 2, 3), state)
+        assert (state.guard.trial is None) == (rate is None)
+
+
 def test_nobody_goes_if_nobody_came():
     plans = planner(Fixed(None), replace_slow=True, no_room_backoff_s=60.0)
     _, state = plans.plan(seen(AT, **SLOW), plans.initial())

@@ -19,6 +19,7 @@ from rheostat.plan.mst import MstAlphaPolicy, MstPolicy, MstState
 from rheostat.plan.mst_learning import QueryModel
 from rheostat.plan.mst_options import NO_HOLD, MstOptions
 from rheostat.plan.mst_sizing import Demand, Reach, enough_below, least_above, reach
+from rheostat.plan.placement import Choice
 from rheostat.plan.threshold import ThresholdNearPolicy, ThresholdPolicy
 from rheostat.sim.loading import load_job
 
@@ -276,9 +277,11 @@ def nodes(a: tuple[int, int], b: tuple[int, int], c: tuple[int, int], trips=TRIP
 
 
 def test_the_distance_of_each_candidate_set():
-    assert reach(nodes((1, 0), (1, 0), (0, 1)), Placing.NEAREST).distances == (0.0, 0.0, 20.0, 300.0)
-    assert reach(None, Placing.NEAREST) == Reach()
-    unknown = reach(nodes((1, 0), (1, 0), (0, 1), TRIPS[:2]), Placing.NEAREST)
+    assert reach(nodes((1, 0), (1, 0), (0, 1)), Choice()).distances == (0.0, 0.0, 20.0, 300.0)
+    assert reach(None, Choice()) == Reach()
+    far_first = Choice(first=("a",), slow=frozenset("a"))
+    assert reach(nodes((1, 0), (1, 0), (1, 0)), far_first).distances == (0.0, 0.0, 300.0, 300.0)
+    unknown = reach(nodes((1, 0), (1, 0), (0, 1), TRIPS[:2]), Choice())
     assert (unknown.distances, unknown.unknown) == ((0.0, 0.0, 20.0, 300.0), True)
 
 

@@ -3,17 +3,20 @@
 The nodes stand on a line at 0 (a), 20 (b), 45 (c) and 300 ms (d); e has no entry in the map.
 """
 
+from dataclasses import replace
 from itertools import combinations
+from typing import ClassVar
 
 import pytest
-from tests.plan.samples import Fixed, planner, seen
+from tests.plan.samples import Fixed, outcome, planner, seen
 
-from rheostat.model import Action, Code, NodeReading, Nodes, Placement, RoundTrip
-from rheostat.plan.placement import Placing, grown, nd_max, place, shrunk
+from rheostat.model import Action, Code, NodeReading, Nodes, OutcomeStatus, Placement, RoundTrip
+from rheostat.plan.placement import Choice, Placing, grown, nd_max, place, shrunk
+from rheostat.plan.steps import Replacing
 
 LINE = {"a": 0.0, "b": 20.0, "c": 45.0, "d": 300.0}
 TRIPS = tuple(RoundTrip(x, y, abs(LINE[x] - LINE[y])) for x, y in combinations("abcd", 2))
-NEAREST, ANY = Placing.NEAREST, Placing.ANY
+ANY = Placing.ANY
 
 
 def nodes(trips=TRIPS, **rooms):
@@ -54,16 +57,16 @@ def test_nd_max_is_the_greatest_round_trip_among_distinct_nodes(used, expected):
     ],
 )
 def test_growing_takes_the_free_node_with_the_least_latency(used, names, count, expected):
-    assert grown(tuple(used), free(names), count, NEAREST, 0) == tuple(expected)
+    assert grown(tuple(used), free(names), count) == tuple(expected)
 
 
 def test_growing_prefers_a_place_on_a_node_in_use():
-    assert grown(("a",), nodes(a=(1, 2), b=(0, 1)), 4, NEAREST, 0) == ("a", "a", "b")
+    assert grown(("a",), nodes(a=(1, 2), b=(0, 1)), 4) == ("a", "a", "b")
 
 
 def test_of_equally_near_nodes_the_first_by_name_is_taken():
     trips = (RoundTrip("m", "x", 10.0), RoundTrip("m", "y", 10.0), RoundTrip("x", "y", 5.0))
-    assert grown(("m",), nodes(trips, x=(0, 1), y=(0, 1)), 2, NEAREST, 0) == ("x", "y")
+    assert grown(("m",), nodes(trips, x=(0, 1), y=(0, 1)), 2) == ("x", "y")
 
 
 @pytest.mark.parametrize(
@@ -81,19 +84,50 @@ def test_of_equally_near_nodes_the_first_by_name_is_taken():
 )
 def test_shrinking_gives_up_the_farthest_node(used, count, expected):
     there = dict.fromkeys("abcde", (1, 0))
-    assert shrunk(tuple(used), nodes(**there), count, NEAREST, 0) == tuple(expected)
+    assert shrunk(tuple(used), nodes(**there), count) == tuple(expected)
 
 
 def test_what_has_vanished_is_given_up_first():
-    assert shrunk(("a", "b", "x"), nodes(a=(1, 0), b=(1, 0)), 2, NEAREST, 0) == ("x", "b")
-    assert shrunk(("a", "x"), nodes(a=(1, 0)), 1, ANY, 3) == ("x",)
+    assert shrunk(("a", "b", "x"), nodes(a=(1, 0), b=(1, 0)), 2) == ("x", "b")
+    assert shrunk(("a", "x"), nodes(a=(1, 0)), 1, Choice(ANY, 3)) == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("slow", "count", "expected"),
+    [
+        pytest.param("b", 1, "c", id="the nearest that is not slow"),
+        pytest.param("b", 3, "cdb", id="the slow one last"),
+        pytest.param("bcd", 2, "bc", id="all slow: the nearest"),
+    ],
+)
+@pytest.mark.parametrize("never", [False, True], ids=["last", "never"])
+def test_a_slow_node_gets_an_executor_only_where_no_other_has_room(slow, count, expected, never):
+    choice = Choice(slow=frozenset(slow), never_slow=never)
+    expected = "".join(name for name in expected if not (never and name in slow))
+    assert grown(("a",), free("bcd"), count, choice) == tuple(expected)
+
+
+@pytest.mark.parametrize(
+    ("used", "first", "count", "expected"),
+    [
+        pytest.param("abcd", "b", 1, "b", id="before the farthest"),
+        pytest.param("abcd", "b", 3, "bdc", id="then the farthest"),
+        pytest.param("abbd", "bb", 2, "bb", id="both of one node"),
+        pytest.param("abcd", "cb", 1, "c", id="in their order"),
+        pytest.param("abd", "bbx", 2, "bd", id="no more than there are"),
+        pytest.param("abx", "b", 2, "xb", id="after what has vanished"),
+    ],
+)
+def test_what_is_slow_is_given_up_first(used, first, count, expected):
+    there = dict.fromkeys("abcd", (1, 0))
+    assert shrunk(tuple(used), nodes(**there), count, Choice(first=tuple(first))) == tuple(expected)
 
 
 class TestAny:
     THERE = free("abcdefgh")
 
     def drawn(self, seed, count=3):
-        return grown(("a",), self.THERE, count, ANY, seed)
+        return grown(("a",), self.THERE, count, Choice(ANY, seed))
 
     def test_is_decided_by_the_seed(self):
         assert self.drawn(5) == self.drawn(5)
@@ -107,11 +141,18 @@ class TestAny:
         assert all(60 <= firsts.count(name) <= 140 for name in "abcdefgh")
 
     def test_gives_up_each_executor_about_as_often(self):
-        firsts = [shrunk(("a", "a", "b", "c"), self.THERE, 1, ANY, seed)[0] for seed in range(800)]
+        firsts = [shrunk(("a", "a", "b", "c"), self.THERE, 1, Choice(ANY, seed))[0] for seed in range(800)]
         assert [round(firsts.count(name) / 200) for name in "abc"] == [2, 1, 1]
 
+    def test_takes_slow_nodes_last_and_gives_up_slow_executors_first(self):
+        slow = Choice(ANY, 5, slow=frozenset("abcd"), first=("b", "c"))
+        added = grown((), self.THERE, 6, slow)
+        assert set(added[:4]) == set("efgh")
+        assert set(added[4:]) <= set("abcd")
+        assert shrunk(tuple("abcdefgh"), self.THERE, 3, slow)[:2] == ("b", "c")
+
     def test_takes_no_more_than_are_free(self):
-        assert sorted(grown((), free("ab", 2), 9, ANY, 1)) == ["a", "a", "b", "b"]
+        assert sorted(grown((), free("ab", 2), 9, Choice(ANY, 1))) == ["a", "a", "b", "b"]
 
 
 @pytest.mark.parametrize(
@@ -135,9 +176,104 @@ class TestAny:
 )
 def test_a_placement_says_what_it_does(used, target, expected, text):
     rooms = {name: (used.count(name), 1 - used.count(name)) for name in "abcde"}
-    placement, said = place(nodes(**rooms), tuple(used), target, NEAREST, 0)
+    placement, said = place(nodes(**rooms), tuple(used), target)
     assert placement == Placement(*map(tuple, expected))
     assert said == text
+
+
+SICK = {"slow": ("executor 7 on b",), "slow_executors": ("7",), "slow_on": ("b",), "slow_nodes": ("b",)}
+
+
+@pytest.mark.parametrize(
+    ("rooms", "never", "expected", "text"),
+    [
+        pytest.param(
+            {"a": (1, 0), "b": (0, 1)},
+            False,
+            Placement(("a", "b"), ("b",), (), ("b",)),
+            "added on b, no other has room than b, which is slow, greatest round trip 0 ms → 20 ms",
+            id="better than nothing",
+        ),
+        pytest.param(
+            {"a": (1, 0), "b": (0, 1)},
+            True,
+            Placement(("a",), (), (), ("b",)),
+            "no node that is not slow has room for 1 more, greatest round trip 0 ms",
+            id="no better than the one that goes",
+        ),
+        pytest.param(
+            {"a": (1, 0), "b": (0, 1), "c": (0, 1)},
+            True,
+            Placement(("a", "c"), ("c",), (), ("b",)),
+            "added on c, greatest round trip 0 ms → 45 ms",
+            id="another has room",
+        ),
+    ],
+)
+def test_a_placement_with_a_slow_node_says_what_it_does(rooms, never, expected, text):
+    assert place(nodes(**rooms), ("a",), 2, Choice(slow=frozenset("b"), never_slow=never)) == (expected, text)
+
+
+class TestASlowOneIsReplaced:
+    """Executor 7 is slow, on b, which is nearer to a than c and has room."""
+
+    ROOMS: ClassVar = {"a": (1, 0), "b": (1, 1), "c": (0, 1)}
+
+    def test_on_another_node_and_then_goes_from_its_own(self):
+        plans = planner(Fixed(None), replace_slow=True, round_trip_cooldowns=0.0)
+        come, state = plans.plan(seen(1000.0, executors=2, nodes=nodes(**self.ROOMS), **SICK), plans.initial())
+        assert (come.reason.code, come.target, come.first) == (Code.SLOW_EXECUTOR, 3, ())
+        assert come.placement == Placement(("a", "b", "c"), ("c",), (), ("b",))
+        state = plans.learn(outcome(OutcomeStatus.APPLIED, 3, 2, 3), state)
+        there = nodes(a=(1, 0), b=(1, 1), c=(1, 0))
+        go, _ = plans.plan(seen(1015.0, executors=3, requested=3, nodes=there, **SICK), state)
+        assert (go.reason.code, go.target, go.first) == (Code.SLOW_EXECUTOR, 2, ("7",))
+        assert go.placement == Placement(("a", "c"), (), ("b",), ("b",))
+        assert go.reason.text == (
+            "executor 7 has been replaced and goes: 3 → 2; given up on b, greatest round trip 45 ms;"
+            " slow: executor 7 on b"
+        )
+
+    def test_the_one_that_was_replaced_goes_before_others_that_are_slow(self):
+        plans = planner(Fixed(None), replace_slow=True, round_trip_cooldowns=0.0)
+        sick = {**SICK, "slow_executors": ("3", "7"), "slow_on": ("c", "b"), "slow_nodes": ("b", "c")}
+        state = plans.initial()
+        state = replace(state, guard=replace(state.guard, replacing=Replacing("7", 3)))
+        there = nodes(a=(2, 0), b=(1, 0), c=(1, 0))
+        go, _ = plans.plan(seen(1000.0, executors=4, requested=4, nodes=there, **sick), state)
+        assert (go.target, go.first) == (3, ("7", "3"))
+        assert go.placement is not None
+        assert go.placement.leave == ("b",)
+
+    def test_not_where_slow_nodes_alone_have_room(self):
+        plans = planner(Fixed(None), replace_slow=True)
+        there = nodes(a=(1, 0), b=(1, 1), c=(0, 0))
+        hold, state = plans.plan(seen(1000.0, executors=2, nodes=there, **SICK), plans.initial())
+        assert (hold.action, hold.target, hold.placement) == (Action.HOLD, 2, None)
+        assert hold.reason.code is Code.NO_FREE_NODE
+        assert hold.reason.text == (
+            "2 → 3: no node that is not slow has room for 1 more, greatest round trip 20 ms; slow: executor 7 on b"
+        )
+        assert state.guard.replacing is None
+
+    def test_beside_another_on_its_node_where_that_one_is_as_fast_as_the_others(self):
+        plans = planner(Fixed(None), replace_slow=True)
+        there, sick = nodes(a=(1, 0), b=(2, 1), c=(0, 1)), {**SICK, "slow_nodes": ()}
+        come, _ = plans.plan(seen(1000.0, executors=3, nodes=there, **sick), plans.initial())
+        assert come.placement is not None
+        assert come.placement.add == ("b",)
+
+    def test_in_any_decrease_it_goes_before_the_farthest(self):
+        plans = planner(Fixed(2))
+        there = nodes(a=(1, 0), b=(1, 0), d=(1, 0))
+        go, _ = plans.plan(seen(1000.0, executors=3, nodes=there, **SICK), plans.initial())
+        assert (go.first, go.placement) == (("7",), Placement(("a", "d"), (), ("b",), ("b",)))
+
+    def test_any_increase_passes_its_node_over(self):
+        plans = planner(Fixed(3))
+        come, _ = plans.plan(seen(1000.0, executors=2, nodes=nodes(**self.ROOMS), **SICK), plans.initial())
+        assert come.placement is not None
+        assert come.placement.add == ("c",)
 
 
 class TestThePlannersLastStep:

@@ -108,6 +108,21 @@ class TestAChangeUnderWay:
         decision, _ = plans.plan(seen(1100.0, executors=3), state)
         assert (decision.current, decision.target) == (3, 5)
 
+    def test_without_an_outcome_an_increase_counts_from_its_decision(self):
+        plans, state = self.begun(hold_fallback_s=100.0, cooldown_down_s=60.0)
+        down = replace(plans, policy=Fixed(4))
+        held, state = down.plan(seen(1100.0, executors=5), state)
+        made, _ = down.plan(seen(1120.0, executors=5), state)
+        assert (held.target, held.reason.code) == (5, Code.ROUND_TRIP)
+        assert (made.target, made.reason.code) == (4, Code.FIXED)
+
+    def test_without_an_outcome_it_does_not_count_before_an_increase_that_was_made_later(self):
+        plans, state = self.begun(hold_fallback_s=100.0)
+        _, state = replace(plans, policy=Fixed(7)).plan(seen(1015.0, executors=3), state)
+        late = outcome(OutcomeStatus.APPLIED, 5, 3, 5, at=1050.0)
+        _, state = plans.plan(seen(1115.0, executors=5), plans.learn(late, state))
+        assert (state.guard.pending, state.guard.raised_at) == (None, 1050.0)
+
     def test_survives_the_outcome_of_an_earlier_one(self):
         plans, state = self.begun()
         late = outcome(OutcomeStatus.HELD, 2, 3, 3, decision_id=0)
@@ -239,8 +254,8 @@ def test_a_policy_can_bring_a_step_of_its_own():
 
 def test_no_policy_can_bring_the_steps_that_keep_it_safe():
     with pytest.raises(InputError) as caught:
-        planner(Fixed(2, frozenset({"metrics_missing", "bounds", "hold"})))
-    assert caught.value.faults[0].given == "bounds, metrics_missing"
+        planner(Fixed(2, frozenset({"metrics_missing", "bounds", "hold", "round_trip"})))
+    assert caught.value.faults[0].given == "bounds, metrics_missing, round_trip"
 
 
 def test_the_state_survives_json():

@@ -126,7 +126,8 @@ def test_what_is_no_policy_says_what_it_lacks(registered):
     registered(dictionary="builtins:dict")
     (fault,) = faults_of("dictionary")
     assert (
-        fault.message == "builtins:dict is not a policy: it has no options_type, no presets, no state_type, no brings"
+        fault.message == "builtins:dict is not a policy: it has no options_type, no presets, no name, no brings, "
+        "no state_type, no initial, no recommend, no capacity"
     )
 
 

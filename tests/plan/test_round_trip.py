@@ -15,11 +15,14 @@ from tests.plan.samples import Fixed, outcome, seen
 from rheostat.analyze import AnalysisSettings
 from rheostat.config import GuardSettings
 from rheostat.model import Action, Assessment, Bounds, Code, Decision, Objective, OutcomeStatus
-from rheostat.plan import Planner, PolicyContext, load_policy
+from rheostat.plan import STEPS, Planner, PolicyContext, load_policy, policy_names
 
 PARTITIONS = (17, 31, 97)
+BROUGHT = (frozenset[str](), frozenset(step.name for step in STEPS if step.may_be_brought))
 TWO_COOLDOWNS_S = 2 * GuardSettings().cooldown_down_s
 LEAST, MOST = 2, 40
+ONE_WAY = ("static", "schedule", "dynamic-allocation")
+"""Policies that do not look at the load, or do not go down while each batch has a task for every executor."""
 Steps = list[tuple[int | None, int, dict[str, Any]]]
 
 
@@ -62,9 +65,11 @@ steps_told = st.tuples(st.sampled_from([None, 2, 3, 6, 9, 17, 30, 60]), st.integ
 proposals = st.lists(steps_told, min_size=3, max_size=10)
 
 
-def told(partitions: int, guard: GuardSettings, steps: Steps) -> list[tuple[Assessment, Decision]]:
+def told(
+    partitions: int, guard: GuardSettings, steps: Steps, brings: frozenset[str]
+) -> list[tuple[Assessment, Decision]]:
     """Each proposal on its look for so many samples, one each 15 s; what is decided is there 5 s later."""
-    policy: Any = Fixed(None)
+    policy: Any = Fixed(None, brings)
     policy.capacity_each = 250.0
     plans = Planner(policy, Bounds(LEAST, MOST), guard, Objective(30.0), 15.0)
     state, number, batches, at, done = plans.initial(), 5, 5, 1000.0, []
@@ -81,9 +86,9 @@ def told(partitions: int, guard: GuardSettings, steps: Steps) -> list[tuple[Asse
     return done
 
 
-@given(st.sampled_from(PARTITIONS), guards, proposals)
-def test_whatever_is_proposed(partitions, guard, steps):
-    done = told(partitions, guard, steps)
+@given(st.sampled_from(PARTITIONS), guards, proposals, st.sampled_from(BROUGHT))
+def test_whatever_is_proposed_and_brought(partitions, guard, steps, brings):
+    done = told(partitions, guard, steps, brings)
     for looked, decision in done:
         target, current, wanted = decision.target, decision.current, decision.recommendation.target
         assert target is not None
@@ -109,7 +114,7 @@ def undone(decision: Decision) -> bool:
 
 
 @pytest.mark.parametrize("partitions", PARTITIONS)
-@pytest.mark.parametrize("policy", ["reactive", "hpa", "router"])
+@pytest.mark.parametrize("policy", [name for name in policy_names() if name not in ONE_WAY])
 def test_a_rise_and_a_fall_make_no_round_trip(policy, partitions):
     """A surge of ten minutes and steps after it; the read stage has one task for each partition."""
     stage = {"name": "all", "tasks": partitions, "cost_ms": 2.5, "task_ms": 0.0}

@@ -87,9 +87,9 @@ def test_with_the_default_guards_a_backlog_delays_the_way_down():
 @pytest.mark.parametrize(
     ("steps", "fields"),
     [
-        pytest.param([[0, 3], [30, 0], [-1, 2]], {"steps.1.1", "steps.2.0"}, id="each bad figure is named"),
+        pytest.param([[0, 3], [30, 0], [-1, 2]], {"steps.1", "steps.2"}, id="each bad pair is named"),
         pytest.param([[0, 3], [30, 4], [30, 2]], {"steps"}, id="seconds that do not ascend"),
-        pytest.param([[0, 2.5]], {"steps.0.1"}, id="half an executor"),
+        pytest.param([[0, 2.5]], {"steps.0"}, id="half an executor"),
         pytest.param("0:3", {"steps"}, id="text"),
     ],
 )

@@ -81,7 +81,7 @@ def test_the_default_is_the_tuned_preset():
 
 
 def test_limits_in_the_wrong_order_are_refused():
-    with pytest.raises(InputError, match=r"down_below \(0.9\) must be less than up_above \(0.5\)"):
+    with pytest.raises(InputError, match=r"down_below: .*less than.* \(given: 0.9; allowed: < up_above \(0.5\)\)"):
         threshold(up_above=0.5, down_below=0.9)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -32,7 +33,7 @@ def test_a_change_is_told_from_what_was_seen_to_what_became_of_it(story):
     assert f"decision {cycle.record.decision_id}: 1 → 4 executors" in text
     assert "220/s arriving" in text
     assert "the objective is lag < 30 s for 99%" in text
-    assert "applied: APPLIED: 4 of 4 executors are there; after 2.0 s" in text
+    assert "applied: APPLIED: 4 of 4 executors registered; after 2.0 s" in text
     assert told["outcome"]["status"] == "applied"
 
 
@@ -44,6 +45,20 @@ def test_what_a_guard_changed_is_told(story):
     assert f"  guard     {note.step}, {note.before} → {note.after}: {note.reason.code.value}: " in "\n".join(
         told["lines"]
     )
+
+
+def test_the_gathered_story_tells_what_the_policy_wanted_and_what_the_guard_made_of_it(story):
+    cycle = next(cycle for cycle in story.cycles if cycle.decision.notes and cycle.changes)
+    (span,) = explain_since(story, [cycle])["spans"]
+    note, wanted = cycle.decision.notes[-1], cycle.decision.recommendation
+    assert span["reason"].startswith(f"the policy wanted {wanted.target}: {wanted.reason.text}; ")
+    assert span["reason"].endswith(f"; the guard {note.step} made it {note.after}: {note.reason.text}")
+
+
+def test_a_change_whose_end_nobody_has_recorded_says_so(story):
+    cycle = replace(change_up(story), outcome=None)
+    assert "1 → 4 [no outcome in the journal]: " in explain_since(story, [cycle])["lines"][1]
+    assert explain_decision(cycle)["lines"][-1] == "  outcome   none yet in the journal"
 
 
 def test_what_other_numbers_would_have_carried_is_told(story):

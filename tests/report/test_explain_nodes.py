@@ -18,7 +18,7 @@ def test_where_executors_are_and_where_they_come_and_go_is_told():
     said = told(NODES, Placement(("a", "b", "c", "c"), ("c", "c"), ("a",)))
     assert "  nodes     in use: a ×2, b; room for 4 more on 2 of 3 nodes" in said["lines"]
     assert "  placed    added on c ×2; given up on a; then on a, b, c ×2" in said["lines"]
-    assert said["placement"] == {"use": ("a", "b", "c", "c"), "add": ("c", "c"), "leave": ("a",)}
+    assert said["placement"] == {"use": ("a", "b", "c", "c"), "add": ("c", "c"), "leave": ("a",), "slow": ()}
 
 
 def test_without_nodes_nothing_is_said_of_them():

@@ -52,7 +52,7 @@ def test_a_journal_becomes_columns():
 def test_a_decision_without_an_outcome_is_shown_as_such(tmp_path):
     run = series([RUN[0], RUN[1]])
     assert run.changes[0].outcome is None
-    assert "not recorded" in write_report(tmp_path / "r.html", Page("t", "v"), run, 10.0).read_text()
+    assert "no end recorded: a later change" in write_report(tmp_path / "r.html", Page("t", "v"), run, 10.0).read_text()
 
 
 def test_a_cycle_that_saw_nothing_leaves_gaps():

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from tests.sim.jobs import plain
+from tests.sim.jobs import plain, staircase
 from tests.sim.test_loop import run, small
+from tests.sim.test_nodes import looped
 
-from rheostat.journal import DecisionRecord
+from rheostat.journal import DecisionRecord, JournalWriter, read_journal
 from rheostat.load.curves import constant
 from rheostat.model import Action, Code
+from rheostat.report.replay import replay
 
 GUARD = {"warm_up_batches": 1, "hold_fallback_s": 30.0, "cooldown_down_s": 20.0, "round_trip_cooldowns": 2.0}
 
@@ -124,6 +126,64 @@ def test_a_slow_executor_is_replaced_where_that_is_allowed():
     assert [each.executor_id for each in last.observation.cluster.executors] == ["0", "2", "3", "4"]
     assert last.assessment.slow == ()
     assert round_trips(sim) == []
+
+
+def on_nodes(names, slots, trips, **changes):
+    """A job on nodes of which ``near`` is slow from second 60 on."""
+    nodes = {"names": names, "slots": slots, "round_trips_ms": trips}
+    return small(nodes=nodes, events=[{"kind": "slow-node", "at_s": 60, "node": "near", "factor": 4}], **changes)
+
+
+def test_a_slow_node_is_left_though_it_is_the_nearest_with_room():
+    """Two executors on mid and two on near, where there is room for a third; far is 50 ms away."""
+    job = on_nodes(["mid", "near", "far"], [2, 3, 4], [[0, 10, 50], [10, 0, 50], [50, 50, 0]])
+    sim, journal = run(job, constant(250, 400), "static", executors=4, guard=GUARD | {"replace_slow": True})
+    acted = [each.decision for each in cycles(journal) if each.decision.acts and each.at > 0]
+    assert [(each.target, each.placement.add, each.placement.leave, each.first[:1]) for each in acted] == [
+        (5, ("far",), (), ()),
+        (4, (), ("near",), ("2",)),
+        (5, ("far",), (), ()),
+        (4, (), ("near",), ("3",)),
+    ]
+    assert {each.reason.code for each in acted} == {Code.SLOW_EXECUTOR}
+    last = cycles(journal)[-1]
+    hosts = [(each.executor_id, each.host) for each in last.observation.cluster.executors]
+    assert hosts == [("0", "mid"), ("1", "mid"), ("4", "far"), ("5", "far")]
+    assert (last.assessment.slow, last.assessment.slow_nodes) == ((), ("near",))
+    assert min(value for _, value in sim.history.ready) == 4
+    assert sim.history.records_in == sim.history.records_out
+
+
+def test_a_slow_node_that_was_left_gets_none_while_a_remote_one_has_room():
+    """One place each. Its load doubles four minutes after the slow node was left."""
+    trips = [[0, 10, 50, 300], [10, 0, 50, 300], [50, 50, 0, 300], [300, 300, 300, 0]]
+    job = on_nodes(["mid", "near", "far", "remote"], [1, 1, 1, 1], trips, executors=[1, 4])
+    load = staircase([(300, 120), (200, 250)])
+    sim, journal = run(job, load, executors=2, guard=GUARD | {"replace_slow": True})
+    placed = [each.decision.placement for each in cycles(journal) if each.decision.acts and each.at > 0]
+    assert [(each.add, each.leave) for each in placed[:3]] == [(("far",), ()), ((), ("near",)), (("remote",), ())]
+    assert sim.history.records_in == sim.history.records_out
+
+
+def test_the_journal_of_a_slow_node_replays_to_the_same_placements(tmp_path):
+    job = on_nodes(["mid", "near", "far"], [1, 1, 1], [[0, 10, 50], [10, 0, 50], [50, 50, 0]], executors=[1, 3])
+    journal = JournalWriter(tmp_path)
+    looped(job, constant(120, 200), executors=2, journal=journal, guard=GUARD | {"replace_slow": True})
+    journal.close()
+    replayed = replay(read_journal(tmp_path))
+    assert all(each.same for each in replayed)
+    told = [(each.decision, each.record.decision) for each in replayed if each.decision is not None]
+    assert sum(bool(again.first) for again, _ in told) == 1
+    assert [(again.placement, again.first) for again, _ in told] == [(once.placement, once.first) for _, once in told]
+
+
+def test_where_the_slow_node_alone_has_room_its_executor_stays():
+    job = on_nodes(["mid", "near"], [2, 3], [[0, 10], [10, 0]], executors=[1, 5])
+    sim, journal = run(job, constant(150, 200), "static", executors=4, guard=GUARD | {"replace_slow": True})
+    assert [value for _, value in sim.history.target] == [4]
+    last = cycles(journal)[-1].decision
+    assert (last.action, last.reason.code) == (Action.HOLD, Code.NO_FREE_NODE)
+    assert "4 → 5: no node that is not slow has room for 1 more" in last.reason.text
 
 
 def test_without_room_a_slow_executor_stays():

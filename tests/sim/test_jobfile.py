@@ -74,6 +74,7 @@ def test_a_job_that_is_not_there_is_an_input_error(given, hint):
         pytest.param({"objective": "fast"}, "objective", "'lag < DURATION", id="objective not understood"),
         pytest.param({"objective": "lag < 3s"}, "objective", "two triggers, 4 s", id="shorter than two batches"),
         pytest.param({"executors": [5, 2]}, "executors", "minimum ≤ maximum", id="bounds in the wrong order"),
+        pytest.param({"executors": [1, 10_001]}, "executors", "at most 10000", id="more than anybody simulates"),
         pytest.param({"start_executors": 9}, "start_executors", "from 1 to 8", id="a start out of bounds"),
         pytest.param({"stages": []}, "stages", "a list of stages", id="no stages"),
         pytest.param({"stages": [{"name": "a"}]}, "stages.0.cost_ms", "number ≥ 0", id="a stage without a cost"),
@@ -102,10 +103,10 @@ def test_a_job_that_is_not_there_is_an_input_error(given, hint):
         pytest.param(
             {"record": {"table": [[4, 1.0], [2, 2.0]]}}, "record.table", "executors ascending", id="table that descends"
         ),
-        pytest.param({"partition_shares": [10**400]}, "partition_shares", "numbers", id="a share beyond a float"),
-        pytest.param({"record": {"table": [[4, 10**400]]}}, "record.table", "pairs of numbers", id="beyond a float"),
-        pytest.param({"record": {"table": [[4, True]]}}, "record.table", "pairs of numbers", id="a word for a rate"),
-        pytest.param({"record": {"table": [[4]]}}, "record.table", "pairs of numbers", id="table without pairs"),
+        pytest.param({"partition_shares": [10**400]}, "partition_shares.0", "numbers", id="a share beyond a float"),
+        pytest.param({"record": {"table": [[4, 10**400]]}}, "record.table.0", "pairs of numbers", id="beyond a float"),
+        pytest.param({"record": {"table": [[4, True]]}}, "record.table.0", "pairs of numbers", id="a word for a rate"),
+        pytest.param({"record": {"table": [[4]]}}, "record.table.0", "pairs of numbers", id="table without pairs"),
         pytest.param({"events": [{"kind": "slow"}]}, "events.0.at_s", "number ≥ 0", id="an event without a time"),
         pytest.param(
             {"events": [{"kind": "code", "at_s": 0, "factor": 2, "stage": "x"}]},
@@ -115,7 +116,7 @@ def test_a_job_that_is_not_there_is_an_input_error(given, hint):
         ),
         pytest.param(
             {"events": [{"kind": "metrics", "at_s": 0, "missing": ["lag"]}]},
-            "events.0.missing",
+            "events.0.missing.0",
             "list of",
             id="no such section",
         ),

@@ -212,6 +212,38 @@ class TestTheLoop:
         assert [each.reason.text for each in decided] == [each.record.decision.reason.text for each in replayed]
 
 
+def test_of_the_executors_on_a_node_those_that_are_named_leave_first():
+    sim = simulated(fog({**NODES, "slots": [2, 2, 1, 1]}), executors=4)
+    assert hosts(sim, 0.0) == ["mid", "mid", "near", "near"]
+    sim.apply(replace(placed(2, ["mid", "near"], leave=["near", "mid"]), first=("0", "2")))
+    assert [each.executor_id for each in sim.observe(20.0).cluster.executors] == ["1", "3"]
+
+
+def test_without_nodes_those_that_are_named_leave_in_their_order():
+    sim = simulated(plain(executors=[1, 4]), executors=4)
+    sim.apply(replace(decision(3), first=("0", "2")))
+    assert [each.executor_id for each in sim.observe(20.0).cluster.executors] == ["1", "2", "3"]
+
+
+def test_an_executor_that_comes_to_a_slow_node_is_slow_too_while_it_lasts():
+    """Tasks of 5 ms a record: on near they take four times as long, until the node has recovered."""
+    slow = fog(events=[{"kind": "slow-node", "at_s": 0, "for_s": 100, "node": "near", "factor": 4}]).events
+    sim = simulated(plain(nodes=NODES, executors=[1, 4], partitions=2), constant(20, 200), executors=1, events=slow)
+    sim.apply(placed(2, ["mid", "near"], ["near"]))
+
+    def ended(at):
+        return [(each.busy_s or 0.0, each.finished_tasks) for each in sim.observe(at).cluster.executors]
+
+    (mid_a, near_a), (mid_b, near_b), (mid_c, near_c), (mid_d, near_d) = map(ended, (40.0, 90.0, 120.0, 190.0))
+    assert mean(near_a, near_b) == pytest.approx(4 * mean(mid_a, mid_b))
+    assert mean(near_c, near_d) == pytest.approx(mean(mid_c, mid_d))
+
+
+def mean(before, after):
+    """Mean task time between two looks, s."""
+    return (after[0] - before[0]) / (after[1] - before[1])
+
+
 class TestTheMap:
     def test_everything_that_is_wrong_is_named_at_once(self):
         with pytest.raises(InputError) as caught:
@@ -230,16 +262,21 @@ class TestTheMap:
         }
 
     @pytest.mark.parametrize(
-        ("key", "given"),
+        ("key", "given", "fields"),
         [
-            pytest.param("slots", [1, 10**9, 1, 1], id="room for a billion"),
-            pytest.param("round_trips_ms", [[0, 10**400], [10**400, 0]], id="beyond a float"),
+            pytest.param("slots", [1, 10**9, 1, 1], ["slots"], id="room for a billion"),
+            pytest.param(
+                "round_trips_ms",
+                [[0, 10**400], [10**400, 0]],
+                ["round_trips_ms.0", "round_trips_ms.1"],
+                id="beyond a float, in both rows",
+            ),
         ],
     )
-    def test_a_number_that_is_too_large_is_refused(self, key, given):
+    def test_a_number_that_is_too_large_is_refused(self, key, given, fields):
         with pytest.raises(InputError) as caught:
             fog({**NODES, key: given})
-        assert [fault.field for fault in caught.value.faults] == [f"nodes.{key}"]
+        assert [fault.field for fault in caught.value.faults] == [f"nodes.{field}" for field in fields]
 
     def test_much_room_costs_nothing(self):
         nodes = fog({**NODES, "slots": [100_000] * 4}, executors=[1, 4]).nodes

@@ -67,7 +67,8 @@ def test_a_port_in_use_is_a_fault():
 
 
 @pytest.mark.parametrize(
-    "host", [pytest.param("192.0.2.1", id="another machine's"), pytest.param("no host", id="no address at all")]
+    "host",
+    [pytest.param("192.0.2.1", id="another machine's"), pytest.param("no-such-host.invalid", id="no address at all")],
 )
 def test_an_address_that_is_not_ours_is_a_fault(host):
     with pytest.raises(InputError) as caught:

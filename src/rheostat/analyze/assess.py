@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from rheostat.analyze.batches import Finished
@@ -15,13 +15,17 @@ from rheostat.analyze.query import QueryFigures, read_query
 from rheostat.analyze.rates import OffsetFigures
 from rheostat.analyze.sink import read_sink
 from rheostat.analyze.state import AnalysisSettings, AnalysisState, ClusterHistory, Machines, QueryHistory
+from rheostat.config.node_names import ELSEWHERE
 from rheostat.model import Assessment, Cluster, Observation, QueryLoad, QueryReading, StageLoad
+from rheostat.values import replace
 
 __all__ = ["NEEDED", "analyze"]
 
 NEEDED = ("arrival_rate", "backlog", "backlog_excess", "batch_s", "executors", "lag_s")
 """The figures without which no decision can be made. The processed rate, the busy ratio and the split of the backlog
 are not among them: in overload they may stay unknown for minutes, and that is when an increase must not wait."""
+
+_needed = attrgetter(*NEEDED)
 
 _ROUNDING = 1e-9
 
@@ -62,7 +66,7 @@ def analyze(
     read = list(zip(readings, figures, strict=True))
     sink = read_sink(read, cluster_history.counters) if cluster.at is not None else None
     machines = _machines(observation.cluster, cluster_history, histories[: len(read)], state.machines, settings)
-    health = _health(sink, machines, observation.cluster)
+    health = {"sink": sink, "skew": machines.skew, **_slow(machines, observation)}
     if any(query.batch is not None and query.batch.stages for query in readings):
         health |= _stages(read, cluster.slots_per_executor)
     seen = _assessment(observation.at, figures, cluster, invalid, health)
@@ -91,17 +95,18 @@ def _machines(
     return watched(past, at, history.counters, cluster.executors, load, window_s)
 
 
-def _health(sink: str | None, machines: Machines, cluster: Cluster | None) -> dict[str, Any]:
-    """The fields of the assessment on sick sinks and slow executors."""
-    if not machines.slow or cluster is None:
-        return {"sink": sink, "skew": machines.skew}
-    ids = {each.executor_id for each in cluster.executors}
-    slow = tuple([name for name in machines.slow if name in ids])
+def _slow(machines: Machines, seen: Observation) -> dict[str, Any]:
+    """The fields of the assessment on slow executors and nodes."""
+    if not (machines.slow or machines.nodes) or seen.cluster is None:
+        return {}
+    places = {each.executor_id: each.place for each in seen.cluster.executors}
+    slow = tuple([name for name in machines.slow if name in places])
+    nodes = () if seen.nodes is None else {node.name for node in seen.nodes.nodes}
     return {
-        "sink": sink,
-        "skew": machines.skew,
-        "slow": machine_names(slow, cluster.executors),
+        "slow": machine_names(slow, seen.cluster.executors),
         "slow_executors": slow,
+        "slow_on": tuple([places[name] if places[name] in nodes else ELSEWHERE for name in slow]) if nodes else (),
+        "slow_nodes": tuple([name for name, _ in machines.nodes if name in nodes]),
         "slow_factor": machines.factor if slow else None,
     }
 
@@ -167,8 +172,10 @@ def _assessment(
         queries=len(queries),
         **health,
     )
-    missing = tuple(name for name in NEEDED if getattr(seen, name) is None)
-    return replace(seen, missing=missing) if missing else seen
+    figures = _needed(seen)
+    if None not in figures:
+        return seen
+    return replace(seen, missing=tuple([name for name, figure in zip(NEEDED, figures, strict=True) if figure is None]))
 
 
 def _by_topic(offsets: Sequence[OffsetFigures]) -> tuple[tuple[str, float], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf
+from operator import attrgetter
 from typing import TypeVar
 
 from rheostat.model import Observation
@@ -13,6 +14,8 @@ __all__ = ["Number", "known", "largest", "sweep", "total"]
 Number = TypeVar("Number", int, float)
 
 _BATCH = ("planning_s", "add_batch_s", "commit_s", "state_rows", "dropped_late", "work_s")
+_NAMES = tuple(f"batch.{field}" for field in _BATCH)
+_figures = attrgetter(*_BATCH)
 
 
 def known(value: Number | None, name: str, invalid: set[str]) -> Number | None:
@@ -43,5 +46,5 @@ def sweep(observation: Observation, invalid: set[str]) -> None:
     """Name the impossible figures that nothing else here looks at."""
     for query in observation.queries:
         if query.batch is not None:
-            for field in _BATCH:
-                known(getattr(query.batch, field), f"batch.{field}", invalid)
+            for figure, name in zip(_figures(query.batch), _NAMES, strict=True):
+                known(figure, name, invalid)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import mul
 from typing import NamedTuple
 
 __all__ = ["Point", "Rates", "ahead", "extended", "forecast"]
@@ -73,14 +74,16 @@ def forecast(series: Sequence[Point], times: Sequence[float], late_s: float = 0.
     now = series[-1].at
     offsets = [point.at - now for point in series]
     middle = sum(offsets) / len(offsets)
-    spread = sum((offset - middle) ** 2 for offset in offsets)
-    lines = [_line(offsets, column, middle, spread) for column in zip(*(point.rates for point in series), strict=True)]
-    return tuple(tuple(max(0.0, mean + slope * (time + late_s - middle)) for mean, slope in lines) for time in times)
+    away = [offset - middle for offset in offsets]
+    spread = sum([each**2 for each in away])
+    lines = [_line(away, column, spread) for column in zip(*[point.rates for point in series], strict=True)]
+    return tuple(
+        [tuple([max(0.0, mean + slope * (time + late_s - middle)) for mean, slope in lines]) for time in times]
+    )
 
 
-def _line(offsets: Sequence[float], rates: Sequence[float], middle: float, spread: float) -> tuple[float, float]:
-    """Mean and slope of the least-squares line through (offset, rate)."""
-    mean = sum(rates) / len(rates)
+def _line(away: Sequence[float], rates: Sequence[float], spread: float) -> tuple[float, float]:
+    """Mean and slope of the least-squares line; ``away``: times from their middle, ``spread``: Σ of their squares."""
     if spread == 0:
         return rates[-1], 0.0
-    return mean, sum((offset - middle) * rate for offset, rate in zip(offsets, rates, strict=True)) / spread
+    return sum(rates) / len(rates), sum(map(mul, away, rates)) / spread

@@ -105,10 +105,10 @@ def _read(executors: Sequence[Executor], invalid: set[str]) -> _Readings:
     if not executors:
         return _Readings()
     told: Iterable[tuple[Any, ...]] = zip(*executors, strict=True)
-    ids, _, *columns = told
+    ids, _, *columns, _ = told
     if _sound(columns):
         return _Readings._make((ids, *columns, True))
-    names = Executor._fields[2:]
+    names = Executor._fields[2:-1]
     checked = [
         tuple([known(value, f"executor.{name}", invalid) for value in column])
         for name, column in zip(names, columns, strict=True)

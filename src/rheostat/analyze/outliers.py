@@ -13,19 +13,22 @@ longer tasks for no fault of its own. But its mean task cannot be longer than th
 the largest has h times the records of the median one, up to h times the median task time is explained by that, and
 ``EXPLAINED`` × h is asked for. Where the load of the partitions is not known, nobody is called slow.
 
-What no window contradicts stays: an executor that is slow remains so while too few tasks end to tell.
+What no window contradicts stays: an executor that is slow remains so while too few tasks end to tell. A *place* is slow
+while all executors on it are, and then for ``REMEMBERED_S``, unless one that works there is as fast as the others: the
+next executor would be no faster there than the one that was taken away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
 from rheostat.analyze.state import Counters, Machines, OffsetHistory
 from rheostat.model import Executor
 
-__all__ = ["EXPLAINED", "SLOW", "Load", "machine_names", "partition_load", "slow_ones", "task_times", "watched"]
+__all__ = ["EXPLAINED", "REMEMBERED_S", "SLOW", "Load"]
+__all__ += ["machine_names", "partition_load", "slow_ones", "task_times", "watched"]
 
 SLOW = 2.0
 """Spark's own limit for a slow task was 1.5 times the median until 3.5 and is 3 since 4.0
@@ -33,6 +36,10 @@ SLOW = 2.0
 
 EXPLAINED = 1.5
 """How many times as long as the load of the partitions explains."""
+
+REMEMBERED_S = 600.0
+"""How long a node counts as slow on which nobody works any more: as long as an increase that brought nothing is
+remembered. Then it is tried again, which costs one change."""
 
 _LEAST_TASKS = 2
 _LEAST_RECORDS = 10
@@ -136,21 +143,38 @@ def watched(
     if at - past.at < window_s:
         return past
     skew = past.skew if load is None else load.skew
-    begun = Machines(at, counters, past.suspects, past.slow, past.factor, skew)
+    remembered = tuple([(place, then) for place, then in past.nodes if 0 <= at - then < REMEMBERED_S])
+    begun = Machines(at, counters, past.suspects, past.slow, past.factor, skew, remembered)
     times = task_times(past.counters, counters, at - past.at)
     if load is None or len(times) < 2:
         return begun
-    hosts = {each.executor_id: each.host for each in executors}
+    hosts = {each.executor_id: each.place for each in executors}
     found = slow_ones(times, hosts, max(SLOW, EXPLAINED * load.hot))
     kept = [name for name in past.slow if name in hosts and name not in times]
     slow = tuple([name for name in found if name in past.suspects] + kept)
     factor = max([found[name] for name in slow if name in found], default=past.factor if kept else None)
-    return begun._replace(suspects=(*found, *kept), slow=slow, factor=factor)
+    fast = {hosts[name] for name in times if name in hosts and name not in found}
+    before = {place: then for place, then in remembered if place not in fast}
+    now = dict.fromkeys(_slow_places(slow, hosts), at)
+    return begun._replace(
+        suspects=(*found, *kept), slow=slow, factor=factor, nodes=tuple(sorted((before | now).items()))
+    )
+
+
+def _slow_places(slow: Collection[str], hosts: Mapping[str, str]) -> set[str]:
+    """The places where all executors are slow.
+
+    >>> _slow_places(["1", "2"], {"1": "a", "2": "b", "3": "b"})
+    {'a'}
+    """
+    return {hosts[name] for name in slow if name in hosts} - {
+        place for name, place in hosts.items() if name not in slow
+    }
 
 
 def machine_names(slow: Sequence[str], executors: Sequence[Executor]) -> tuple[str, ...]:
     """The slow ones for people: a node in place of all its executors, where it has several and is not the only one."""
-    hosts = {each.executor_id: each.host for each in executors}
+    hosts = {each.executor_id: each.place for each in executors}
     nodes = {hosts[members[0]]: members for members, _ in _nodes(hosts, hosts) if all(name in slow for name in members)}
     whole = {name for members in nodes.values() for name in members}
     single = [f"executor {name} on {hosts[name]}" for name in slow if name in hosts and name not in whole]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import mul
 from typing import NamedTuple
 
 __all__ = ["Fit", "Point", "line", "parabola", "trough"]
@@ -158,28 +159,28 @@ def trough(points: Sequence[Point]) -> Fit | None:
 
 def _fit(points: Sequence[Point], degree: int) -> Fit:
     n = len(points)
-    middle = sum(point.at for point in points) / n
-    xs = [point.at - middle for point in points]
-    c0 = sum(point.value for point in points) / n
-    rest = [point.value - c0 for point in points]
-    fit = Fit(n, middle, points[0].at, points[-1].at, c0)
-    spread1 = sum(x * x for x in xs)
+    times, values = zip(*points, strict=True)
+    middle, c0 = sum(times) / n, sum(values) / n
+    xs = [time - middle for time in times]
+    rest = [value - c0 for value in values]
+    fit = Fit(n, middle, times[0], times[-1], c0)
+    spread1 = sum(map(mul, xs, xs))
     if spread1 > 0:
-        c1 = sum(x * y for x, y in zip(xs, rest, strict=True)) / spread1
+        c1 = sum(map(mul, xs, rest)) / spread1
         rest = [y - c1 * x for x, y in zip(xs, rest, strict=True)]
         fit = fit._replace(c1=c1, spread1=spread1)
         if degree > 1:
             fit, rest = _bent(fit, xs, rest)
-    return fit._replace(error=sum(e * e for e in rest))
+    return fit._replace(error=sum(map(mul, rest, rest)))
 
 
 def _bent(fit: Fit, xs: Sequence[float], rest: list[float]) -> tuple[Fit, list[float]]:
     """The fit with its second term, and what is left then."""
-    alpha, beta = sum(x**3 for x in xs) / fit.spread1, fit.spread1 / fit.points
+    alpha, beta = sum([x**3 for x in xs]) / fit.spread1, fit.spread1 / fit.points
     bends = [x * x - alpha * x - beta for x in xs]
-    spread2 = sum(bend * bend for bend in bends)
+    spread2 = sum(map(mul, bends, bends))
     if spread2 <= 1e-9 * fit.spread1**2:
         return fit, rest
-    c2 = sum(bend * y for bend, y in zip(bends, rest, strict=True)) / spread2
+    c2 = sum(map(mul, bends, rest)) / spread2
     left = [y - c2 * bend for bend, y in zip(bends, rest, strict=True)]
     return fit._replace(c2=c2, alpha=alpha, beta=beta, spread2=spread2), left

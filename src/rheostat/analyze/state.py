@@ -6,10 +6,11 @@ of every partition and every executor is kept in columns: an analysis is made of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from rheostat.analyze.overload import Turns
+from rheostat.values import dataclass
 
 __all__ = [
     "AnalysisSettings",
@@ -146,6 +147,7 @@ class Machines(NamedTuple):
         slow: those that were slow in the two windows before.
         factor: how many times as long as the others' the tasks of the slowest took.
         skew: of the partitions, when the window began.
+        nodes: those that are slow, or were when executors were last seen working on them, each with the time of that.
     """
 
     at: float | None = None
@@ -154,6 +156,7 @@ class Machines(NamedTuple):
     slow: tuple[str, ...] = ()
     factor: float | None = None
     skew: float | None = None
+    nodes: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

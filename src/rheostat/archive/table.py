@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from rheostat.errors import Fault, InputError
-from rheostat.files import refuse_special, replace_file
+from rheostat.files import reason_of, refuse_special, replace_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,7 +68,7 @@ def read_table(path: Path, first: int = 0, end: int | None = None) -> pa.Table:
         with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
             return _some(file, first, file.metadata.num_rows if end is None else end)
     except (OSError, pa.ArrowException) as error:
-        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        reason = reason_of(error).partition("\n")[0]
         raise InputError([Fault("file", str(path), "a whole Parquet file", f"it cannot be read: {reason}")]) from error
 
 

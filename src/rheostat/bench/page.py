@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rheostat.bench.measure import Bench, Metric, machine
 from rheostat.errors import Fault, InputError
-from rheostat.files import read_text
+from rheostat.files import read_text, reason_of
 
 __all__ = ["TITLE", "require_page", "section", "update_page", "with_section"]
 
@@ -35,7 +35,7 @@ def require_page(path: Path) -> None:
             path.open("xb").close()
             path.unlink()
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = reason_of(error)
         allowed = "a Markdown page, old or new, that can be written"
         raise InputError([Fault("page", str(path), allowed, f"the page cannot be written: {reason}")]) from error
 

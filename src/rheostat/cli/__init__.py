@@ -7,13 +7,16 @@ import importlib
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rheostat import __version__
+from rheostat.cli.nearest import unknown_command
 from rheostat.cli.output import abandon_output, forgive_encodings, print_error, wants_json
+from rheostat.cli.signals import interruptible
 from rheostat.errors import Fault, InputError, RheostatError
 
 __all__ = ["COMMANDS", "build", "main"]
@@ -23,6 +26,9 @@ _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 
 _INTERRUPTED = 130
 """Exit code after Ctrl-C; newer versions of the parser return it instead of raising."""
+
+_SCRIPTS = "run"
+"""The command in which signals are for somebody's own script."""
 
 COMMANDS = (
     "demo",
@@ -77,7 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     forgive_encodings()
     as_json = wants_json(arguments)
     try:
-        result = build()(arguments, standalone_mode=False, prog_name="rheostat")
+        with nullcontext() if arguments[:1] == [_SCRIPTS] else interruptible():
+            result = build()(arguments, standalone_mode=False, prog_name="rheostat")
     except _USAGE_ERROR as error:
         return print_error(InputError([_usage_fault(error, arguments)]), as_json=as_json)
     except (typer.Abort, KeyboardInterrupt):
@@ -112,6 +119,9 @@ def _unexpected(error: Exception) -> RheostatError:
 
 def _usage_fault(error: Any, arguments: Sequence[str]) -> Fault:
     """What the parser calls a usage error, in our words."""
+    unknown = unknown_command(error, arguments)
+    if unknown is not None:
+        return unknown
     param = getattr(error, "param", None)
     named = param.opts[0] if param is not None and param.opts else None
     field = getattr(error, "option_name", None) or named or "command line"

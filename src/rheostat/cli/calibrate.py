@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from rheostat.cli.judging import check_file
 from rheostat.cli.numbers import number_of
+from rheostat.cli.options import unused
 from rheostat.cli.output import JsonFlag, console, print_json
 from rheostat.errors import Fault, InputError, tried
 
@@ -31,6 +33,7 @@ def register(app: typer.Typer) -> None:
 
 
 def calibrate(
+    context: typer.Context,
     journals: Annotated[list[Path] | None, typer.Argument(help="Journals of real runs of one job.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the job file here (*.yaml).")] = None,
     name: Annotated[str, typer.Option(help="Name of the job.")] = "calibrated",
@@ -59,7 +62,7 @@ def calibrate(
     what a cluster did.
     """
     given = _Given(tuple(journals or ()), tuple(check or ()), out, report, profiles, recorded, trace, fit_to)
-    read = _read(given, warm_up, scale)
+    read = _read(given, warm_up, scale, unused(context, given.places()))
     found = _fitted(read, name)
     result: dict[str, Any] = {}
     if found.job is not None:
@@ -85,6 +88,11 @@ class _Given:
     trace: Path | None
     fit_to: str | None
 
+    def places(self) -> dict[str, str | None]:
+        """Where the options mean something that have a default; None: here."""
+        journals = None if self.journals else "with journals"
+        return {"name": journals, "warm_up": journals, "scale": None if self.recorded else "with --recorded"}
+
     def faults(self) -> list[Fault]:
         """Everything that is wrong with them together."""
         found = []
@@ -92,8 +100,6 @@ class _Given:
             found.append(
                 Fault("journals", "nothing", "journals, --profiles or --recorded", "there is nothing to fit to")
             )
-        if self.out is not None and self.out.suffix not in (".yaml", ".yml"):
-            found.append(Fault("out", str(self.out), "a name that ends in .yaml or .yml", "the job file is YAML"))
         journals_only = {"out": self.out, "check": self.check, "report": self.report}
         for field, value in journals_only.items():
             if value and not self.journals:
@@ -128,14 +134,14 @@ class _Read:
     load: Pieces | None
 
 
-def _read(given: _Given, warm_up: str, scale: str) -> _Read:
+def _read(given: _Given, warm_up: str, scale: str, faults: list[Fault]) -> _Read:
     """Read everything, or name every fault of the command line and of all files at once."""
     from rheostat.judge.measured import read_run
     from rheostat.judge.recorded import read_profiles, read_recordings
     from rheostat.load.curves import Scaled
     from rheostat.load.traces import read_trace
 
-    faults = given.faults()
+    faults += given.faults()
     warm_up_s, factor = _number("warm_up", warm_up, 0.0, faults), _number("scale", scale, 1e-9, faults)
     runs, checks = ([tried(read_run, None, faults, path) for path in paths] for paths in (given.journals, given.check))
     profiles = [] if given.profiles is None else tried(read_profiles, [], faults, given.profiles)
@@ -144,8 +150,8 @@ def _read(given: _Given, warm_up: str, scale: str) -> _Read:
     names = [run.name for run in recordings]
     if given.fit_to is not None and given.fit_to not in names and (names or given.recorded is None):
         faults.append(Fault("fit_to", given.fit_to, ", ".join(names) or "with --recorded", "there is no such run"))
-    for check in (_check_out, _check_report):
-        tried(check, None, faults, given)
+    tried(check_file, None, faults, "out", given.out, ".yaml", ".yml")
+    tried(_check_report, None, faults, given.report)
     if faults:
         raise InputError(faults)
     load = None if trace is None else Scaled(trace, rate_scale=factor).pieces()
@@ -166,19 +172,12 @@ def _number(field: str, text: str, least: float, faults: list[Fault]) -> float:
     return value
 
 
-def _check_out(given: _Given) -> None:
-    from rheostat.report.parts import require_folder
+def _check_report(report: Path | None) -> None:
+    from rheostat.report.parts import plots_installed
 
-    if given.out is not None:
-        require_folder("out", given.out.absolute().parent)
-
-
-def _check_report(given: _Given) -> None:
-    from rheostat.report.parts import plots_installed, require_folder
-
-    if given.report is not None:
+    if report is not None:
         plots_installed()
-        require_folder("report", given.report.absolute().parent)
+        check_file("report", report)
 
 
 @dataclass(frozen=True, slots=True)

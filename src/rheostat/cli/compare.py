@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rheostat.cli.judging import (
-    AsIs,
-    Config,
-    Job,
     Jobs,
-    Longest,
     Out,
-    Preset,
-    Rate,
-    Seconds,
-    Sets,
+    Played,
     Shapes,
     check_out,
     check_page,
@@ -26,8 +20,10 @@ from rheostat.cli.judging import (
     processes_of,
     show_rows,
     show_table,
+    without_effect,
 )
-from rheostat.cli.output import JsonFlag, console, print_json, to_json
+from rheostat.cli.options import spread
+from rheostat.cli.output import FIGURES_HELP, JsonFlag, console, print_json, show_idle, to_json
 from rheostat.cli.progress import progress_lines
 from rheostat.errors import Fault, InputError, tried
 
@@ -35,17 +31,21 @@ if TYPE_CHECKING:
     from rheostat.judge.compare import Comparison
     from rheostat.judge.defeat import Defeat
     from rheostat.judge.matrix import Cells
-    from rheostat.judge.request import Asked
+    from rheostat.judge.request import Asked, Texts
+    from rheostat.plan import NoEffect
 
 __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("compare")(compare)
+    app.command("compare", epilog=FIGURES_HELP)(compare)
 
 
+@spread(Played)
 def compare(
+    context: typer.Context,
+    *,
     policy: Annotated[
         str | None, typer.Option(help="Policies, comma separated, each NAME or NAME:PRESET; all unless said.")
     ] = None,
@@ -53,9 +53,6 @@ def compare(
         str | None, typer.Option(help="Traces (CSV: second,events_per_second) or folders of them, comma separated.")
     ] = None,
     shape: Shapes = None,
-    rate: Rate = None,
-    seconds: Seconds = None,
-    job: Job = "base",
     seed: Annotated[str, typer.Option(help="Seeds, comma separated.")] = "1",
     jobs: Jobs = None,
     matrix: Annotated[bool, typer.Option("--matrix", help="Also on jobs that differ in one thing each.")] = False,
@@ -63,48 +60,31 @@ def compare(
         bool, typer.Option("--worst-case", help="Instead of loads that are named, seek the worst one for each policy.")
     ] = False,
     tries: Annotated[str, typer.Option(help="Loads that are tried for each policy with --worst-case.")] = "60",
-    preset: Preset = None,
-    change: Sets = None,
-    config: Config = None,
-    longest: Longest = "7d",
-    as_is: AsIs = False,
+    played: Played,
     sort: Annotated[str, typer.Option(help="Column that the tables are sorted by.")] = "cost",
     out: Out = None,
     page: Annotated[Path | None, typer.Option(help="Also write the figures into this Markdown page.")] = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Compare policies on a simulated job, with the clairvoyant optimum beside them."""
-    from rheostat.judge.request import Texts
-
-    texts = Texts(
-        policy=policy,
-        job=job,
-        trace=trace,
-        shapes=shape or [],
-        rate=rate,
-        seconds=seconds,
-        seed=seed,
-        preset=preset,
-        config=config,
-        sets=change or [],
-        longest=longest,
-        as_is=as_is,
-        matrix=matrix,
-        worst_case=worst_case,
-        tries=tries,
+    texts = played.texts(
+        shape, policy=policy, trace=trace, seed=seed, matrix=matrix, worst_case=worst_case, tries=tries
     )
-    asked, processes = _asked(texts, jobs, sort, out, page)
-    found = _judge(asked, processes, drawn=out is not None, matrix=matrix)
+    faults = without_effect(context, texts)
+    asked, processes = _asked(texts, jobs, sort, out, page, faults)
+    show_idle(asked.idle)
+    found = replace(_judge(asked, processes, drawn=out is not None, matrix=matrix), idle=asked.idle)
     return _finish(found, sort, out, page, as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What was found: runs, and the matrix or the worst loads, where those were asked for."""
+    """What was found: runs, and the matrix or the worst loads, where those were asked for; settings without effect."""
 
     comparison: Comparison
     cells: Cells | None = None
     defeats: list[Defeat] | None = None
+    idle: Sequence[NoEffect] = ()
 
 
 def _judge(asked: Asked, processes: int, *, drawn: bool, matrix: bool) -> _Judged:
@@ -128,11 +108,12 @@ def _judge(asked: Asked, processes: int, *, drawn: bool, matrix: bool) -> _Judge
     return _Judged(comparison, cells_of(comparison) if matrix else None)
 
 
-def _asked(texts: Any, jobs: str | None, sort: str, out: Path | None, page: Path | None) -> tuple[Asked, int]:
+def _asked(
+    texts: Texts, jobs: str | None, sort: str, out: Path | None, page: Path | None, faults: list[Fault]
+) -> tuple[Asked, int]:
     """What is to be compared, and in how many processes; or every fault of the options at once."""
     from rheostat.judge.request import read_asked
 
-    faults: list[Fault] = []
     tried(check_sort, None, faults, sort)
     tried(check_out, None, faults, out)
     tried(check_page, None, faults, page)
@@ -150,6 +131,7 @@ def _finish(found: _Judged, sort: str, out: Path | None, page: Path | None, *, a
     screen, comparison = console(), found.comparison
     _show(found, sort)
     result = comparison_json(comparison, found.cells, found.defeats)
+    result["no_effect"] = [asdict(each) for each in found.idle]
     if out is not None:
         report = write_comparison(out / "report.html", comparison, found.cells, sort, found.defeats)
         screen.print(f"Report: {report}", markup=False)
@@ -173,8 +155,10 @@ def _show(found: _Judged, sort: str) -> None:
         matrix_rows,
         ranking_rows,
         share_rows,
+        unready_notes,
         verdict,
     )
+    from rheostat.report.figures import WHERE
 
     if found.defeats is not None:
         show_rows("The worst load that was found for each policy", defeat_rows(found.defeats))
@@ -185,10 +169,13 @@ def _show(found: _Judged, sort: str) -> None:
             show_table(each.title, each.table, each.notes)
     else:
         show_rows("Cost ÷ optimum on each job, one setting a policy", matrix_rows(found.cells))
+        for text in unready_notes(comparison.entries):
+            console().print(f"  {text}", markup=False)
     rows = ranking_rows(comparison.rankings)
     if rows:
         show_rows("Rankings", rows)
         show_rows(SHARES, share_rows(comparison))
+    console().print(WHERE, markup=False)
     console().print(verdict(comparison), markup=False)
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rheostat.cli.output import JsonFlag, console, print_json
+from rheostat.cli.output import JsonFlag, console, print_json, show_idle
 from rheostat.errors import Fault, InputError
 
 __all__ = ["register"]
 
 OutOption = Annotated[Path | None, typer.Option("--out", help="Write to this file instead of standard output.")]
+
+FiguresFlag = Annotated[bool, typer.Option("--figures", help="The definitions of every figure that is printed.")]
 
 JobsFlag = Annotated[bool, typer.Option("--jobs", help="The reference of job files, for the simulator.")]
 
@@ -29,21 +32,30 @@ def check(
     file: Annotated[Path, typer.Argument(help="The YAML file to check.", show_default=False)],
     as_json: JsonFlag = False,
 ) -> None:
-    """Say everything that is wrong with a settings file, or that nothing is."""
+    """Say everything that is wrong with a settings file, or that nothing is; and what of it has no effect, and why."""
     from rheostat.config.documents import read_document
-    from rheostat.plan import checked_settings
+    from rheostat.plan import checked_settings, no_effect
 
-    settings = checked_settings(*read_document(file))
+    values, faults = read_document(file)
+    settings = checked_settings(values, faults)
+    idle = no_effect(values, settings)
     console().print(f"[green]✓[/green] {settings.mode}: {settings.parsed_objective}")
+    show_idle(idle)
     if as_json:
-        print_json({"schema": "rheostat.config/1", "settings": settings.model_dump(mode="json")})
+        told = {"settings": settings.model_dump(mode="json"), "no_effect": [asdict(each) for each in idle]}
+        print_json({"schema": "rheostat.config/1", **told})
 
 
-def print_reference(out: OutOption = None, jobs: JobsFlag = False, as_json: JsonFlag = False) -> None:
-    """Print the reference of all settings, or of job files, in Markdown."""
+def print_reference(
+    out: OutOption = None, jobs: JobsFlag = False, figures: FiguresFlag = False, as_json: JsonFlag = False
+) -> None:
+    """Print the reference of all settings, of job files, or of figures, in Markdown."""
     from rheostat.config import reference
+    from rheostat.report.figures import figures_page
 
-    text = _job_reference() if jobs else reference()
+    if jobs and figures:
+        raise InputError([Fault("figures", "--jobs --figures", "one of them", "these are two pages")])
+    text = _job_reference() if jobs else figures_page() if figures else reference()
     if out is not None:
         _write(out, text)
     if as_json:
@@ -60,7 +72,8 @@ def _job_reference() -> str:
 
 def _write(path: Path, text: str) -> None:
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         message = f"the page cannot be written: {error.strerror}"
-        raise InputError([Fault("out", str(path), "a file in a folder that exists", message)]) from None
+        raise InputError([Fault("out", str(path), "a path that can be written", message)]) from None

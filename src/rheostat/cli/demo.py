@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,10 +15,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from rheostat.cli.numbers import executors_of, number_of
-from rheostat.cli.output import JsonFlag, console, print_json, program
+from rheostat.cli.output import FIGURES_HELP, JsonFlag, console, print_json, program
 from rheostat.errors import Fault, InputError, RheostatError, tried
 
-__all__ = ["interruptible", "register", "show_ratios"]
+__all__ = ["register", "show_ratios"]
 
 _OPTIONS = {"peak_rate": "rate"}
 """Fields of the plan whose option has another name."""
@@ -30,7 +29,7 @@ _TABLE_WIDTH = 80
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("demo")(demo)
+    app.command("demo", epilog=FIGURES_HELP)(demo)
 
 
 def demo(
@@ -91,15 +90,14 @@ def _run(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> None:
 
     screen = console()
     folder = _fresh(out)
-    with interruptible():
-        show_ratios(screen, report.ratio_rows())
-        with LiveTable(plan, folder, screen).open() as table:
-            run = run_demo(plan, folder, table.say, table.show)
-        static = None
-        if with_baseline:
-            fixed = plan.static(run.score["executors_max"])
-            with LiveTable(fixed, folder / "baseline", screen).open() as table:
-                static = run_demo(fixed, folder / "baseline", table.say, table.show)
+    show_ratios(screen, report.ratio_rows())
+    with LiveTable(plan, folder, screen).open() as table:
+        run = run_demo(plan, folder, table.say, table.show)
+    static = None
+    if with_baseline:
+        fixed = plan.static(run.score["executors_max"])
+        with LiveTable(fixed, folder / "baseline", screen).open() as table:
+            static = run_demo(fixed, folder / "baseline", table.say, table.show)
     page = report.write_page(run, static, folder / "report.html")
     result = report.result(run, static)
     (folder / "score.json").write_text(to_json(result) + "\n", encoding="utf-8")
@@ -147,19 +145,3 @@ def _fresh(out: Path) -> Path:
         message = f"the folder cannot be made: {error.strerror}"
         raise InputError([Fault("out", str(out), "a folder that can be written", message)]) from error
     return folder
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the run as Ctrl-C does: everything is stopped on the way out."""
-    import signal
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rheostat.cli.demo import interruptible
 from rheostat.cli.judging import Jobs, Out, check_out, processes_of, show_rows
+from rheostat.cli.options import unused
 from rheostat.cli.output import JsonFlag, console, print_json, to_json
 from rheostat.cli.progress import progress_lines
 from rheostat.errors import Fault, InputError, tried
@@ -24,6 +24,9 @@ __all__ = ["NAMES", "register"]
 NAMES = ("s1", "s2", "s5")
 """Of the experiments."""
 
+_LIVE = ("s1", "s2")
+"""Those with a version on a real cluster."""
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -31,6 +34,7 @@ def register(app: typer.Typer) -> None:
 
 
 def experiment(
+    context: typer.Context,
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(NAMES)}.")],
     part: Annotated[
         str | None,
@@ -47,11 +51,12 @@ def experiment(
     ] = None,
     seed: Annotated[
         str | None,
-        typer.Option(help="Of all that is random, comma separated; s1, s5: 1 to 5 (--live: the first), s2: 1 to 20."),
+        typer.Option(help="Of all that is random, comma separated; s1, s5: 1 to 5, s2: 1 to 20; --live: the first."),
     ] = None,
     jobs: Jobs = None,
     live: Annotated[
-        bool, typer.Option("--live", help="s1: a shortened version on a real local Kafka and Spark, some 25 minutes.")
+        bool,
+        typer.Option("--live", help="s1, s2: a shortened version on a real local Kafka and Spark, some 25 minutes."),
     ] = False,
     out: Out = None,
     as_json: JsonFlag = False,
@@ -66,7 +71,9 @@ def experiment(
     known = {"s1": (s1.PARTS, s1.SEEDS), "s2": (s2.PARTS, s2.SEEDS), "s5": (s5.PARTS, s5.SEEDS)}
     allowed, usual = known.get(name, known["s1"])
     parts = list(allowed) if part is None else [piece.strip() for piece in part.split(",") if piece.strip()]
-    faults += [_unknown("part", each, allowed) for each in parts if each not in allowed]
+    alive = live and name in _LIVE
+    if not alive:
+        faults += [_unknown("part", each, allowed) for each in parts if each not in allowed]
     seeds: list[int] = tried(seeds_of, [1], faults, usual if seed is None else seed)
     processes = tried(processes_of, 1, faults, jobs)
     if not parts:
@@ -76,14 +83,13 @@ def experiment(
         tried(_readable, None, faults, trace)
     if profiles is not None:
         tried(_profiles, None, faults, profiles)
-    faults += _not_of(name, {"s1": {"trace": trace, "live": live or None}, "s2": {"profiles": profiles}})
-    if live and name not in {"s2", "s5"}:
-        given = {"part": part, "trace": trace}
-        faults += [_not_live(field, str(value)) for field, value in given.items() if value is not None]
+    faults += unused(context, _places(name, parts, alive=alive))
+    if alive and seed is not None and len(seeds) > 1:
+        faults.append(Fault("seed", seed, "one, with --live", "it is one run"))
     if faults:
         raise InputError(faults)
     if live:
-        _finish(_live(seeds[0], out), out, as_json=as_json)
+        _finish(_live(name, seeds[0], out), out, as_json=as_json)
         return
     with progress_lines(f"experiment {name}") as watch:
         if name == "s2":
@@ -95,32 +101,33 @@ def experiment(
     _finish(found, out, as_json=as_json)
 
 
-def _not_of(name: str, options: Mapping[str, Mapping[str, object]]) -> list[Fault]:
-    """The options that were given and belong to another experiment; ``options``: those of each, with their values."""
-    return [
-        Fault(field, str(value), f"nothing: it belongs to {owner}", f"{name} has no such option")
-        for owner, given in options.items()
-        for field, value in given.items()
-        if value is not None and name in NAMES and name != owner
-    ]
+def _places(name: str, parts: Sequence[str], *, alive: bool) -> dict[str, str | None]:
+    """Where options mean something that mean nothing here."""
+    if name not in NAMES:
+        return {}
+    alone = "nothing with --live: the run on a cluster has a load of its own" if alive else None
+    return {
+        "trace": (None if name == "s1" and "5.4" in parts else "with s1, part 5.4") or alone,
+        "profiles": (None if name == "s2" and "model" in parts else "with s2, part model") or alone,
+        "live": None if name in _LIVE else f"with {' or '.join(_LIVE)}",
+        "part": alone,
+        "jobs": alone,
+    }
 
 
-def _live(seed: int, out: Path | None) -> Experiment:
+def _live(name: str, seed: int, out: Path | None) -> Experiment:
     """On a real cluster; the journals stay in ``out``, if there is one."""
     import tempfile
 
-    from rheostat.demo.s1 import experiment as run
+    from rheostat.demo import s1, s2
     from rheostat.demo.table import LiveTable
 
     def table(plan: DemoPlan, folder: Path) -> LiveTable:
         return LiveTable(plan, folder, console())
 
-    with interruptible(), tempfile.TemporaryDirectory(prefix="rheostat-s1-") as scratch:
-        return run(seed, Path(scratch) if out is None else out.absolute(), table)
-
-
-def _not_live(field: str, given: str) -> Fault:
-    return Fault(field, given, "nothing with --live", "the run on a cluster has a load of its own")
+    with tempfile.TemporaryDirectory(prefix=f"rheostat-{name}-") as scratch:
+        folder = Path(scratch) if out is None else out.absolute()
+        return s2.experiment(seed, folder, table) if name == "s2" else s1.experiment(seed, folder, table)
 
 
 def _profiles(path: Path) -> None:
@@ -143,6 +150,8 @@ def _finish(found: Experiment, out: Path | None, *, as_json: bool) -> None:
     from rheostat.judge.experiments.s5_page import write_routers
 
     show_rows(f"experiment {found.name}", rows_of(found))
+    for text in found.notes:
+        console().print(text, markup=False)
     result: dict[str, Any] = found.to_json()
     if out is not None:
         page = out / "report.html"

@@ -44,6 +44,7 @@ def collect(
     """Put the samples of journals and archives into a history. A source that is damaged does not stop the others."""
     from rheostat.fleet.collecting import collect as collected
     from rheostat.fleet.collecting import source_faults
+    from rheostat.plan.words import several
     from rheostat.report.parts import require_folder
 
     faults = source_faults(sources)
@@ -57,10 +58,11 @@ def collect(
     screen = console()
     for each in found:
         damage = "" if each.fault is None else f"; {each.fault}"
-        screen.print(f"{each.source}: {each.rows} samples of {each.job}{damage}", markup=False, soft_wrap=True)
+        rows = several(each.rows, "sample")
+        screen.print(f"{each.source}: {rows} of {each.job}{damage}", markup=False, soft_wrap=True)
     if as_json:
-        rows = [{**each._asdict(), "source": str(each.source)} for each in found]
-        print_json({"schema": "rheostat.history/1", "history": str(history), "sources": rows})
+        sources_found = [{**each._asdict(), "source": str(each.source)} for each in found]
+        print_json({"schema": "rheostat.history/1", "history": str(history), "sources": sources_found})
     return 0 if any(each.rows for each in found) else 1
 
 
@@ -80,11 +82,12 @@ def train(
     from rheostat.fleet.models import write_models
     from rheostat.fleet.request import asked
     from rheostat.fleet.train import session, train_fleet
+    from rheostat.plan.words import several
 
     place, faults = _place(jobs, master, out)
     what = asked(history, job or (), change or (), faults)
     with progress_lines("fleet train") as watch:
-        watch(0, 0, f"{len(what.jobs)} jobs on {place}")
+        watch(0, 0, f"{several(len(what.jobs), 'job')} on {place}")
         with session(place) as spark:
             found = train_fleet(spark, what.jobs, what.options)
     write_models(out, found, asdict(what.options))
@@ -121,11 +124,13 @@ def _choose_java() -> None:
 
 
 def _show(found: Sequence[JobModel], out: Path) -> None:
+    from rheostat.plan.words import several
+
     screen = console()
     faulty = [each for each in found if each.fault is not None]
     stable = sum(bool(each.stable) for each in found)
-    models = f"{len(found) - len(faulty)} models, {stable} of them stable"
-    screen.print(f"{len(found)} jobs: {models}, in {out}", markup=False, soft_wrap=True)
+    models = f"{several(len(found) - len(faulty), 'model')}, {stable} of them stable"
+    screen.print(f"{several(len(found), 'job')}: {models}, in {out}", markup=False, soft_wrap=True)
     for each in faulty[:_SHOWN]:
         screen.print(f"  {each.job}: {each.fault}", markup=False, soft_wrap=True)
     if len(faulty) > _SHOWN:

@@ -1,71 +1,102 @@
-"""What ``simulate`` and ``compare`` share: their options, tables and progress bars."""
+"""What ``simulate``, ``compare`` and ``tune`` share: their options, tables and progress bars."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from rheostat.cli.numbers import number_of
+from rheostat.cli.options import unused
 from rheostat.cli.output import console
-from rheostat.errors import Fault, InputError
-from rheostat.load.shapes import GRAMMAR, SHAPES
+from rheostat.errors import Fault, InputError, tried
+from rheostat.load.shapes import GRAMMAR, SHAPES, asks_apart
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from rheostat.judge.columns import Table
+    from rheostat.judge.request import Texts
 
 __all__ = [
-    "AsIs",
-    "Config",
-    "Job",
     "Jobs",
-    "Longest",
     "Out",
-    "Preset",
-    "Rate",
-    "Seconds",
-    "Sets",
+    "Played",
     "Shapes",
+    "check_file",
     "check_out",
     "check_page",
     "check_sort",
     "processes_of",
     "show_rows",
     "show_table",
+    "without_effect",
 ]
 
-Job = Annotated[str, typer.Option("--job", help="A job: the name of a preset, or a YAML file.")]
 Shapes = Annotated[
     list[str] | None, typer.Option("--shape", help=f"{escape(GRAMMAR)}; may be repeated. Shapes: {', '.join(SHAPES)}.")
 ]
-Rate = Annotated[str | None, typer.Option("--rate", help="Records/s, for a shape given by its bare name.")]
-Seconds = Annotated[str | None, typer.Option("--seconds", help="How long a shape lasts that does not say so.")]
-Preset = Annotated[str | None, typer.Option("--preset", help="Defaults of the policies: default or faithful.")]
-Sets = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Another setting, as in guard.cooldown_down_s=120, policy_options.headroom=0.8 or job.trigger_s=5.",
-    ),
-]
-Config = Annotated[
-    Path | None, typer.Option("--config", help="Settings file; its objective and bounds go before the job's.")
-]
-Longest = Annotated[
-    str, typer.Option("--longest", help="Cut a longer load to so much around its peak: 12h, 7d; all: never.")
-]
-AsIs = Annotated[
-    bool, typer.Option("--as-is", help="Leave the rates as they are; else the peak is 80 % of what the job can carry.")
-]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the HTML report and the JSON.")]
 Jobs = Annotated[str | None, typer.Option("--jobs", help="Processes; as many as there are cores unless said.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """Options of every command that plays loads on a simulated job; see :func:`rheostat.cli.options.spread`."""
+
+    job: Annotated[str, typer.Option("--job", help="A job: the name of a preset, or a YAML file.")] = "base"
+    rate: Annotated[str | None, typer.Option("--rate", help="Records/s, for a shape given by its bare name.")] = None
+    seconds: Annotated[str | None, typer.Option("--seconds", help="How long a shape lasts that does not say so.")] = (
+        None
+    )
+    preset: Annotated[str | None, typer.Option("--preset", help="Defaults of the policies: default or faithful.")] = (
+        None
+    )
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Another setting, as in guard.cooldown_down_s=120, policy_options.headroom=0.8 or job.trigger_s=5.",
+        ),
+    ] = None
+    config: Annotated[
+        Path | None, typer.Option("--config", help="Settings file; its objective and bounds go before the job's.")
+    ] = None
+    longest: Annotated[
+        str, typer.Option("--longest", help="Cut a longer load to so much around its peak: 12h, 7d; all: never.")
+    ] = "7d"
+    as_is: Annotated[
+        bool,
+        typer.Option("--as-is", help="Leave the rates as they are; else the peak is 80 % of what the job can carry."),
+    ] = False
+
+    def texts(self, shapes: Sequence[str] | None, **more: Any) -> Texts:
+        """All that was asked; ``more``: what the command has beside these."""
+        from rheostat.judge.request import Texts
+
+        shared = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "change"}
+        return Texts(shapes=shapes or (), sets=self.change or (), **shared, **more)
+
+
+def without_effect(context: typer.Context, texts: Texts) -> list[Fault]:
+    """A fault for each option of a load that was typed and would change nothing."""
+    asked = [asks_apart(shape) for shape in texts.shapes]
+    sought = "without --worst-case" if texts.worst_case else None
+    places = {
+        "rate": None if any(rate for rate, _ in asked) else "with a --shape that does not say its rates",
+        "seconds": None if texts.worst_case or any(s for _, s in asked) else "with a --shape that does not say its own",
+        "last": "with --journal" if texts.journal is None else None,
+        "tries": None if texts.worst_case else "with --worst-case",
+        **dict.fromkeys(("longest", "as_is", "sort"), sought),
+    }
+    return unused(context, places)
+
 
 MOST_PROCESSES = 256
 """More than any machine that this is run on has cores for."""
@@ -82,6 +113,27 @@ def check_out(out: Path | None) -> None:
 
         plots_installed()
         require_folder("out", out)
+
+
+def check_file(field: str, path: Path | None, *suffixes: str) -> None:
+    """Say at the start that a file cannot be written; the folder that it lies in is made.
+
+    Raises:
+        InputError: its name has another ending, it is a folder, or nothing can be written beside it: all of it.
+    """
+    if path is None:
+        return
+    from rheostat.report.parts import require_folder
+
+    faults: list[Fault] = []
+    if suffixes and path.suffix not in suffixes:
+        allowed = f"a name that ends in {' or '.join(suffixes)}"
+        faults.append(Fault(field, str(path), allowed, "its name does not tell what it will be"))
+    if path.is_dir():
+        faults.append(Fault(field, str(path), "a file", "it is a folder"))
+    tried(require_folder, None, faults, field, path.absolute().parent)
+    if faults:
+        raise InputError(faults)
 
 
 def check_page(page: Path | None) -> None:
@@ -135,7 +187,8 @@ def show_table(title: str, table: Table, notes: Sequence[str]) -> None:
     fit = _columns_that_fit([texts[0], *rows], screen.width)
     show_rows(title, [cells[:fit] for cells in (texts[0], *rows)])
     left = len(texts[0]) - fit
-    for note in (*notes, *([f"{left} more columns on a wider terminal, in --json and in the report"] if left else [])):
+    columns = "1 more column" if left == 1 else f"{left} more columns"
+    for note in (*notes, *([f"{columns} on a wider terminal, in --json and in the report"] if left else [])):
         screen.print(f"  {note}", markup=False)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rheostat.cli.options import unused
 from rheostat.cli.output import JsonFlag, console, print_json
 from rheostat.errors import InputError
 
@@ -25,6 +26,7 @@ def register(app: typer.Typer) -> None:
 
 
 def up(
+    context: typer.Context,
     name: Name = "default",
     broker: Annotated[bool, typer.Option(help="Whether to start a Kafka broker.")] = True,
     spark: Annotated[bool, typer.Option(help="Whether to start a Spark master and Workers.")] = True,
@@ -41,7 +43,9 @@ def up(
     from rheostat.lab.daemons import WorkerSize
     from rheostat.lab.lab import LabSpec
 
-    if faults := WorkerSize.faults(cores, memory) + LabSpec.faults(workers, broker or spark, kafka_port):
+    places = dict.fromkeys(("workers", "cores", "memory"), None if spark else "with --spark")
+    faults = unused(context, {**places, "kafka_port": None if broker else "with --broker"})
+    if faults := faults + WorkerSize.faults(cores, memory) + LabSpec.faults(workers, broker or spark, kafka_port):
         raise InputError(faults)
     spec = LabSpec(broker, spark, workers, WorkerSize(cores, memory), kafka_port, folder, keep)
     out = console()

@@ -175,21 +175,26 @@ def _signals(stop: threading.Event) -> Iterator[None]:
 
 def _tell_left_out(trips: TripLoad | None) -> None:
     for reason, number in sorted(trips.left_out.items() if trips is not None else ()):
-        console().print(f"left out: {number:,} rows, {reason}", markup=False)
+        console().print(f"left out: {number:,} {'row' if number == 1 else 'rows'}, {reason}", markup=False)
 
 
 def _tell(result: LoadResult) -> None:
     out = console()
     rate = result.records / result.seconds if result.seconds else 0.0
     late = result.lateness
-    out.print(f"{result.records:,} records in {result.seconds:.1f} s ({rate:,.0f}/s), {result.size:,} bytes")
+    out.print(f"{_records(result.records)} in {result.seconds:.1f} s ({rate:,.0f}/s), {result.size:,} bytes")
     if late.max_s is not None and late.p95_s is not None:
         behind = f", {late.behind_at_end_s:.2f} s behind at the end" if late.behind_at_end_s else ""
         out.print(f"late by {late.p95_s:.3f} s (p95), {late.max_s:.3f} s at most{behind}")
     if result.stopped:
-        out.print(f"stopped early: {result.next_id - result.first_id:,} of {result.scheduled:,} records handed over")
+        out.print(f"stopped early: {result.next_id - result.first_id:,} of {_records(result.scheduled)} handed over")
     if not result.whole:
-        out.print(f"[red]✗[/red] {result.in_doubt:,} records in doubt: {result.error or 'not acknowledged in time'}")
+        why = result.error or "not acknowledged in time"
+        out.print(f"[red]✗[/red] {_records(result.in_doubt)} in doubt: {why}")
+
+
+def _records(number: int) -> str:
+    return f"{number:,} {'record' if number == 1 else 'records'}"
 
 
 def _to_json(request: LoadRequest, result: LoadResult, texts: LoadTexts) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +21,7 @@ from rich.console import Console
 from rheostat.errors import InputError, PartFailedError, RheostatError
 
 __all__ = [
+    "FIGURES_HELP",
     "JsonFlag",
     "abandon_output",
     "console",
@@ -28,12 +29,16 @@ __all__ = [
     "print_error",
     "print_json",
     "program",
+    "show_idle",
     "to_json",
     "wants_json",
 ]
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of standard output.")]
 """The ``--json`` option, spelled alike everywhere."""
+
+FIGURES_HELP = "What each figure is: rheostat config reference --figures (docs/figures.md)."
+"""At the end of the help of every command that prints figures."""
 
 
 def console() -> Console:
@@ -101,6 +106,12 @@ def print_error(error: RheostatError, *, as_json: bool, code: int | None = None)
         with suppress(OSError):
             print_json({"schema": "rheostat.error/1", "faults": faults})
     return error.exit_code if code is None else code
+
+
+def show_idle(idle: Iterable[object]) -> None:
+    """Settings that were given and change nothing, each in its own sentence."""
+    for each in idle:
+        console().print(f"[yellow]![/yellow] {_plain(str(each))}")
 
 
 def _plain(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rheostat.cli.output import JsonFlag, console, print_json
+from rheostat.cli.output import FIGURES_HELP, JsonFlag, console, print_json
 from rheostat.errors import Fault, InputError, tried
 
 __all__ = ["register"]
@@ -17,7 +17,7 @@ __all__ = ["register"]
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command()
+    @app.command(epilog=FIGURES_HELP)
     def replay(
         journal: Annotated[Path, typer.Argument(help="A journal: its folder, or one of its files.")],
         policy: Annotated[
@@ -69,14 +69,18 @@ def _overrides(policy: str | None, changes: Sequence[str], faults: list[Fault]) 
 
 
 def _lines(result: dict[str, Any]) -> list[str]:
+    from rheostat.plan.words import several
+
     decisions, identical = result["decisions"], result["identical"]
-    failed = f"; {result['failed_cycles']} failed cycles were passed over" if result["failed_cycles"] else ""
+    number = result["failed_cycles"]
+    failed = f"; {several(number, 'failed cycle was', 'failed cycles were')} passed over" if number else ""
     lines = [f"identical: {identical} of {decisions}{failed}"]
     if result["open_loop"]:
         lines.append("open loop: the observations are those of the recorded run, whatever was decided here")
     hours = result["executor_hours"]
     if hours is not None:
-        lines.append(f"{result['policy']}: {hours:.4g} executor-hours by target, {result['reconfigurations']} changes")
+        changes = several(result["reconfigurations"], "change")
+        lines.append(f"{result['policy']}: {hours:.4g} executor-hours by target, {changes}")
     shown = result["differences"][:20]
     lines += [
         f"  decision {each['decision']}: recorded {_told(each['recorded'])}; now {_told(each['replayed'])}"

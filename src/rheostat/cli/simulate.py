@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from rheostat.cli.judging import AsIs, Config, Job, Longest, Out, Preset, Rate, Seconds, Sets, check_out, show_rows
-from rheostat.cli.output import JsonFlag, console, print_json, to_json
+from rheostat.cli.judging import Out, Played, check_out, show_rows, without_effect
+from rheostat.cli.options import spread
+from rheostat.cli.output import FIGURES_HELP, JsonFlag, console, print_json, show_idle, to_json
 from rheostat.errors import Fault, InputError, tried
 from rheostat.load.shapes import GRAMMAR
 
@@ -24,37 +25,34 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("simulate")(simulate)
+    app.command("simulate", epilog=FIGURES_HELP)(simulate)
 
 
+@spread(Played)
 def simulate(
+    context: typer.Context,
+    *,
     policy: Annotated[str | None, typer.Option(help="A policy, or POLICY:PRESET; reactive unless said.")] = None,
-    job: Job = "base",
     trace: Annotated[str | None, typer.Option(help="A trace (CSV: second,events_per_second).")] = None,
     shape: Annotated[str | None, typer.Option(help=f"{escape(GRAMMAR)}.")] = None,
-    rate: Rate = None,
-    seconds: Seconds = None,
     seed: Annotated[str, typer.Option(help="Of all that is random.")] = "1",
-    preset: Preset = None,
-    change: Sets = None,
-    config: Config = None,
-    longest: Longest = "7d",
-    as_is: AsIs = False,
+    played: Played,
     out: Out = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Run one policy on a simulated job: no Spark, no Java. The loop is the one that runs in production."""
     from rheostat.judge.compare import compare
-    from rheostat.judge.request import Texts
 
-    shapes = [] if shape is None else [shape]
-    texts = Texts(policy, job, trace, shapes, rate, seconds, seed, preset, config, change or [], longest, as_is)
-    asked = _asked(texts, out)
+    texts = played.texts(None if shape is None else [shape], policy=policy, trace=trace, seed=seed)
+    asked = _asked(texts, out, without_effect(context, texts))
+    show_idle(asked.idle)
     drawn = asked.cases if out is not None else []
     entry = compare(asked.cases, asked.contenders, drawn=drawn, reached=bool(drawn)).entries[0]
     _tell(entry, out)
     run = entry.runs[0]
     score = {**run.score, "holds": {code: asdict(held) for code, held in run.holds.items()}, **_placements(run)}
+    score["unready"] = run.unready
+    score["no_effect"] = [asdict(each) for each in asked.idle]
     if out is not None:
         (out / "score.json").write_text(to_json(score) + "\n", encoding="utf-8")
     if as_json:
@@ -62,11 +60,10 @@ def simulate(
     return 0 if score["valid"] and not entry.undercut else 1
 
 
-def _asked(texts: Texts, out: Path | None) -> Asked:
+def _asked(texts: Texts, out: Path | None, faults: list[Fault]) -> Asked:
     """The run that is asked for, or every fault of the options at once."""
     from rheostat.judge.request import read_asked
 
-    faults: list[Fault] = []
     tried(check_out, None, faults, out)
     asked = tried(read_asked, None, faults, texts, one_run=True)
     if asked is None or faults:
@@ -76,16 +73,17 @@ def _asked(texts: Texts, out: Path | None) -> Asked:
 
 def _tell(entry: Entry, out: Path | None) -> None:
     from rheostat.judge.pages import hold_rows, write_simulation
-    from rheostat.judge.texts import simulate_verdict
-    from rheostat.report.parts import shown
+    from rheostat.judge.texts import simulate_verdict, unready_notes
+    from rheostat.report.figures import WHERE, figure_rows
 
     screen = console()
     score = entry.runs[0].score
-    show_rows(entry.case.name, [["figure", "value"], *([key, shown(value)] for key, value in score.items())])
+    show_rows(entry.case.name, figure_rows(score))
+    screen.print(WHERE, markup=False)
     if rows := _node_rows(entry.runs[0]):
         show_rows("Nodes", [["second", "executors", "added", "given up", "then on"], *rows])
     show_rows("Decisions that changed nothing", [["how many", "code", "the last of them"], *hold_rows(entry.runs[0])])
-    for text in (*entry.bound.said, *entry.runs[0].faults, simulate_verdict(entry)):
+    for text in (*entry.bound.said, *entry.runs[0].faults, *unready_notes([entry]), simulate_verdict(entry)):
         screen.print(text, markup=False)
     for policy in entry.undercut:
         screen.print(f"[red]✗[/red] {policy} costs less than the optimum: a fault of the judge, please report it")

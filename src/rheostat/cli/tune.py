@@ -7,22 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rheostat.cli.judging import (
-    AsIs,
-    Config,
-    Job,
-    Jobs,
-    Longest,
-    Preset,
-    Rate,
-    Seconds,
-    Sets,
-    Shapes,
-    processes_of,
-    show_rows,
-)
+from rheostat.cli.judging import Jobs, Played, Shapes, check_file, processes_of, show_rows, without_effect
 from rheostat.cli.numbers import number_of
-from rheostat.cli.output import JsonFlag, console, print_json
+from rheostat.cli.options import spread
+from rheostat.cli.output import JsonFlag, console, print_json, show_idle
 from rheostat.cli.progress import progress_lines
 from rheostat.errors import Fault, InputError, tried
 
@@ -41,13 +29,13 @@ def register(app: typer.Typer) -> None:
     app.command("tune")(tune)
 
 
+@spread(Played)
 def tune(
+    context: typer.Context,
+    *,
     policy: Annotated[str, typer.Option(help="proactive, or proactive:PRESET.")] = "proactive",
-    job: Job = "base",
     trace: Annotated[str | None, typer.Option(help="The load: a trace (CSV: second,events_per_second).")] = None,
     shape: Shapes = None,
-    rate: Rate = None,
-    seconds: Seconds = None,
     journal: Annotated[Path | None, typer.Option(help="The load: what a live job met, by its journal.")] = None,
     last: Annotated[str, typer.Option(help="With --journal: so much of it, from its end: 6h, 2d.")] = "24h",
     grid: Annotated[
@@ -55,48 +43,30 @@ def tune(
     ] = "0.25,0.5,0.75,1",
     seed: Annotated[str, typer.Option(help="Seeds, comma separated; their costs are added up.")] = "1",
     jobs: Jobs = None,
-    preset: Preset = None,
-    change: Sets = None,
-    config: Config = None,
-    longest: Longest = "7d",
-    as_is: AsIs = False,
+    played: Played,
     out: Annotated[Path | None, typer.Option(help="Write the settings with the gains here (*.yaml).")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Find the gains with which proactive costs least on a load; a part of it is held out to check them."""
     from rheostat.judge import tune as judged
-    from rheostat.judge.request import Texts
 
-    texts = Texts(
-        policy=policy,
-        job=job,
-        trace=trace,
-        shapes=shape or [],
-        rate=rate,
-        seconds=seconds,
-        seed=seed,
-        preset=preset,
-        config=config,
-        sets=change or [],
-        longest=longest,
-        as_is=as_is,
-        journal=journal,
-        last=last,
-    )
-    asked, values, processes = _asked(texts, grid, jobs, out)
+    texts = played.texts(shape, policy=policy, trace=trace, seed=seed, journal=journal, last=last)
+    asked, values, processes = _asked(texts, grid, jobs, out, without_effect(context, texts))
+    show_idle(asked.idle)
     with progress_lines("tune") as progress:
         found = judged.tune(asked.cases, asked.contenders[0], grid=values, jobs=processes, progress=progress)
     _finish(found, out, as_json=as_json)
 
 
-def _asked(texts: Texts, grid: str, jobs: str | None, out: Path | None) -> tuple[Asked, list[float], int]:
+def _asked(
+    texts: Texts, grid: str, jobs: str | None, out: Path | None, faults: list[Fault]
+) -> tuple[Asked, list[float], int]:
     """What is to be tuned, with which first values, in how many processes; or every fault of the options at once."""
     from rheostat.judge.request import read_asked
 
-    faults: list[Fault] = []
     values: list[float] = tried(_grid_of, [], faults, grid)
     processes = tried(processes_of, 1, faults, jobs)
-    tried(_check_out, None, faults, out)
+    tried(check_file, None, faults, "out", out, ".yaml", ".yml")
     asked = tried(read_asked, None, faults, texts)
     if asked is not None:
         tried(_check_one, None, faults, asked)
@@ -143,15 +113,6 @@ def _grid_of(text: str) -> list[float]:
 
 def _is_gain(value: float | InputError) -> bool:
     return not isinstance(value, InputError) and 0 < value <= 1
-
-
-def _check_out(out: Path | None) -> None:
-    from rheostat.report.parts import require_folder
-
-    if out is not None:
-        require_folder("out", out.absolute().parent)
-        if out.is_dir():
-            raise InputError([Fault("out", str(out), "a file (*.yaml)", "it is a folder")])
 
 
 def _finish(found: Tuning, out: Path | None, *, as_json: bool) -> None:

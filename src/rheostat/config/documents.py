@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from rheostat.errors import Fault, InputError
-from rheostat.files import read_text
+from rheostat.files import read_text, reason_of
 
 __all__ = ["read_document", "read_pair", "read_pairs"]
 
@@ -24,20 +24,31 @@ _MOST_BYTES = 2**20
 class _Loader(yaml.SafeLoader):
     """A safe loader that notes keys given twice; YAML itself would let the last one win."""
 
-    def __init__(self, stream: str) -> None:
+    def __init__(self, stream: str, where: str = "") -> None:
         super().__init__(stream)
         self.faults: list[Fault] = []
+        self.where = where
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """The value of a node; what Python does not take, as the 30th of February, says where it stands."""
+        try:
+            return super().construct_object(node, deep=deep)
+        except NOT_YAML as error:
+            if isinstance(error, yaml.YAMLError | RecursionError):
+                raise
+            raise yaml.MarkedYAMLError(problem=str(error), problem_mark=node.start_mark) from None
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: dict[Any, int] = {}
     for key_node, _ in node.value:
         key, line = loader.construct_object(key_node, deep=True), key_node.start_mark.line + 1
+        here = f"{loader.where}line {line}"
         if not isinstance(key, str):
-            loader.faults.append(Fault(str(key), repr(key), "a name", f"line {line}: a key must be a name"))
+            loader.faults.append(Fault(str(key), repr(key), "a name", f"{here}: a key must be a name"))
             continue
         if key in seen:
-            message = f"line {line}: given again, first in line {seen[key]}"
+            message = f"{here}: given again, first in line {seen[key]}"
             loader.faults.append(Fault(key, f"line {line}", "each key once", message))
         seen.setdefault(key, line)
     return {key: value for key, value in loader.construct_mapping(node, deep=True).items() if isinstance(key, str)}
@@ -58,16 +69,34 @@ def read_document(path: str | Path) -> tuple[dict[str, Any], list[Fault]]:
     """
     text = _text(Path(path))
     try:
-        loader = _Loader(text)
+        loader = _Loader(text, f"{path}, ")
         document = loader.get_single_data()
     except NOT_YAML as error:
-        message = f"the file is not readable as YAML: {' '.join(str(error).split())}"
-        raise InputError([Fault(str(path), str(path), "YAML", message)]) from None
+        where, what = _place_of(error, text)
+        message = f"the file is not readable as YAML: {what}"
+        raise InputError([Fault(str(path), where, "YAML", message)]) from None
     if document is None:
         return {}, loader.faults
     if not isinstance(document, dict):
         raise InputError([Fault(str(path), type(document).__name__, "keys with values", "the file holds no settings")])
     return document, loader.faults
+
+
+def _place_of(error: Exception, text: str) -> tuple[str, str]:
+    """Where in the text an error lies, and what is wrong there, with the line."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        began = error.context_mark
+        line, problem = error.problem_mark.line + 1, error.problem or "it is not understood"
+        context = (
+            "" if not error.context or began is None else f", {error.context} that begins in line {began.line + 1}"
+        )
+        return f"line {line}", f"line {line}, column {error.problem_mark.column + 1}: {problem}{context}"
+    if isinstance(error, yaml.reader.ReaderError):
+        line = text.count("\n", 0, error.position) + 1
+        return f"line {line}", f"line {line}: a character that YAML does not allow (U+{ord(text[error.position]):04X})"
+    if isinstance(error, RecursionError):
+        return "the file", "it is nested too deeply"
+    return "the file", " ".join(str(error).split())
 
 
 def read_pair(text: str) -> tuple[str, Any]:
@@ -105,5 +134,5 @@ def _text(path: Path) -> str:
     try:
         return read_text(path, _MOST_BYTES)
     except (OSError, ValueError) as error:
-        message = f"the file cannot be read: {getattr(error, 'strerror', None) or error}"
+        message = f"the file cannot be read: {reason_of(error)}"
         raise InputError([Fault(str(path), str(path), "a readable text file", message)]) from None

@@ -7,6 +7,7 @@ key (``kind``).
 from __future__ import annotations
 
 import difflib
+import types
 import typing
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from rheostat.config.phrases import given_of, phrase
 from rheostat.config.reference import allowed_of, keys_of, models_in
 from rheostat.errors import Fault
 
@@ -22,7 +24,7 @@ __all__ = ["faults_of"]
 
 
 def faults_of(error: ValidationError, root: type[BaseModel]) -> Iterator[Fault]:
-    """The faults behind an error of ``root``, each field once, named by its dotted key."""
+    """The faults behind an error of ``root``, each field once, by its dotted key; items of lists by their place."""
     seen = set()
     for details in error.errors(include_url=False):
         for fault in _translated(details, _place(root, details["loc"])):
@@ -46,9 +48,16 @@ class _Place:
 
     @property
     def key(self) -> str:
-        """The dotted key that the location belongs to, without positions and branches inside its value."""
-        known = bool(self.rest) and self.rest[0] in keys_of(self.model)
-        return ".".join((*self.path, *self.rest[:1])) if known else self.field
+        """The dotted key that the location belongs to, with the place in a list of any length or a key of a mapping."""
+        known = keys_of(self.model).get(self.rest[0]) if self.rest else None
+        inside = 0 if known is None else _steps_inside(known.annotation, len(self.rest) - 1)
+        return ".".join((*self.path, *self.rest[: 1 + inside])) if known is not None else self.field
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether the value may be of several types; then each of them has an error, and none says what is wrong."""
+        known = keys_of(self.model).get(self.rest[0]) if self.rest else None
+        return known is not None and len(self.rest) > 1 and len(_branches(known.annotation)) > 1
 
     @property
     def allowed(self) -> str:
@@ -71,6 +80,21 @@ def _place(root: type[BaseModel], location: tuple[int | str, ...]) -> _Place:
     return _Place(root, model, tuple(path), tuple(str(part) for part in rest))
 
 
+def _branches(annotation: Any) -> tuple[Any, ...]:
+    """The types that a value may have, without null."""
+    if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
+        return (annotation,)
+    return tuple(each for each in typing.get_args(annotation) if each is not type(None))
+
+
+def _steps_inside(annotation: Any, most: int) -> int:
+    """How many steps of a location inside a value help to find the fault: one into a long list or a mapping."""
+    branches = _branches(annotation)
+    arguments = typing.get_args(branches[0])
+    fixed = typing.get_origin(branches[0]) is tuple and Ellipsis not in arguments
+    return 0 if len(branches) > 1 or not arguments or fixed else min(1, most)
+
+
 def _tagged(models: tuple[type[BaseModel], ...], tag: list[int | str]) -> type[BaseModel] | None:
     fitting = (each for each in models if tag and tag[0] in _tags(each))
     return next(fitting, None)
@@ -83,7 +107,7 @@ def _tags(model: type[BaseModel]) -> tuple[Any, ...]:
 
 def _translated(details: ErrorDetails, place: _Place) -> Iterable[Fault]:
     """One of pydantic's errors in our words."""
-    given = _shown(details.get("input"))
+    given = given_of(details.get("input"))
     match details["type"]:
         case "extra_forbidden":
             return [Fault(place.field, given, *_nearest(place))]
@@ -94,8 +118,13 @@ def _translated(details: ErrorDetails, place: _Place) -> Iterable[Fault]:
             return [Fault(_joined(place.field, f.field), f.given, f.allowed, f.message) for f in own]
         case "union_tag_invalid" | "union_tag_not_found":
             return [_unknown_kind(details, place)]
+        case "invalid_key":
+            return [Fault(place.field, given, "a name", "a key must be a name")]
         case _:
-            return [Fault(place.key, given, place.allowed, details["msg"])]
+            message, allowed = phrase(details)
+            if details["loc"][-1:] == ("[key]",):
+                return [Fault(place.key, given, allowed, message)]
+            return [Fault(place.key, given, place.allowed, "this is none of these" if place.is_choice else message)]
 
 
 def _unknown_kind(details: ErrorDetails, place: _Place) -> Fault:
@@ -108,11 +137,6 @@ def _unknown_kind(details: ErrorDetails, place: _Place) -> Fault:
 
 def _joined(*parts: str) -> str:
     return ".".join(part for part in parts if part)
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]:

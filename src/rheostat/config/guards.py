@@ -203,7 +203,7 @@ class GuardSettings(FrozenModel):
     )
     replace_slow: bool = documented(
         "Whether a slow executor is replaced: one more comes, and then the slow one goes.",
-        "slow is a suspicion from outside, and a new executor may come to the same slow node",
+        "slow is a suspicion from outside, and where nodes are not known a new executor may come to the same slow one",
         default=False,
     )
     scale_down_hold_s: float = documented(

@@ -155,6 +155,13 @@ class Settings(FrozenModel):
     def _list_is_a_tuple(cls, given: Any) -> Any:
         return tuple(given) if isinstance(given, list) else given
 
+    @field_validator("queries")
+    @classmethod
+    def _somebody_is_looked_after(cls, given: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if given == ():
+            raise reject([Fault("", "[]", "at least one name or id; or null: all", "no query would be looked after")])
+        return given
+
     @field_validator("journal", "state")
     @classmethod
     def _path_can_exist(cls, given: Path | None) -> Path | None:
@@ -173,17 +180,16 @@ class Settings(FrozenModel):
         return given
 
     @model_validator(mode="after")
-    def _acting_needs_bounds(self) -> Self:
+    def _has_what_it_needs(self) -> Self:
+        faults = []
         if self.executors is None and self.mode != "watch":
             message = f"mode {self.mode} needs bounds"
-            raise reject([Fault("executors", "nothing", "[least, greatest], as in [1, 20]", message)])
-        return self
-
-    @model_validator(mode="after")
-    def _workers_need_nodes(self) -> Self:
+            faults.append(Fault("executors", "nothing", "[least, greatest], as in [1, 20]", message))
         if self.actuator == "workers" and not self.workers.nodes:
             message = "the actuator workers needs node servers"
-            raise reject([Fault("workers.nodes", "none", "[http://HOST:PORT, …]", message)])
+            faults.append(Fault("workers.nodes", "none", "[http://HOST:PORT, …]", message))
+        if faults:
+            raise reject(faults)
         return self
 
     @property

@@ -25,7 +25,16 @@ _WORDS = {
     Path: "path",
     type(None): "null",
 }
-_SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+_LIMITS = {
+    "ge": "≥ {:g}",
+    "gt": "> {:g}",
+    "le": "≤ {:g}",
+    "lt": "< {:g}",
+    "min_length": "of length ≥ {}",
+    "max_length": "of length ≤ {}",
+}
+_PLURALS = {str: "text", float: "numbers", int: "integers", bool: "true or false"}
+_COUNTS = {1: "one", 2: "two", 3: "three"}
 
 
 def allowed_of(field: FieldInfo) -> str:
@@ -35,10 +44,10 @@ def allowed_of(field: FieldInfo) -> str:
     'number ≥ 0.2 and ≤ 3600 (s)'
     """
     limits = [
-        f"{sign} {getattr(limit, name):g}"
+        text.format(getattr(limit, name))
         for limit in field.metadata
-        for name, sign in _SIGNS.items()
-        if hasattr(limit, name)
+        for name, text in _LIMITS.items()
+        if getattr(limit, name, None) is not None
     ]
     unit = _extra(field, "unit")
     words = " ".join(filter(None, [_type(field.annotation), " and ".join(limits), f"({unit})" if unit else ""]))
@@ -58,8 +67,9 @@ def _head() -> list[str]:
         "<!-- Made by `rheostat config reference --out docs/configuration.md`; do not edit. -->",
         "",
         "A YAML file with the keys below, or the same keys as a mapping. Unknown keys and keys given twice are errors;",
-        "`rheostat config check FILE` names everything that is wrong at once. Times are in seconds. S1 is the thesis",
-        "that the policy `reactive` comes from, see [sources](policies.md#sources).",
+        "`rheostat config check FILE` names everything that is wrong at once, and what is right and has no effect,",
+        "with the reason. Times are in seconds. S1 is the thesis that the policy `reactive` comes from, see",
+        "[sources](policies.md#sources).",
         "",
         'Give it as `rheostat.attach(spark, config="rheostat.yaml")`, `rheostat run --config rheostat.yaml app.py`, or',
         "`--config rheostat.yaml` to `simulate` and `compare`.",
@@ -147,7 +157,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 def _extra(field: FieldInfo, name: str) -> str:
     extra = field.json_schema_extra
-    return str(extra[name]) if isinstance(extra, Mapping) else ""
+    return str(extra.get(name, "")) if isinstance(extra, Mapping) else ""
 
 
 def _default(field: FieldInfo) -> str:
@@ -182,15 +192,15 @@ def _type(annotation: Any) -> str:
         return _type(arguments[0])
     if origin is not None or (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
         return "keys with values"
-    return _WORDS[annotation]
+    return _WORDS.get(annotation, "a value")
 
 
 def _list(arguments: tuple[Any, ...]) -> str:
-    if Ellipsis not in arguments:
-        return "list of two integers"
     of = arguments[0]
+    if Ellipsis not in arguments:
+        return f"list of {_COUNTS.get(len(arguments), len(arguments))} {_PLURALS.get(of, 'values')}"
     if models_in(of):
         return "list of keys with values"
     if typing.get_origin(of) is tuple:
         return "list of lists of numbers" if Ellipsis in typing.get_args(of) else "list of pairs of numbers"
-    return {str: "list of text", float: "list of numbers"}.get(of, f"list of {_type(of)}")
+    return f"list of {_PLURALS.get(of) or _type(of)}"

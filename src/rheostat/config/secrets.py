@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rheostat.errors import Fault, InputError
-from rheostat.files import read_text
+from rheostat.files import read_text, reason_of
 
 __all__ = ["TOKEN_VARIABLE", "read_token"]
 
@@ -34,7 +34,7 @@ def read_token(file: Path | None, field: str, environ: Mapping[str, str]) -> str
         try:
             token = read_text(file, _MOST_BYTES).strip()
         except (OSError, ValueError) as error:
-            message = f"the file cannot be read: {getattr(error, 'strerror', None) or error}"
+            message = f"the file cannot be read: {reason_of(error)}"
             raise InputError([Fault(field, str(file), "a file with the token", message)]) from None
     if (token or file is not None) and (len(token) < _SHORTEST or not re.fullmatch(r"[!-~]+", token)):
         allowed = f"at least {_SHORTEST} printable ASCII characters without spaces"

@@ -15,6 +15,9 @@ from rheostat.errors import Fault
 
 __all__ = ["WorkersSettings"]
 
+_ADDRESS = "http://HOST:PORT or https://HOST:PORT, each once"
+_NAMED = "NAME=http://HOST:PORT, each name and each address once"
+
 
 class WorkersSettings(FrozenModel):
     """The cluster layer, for the actuator ``workers``."""
@@ -67,17 +70,13 @@ class WorkersSettings(FrozenModel):
 
     @field_validator("nodes", mode="before")
     @classmethod
-    def _list_is_a_tuple(cls, given: Any) -> Any:
-        return tuple(given) if isinstance(given, list) else given
-
-    @field_validator("nodes")
-    @classmethod
-    def _addresses_are_understood(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        named = [named_address(text) for text in given]
-        faults = list(_node_faults(given, named))
+    def _addresses_are_understood(cls, given: Any) -> Any:
+        if not isinstance(given, list | tuple):
+            return given
+        faults = list(_node_faults(given))
         if faults:
             raise reject(faults)
-        return given
+        return tuple(given)
 
     @field_validator("round_trips_ms", mode="before")
     @classmethod
@@ -101,12 +100,24 @@ class WorkersSettings(FrozenModel):
         return tuple(named_address(text) for text in self.nodes)
 
 
-def _node_faults(given: Sequence[str], named: Sequence[tuple[str | None, str]]) -> Iterator[Fault]:
-    names, addresses = [name for name, _ in named], [address for _, address in named]
-    for text, (name, address) in zip(given, named, strict=True):
-        if not is_node_address(address) or addresses.count(address) > 1:
-            allowed = "http://HOST:PORT or https://HOST:PORT, each once"
-            yield Fault("", text, allowed, "this is no address of a node server, or it stands there twice")
-        elif name is not None and (not is_node_name(name) or names.count(name) > 1):
-            allowed = "letters, digits, - and _, at most 41, each name once"
-            yield Fault("", text, allowed, "this is no name for a node, or it stands there twice")
+def _node_faults(given: Sequence[Any]) -> Iterator[Fault]:
+    """A fault for each node that is none, with all that is wrong with it; fields are places in the list."""
+    named = [named_address(each) if isinstance(each, str) else (None, "") for each in given]
+    for place, (each, (name, address)) in enumerate(zip(given, named, strict=True)):
+        wrong = list(_wrong_with(name, address, named[:place])) if isinstance(each, str) else ["this is no text"]
+        if wrong:
+            shown = each if isinstance(each, str) else repr(each)
+            yield Fault(str(place), shown, _ADDRESS if name is None else _NAMED, "; ".join(wrong))
+
+
+def _wrong_with(name: str | None, address: str, before: Sequence[tuple[str | None, str]]) -> Iterator[str]:
+    """What is wrong with a node; ``before``: the nodes that stand before it."""
+    if not is_node_address(address):
+        scheme = "" if "://" in address or not is_node_address(f"http://{address}") else "; it lacks http:// before it"
+        yield f"this is no address of a node server{scheme}"
+    elif address in [each for _, each in before]:
+        yield "this address stands there twice"
+    if name is not None and not is_node_name(name):
+        yield f"{name!r} is no name for a node: letters, digits, - and _, at most 41"
+    elif name is not None and name in [each for each, _ in before]:
+        yield f"the name {name!r} stands there twice"

@@ -9,20 +9,36 @@ import json
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rheostat.attachment import Attachment, attach
 from rheostat.errors import RheostatError
-from rheostat.pipelines import click_fraud
-from rheostat.pipelines.settings import ClickFraudSettings
+from rheostat.pipelines import click_fraud, taxi_attractions
+from rheostat.pipelines.settings import ClickFraudSettings, TaxiSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Job", "main"]
+__all__ = ["PIPELINES", "Job", "main"]
+
+
+class _Pipeline(NamedTuple):
+    """What a module of :mod:`rheostat.pipelines` has."""
+
+    settings: Callable[..., Any]
+    session: Callable[..., AbstractContextManager[SparkSession]]
+    run: Callable[..., None]
+
+
+PIPELINES: Mapping[str, _Pipeline] = {
+    "click_fraud": _Pipeline(ClickFraudSettings, click_fraud.session, click_fraud.run),
+    "taxi_attractions": _Pipeline(TaxiSettings, taxi_attractions.session, taxi_attractions.run),
+}
+"""By name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +46,13 @@ class Job:
     """What the driver is told.
 
     Attributes:
+        program: a name in :data:`PIPELINES`.
         conf: the session's configuration.
-        pipeline: fields of :class:`~rheostat.pipelines.settings.ClickFraudSettings`.
+        pipeline: fields of its settings.
         settings: the autoscaler's settings.
     """
 
+    program: str
     conf: Mapping[str, str]
     pipeline: Mapping[str, Any]
     settings: Mapping[str, Any]
@@ -56,11 +74,12 @@ def main(argv: list[str]) -> int:
     def on_session(spark: SparkSession) -> None:
         attached.append(attach(spark, config=job.settings))
 
-    pipeline = ClickFraudSettings(**job.pipeline)
+    program = PIPELINES[job.program]
+    pipeline = program.settings(**job.pipeline)
     try:
-        with click_fraud.session(pipeline, job.conf["spark.master"], [], dict(job.conf)) as spark:
+        with program.session(pipeline, job.conf["spark.master"], [], dict(job.conf)) as spark:
             try:
-                click_fraud.run(pipeline, spark, on_session=on_session, stop=stop)
+                program.run(pipeline, spark, on_session=on_session, stop=stop)
             finally:
                 for attachment in attached:
                     attachment.stop()

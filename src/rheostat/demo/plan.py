@@ -6,14 +6,20 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rheostat.config import split_policy
 from rheostat.errors import Fault, InputError
 from rheostat.load.curves import RateCurve
+from rheostat.load.payload import Payloads, PayloadSpec, RecordMaker
 from rheostat.load.shapes import parse_shape
 from rheostat.model import Objective
-from rheostat.pipelines.settings import ClickFraudSettings
+from rheostat.pipelines.settings import ClickFraudSettings, PipelineSettings
+
+if TYPE_CHECKING:
+    from rheostat.demo.ground import Ground
+    from rheostat.lab.lab import Lab
+    from rheostat.pipelines.sink import RecordTotals, SinkTotals
 
 __all__ = ["DemoPlan"]
 
@@ -46,6 +52,9 @@ class DemoPlan:
         shape: a load in place of the three phases, as ``rheostat load --shape`` has it.
         policy_options: of the policy, over those of its preset.
     """
+
+    program: ClassVar[str] = "click_fraud"
+    """The pipeline: its module in :mod:`rheostat.pipelines`."""
 
     source: str = "kafka"
     objective: str = "lag < 20s"
@@ -117,20 +126,44 @@ class DemoPlan:
             **({"policy_options": options} if options else {}),
         }
 
-    def pipeline(self, folder: Path, bootstrap: str | None, topic: str | None) -> ClickFraudSettings:
+    def payloads(self) -> RecordMaker:
+        """What the records say, those of the warm-up first."""
+        return Payloads(PayloadSpec(seed=self.seed))
+
+    def ground(self, lab: Lab, folder: Path) -> Ground:  # noqa: ARG002
+        """What the executors stand on; ``folder``: for its data."""
+        from rheostat.demo.ground import OneWorker
+
+        return OneWorker(lab, self.executors[1])
+
+    def counted(self, out: Path) -> SinkTotals | RecordTotals:
+        """What got through the sink.
+
+        Raises:
+            InputError: there is no such folder.
+        """
+        from rheostat.pipelines.sink import verify
+
+        return verify(out)
+
+    def pipeline(self, folder: Path, bootstrap: str | None, topic: str | None) -> PipelineSettings:
         """The pipeline's settings; for Kafka with a broker, else upon the log in ``folder``."""
-        return ClickFraudSettings(
-            source=self.source,
-            bootstrap=bootstrap,
-            topic=topic,
-            log=str(folder / "log"),
-            checkpoint=str(folder / "checkpoint"),
-            out=str(folder / "out"),
-            cap=self.cap,
-            trigger_s=self.trigger_s,
-            lookup_ms=self.lookup_ms,
-            fetch_wait_ms=self.fetch_wait_ms,
-        )
+        return ClickFraudSettings(**self.common(folder, bootstrap, topic))
+
+    def common(self, folder: Path, bootstrap: str | None, topic: str | None) -> dict[str, Any]:
+        """The settings that all pipelines have."""
+        return {
+            "source": self.source,
+            "bootstrap": bootstrap,
+            "topic": topic,
+            "log": str(folder / "log"),
+            "checkpoint": str(folder / "checkpoint"),
+            "out": str(folder / "out"),
+            "cap": self.cap,
+            "trigger_s": self.trigger_s,
+            "lookup_ms": self.lookup_ms,
+            "fetch_wait_ms": self.fetch_wait_ms,
+        }
 
     def notes(self) -> tuple[str, ...]:
         """What one must know to judge the figures of a run."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from rheostat.config import profile_ratios
 from rheostat.demo.run import DemoRun
+from rheostat.plan.words import executors, several
 from rheostat.report.html import Page, write_report
 from rheostat.report.series import series
 
@@ -26,9 +27,11 @@ def verdict(run: DemoRun, baseline: DemoRun | None) -> str:
     kind = "run" if baseline is not None else "computed"
     used = got["executor_hours"]
     saved = f"{1 - used / static:.0%}" if used is not None and static else "an unknown share"
+    most = got["executors_max"] or 0
+    size, use = several(most, "static executor"), "uses" if most == 1 else "use"
     return (
         f"{_count(got['records_in'])} records went in and {_count(got['records_out'])} came out; Rheostat used "
-        f"{_seconds(used)} executor-seconds where {got['executors_max']} static executors ({kind}) use "
+        f"{_seconds(used)} executor-seconds where {size} ({kind}) {use} "
         f"{_seconds(static)}: {saved} saved; lag was over the objective of {got['objective_s']:g} s for "
         f"{_share(got['violation_share'])} of the time (p95 {_figure(got['lag_p95_s'])} s, at most "
         f"{_figure(got['lag_max_s'])} s)."
@@ -65,9 +68,9 @@ def _static_rows(got: Mapping[str, Any], static: Mapping[str, Any] | None) -> li
     rows = [["", "executor-seconds", "lag p95, s", "lag max, s", "over the objective"]]
     rows.append(["Rheostat", *_cells(got)])
     if static is None:
-        name = f"static, {got['executors_max']} executors (computed: peak × duration)"
+        name = f"static, {executors(got['executors_max'] or 0)} (computed: peak × duration)"
         return [*rows, [name, _seconds(got["static_executor_hours"]), "not run", "not run", "not run"]]
-    return [*rows, [f"static, {static['executors_max']} executors (run)", *_cells(static)]]
+    return [*rows, [f"static, {executors(static['executors_max'] or 0)} (run)", *_cells(static)]]
 
 
 def _cells(got: Mapping[str, Any]) -> list[str]:
@@ -78,7 +81,7 @@ def _cells(got: Mapping[str, Any]) -> list[str]:
 def _loads(run: DemoRun) -> list[str]:
     late = run.load.lateness.max_s
     said = "none was late" if late is None else f"the latest record was sent {late:.2f} s after it was due"
-    return [f"The load: {run.load.records:,} records acknowledged, {said}."]
+    return [f"The load: {several(run.load.records, 'record')} acknowledged, {said}."]
 
 
 def _count(value: int | None) -> str:

@@ -15,27 +15,25 @@ from typing import Any
 from rheostat import __version__
 from rheostat.checksum import IdChecksum
 from rheostat.demo.driver import Job
+from rheostat.demo.ground import EXECUTOR_MB
 from rheostat.demo.plan import DemoPlan
 from rheostat.demo.watch import JournalWatch
 from rheostat.errors import RheostatError, UnavailableError
 from rheostat.journal import Record
-from rheostat.lab.daemons import WorkerSize
 from rheostat.lab.jars import kafka_connector_jars
 from rheostat.lab.lab import Lab, LabSpec
 from rheostat.lab.process import Launch, Part, module_command, module_environment
 from rheostat.load.clock import RunClock
-from rheostat.load.payload import Payloads, PayloadSpec
 from rheostat.load.producer import LoadProgress, LoadResult, Producer
 from rheostat.load.sinks import Sink
-from rheostat.pipelines.sink import SinkTotals, verify
+from rheostat.pipelines.sink import RecordTotals, SinkTotals
 from rheostat.report.score import Counts, RunFacts, samples_of, score
 
 __all__ = ["DemoRun", "Progress", "run_demo"]
 
-TOPIC = "clicks"
+TOPIC = "records"
 _SESSION_S, _FIRST_BATCH_S, _STOP_S = 120.0, 120.0, 150.0
 _POLL_S = 0.25
-_EXECUTOR_MB = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class DemoRun:
     score: Mapping[str, Any]
     records: tuple[Record, ...]
     load: LoadResult
-    sink: SinkTotals
+    sink: SinkTotals | RecordTotals
     drained: bool
 
 
@@ -89,9 +87,8 @@ def run_demo(plan: DemoPlan, folder: Path, say: Callable[[str], None], show: Cal
         RheostatError: records could not be delivered, or a step took too long.
     """
     kafka = plan.source == "kafka"
-    size = WorkerSize(cores=plan.executors[1], memory_mb=plan.executors[1] * _EXECUTOR_MB)
     connector = kafka_connector_jars(say) if kafka else []
-    with Lab(LabSpec(broker=kafka, workers=0, size=size), say=say) as lab:
+    with Lab(LabSpec(broker=kafka, workers=0), say=say) as lab:
         return _Stage(plan, folder, lab, show).play(connector, say)
 
 
@@ -101,6 +98,7 @@ class _Stage:
     def __init__(self, plan: DemoPlan, folder: Path, lab: Lab, show: Callable[[Progress], None]) -> None:
         self._plan, self._folder, self._lab, self._show = plan, folder, lab, show
         self._scratch = lab.scratch("demo")
+        self._ground = plan.ground(lab, self._scratch)
         self._watch = JournalWatch(folder / "journal")
         self._progress = LoadProgress(None, 0.0, 0, 0.0)
         self._go = threading.Event()
@@ -109,10 +107,11 @@ class _Stage:
 
     def play(self, connector: list[Path], say: Callable[[str], None]) -> DemoRun:
         sink = self._sink()
+        self._ground.start()
         say("Starting the driver: a Spark session, the pipeline, the autoscaler")
         self._driver = self._start_driver(connector)
         self._wait("starting", self._watch.attached, _SESSION_S, "the autoscaler did not attach")
-        self._lab.cluster.add_worker()
+        self._ground.open()
         self._wait("starting", self._watch.querying, _SESSION_S, "the query did not start")
         say(f"The load begins with {self._plan.base_rate:g} records/s until the first batch is committed")
         with self._producing(sink) as results:
@@ -137,9 +136,10 @@ class _Stage:
     def _start_driver(self, connector: list[Path]) -> Part:
         cluster = self._lab.cluster
         bootstrap = self._lab.broker.bootstrap if self._plan.source == "kafka" else None
-        conf = cluster.driver_conf(executor_memory_mb=_EXECUTOR_MB, jars=connector)
+        conf = cluster.driver_conf(executor_memory_mb=EXECUTOR_MB, jars=connector)
         pipeline = asdict(self._plan.pipeline(self._scratch, bootstrap, TOPIC if bootstrap else None))
-        job = Job(conf | {"spark.ui.enabled": "false"}, pipeline, self._plan.settings(self._folder))
+        settings = {**self._plan.settings(self._folder), **self._ground.settings()}
+        job = Job(self._plan.program, conf | {"spark.ui.enabled": "false"}, pipeline, settings)
         path = job.write(self._scratch / "job.json")
         command = module_command("rheostat.demo.driver", str(path))
         environment = module_environment() | cluster.driver_environment()
@@ -151,9 +151,8 @@ class _Stage:
         results: list[LoadResult | BaseException] = []
 
         def produce() -> None:
-            payloads = Payloads(PayloadSpec(seed=self._plan.seed))
             try:
-                producer = Producer(sink, payloads, self._clock, watch=self._note)
+                producer = Producer(sink, self._plan.payloads(), self._clock, watch=self._note)
                 results.append(producer.run(self._plan.curve(), self._go, self._plan.base_rate))
             except BaseException as error:
                 results.append(error)
@@ -206,14 +205,14 @@ class _Stage:
 
     def _result(self, load: LoadResult, drained: bool) -> DemoRun:
         records = self._watch.records()
-        sink = verify(self._scratch / "out")
+        sink = self._plan.counted(self._scratch / "out")
         facts = RunFacts(
             version=__version__,
             engine="spark",
             policy=self._plan.policy,
             objective_s=self._plan.objective_s,
             n_max=self._plan.executors[1],
-            job="click_fraud",
+            job=self._plan.program,
             trace="demo",
             seed=self._plan.seed,
         )

@@ -7,16 +7,17 @@ of each 15, the bells take six minutes instead of five hours, and the guards are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rheostat.demo.live import Open, records_result, run_all
 from rheostat.demo.plan import DemoPlan
-from rheostat.demo.run import DemoRun, run_demo
-from rheostat.demo.table import LiveTable
+from rheostat.demo.run import DemoRun
 from rheostat.judge.experiments.results import Experiment, Part, Result
 from rheostat.judge.experiments.trial import Look, Trial, look_of
 from rheostat.model import Code
+from rheostat.plan.words import several
 
 __all__ = ["experiment", "plans", "results"]
 
@@ -24,8 +25,6 @@ _BELL_S, _LOW, _PEAK = 360.0, 50.0, 450.0
 _SLA, _INTERVAL_S = 0.10, 15.0
 _EXPLORE: Mapping[str, Any] = {"samples_to_shrink": 4, "increase": "one", "decrease": "one"}
 _CONTROL: Mapping[str, Any] = {"check_every": 80, "block": 15, "degree": 3, "back_s": 60.0, "horizon_s": 20.0}
-
-Open = Callable[[DemoPlan, Path], LiveTable]
 
 
 def plans(seed: int) -> dict[str, DemoPlan]:
@@ -50,10 +49,7 @@ def experiment(seed: int, folder: Path, show: Open) -> Experiment:
         PartFailedError: a part of a run died; with its name and the end of its log.
         RheostatError: records could not be delivered, or a step took too long.
     """
-    runs = {}
-    for name, plan in plans(seed).items():
-        with show(plan, folder / name).open() as table:
-            runs[name] = run_demo(plan, folder / name, table.say, table.show)
+    runs = run_all(plans(seed), folder, show)
     trials = {name: _trial(run) for name, run in runs.items()}
     counts = {name: dict(run.score) for name, run in runs.items()}
     return Experiment("s1", [Part("5.2 and 5.3, shortened, on a real cluster", results(trials, counts), trials)])
@@ -87,7 +83,7 @@ def results(trials: Mapping[str, Trial], scores: Mapping[str, Mapping[str, Any]]
         Result(
             "5.3 violations, live",
             "proactive has no more violations than reactive",
-            f"proactive {bad['proactive']}, reactive {bad['reactive']} samples",
+            f"proactive {bad['proactive']}, reactive {several(bad['reactive'], 'sample')}",
             "proactive none, reactive some",
             bad["proactive"] <= bad["reactive"],
             "under the second bell; samples in a hold do not count",
@@ -100,24 +96,8 @@ def results(trials: Mapping[str, Trial], scores: Mapping[str, Mapping[str, Any]]
             ours is not None and theirs is not None and ours <= theirs,
             "means over the samples of the second bell that count",
         ),
-        _records(scores),
+        records_result(scores),
     ]
-
-
-def _records(scores: Mapping[str, Mapping[str, Any]]) -> Result:
-    told = [f"{name} {_count(one, 'records_in')} in, {_count(one, 'records_out')} out" for name, one in scores.items()]
-    return Result(
-        "records, live",
-        "no record is lost or doubled by all the changes",
-        "; ".join(told),
-        None,
-        all(one["valid"] and one["records_in"] == one["records_out"] for one in scores.values()),
-        "ids and their checksum at the sink against those that the broker acknowledged",
-    )
-
-
-def _count(score: Mapping[str, Any], key: str) -> str:
-    return "unknown" if score[key] is None else f"{score[key]:,}"
 
 
 def _trial(run: DemoRun) -> Trial:

@@ -54,7 +54,7 @@ class LiveTable:
             self._live.update(_table(rows, last, acted), refresh=True)
         elif time.monotonic() - self._shown_at >= _PLAIN_EVERY_S:
             self._shown_at = time.monotonic()
-            why = f" · {last.decision.reason.text}" if last else ""
+            why = f" · {last.decision.why}" if last else ""
             self.say(" · ".join(f"{name} {value}" for name, value in rows) + why)
 
     def _rows(self, progress: Progress, last: DecisionRecord | None) -> list[tuple[str, str]]:
@@ -88,9 +88,9 @@ def _table(rows: list[tuple[str, str]], last: DecisionRecord | None, acted: Deci
 
 def _decision(cycle: DecisionRecord | None) -> str:
     if cycle is None:
-        return "–"
+        return "none yet"
     decided = cycle.decision
-    return f"{decided.action.upper()} {decided.reason.code}: {decided.reason.text}".replace("[", r"\[")
+    return f"{decided.action.upper()} {decided.reason.code}: {decided.why}".replace("[", r"\[")
 
 
 def _figure(value: float | None, unit: str, digits: int = 0) -> str:

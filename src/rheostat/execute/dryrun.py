@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rheostat.model import Code, Decision, Outcome, OutcomeStatus, Reason
+from rheostat.plan.words import executors
 
 __all__ = ["DryRun"]
 
@@ -22,7 +23,7 @@ class DryRun:
         decision, self._decision = self._decision, None
         if decision is None or decision.target is None:
             return None
-        text = f"a dry run: {decision.target} executors would have been asked for"
+        text = f"a dry run: {executors(decision.target)} would have been asked for"
         return Outcome(
             at=at,
             decision_id=decision.decision_id,

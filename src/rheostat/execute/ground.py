@@ -8,6 +8,7 @@ from typing import Protocol
 
 from rheostat.errors import ActuationError
 from rheostat.model import Code, OutcomeStatus
+from rheostat.plan.words import several
 from rheostat.ports import Clock
 
 __all__ = ["Ground", "Levers", "Patience", "Result", "Superseded"]
@@ -134,6 +135,7 @@ class Ground:
             ActuationError: it did not acknowledge, or could not be asked.
         """
         if not self.levers.request_total(executors):
-            message = f"the cluster did not acknowledge the request for {executors} executors: is its master there?"
+            what = several(executors, "executor")
+            message = f"the cluster did not acknowledge the request for {what}: is its master there?"
             raise ActuationError(message)
         self.asked(executors)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from rheostat.execute.ground import Ground, Patience, Result
 from rheostat.model import Code, OutcomeStatus
+from rheostat.plan.words import several
 
 __all__ = ["StartUps", "grow"]
 
@@ -80,7 +81,7 @@ def grow(ground: Ground, target: int, former: int, start_ups: StartUps) -> Resul
     if arrivals.longest:
         start_ups.learn(arrivals.longest)
     now = ground.clock.now()
-    text = f"{len(have)} registered {now - began:.1f} s after {target} were asked for"
+    text = f"{len(have)} registered {now - began:.1f} s after {several(target, 'was', 'were')} asked for"
     return Result(OutcomeStatus.APPLIED, Code.APPLIED, text, before, len(have), now, "request", 0, 0.0)
 
 
@@ -89,8 +90,8 @@ def _no_room(ground: Ground, target: int, former: int, before: int, waited_s: fl
     kept = max(1, min(former, target), after)
     ground.request(kept)
     text = (
-        f"{target} executors were asked for and {after} are there after {waited_s:.1f} s: no room in the cluster"
-        f" (free cores, memory, spark.cores.max); the request is lowered to {kept}"
+        f"{several(target, 'executor was', 'executors were')} asked for, {after} registered after {waited_s:.1f} s: no"
+        f" room in the cluster (free cores, memory, spark.cores.max); the request is lowered to {kept}"
     )
     status = OutcomeStatus.PARTIAL if after > before else OutcomeStatus.NO_ROOM
     return Result(status, Code.NO_ROOM, text, before, after, ground.clock.now(), "request", 0, 0.0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,12 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rheostat.errors import UnavailableError
 
 if TYPE_CHECKING:
-    import httpx
+    from rheostat.http_client import Answer, Http
 
 __all__ = ["NodeClient", "NodeState", "Way", "parse_state"]
 
 _SCHEMA = "rheostat.node/1"
-_MOST_BYTES = 4_000_000
 _STAYING = ("queued", "starting", "ready")
 _REFUSES = ("DECOMMISSIONED", "DEAD")
 """The master places no executor on a Worker that it calls so."""
@@ -116,7 +113,7 @@ class NodeClient:
         self.name = name
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._timeout_s = timeout_s
-        self._client: httpx.Client | None = None
+        self._http: Http | None = None
 
     def state(self) -> NodeState:
         """How it stands."""
@@ -133,9 +130,9 @@ class NodeClient:
 
     def close(self) -> None:
         """Give back the connection. May be called more than once."""
-        client, self._client = self._client, None
-        if client is not None:
-            client.close()
+        http, self._http = self._http, None
+        if http is not None:
+            http.close()
 
     def _list(self, answer: Any, key: str) -> list[Any]:
         found = answer.get(key) if isinstance(answer, dict) else None
@@ -145,43 +142,19 @@ class NodeClient:
         return found
 
     def _ask(self, method: str, order: Mapping[str, Any] | None) -> Any:
-        import httpx
+        from rheostat.http_client import Http
 
-        if self._client is None:
-            limits = httpx.Limits(max_keepalive_connections=1, keepalive_expiry=4.0)
-            self._client = httpx.Client(timeout=self._timeout_s, trust_env=False, limits=limits)
-        deadline = time.monotonic() + self._timeout_s
-        try:
-            url = f"{self.address}/taskmanager"
-            with self._client.stream(method, url, json=order, headers=self._headers) as response:
-                body = _whole(response, deadline)
-            return _answer(response, body)
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            raise UnavailableError(message) from error
+        if self._http is None:
+            self._http = Http(self._timeout_s, self._headers)
+        return _answer(self._http.ask(method, f"{self.address}/taskmanager", order))
 
 
-def _whole(response: httpx.Response, deadline: float) -> bytes:
-    """The body, within its bounds of size and time."""
-    chunks, size = [], 0
-    for chunk in response.iter_bytes():
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > _MOST_BYTES or time.monotonic() > deadline:
-            raise UnavailableError("it answers without an end" if size > _MOST_BYTES else "it answers too slowly")
-    return b"".join(chunks)
-
-
-def _answer(response: httpx.Response, body: bytes) -> Any:
-    try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):
-        message = f"it answers {response.status_code}, and no JSON"
-        raise UnavailableError(message) from None
-    if response.is_success:
+def _answer(given: Answer) -> Any:
+    answer = given.json()
+    if given.ok:
         return answer
     faults = answer.get("faults") if isinstance(answer, dict) else None
     told = faults if isinstance(faults, list) else []
     words = "; ".join(str(one.get("message")) for one in told if isinstance(one, dict))
-    message = f"it refuses with {response.status_code}" + (f": {words}" if words else "")
+    message = f"it refuses with {given.status}" + (f": {words}" if words else "")
     raise UnavailableError(message)

@@ -9,15 +9,16 @@ elsewhere is started anew afterwards. When the job shrinks, executors are chosen
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from rheostat.config.node_names import ELSEWHERE
 from rheostat.execute.doors import Doors
 from rheostat.execute.nodes import NodeState
-from rheostat.execute.placing import Moves, Stand, first_to_leave, moves, possible, standby_moves
+from rheostat.execute.placing import Known, Moves, Stand, first_to_leave, moves, possible, standby_moves
 from rheostat.model import Placement, RoundTrip
+from rheostat.plan.words import several
 from rheostat.ports import Clock
 
 __all__ = ["Change", "JobOnNodes", "LatencyMap", "Placed"]
@@ -74,18 +75,21 @@ class Placed:
     def __init__(self, doors: Doors, job: JobOnNodes, backup: int, known: LatencyMap) -> None:
         self._doors, self._job, self._backup, self._known = doors, job, backup, known
         self._pages: dict[str, str] = {}
+        self._slow: frozenset[str] = frozenset()
 
-    def begin(self, at: float, placement: Placement, still: Callable[[], bool]) -> Change:
+    def begin(self, at: float, placement: Placement, still: Callable[[], bool], first: Sequence[str] = ()) -> Change:
         """Before the job changes: idle Workers where executors are to come, none elsewhere; who is to leave.
 
         Args:
             at: when this was decided.
             placement: what to obey.
             still: whether the change is still wanted.
+            first: executors that leave before others of their node.
         """
+        self._slow = frozenset(placement.slow)
         states = self._doors.states(at)
         before = self._executors(states)
-        change = Change(placement, before, first_to_leave(placement.leave, before))
+        change = Change(placement, before, first_to_leave(placement.leave, before, first))
         if placement.add:
             self._make_room(at, states, change, still)
         return change
@@ -96,13 +100,13 @@ class Placed:
         executors = self._executors(states)
         words = [] if change is None else [*change.words, *_told(change, executors)]
         used = Counter(node for node in executors.values() if node != ELSEWHERE)
-        wanted = standby_moves(used, _stands(states), self._backup, self._known.round_trips(), settled=settled)
+        wanted = standby_moves(used, _stands(states), self._backup, self._seen(), settled=settled)
         idle = sum(state.idle for state in states.values())
         created, gone = self._move(at, states, wanted)
         if created or gone:
             more = [f"{created} more asked for on {', '.join(wanted.create)}"] if created else []
             more += [f"{gone} sent away from {', '.join(wanted.keep)}"] if gone else []
-            words.append(f"standby: {idle} idle Workers, {', '.join(more)}")
+            words.append(f"standby: {several(idle, 'idle Worker')}, {', '.join(more)}")
         elif states and idle < self._backup and not any(state.free for state in states.values()):
             words.append(f"standby: {idle} of {self._backup} idle Workers, as the nodes have no room for more")
         return words
@@ -110,7 +114,7 @@ class Placed:
     def _make_room(self, at: float, states: Mapping[int, NodeState], change: Change, still: Callable[[], bool]) -> None:
         add, stands = change.placement.add, _stands(states)
         used = Counter(change.placement.use) - Counter(add)
-        taken, lacking, instead = possible(add, used, stands, self._known.round_trips())
+        taken, lacking, instead = possible(add, used, stands, self._seen())
         if lacking:
             for_them = f"{', '.join(instead)} instead" if instead else "no other node has any"
             change.words.append(f"no room on {', '.join(lacking)}, or no answer: {for_them}")
@@ -120,7 +124,8 @@ class Placed:
             known = self._until_known(began, still)
             waited_s = self._known.clock.now() - began
             late = "" if known else ", and the master may still place executors on them"
-            change.words.append(f"{gone} idle Workers on other nodes sent away first, in {waited_s:.1f} s{late}")
+            sent = several(gone, "idle Worker")
+            change.words.append(f"{sent} on other nodes sent away first, in {waited_s:.1f} s{late}")
 
     def _move(self, at: float, states: Mapping[int, NodeState], wanted: Moves) -> tuple[int, int]:
         """Workers that are created, and that are let go. Who is used is read now, from the job."""
@@ -150,6 +155,10 @@ class Placed:
         kept = {place: node for place, node in self._pages.items() if place in in_use}
         self._pages = kept | fresh
         return {each: self._node(pages[each]) for each in self._job.registered() if each in pages}
+
+    def _seen(self) -> Known:
+        """The round trips now, and the nodes that were slow when executors were last placed."""
+        return Known(self._known.round_trips(), self._slow)
 
     def _node(self, page: str) -> str:
         return self._pages.get(page) or self._pages.get(_host(page), ELSEWHERE)

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rheostat.model import NodeReading, Nodes, RoundTrip
-from rheostat.plan.placement import Placing, grown
+from rheostat.plan.placement import Choice, grown
 
-__all__ = ["Moves", "Stand", "first_to_leave", "moves", "possible", "standby_moves"]
+__all__ = ["Known", "Moves", "Stand", "first_to_leave", "moves", "possible", "standby_moves"]
 
 
 class Stand(NamedTuple):
@@ -17,6 +17,13 @@ class Stand(NamedTuple):
 
     idle: int
     free: int
+
+
+class Known(NamedTuple):
+    """What is known of the nodes: the round trips between them, and which are slow."""
+
+    round_trips: tuple[RoundTrip, ...] = ()
+    slow: frozenset[str] = frozenset()
 
 
 class Moves(NamedTuple):
@@ -27,7 +34,7 @@ class Moves(NamedTuple):
 
 
 def possible(
-    add: Sequence[str], used: Counter[str], stands: Mapping[str, Stand], round_trips: tuple[RoundTrip, ...]
+    add: Sequence[str], used: Counter[str], stands: Mapping[str, Stand], known: Known
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """The nodes of ``add`` that have room, those that have none (or do not answer), and what is taken for these.
 
@@ -35,9 +42,9 @@ def possible(
         add: where executors are to come, in that order.
         used: executors of the application by node, without those of ``add``.
         stands: of the nodes that answer.
-        round_trips: between nodes; the nearest one with room is taken instead.
+        known: of the nodes; the nearest one with room is taken instead, a slow one after all others.
 
-    >>> possible(["far", "far"], Counter(mid=1), {"far": Stand(1, 0), "mid": Stand(0, 2)}, ())
+    >>> possible(["far", "far"], Counter(mid=1), {"far": Stand(1, 0), "mid": Stand(0, 2)}, Known())
     (('far',), ('far',), ('mid',))
     """
     room = Counter({name: stand.idle + stand.free for name, stand in stands.items()})
@@ -46,8 +53,7 @@ def possible(
         (taken if room[name] > 0 else lacking).append(name)
         room[name] -= room[name] > 0
     there = used + Counter(taken)
-    nodes = _nodes(there, room, round_trips)
-    return tuple(taken), tuple(lacking), grown(_entries(there), nodes, len(lacking), Placing.NEAREST, 0)
+    return tuple(taken), tuple(lacking), _next(there, room, len(lacking), known)
 
 
 def moves(add: Sequence[str], stands: Mapping[str, Stand]) -> Moves:
@@ -68,19 +74,19 @@ def moves(add: Sequence[str], stands: Mapping[str, Stand]) -> Moves:
 
 
 def standby_moves(
-    used: Counter[str], stands: Mapping[str, Stand], backup: int, round_trips: tuple[RoundTrip, ...], *, settled: bool
+    used: Counter[str], stands: Mapping[str, Stand], backup: int, known: Known, *, settled: bool
 ) -> Moves:
-    """What brings the standby to where the next executors would come: to the nearest nodes with room.
+    """What brings the standby to where the next executors would come: to the nearest nodes with room, slow ones last.
 
     Unless the job is ``settled``, idle Workers may be about to be used: none is sent away, and only as many are created
     as are missing in all.
 
-    >>> trips = (RoundTrip("far", "near", 300.0),)
-    >>> standby_moves(Counter(near=1), {"near": Stand(0, 1), "far": Stand(2, 0)}, 2, trips, settled=True)
+    >>> known = Known((RoundTrip("far", "near", 300.0),))
+    >>> standby_moves(Counter(near=1), {"near": Stand(0, 1), "far": Stand(2, 0)}, 2, known, settled=True)
     Moves(create={'near': 1}, keep={'far': 1})
     """
     room = Counter({name: stand.idle + stand.free for name, stand in stands.items()})
-    goals = grown(_entries(used), _nodes(used, room, round_trips), backup, Placing.NEAREST, 0)
+    goals = _next(used, room, backup, known)
     missing = len(goals) if settled else backup - sum(stand.idle for stand in stands.values())
     create = Counter[str]()
     idle = Counter({name: stand.idle for name, stand in stands.items()})
@@ -94,17 +100,21 @@ def standby_moves(
     return Moves(dict(create), keep if settled else {})
 
 
-def first_to_leave(leave: Sequence[str], executors: Mapping[str, str]) -> tuple[str, ...]:
-    """The executors that go for ``leave``: for each of its nodes in turn, the newest that is left there.
+def first_to_leave(leave: Sequence[str], executors: Mapping[str, str], first: Sequence[str] = ()) -> tuple[str, ...]:
+    """The executors that go for ``leave``: for each of its nodes in turn, one that is named, or the newest left there.
 
     Args:
         leave: nodes, one entry for each executor that is to go.
         executors: executor → its node, oldest first.
+        first: those that go before others of their node, in this order.
 
     >>> first_to_leave(["far", "mid", "far"], {"1": "far", "2": "mid", "3": "far", "4": "near"})
     ('3', '2', '1')
+    >>> first_to_leave(["far"], {"1": "far", "2": "mid", "3": "far"}, ["2", "1"])
+    ('1',)
     """
-    left = list(executors)[::-1]
+    named = [each for each in first if each in executors]
+    left = [*named, *(each for each in reversed(list(executors)) if each not in named)]
     found = list[str]()
     for node in leave:
         executor = next((each for each in left if executors[each] == node), None)
@@ -114,9 +124,8 @@ def first_to_leave(leave: Sequence[str], executors: Mapping[str, str]) -> tuple[
     return tuple(found)
 
 
-def _nodes(used: Counter[str], room: Counter[str], round_trips: tuple[RoundTrip, ...]) -> Nodes:
-    return Nodes(0.0, tuple(NodeReading(name, used[name], room[name]) for name in sorted(room)), round_trips)
-
-
-def _entries(used: Counter[str]) -> tuple[str, ...]:
-    return tuple(sorted(used.elements()))
+def _next(used: Counter[str], room: Counter[str], count: int, known: Known) -> tuple[str, ...]:
+    """Where so many more executors would come."""
+    rows = tuple([NodeReading(name, used[name], room[name]) for name in sorted(room)])
+    nodes = Nodes(0.0, rows, known.round_trips)
+    return grown(tuple(sorted(used.elements())), nodes, count, Choice(slow=known.slow))

@@ -10,6 +10,7 @@ from functools import partial
 from rheostat.errors import ActuationError
 from rheostat.execute.ground import Ground, Levers, Patience, Result, Superseded
 from rheostat.model import Code, OutcomeStatus
+from rheostat.plan.words import executors, several
 
 __all__ = ["Rung", "ladder", "shrink"]
 
@@ -182,10 +183,10 @@ def _redone(ground: Ground, removed: list[str], mark: _Mark | None) -> int | Non
 
 def _nothing_removed(target: int, before: int, after: int, now: float, waited_s: float) -> Result:
     if after <= target:
-        text = f"{after} executors are left without removing any: no more than {target} are asked for"
+        text = f"{executors(after)} left without removing any: no more than {target} asked for"
         return Result(OutcomeStatus.APPLIED, Code.APPLIED, text, before, after, now, "request", 0, waited_s)
     text = (
-        f"none of {after} executors could be removed without redoing work within {waited_s:.1f} s: no gap between two"
+        f"none of {executors(after)} could be removed without redoing work within {waited_s:.1f} s: no gap between two"
         " triggers, and each was busy or held map output in use"
     )
     return Result(OutcomeStatus.HELD, Code.NOTHING_IDLE, text, before, after, now, "none", 0, waited_s)
@@ -194,10 +195,8 @@ def _nothing_removed(target: int, before: int, after: int, now: float, waited_s:
 def _some_removed(
     target: int, before: int, after: int, now: float, removed: _Removed, rung: Rung, redone: int | None
 ) -> Result:
-    tasks = "an unknown number of" if redone is None else str(redone)
-    text = (
-        f"{len(removed.executors)} removed {rung.how} after waiting {removed.waited_s:.1f} s; {tasks} tasks done again"
-    )
+    tasks = "an unknown number of tasks" if redone is None else several(redone, "task")
+    text = f"{len(removed.executors)} removed {rung.how} after waiting {removed.waited_s:.1f} s; {tasks} done again"
     status, code = OutcomeStatus.APPLIED, Code.APPLIED
     if after > target:
         status, code = OutcomeStatus.PARTIAL, Code.NOTHING_IDLE

@@ -21,6 +21,7 @@ from rheostat.execute.placed import Change, JobOnNodes, LatencyMap, Placed
 from rheostat.execute.sharing import shares
 from rheostat.model import Decision, Outcome, OutcomeStatus
 from rheostat.plan.standby import around
+from rheostat.plan.words import several
 
 __all__ = ["JobView", "LatencyMap", "Node", "Upkeep", "WorkersActuator"]
 
@@ -129,7 +130,7 @@ class WorkersActuator:
 
     def _before(self, decision: Decision, turn: int) -> Change | None:
         if decision.placement is not None and self._placed is not None:
-            return self._placed.begin(decision.at, decision.placement, lambda: turn == self._turn)
+            return self._placed.begin(decision.at, decision.placement, lambda: turn == self._turn, decision.first)
         if decision.placement is not None:
             self._disobeyed = "the placement is not obeyed, as no round trips are known here"
         if decision.current is not None and decision.target is not None and decision.target > decision.current:
@@ -183,10 +184,10 @@ class WorkersActuator:
         used, idle, n_max = _sums(states)
         wanted = around(used, used, idle, n_backup=self._upkeep.backup, n_max=n_max)
         if created := self._create(at, states, wanted.create_after):
-            return [f"standby: {idle} idle Workers, {created} more asked for"]
+            return [f"standby: {several(idle, 'idle Worker')}, {created} more asked for"]
         if wanted.keep_after is not None and settled and idle > wanted.keep_after:
             gone = self._remove(at, states, idle - wanted.keep_after)
-            return [f"standby: {idle} idle Workers, {gone} of them sent away"]
+            return [f"standby: {several(idle, 'idle Worker')}, {gone} of them sent away"]
         if states and idle < self._upkeep.backup and n_max == used + idle:
             return [f"standby: {idle} of {self._upkeep.backup} idle Workers, as the nodes have no room for more"]
         return []

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter, ValidationError
 
 from rheostat.config.documents import read_pairs
+from rheostat.config.phrases import given_of, phrase
 from rheostat.errors import Fault, InputError, tried
 from rheostat.fleet.history import jobs_in
 
@@ -89,10 +90,9 @@ def _checked(kind: type[TrainingOptions], values: dict[str, Any]) -> TrainingOpt
     try:
         return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
-        problems = error.errors(include_url=False)
         raise InputError(
-            Fault(".".join(map(str, each["loc"])), repr(each["input"]), each["msg"], "the option is wrong")
-            for each in problems
+            Fault(".".join(map(str, each["loc"])), given_of(each["input"]), *reversed(phrase(each)))
+            for each in error.errors(include_url=False)
         ) from None
 
 

@@ -46,6 +46,7 @@ class _Executor:
     host: str
     cores: int
     added_at: float | None
+    node: str | None = None
 
 
 class Decoder:
@@ -237,7 +238,7 @@ def _cluster(data: list[Any], executors: list[_Executor], values: list[list[Any]
     return Cluster(
         at=data[0],
         executors=tuple(
-            Executor(who.executor_id, who.host, who.cores, active, failed, finished, busy, who.added_at)
+            Executor(who.executor_id, who.host, who.cores, active, failed, finished, busy, who.added_at, who.node)
             for who, active, failed, finished, busy in zip(executors, *values, strict=True)
         ),
         requested=data[1],

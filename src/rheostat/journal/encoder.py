@@ -163,6 +163,7 @@ class Encoder:
 
     def _executor(self, executor: Executor) -> int:
         entry = [executor.executor_id, executor.host, executor.cores, executor.added_at]
+        entry += [] if executor.node is None else [executor.node]
         place = self._place("executors", tuple(entry), entry)
         self._counters.setdefault(place, [0, 0, 0, 0])
         return place

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rheostat.errors import Fault, InputError
-from rheostat.files import read_bytes
+from rheostat.files import read_bytes, reason_of, refuse_kinds
 from rheostat.journal.decoder import Decoder
 from rheostat.journal.records import Record
 
@@ -19,7 +19,6 @@ _TAIL = 1 << 20
 _MOST_BYTES = 1 << 30
 """A file holds a day: at the shortest sample period and 2 KiB a record it stays under this."""
 
-_COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
 _DECISION = re.compile(rb'^{"type":"decision",[^\n]*?"decision":{"id":(\d+)', re.MULTILINE)
 _log = logging.getLogger("rheostat.journal")
 
@@ -64,13 +63,10 @@ def last_decision_id(folder: Path) -> int:
 
 def _content(file: Path) -> bytes:
     try:
-        data = read_bytes(file, _MOST_BYTES)
+        refuse_kinds(file)
+        return read_bytes(file, _MOST_BYTES)
     except (OSError, ValueError) as error:
-        raise _fault(file, f"it cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    kind = next((name for start, name in _COMPRESSED.items() if data.startswith(start)), None)
-    if kind is not None:
-        raise _fault(file, f"it is compressed ({kind}): unpack it first")
-    return data
+        raise _fault(file, f"it cannot be read: {reason_of(error)}") from error
 
 
 def _fault(path: Path, message: str) -> InputError:

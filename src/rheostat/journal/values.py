@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _ASSESSMENT = tuple((field.name, field.default) for field in fields(Assessment) if field.name not in {"at", "nodes"})
-_TUPLES = frozenset({"missing", "invalid", "slow", "slow_executors"})
+_TUPLES = frozenset({"missing", "invalid", "slow", "slow_executors", "slow_on", "slow_nodes"})
 
 
 def assessment_to_json(seen: Assessment, at: float) -> dict[str, Any]:
@@ -103,6 +103,7 @@ def decision_to_json(decision: Decision) -> dict[str, Any]:
     if decision.placement is not None:
         placed = decision.placement
         out["placement"] = [_runs(placed.use), _runs(placed.add), _runs(placed.leave)]
+        out["placement"] += [_runs(placed.slow)] if placed.slow else []
     return out
 
 

@@ -13,6 +13,7 @@ from rheostat.judge.executor_costs import SETTLED, executor_costs, reload_cost
 from rheostat.judge.fit import Fit, Point, fit_batches
 from rheostat.judge.measured import RealBatch, RealRun
 from rheostat.model import Objective
+from rheostat.plan.words import several
 from rheostat.sim.jobfile import JobFile
 from rheostat.sim.loading import job_of
 
@@ -66,7 +67,7 @@ def calibrate(runs: Sequence[RealRun], *, name: str = "calibrated", warm_up_s: f
     warm = [(run, batch) for run, batch in pairs if _undisturbed(batch)]
     fit = fit_batches([Point.of(run, batch) for run, batch in warm])
     if fit is None:
-        message = f"only {len(warm)} batches were warm and undisturbed"
+        message = f"only {several(len(warm), 'batch was', 'batches were')} warm and undisturbed"
         raise InputError([Fault("journal", f"{len(runs)} journals", "at least 8 warm batches", message)])
     estimates = [*_batch_costs(fit), _fetch(runs[0], fit), *_driver(warm), *executor_costs(runs, pairs, fit)]
     estimates += [reload_cost(pairs, fit), _noise(fit)]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rheostat.errors import Fault, InputError
 from rheostat.judge.simulate import drain_limit_s
-from rheostat.load.curves import Pieces, RateCurve
+from rheostat.load.curves import MOST_RECORDS, Pieces, RateCurve
 from rheostat.load.prepare import Prepared, prepare
-from rheostat.load.shapes import parse_shape
+from rheostat.load.shapes import parse_shape, remarks_on
 from rheostat.load.traces import read_trace, trace_files
 from rheostat.sim.capacity import capacity_curve, long_batch_rate
 from rheostat.sim.jobfile import JobFile
@@ -23,8 +23,14 @@ __all__ = ["PEAK_SHARE", "Case", "LoadSpec", "Ready", "Treatment", "loads_of", "
 PEAK_SHARE = 0.8
 """The peak of a load is scaled to this share of what the greatest number of executors carries."""
 
+MUCH = 10.0
+"""A load that is played so many times as high or low as it was given is one of another order: this is said."""
+
 BEYOND = 10.0
 """A load of so many times what can be worked off in the longest run is a slip of the keyboard."""
+
+_LEAST_RECORDS, _MOST_SECONDS = 1e-6, 1e10
+"""Of a load, before it is scaled; beyond them figures overflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +70,13 @@ class LoadSpec:
             curve = read_trace(self.trace)
         else:
             curve = parse_shape(self.shape or "", rate=self.rate, seconds=self.seconds, seed=seed)
-        if not curve.cumulative(curve.duration) > 0:
-            given = str(self.trace or self.shape or self.name)
+        records, given = curve.cumulative(curve.duration), str(self.trace or self.shape or self.name)
+        if not records > 0:
             raise InputError([Fault(self.option, given, "a load with records", "it offers nothing at all")])
+        if not (_LEAST_RECORDS <= records <= MOST_RECORDS and curve.duration <= _MOST_SECONDS):
+            allowed = f"{_LEAST_RECORDS:g} to {MOST_RECORDS:.1e} records in at most {_MOST_SECONDS:g} s"
+            message = f"{records:.3g} records in {curve.duration:.3g} s are not of this world"
+            raise InputError([Fault(self.option, given, allowed, message)])
         return curve
 
 
@@ -141,7 +151,20 @@ def ready(case: Case) -> Ready:
         longest_s=treatment.longest_s,
     )
     _check_amount(case, load)
-    return Ready(load, capacities)
+    return Ready(replace(load, said=(*load.said, *_remarks(case, load))), capacities)
+
+
+def _remarks(case: Case, load: Prepared) -> Iterator[str]:
+    """What may not have been meant: a part of a period, or rates of another order."""
+    spec = case.load
+    if spec.shape is not None:
+        yield from (f"! {text}" for text in remarks_on(spec.shape, spec.rate, spec.seconds))
+    if not 1 / MUCH <= load.scale <= MUCH:
+        times = f"{load.scale:,.0f} times as high" if load.scale > 1 else f"{1 / load.scale:,.0f} times as low"
+        yield (
+            f"! the load is played {times} as it was given, so that its peak is {PEAK_SHARE:.0%} of what "
+            f"{case.job.n_max} executors carry; --as-is leaves it as it is"
+        )
 
 
 def _check_amount(case: Case, load: Prepared) -> None:

@@ -8,13 +8,25 @@ from typing import Any
 
 from rheostat.config import Settings, load_settings, policy_label, split_policy
 from rheostat.errors import Fault, tried
-from rheostat.plan import checked_settings
+from rheostat.plan import NoEffect, checked_settings, no_effect
 from rheostat.sim.jobfile import JobFile
 
-__all__ = ["JOB_OWNS", "Contender", "check_contenders", "contenders_of", "settings_for"]
+__all__ = ["JOB_OWNS", "UNUSED", "Contender", "check_contenders", "contenders_of", "idle_settings", "settings_for"]
 
 JOB_OWNS: Mapping[str, str] = {"objective": "objective", "executors": "executors", "sample_s": "decide_every_s"}
 """Settings that belong to the job, so that all policies are held to the same, and their names in a job file."""
+
+UNUSED: Mapping[str, str] = {
+    "actuator": "a simulated job has no Workers",
+    "allow_redone_work": "the job file says how executors go: see job.rescale",
+    "journal": "a simulation writes none",
+    "metrics": "a simulation serves none",
+    "mode": "a simulated job is always scaled",
+    "queries": "a simulated job has one query",
+    "state": "a simulation keeps none",
+    "workers": "a simulated job has no Workers",
+}
+"""Settings of a live loop that decide nothing in a simulation, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +98,13 @@ def check_contenders(job: JobFile, contenders: Iterable[Contender]) -> list[Faul
         tried(checked_settings, None, found, _values_for(job, contender))
         faults.update({(fault.field, fault.given): fault for fault in found})
     return list(faults.values())
+
+
+def idle_settings(job: JobFile, contenders: Iterable[Contender]) -> list[NoEffect]:
+    """The settings that were given for all of them and change nothing for some, each once; without those of UNUSED."""
+    found: dict[NoEffect, None] = {}
+    for contender in contenders:
+        given = {**contender.settings, "policy_options": contender.options}
+        idle = no_effect(given, settings_for(job, contender))
+        found.update(dict.fromkeys(each for each in idle if each.field.split(".")[0] not in UNUSED))
+    return list(found)

@@ -17,6 +17,7 @@ from rheostat.judge.work import find_reference, run_one
 from rheostat.judge.worst_case import worst_case
 from rheostat.load.curves import RateCurve
 from rheostat.load.prepare import prepare
+from rheostat.plan.words import several
 from rheostat.sim.capacity import capacity
 from rheostat.sim.cost import violation_weight
 from rheostat.sim.jobfile import JobFile
@@ -71,7 +72,7 @@ def defeats(
     with crew(defeat, jobs, len(hunts)) as team:
         for place, result in team.results(hunts):
             found[place] = result
-            progress(len(found), len(hunts), f"{result.tried} loads for {result.policy}")
+            progress(len(found), len(hunts), f"{several(result.tried, 'load')} for {result.policy}")
     return [found[place] for place in range(len(hunts))]
 
 

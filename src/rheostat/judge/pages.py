@@ -23,11 +23,13 @@ from rheostat.judge.texts import (
     ranking_rows,
     share_rows,
     simulate_verdict,
+    unready_notes,
     verdict,
 )
 from rheostat.judge.tracks import Tracks
 from rheostat.judge.work import Found
-from rheostat.report.parts import frame, heading, note_list, shown, table, write_page
+from rheostat.report.figures import figure_rows
+from rheostat.report.parts import NO_OUTCOME, frame, heading, note_list, table, write_page
 
 __all__ = ["hold_rows", "write_comparison", "write_simulation"]
 
@@ -93,9 +95,9 @@ def write_simulation(path: Path, entry: Entry) -> Path:
         heading("Decisions that changed nothing"),
         table([["how many", "code", "the last of them"], *hold_rows(run)]),
         heading("Score"),
-        table([["figure", "value"], *([key, shown(value)] for key, value in run.score.items())]),
+        table(figure_rows(run.score, explained=True)),
         heading("How to read this"),
-        note_list([*entry.bound.said, *READING[:2], *run.faults]),
+        note_list([*entry.bound.said, *unready_notes([entry]), *READING[:2], *run.faults]),
     ]
     title = f"Rheostat: {run.score['policy']}, {entry.case.name}"
     return write_page(path, frame(title, simulate_verdict(entry), parts))
@@ -108,4 +110,4 @@ def hold_rows(run: Found) -> list[list[str]]:
 
 
 def _became(act: Act) -> str:
-    return "–" if act.outcome is None else act.outcome.value
+    return NO_OUTCOME if act.outcome is None else act.outcome.value

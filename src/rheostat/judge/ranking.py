@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from rheostat.plan.words import several
 from rheostat.sim.cost import CostParts, total_cost
 
 __all__ = [
@@ -171,9 +172,9 @@ def _references(bills: Sequence[Bill], factor: float, of: str) -> Mapping[str, f
 def _why_not(runs: Sequence[Bill], most_violated: float) -> str:
     invalid = sum(not run.valid for run in runs)
     if invalid:
-        return f"{invalid} of {len(runs)} runs invalid"
+        return f"{invalid} of {several(len(runs), 'run')} invalid"
     over = sum(run.violation_share > most_violated for run in runs)
-    return f"over {most_violated:.0%} of the time in {over} of {len(runs)} runs" if over else ""
+    return f"over {most_violated:.0%} of the time in {over} of {several(len(runs), 'run')}" if over else ""
 
 
 def _places(ratios: Mapping[str, float]) -> Iterable[Rank]:

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rheostat.errors import Fault, InputError
-from rheostat.files import read_text
+from rheostat.files import read_text, reason_of
 from rheostat.load.curves import Pieces
 from rheostat.model import Action, Code, Decision, Reason, Recommendation
 from rheostat.sim.events import CodeChange
@@ -312,7 +312,7 @@ def _decision(at: float, target: int) -> Decision:
 def _rows(path: Path, field: str, columns: Sequence[str], label: str | None = None) -> list[dict[str, float]]:
     """The rows with these columns as numbers, NaN where a cell is empty; ``label`` is kept as text."""
     try:
-        reader = csv.DictReader(io.StringIO(read_text(path, _MOST_BYTES)))
+        reader = csv.DictReader(io.StringIO(read_text(path, _MOST_BYTES, "utf-8-sig")))
         wanted = [*columns, *([label] if label else [])]
         missing = [name for name in wanted if name not in (reader.fieldnames or ())]
         if missing:
@@ -320,7 +320,7 @@ def _rows(path: Path, field: str, columns: Sequence[str], label: str | None = No
             raise InputError([Fault(field, str(path), "a CSV file with these columns", message)])
         return _numbers(reader, path, field, columns, label)
     except (OSError, ValueError, csv.Error) as error:
-        message = f"it cannot be read: {getattr(error, 'strerror', None) or error}"
+        message = f"it cannot be read: {reason_of(error)}"
         raise InputError([Fault(field, str(path), "a CSV file", message)]) from error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from rheostat.journal import DecisionRecord, Header, OutcomeRecord, States
-from rheostat.model import OutcomeStatus, Placement, Reason
+from rheostat.model import Decision, OutcomeStatus, Placement
 
 __all__ = ["Act", "Held", "Recorder"]
 
@@ -16,6 +16,7 @@ class Act:
 
     Attributes:
         before, after: executors in force before, and asked for.
+        text: what the policy wanted and why, and what the guards made of it.
         outcome: how its execution ended; None: it had not ended, or was superseded.
         placement: where executors were to come and go; None: the job has no nodes.
     """
@@ -29,7 +30,7 @@ class Act:
     placement: Placement | None = None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Held:
     """Decisions that changed nothing, of one reason code: how many, when the last one was, and its words."""
 
@@ -43,18 +44,22 @@ class Recorder:
 
     Attributes:
         acts: the first ``keep`` decisions that acted, in order.
-        holds: the decisions that held, by reason code.
         dropped: how many acting decisions came after those.
         last_id: it begins empty.
     """
 
     def __init__(self, keep: int = 20_000) -> None:
         self.acts: list[Act] = []
-        self.holds: dict[str, Held] = {}
         self.dropped = 0
         self.last_id = 0
         self._keep = keep
         self._places: dict[int, int] = {}
+        self._held: dict[str, tuple[int, Decision]] = {}
+
+    @property
+    def holds(self) -> dict[str, Held]:
+        """The decisions that held, by reason code."""
+        return {code: Held(count, last.at, last.why) for code, (count, last) in self._held.items()}
 
     def start(self, header: Header, note: str | None = None) -> None:
         """A session of a simulated run is the run itself."""
@@ -66,24 +71,17 @@ class Recorder:
             return
         decision = record.decision
         if not decision.acts:
-            self._held(decision.reason, record.at)
+            code = decision.reason.code
+            self._held[code] = (self._held[code][0] + 1 if code in self._held else 1, decision)
         elif len(self.acts) < self._keep and decision.target is not None:
             self._places[decision.decision_id] = len(self.acts)
-            reason = decision.reason
-            act = Act(record.at, decision.current, decision.target, reason.code.value, reason.text)
+            act = Act(record.at, decision.current, decision.target, decision.reason.code.value, decision.why)
             self.acts.append(act if decision.placement is None else replace(act, placement=decision.placement))
         else:
             self.dropped += 1
 
     def close(self) -> None:
         """Nothing is to be given free."""
-
-    def _held(self, reason: Reason, at: float) -> None:
-        held = self.holds.get(reason.code)
-        if held is None:
-            self.holds[reason.code] = Held(1, at, reason.text)
-        else:
-            held.count, held.at, held.text = held.count + 1, at, reason.text
 
     def _became(self, number: int, status: OutcomeStatus) -> None:
         place = self._places.pop(number, None)

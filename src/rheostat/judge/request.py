@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rheostat.config.documents import read_document, read_pairs
 from rheostat.errors import Fault, InputError, tried
 from rheostat.judge.cases import Case, LoadSpec, Treatment, loads_of
-from rheostat.judge.contenders import JOB_OWNS, Contender, check_contenders, contenders_of
+from rheostat.judge.contenders import JOB_OWNS, UNUSED, Contender, check_contenders, contenders_of, idle_settings
 from rheostat.judge.defeat import Hunt
 from rheostat.judge.matrix import Variant, variants_of
 from rheostat.judge.recent import recent_load
-from rheostat.plan import policy_names
+from rheostat.plan import NoEffect, policy_names
 from rheostat.report.times import parse_duration
 from rheostat.sim.loading import load_job
 
@@ -65,13 +65,18 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A comparison that can be made."""
+    """A comparison that can be made.
+
+    Attributes:
+        idle: settings that were given and change nothing.
+    """
 
     contenders: tuple[Contender, ...]
     variants: tuple[Variant, ...]
     loads: tuple[LoadSpec, ...]
     seeds: tuple[int, ...]
     hunts: tuple[Hunt, ...] = ()
+    idle: tuple[NoEffect, ...] = ()
 
     @property
     def cases(self) -> list[Case]:
@@ -116,13 +121,20 @@ def read_asked(texts: Texts, *, one_run: bool = False) -> Asked:
         faults.append(Fault("policy", repr(named), ", ".join(policy_names()), "no policy is named"))
     if one_run:
         faults += _more_than_one(policy=contenders, trace=loads, seed=seeds)
+    if texts.worst_case and len(seeds) > 1:
+        faults.append(Fault("seed", texts.seed, "one, with --worst-case", "each policy is sought for once"))
     if texts.worst_case and (seconds or _HUNT_S) < _SHORTEST_HUNT_S:
         faults.append(Fault("seconds", str(texts.seconds), f"≥ {_SHORTEST_HUNT_S:g}", "too short to be defeated in"))
     if faults:
         raise InputError(faults)
     hunts = [Hunt(job, who, seconds or _HUNT_S, math.ceil(tries), seeds[0]) for who in contenders]
     return Asked(
-        tuple(contenders), tuple(variants), tuple(loads), tuple(seeds), tuple(hunts if texts.worst_case else ())
+        tuple(contenders),
+        tuple(variants),
+        tuple(loads),
+        tuple(seeds),
+        tuple(hunts if texts.worst_case else ()),
+        (*changes.unused, *idle_settings(job, contenders)),
     )
 
 
@@ -197,12 +209,14 @@ class Changes:
         job: dotted keys of the job file.
         options: of every policy.
         settings: of every loop, nested as in a settings file.
+        unused: what a settings file says for live loops only.
     """
 
     policy: str | None = None
     job: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    unused: tuple[NoEffect, ...] = ()
 
 
 def _changes(config: Path | None, sets: Sequence[str], preset: str | None) -> tuple[Changes, list[Fault]]:
@@ -215,12 +229,23 @@ def _changes(config: Path | None, sets: Sequence[str], preset: str | None) -> tu
     faults: list[Fault] = []
     given, wrong = ({}, []) if config is None else tried(read_document, ({}, []), faults, config)
     faults += wrong
+    unused = tuple(_unused(given))
     for key, value in read_pairs(sets, faults):
-        given = _with(given, key.split("."), value)
+        first, *rest = key.split(".")
+        if first in UNUSED:
+            faults.append(Fault(key, repr(value), "settings that decide something in a simulation", UNUSED[first]))
+        given = _with(given, [first, *rest], value)
     if preset is not None:
         given["preset"] = preset
     changes, misplaced = _sorted_out(given)
-    return changes, faults + misplaced
+    return replace(changes, unused=unused), faults + misplaced
+
+
+def _unused(given: Mapping[str, Any]) -> Iterator[NoEffect]:
+    """What a settings file says for live loops only; not where it says what a simulation does anyhow."""
+    for key, why in UNUSED.items():
+        if given.get(key) not in (None, "act", "executors"):
+            yield NoEffect(key, repr(given[key]), why)
 
 
 _KINDS: Mapping[str, tuple[type, str]] = {

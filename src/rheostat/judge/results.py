@@ -42,7 +42,7 @@ def comparison_json(
     return {
         "schema": COMPARE_SCHEMA,
         "version": __version__,
-        "runs": [dict(run.score) for entry in comparison.entries for run in entry.runs],
+        "runs": [{**run.score, "unready": run.unready} for entry in comparison.entries for run in entry.runs],
         "cases": [_case(entry) for entry in comparison.entries],
         "rankings": [
             {

@@ -1,23 +1,7 @@
 """The score of a simulated run, from its exact history.
 
-=========================== ================================================================================== =========
-figure                      definition                                                                         unit
-=========================== ================================================================================== =========
-seconds                     P, from the start of the load until it is over and every record is committed        s
-provisioning_accuracy_o/_u  executors too many, too few on average while the load lasts; supply: those able    executors
-                            to run tasks, demand: the fewest whose C(n) carries the arrival rate (SPEC RG, S2)
-timeshare_o/_u              share of that time with too many, too few (SPEC RG, S2)                            1
-excess_time                 (P − I) ÷ T, T the load's duration, I the ideal run, which ends with it: I = T      1
-                            (S2)
-reconfigurations            changes of the number asked for
-executor_hours              executors from each one's request until it is gone, drain included                 h
-static_executor_hours       the fewest that carry the peak, all of P: no autoscaler at all                     h
-violation_share             share of P with lag > L, exact                                                     1
-lag_p50_s, _p95_s, _max_s   lag not exceeded for so much of P, exact                                           s
-total_cost                  executor_hours + 60 ÷ 3600 × reconfigurations + w × hours with lag > L; w the      h
-                            fewest executors that carry the peak
-optimum_cost                what no run of that job under that load can undercut                               h
-=========================== ================================================================================== =========
+What each figure is stands in :mod:`rheostat.report.figures`. I, the ideal run of S2's excess time (P − I) ÷ T, ends
+with the load: I = T.
 
 S2 states its cost as ∫ s dt in minutes: executor_hours × 60, here with the executors on their way.
 """

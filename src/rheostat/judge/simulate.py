@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from rheostat.archive import MemoryArchive
@@ -11,13 +11,15 @@ from rheostat.judge.recorder import Act, Held, Recorder
 from rheostat.judge.simulated_time import SimulatedTime
 from rheostat.load.prepare import Prepared
 from rheostat.loop import Loop, build_planner
+from rheostat.model import Code
+from rheostat.plan.words import several
 from rheostat.sim.capacity import demand
 from rheostat.sim.cost import violation_weight
 from rheostat.sim.history import History
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile
 
-__all__ = ["Run", "drain_limit_s", "simulate", "start_executors"]
+__all__ = ["Run", "drain_limit_s", "simulate", "start_executors", "unready_at_end"]
 
 _LEAST_DRAIN_S = 6 * 3600.0
 
@@ -33,6 +35,7 @@ class Run:
         holds: decisions that held, by reason code.
         failures: cycles that failed somewhere; of a sound policy none does.
         last_failure: the last of them in words.
+        unready: what the policy never did in it, and what it would have needed, in a sentence; None: it was ready.
     """
 
     label: str
@@ -45,6 +48,7 @@ class Run:
     dropped: int = 0
     failures: int = 0
     last_failure: str | None = None
+    unready: str | None = None
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -53,9 +57,10 @@ class Run:
         if not self.drained:
             found.append(f"not all records were committed {self.seconds:.0f} s after the start")
         if self.failures:
-            found.append(f"{self.failures} cycles failed, the last one: {self.last_failure}")
+            found.append(f"{several(self.failures, 'cycle')} failed, the last one: {self.last_failure}")
         if self.history.records_lost or self.history.records_duplicated:
-            found.append(f"{self.history.records_lost} records lost, {self.history.records_duplicated} doubled")
+            lost = several(self.history.records_lost, "record")
+            found.append(f"{lost} lost, {self.history.records_duplicated} doubled")
         return tuple(found)
 
 
@@ -110,7 +115,21 @@ def simulate(
         dropped=recorder.dropped,
         failures=status.failures,
         last_failure=status.last_failure,
+        unready=unready_at_end(loop, [*recorder.holds, *(act.code for act in recorder.acts)]),
     )
+
+
+def unready_at_end(loop: Loop, codes: Iterable[str]) -> str | None:
+    """What the policy does not do at the end of a run, and what it needs for that; None: it works as it is meant to.
+
+    Args:
+        loop: that has ended.
+        codes: of all its decisions: ``FORECAST`` tells that control was on.
+    """
+    found = loop.unready
+    if found is None:
+        return None
+    return f"{found[0]} {'had ended before the run did' if Code.FORECAST in codes else 'never began'}: {found[1]}"
 
 
 def drain_limit_s(duration_s: float) -> float:

@@ -12,6 +12,7 @@ from rheostat.judge.defeat import Defeat
 from rheostat.judge.matrix import Cells
 from rheostat.judge.ranking import LEAST_MEAN_EXECUTORS, Ranking, shares
 from rheostat.judge.work import Found
+from rheostat.plan.words import several
 
 __all__ = [
     "DEFEAT_READING",
@@ -26,6 +27,7 @@ __all__ = [
     "ranking_rows",
     "share_rows",
     "simulate_verdict",
+    "unready_notes",
     "verdict",
 ]
 
@@ -106,12 +108,25 @@ def _notes(entries: Sequence[Entry]) -> Iterator[str]:
     exact = f"{bound.error / bound.cost:.2%}" if bound.cost else f"{bound.error:,.2f} executor-h"
     yield (
         f"optimum {bound.cost:,.2f} executor-h (exact to {exact}): {bound.executor_hours:,.2f} "
-        f"h, {bound.changes} changes, {60 * bound.violation_hours:,.1f} min over the objective; mean "
+        f"h, {several(bound.changes, 'change')}, {60 * bound.violation_hours:,.1f} min over the objective; mean "
         f"{bound.mean_executors:.2f} executors; w = {bound.weight}{mean}"
     )
     if not all(entry.ranked for entry in entries):
         why = "needs too few executors to leave anything to decide" if bound.cost else "costs nothing"
         yield f"not ranked: the optimum {why}"
+    yield from unready_notes(entries)
+
+
+def unready_notes(entries: Sequence[Entry]) -> Iterator[str]:
+    """What policies never did in these runs, and what they would have needed: a sentence for each policy."""
+    runs: dict[str, list[Found]] = {}
+    for run in (run for entry in entries for run in entry.runs):
+        runs.setdefault(run.score["policy"], []).append(run)
+    for policy, every in runs.items():
+        said = [run.unready for run in every if run.unready is not None]
+        often = f" in {len(said)} of {len(every)} runs" if len(every) > 1 else ""
+        if said:
+            yield f"{policy}{often}: {said[0]}"
 
 
 def ranking_rows(rankings: Sequence[Ranking]) -> list[list[str]]:
@@ -179,7 +194,7 @@ def simulate_verdict(entry: Entry) -> str:
     score = run.score
     if not score["valid"]:
         return f"{score['policy']}: the run does not count: {'; '.join(run.faults) or 'records are missing'}."
-    used = f"{score['executor_hours']:,.2f} executor-hours with {score['reconfigurations']} changes"
+    used = f"{score['executor_hours']:,.2f} executor-hours with {several(score['reconfigurations'], 'change')}"
     violated = f"over the objective of {score['objective_s']:g} s for {score['violation_share']:.2%} of the time"
     times = f"{score['total_cost'] / bound.cost:.3f} × the clairvoyant optimum" if bound.cost else "the optimum is 0"
     return f"{score['policy']} used {used} and was {violated}: a cost of {score['total_cost']:,.2f}, {times}."

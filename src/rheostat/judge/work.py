@@ -100,6 +100,7 @@ class Found:
     Attributes:
         placed: decisions that placed executors on nodes; none where the job has no nodes.
         holds: decisions that changed nothing, by reason code.
+        unready: what the policy never did, and what it would have needed; None: it was ready.
     """
 
     score: Mapping[str, Any]
@@ -107,6 +108,7 @@ class Found:
     tracks: Tracks | None = None
     placed: tuple[Act, ...] = ()
     holds: Mapping[str, Held] = field(default_factory=dict)
+    unready: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,8 @@ def run_one(case: Case, contender: Contender, *, drawn: bool = False) -> Found:
     )
     score["valid"] = score["valid"] and not run.faults
     placed = () if case.job.nodes is None else tuple(act for act in run.acts if act.placement is not None)
-    return Found(score, run.faults, _tracks(run, this.capacities) if drawn else None, placed, run.holds)
+    tracks = _tracks(run, this.capacities) if drawn else None
+    return Found(score, run.faults, tracks, placed, run.holds, run.unready)
 
 
 def _facts(case: Case, contender: Contender) -> RunFacts:

@@ -50,7 +50,7 @@ class SparkLevers:
 
         The number is a limit too: under the present number it removes nothing, but a lost executor is not replaced.
         """
-        with _translated(f"asking for {executors} executors"):
+        with _translated(f"asking for {executors} executor(s)"):
             nowhere = self._python_utils().toScalaMap({})
             return bool(self._context().requestTotalExecutors(executors, 0, nowhere))
 

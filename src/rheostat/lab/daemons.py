@@ -116,12 +116,12 @@ def ask_daemon(web_url: str) -> dict[str, Any]:
     Raises:
         UnavailableError: it does not answer.
     """
-    import httpx
+    from rheostat.http_client import Http
 
     try:
-        with httpx.Client(timeout=_REQUEST_TIMEOUT_S, trust_env=False) as client:
-            answer: dict[str, Any] = client.get(f"{web_url}/json/").raise_for_status().json()
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        with Http(_REQUEST_TIMEOUT_S) as http:
+            said: dict[str, Any] = http.ask("GET", f"{web_url}/json/").accepted().json()
+    except UnavailableError as error:
         message = f"{web_url} does not answer: {error}"
         raise UnavailableError(message) from error
-    return answer
+    return said

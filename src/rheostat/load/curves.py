@@ -12,7 +12,10 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Protocol
 
-__all__ = ["Cut", "Pieces", "RateCurve", "Scaled", "Sequel", "Together", "constant", "staircase"]
+__all__ = ["MOST_RECORDS", "Cut", "Pieces", "RateCurve", "Scaled", "Sequel", "Together", "constant", "staircase"]
+
+MOST_RECORDS = 2.0**62
+"""Of a load: ids are 64-bit numbers, and a first id may be as large as this."""
 
 
 class RateCurve(Protocol):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rheostat.errors import Fault
-from rheostat.files import read_text
+from rheostat.files import read_text, reason_of
 
 __all__ = ["FaultList", "number_pairs", "read_lines"]
 
@@ -55,7 +55,7 @@ def read_lines(path: Path, faults: FaultList) -> list[tuple[int, str]]:
     try:
         text = read_text(path, _MOST_BYTES, "utf-8-sig")
     except (OSError, ValueError) as error:
-        faults.whole(f"cannot be read: {getattr(error, 'strerror', None) or error}")
+        faults.whole(f"cannot be read: {reason_of(error)}")
         return []
     stripped = ((number, line.partition("#")[0].strip()) for number, line in enumerate(text.splitlines(), start=1))
     return [(number, line) for number, line in stripped if line]

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Literal, cast
 
 from rheostat.errors import Fault, InputError
-from rheostat.load.curves import Cut, RateCurve, Scaled
+from rheostat.load.curves import MOST_RECORDS, Cut, RateCurve, Scaled
 from rheostat.load.payload import PayloadSpec
-from rheostat.load.shapes import read_shape
+from rheostat.load.shapes import asks_apart, read_shape
 from rheostat.load.traces import read_traces
 from rheostat.load.trip_file import file_trips
 from rheostat.load.trip_maker import synthetic_trips
@@ -34,8 +34,6 @@ _KINDS = ("shape", "trace", "variation", "trips")
 _SYNTHETIC = "synthetic"
 _MOST_PARTITIONS = 10_000
 _MOST_COPIES = 1_000
-_MOST_RECORDS = 2.0**62
-"""Ids are 64-bit numbers, and a first id may be as large as this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +186,9 @@ class _Reader:
 
     def countable(self, curve: RateCurve | None) -> None:
         """A load whose records cannot be numbered is a fault."""
-        if curve is not None and not curve.cumulative(curve.duration) <= _MOST_RECORDS:
+        if curve is not None and not curve.cumulative(curve.duration) <= MOST_RECORDS:
             kind = next(name for name in _KINDS if self._given[name] is not None)
-            self._fault(kind, f"at most {_MOST_RECORDS:.1e} records", "these are more records than there are numbers")
+            self._fault(kind, f"at most {MOST_RECORDS:.1e} records", "these are more records than there are numbers")
 
     def payload(self) -> PayloadSpec:
         """What the records say."""
@@ -222,7 +220,7 @@ class _Reader:
         stand_in = 1.0 if self._given["rate"] is not None else None
         curve, faults = read_shape(text, rate if rate is not None else stand_in, seconds or DEFAULT_SECONDS, self._seed)
         self.faults += [Fault(_option(fault.field), fault.given, fault.allowed, fault.message) for fault in faults]
-        if curve is not None and self._given["rate"] is not None and all(":" in part for part in text.split("+")):
+        if curve is not None and self._given["rate"] is not None and not asks_apart(text)[0]:
             self._fault("rate", "not with a shape that says its rates", "the shape says its own rates already")
         return curve
 
@@ -242,6 +240,8 @@ class _Reader:
         else:
             if rate is not None:
                 self._fault("rate", f"with --trips {_SYNTHETIC}", "a file says its own times; --speed plays it faster")
+            if self._given["seed"] is not None:
+                self._fault("seed", f"with --trips {_SYNTHETIC}", "in trips from a file nothing is left to chance")
             self.trips = file_trips(self._paths("trips"), speed, copies)
         return self.trips.arrivals
 

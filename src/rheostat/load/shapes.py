@@ -43,7 +43,7 @@ from rheostat.load.kinds import Kind, Part
 from rheostat.load.plain import PLAIN
 from rheostat.load.trips import TRIPS
 
-__all__ = ["GRAMMAR", "KINDS", "SHAPES", "parse_shape", "read_shape"]
+__all__ = ["GRAMMAR", "KINDS", "SHAPES", "asks_apart", "parse_shape", "read_shape", "remarks_on"]
 
 GRAMMAR = "NAME:RATE[..RATE][@SECONDS][,OPTION=NUMBER]{+…}, as ramp:200..1400@40+constant:1400@50"
 """The language in one line, for messages and help."""
@@ -53,6 +53,9 @@ KINDS: dict[str, Kind] = {**PLAIN, **CYCLES, **TRIPS, **CHANCE}
 
 SHAPES = tuple(KINDS)
 """Names of the shapes."""
+
+_MOST_SECONDS = 1e8
+"""How long a part may last: three years; of days and trips more would be held in no memory."""
 
 
 def parse_shape(text: str, *, rate: float | None = None, seconds: float | None = None, seed: int = 0) -> RateCurve:
@@ -80,9 +83,7 @@ def read_shape(
     text: str, rate: float | None, seconds: float | None, seed: int = 0
 ) -> tuple[RateCurve | None, list[Fault]]:
     """As :func:`parse_shape`, but with the faults as a list, to be reported with others. No curve if there is one."""
-    texts = re.split(r"\+(?=\s*[A-Za-z_])", text.strip())
-    alone = seconds if len(texts) == 1 else None
-    parts = [_PartReader(part.strip(), rate, alone, f"{seed} part {index}") for index, part in enumerate(texts)]
+    parts = _readers(text, rate, seconds, seed)
     curves = [curve for part in parts if (curve := part.curve()) is not None]
     faults = [fault for part in parts for fault in part.faults]
     if faults:
@@ -90,11 +91,42 @@ def read_shape(
     return (curves[0] if len(curves) == 1 else Sequel(curves)), []
 
 
+def asks_apart(text: str) -> tuple[bool, bool]:
+    """Whether a shape takes its rate, and its seconds, from what is given apart.
+
+    >>> asks_apart("ramp+constant:5@60"), asks_apart("ramp:1..5"), asks_apart("ramp:1..5@60")
+    ((True, False), (False, True), (False, False))
+    """
+    heads = [part.partition(",")[0] for part in _parts(text)]
+    return any(":" not in head for head in heads), len(heads) == 1 and "@" not in heads[0]
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in re.split(r"\+(?=\s*[A-Za-z_])", text.strip())]
+
+
+def remarks_on(text: str, rate: float | None = None, seconds: float | None = None) -> list[str]:
+    """What is right about a shape and yet may not be meant: a part that is shorter than its period.
+
+    >>> remarks_on("daily:1..5@3600")[0]
+    'daily:1..5@3600: only 3600 s of its period of 86400 s (0.042); its lowest and its highest rate need not be in it'
+    """
+    parts = _readers(text, rate, seconds, 0)
+    return [remark for part in parts if part.curve() is not None for remark in part.remarks]
+
+
+def _readers(text: str, rate: float | None, seconds: float | None, seed: int) -> list[_PartReader]:
+    texts = _parts(text)
+    alone = seconds if len(texts) == 1 else None
+    return [_PartReader(part, rate, alone, f"{seed} part {index}") for index, part in enumerate(texts)]
+
+
 class _PartReader:
-    """Reads one part, and gathers what is wrong with it."""
+    """Reads one part, and gathers what is wrong with it and what may not be meant."""
 
     def __init__(self, text: str, rate: float | None, seconds: float | None, seed: str) -> None:
         self.faults: list[Fault] = []
+        self.remarks: list[str] = []
         self._text, self._rate, self._seconds, self._seed = text, rate, seconds, seed
 
     def curve(self) -> RateCurve | None:
@@ -111,6 +143,10 @@ class _PartReader:
         read = self._options(kind, options, seconds)
         seed = f"{read['seed']:.0f}" if "seed" in read else self._seed
         random = Random(f"{name.lower()} {seed}")
+        period_s = read.get("period", seconds)
+        if seconds < period_s:
+            share = f"{seconds:g} s of its period of {period_s:g} s ({seconds / period_s:.2g})"
+            self.remarks.append(f"{self._text}: only {share}; its lowest and its highest rate need not be in it")
         return None if self.faults else kind.build(Part(low, high, seconds, read, random))
 
     def _fault(self, allowed: str, message: str, field_name: str = "shape") -> None:
@@ -118,13 +154,13 @@ class _PartReader:
 
     def _duration(self, text: str) -> float:
         if not text and self._seconds is not None:
-            return self._seconds
+            text = str(self._seconds)
         if not text:
             self._fault("@SECONDS, > 0", "say how long it lasts, as in ramp:200..1400@40")
             return 1.0
         seconds = _number(text)
-        if seconds is None or seconds <= 0:
-            self._fault("a number > 0 after @", f"{text!r} is no number of seconds")
+        if seconds is None or not 0 < seconds <= _MOST_SECONDS:
+            self._fault(f"a number > 0 and ≤ {_MOST_SECONDS:g} after @", f"{text!r} is no number of seconds")
             return 1.0
         return seconds
 

@@ -84,7 +84,7 @@ def _read(path: Path, faults: FaultList) -> Trace | None:
     lines = read_lines(path, faults)
     if not list(faults):
         _check_header(lines, faults)
-    rows = number_pairs(lines[1:], HEADER, faults)
+    rows = [] if list(faults) else number_pairs(lines[1:], HEADER, faults)
     places = {number: index for index, (number, _) in enumerate(lines)}
     width = _bin(rows, places)
     _check_order(rows, places, width, faults)

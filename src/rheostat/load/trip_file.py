@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rheostat.errors import Fault, InputError
-from rheostat.files import refuse_special
+from rheostat.files import reason_of, refuse_kinds, refuse_nulls
 from rheostat.load.trip_replay import Arrivals, Trip, TripLoad
 from rheostat.load.trip_sort import Entry, SortedTrips, TooManyTripsError
 
@@ -81,7 +81,8 @@ def file_trips(paths: Sequence[Path], speed: float = 1.0, copies: int = 1) -> Tr
         raise InputError([_fault(paths, "files that can be read and sorted", f"{error}")]) from error
     seconds, sums, twice = trips.counted()
     if not sums:
-        reasons = "; ".join(f"{number} rows: {reason}" for reason, number in left_out.items()) or "no rows"
+        told = (f"{number} {'row' if number == 1 else 'rows'}: {reason}" for reason, number in left_out.items())
+        reasons = "; ".join(told) or "no rows"
         raise InputError([_fault(paths, "at least one trip", f"there is no trip in it: {reasons}")])
     left_out.update({"the same trip again": twice} if twice else {})
     arrivals = Arrivals(seconds, sums, seconds[0], (seconds[-1] - seconds[0] + 1) / speed, speed, copies)
@@ -93,8 +94,8 @@ def _columns_of(paths: Sequence[Path]) -> dict[Path, _Columns]:
     for path in paths:
         try:
             columns = found[path] = _columns(_first_row(path))
-        except (OSError, csv.Error) as error:
-            message = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        except (OSError, ValueError, csv.Error) as error:
+            message = f"cannot be read: {reason_of(error)}"
             faults.append(_fault([path], "a CSV file of trips", message))
         else:
             faults += [_lacks(path, name, columns) for name in _NEEDED if name not in columns.places]
@@ -104,9 +105,11 @@ def _columns_of(paths: Sequence[Path]) -> dict[Path, _Columns]:
 
 
 def _first_row(path: Path) -> list[str]:
-    refuse_special(path)
+    refuse_kinds(path)
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
-        return next(csv.reader([lines.readline(_LONGEST_HEADER)]), [])
+        header = lines.readline(_LONGEST_HEADER)
+    refuse_nulls(header)
+    return next(csv.reader([header]), [])
 
 
 def _columns(first: Sequence[str]) -> _Columns:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -11,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from rheostat.analyze import AnalysisState
 from rheostat.errors import JournalError
 from rheostat.plan import Planner, PlanState
+from rheostat.values import dataclass, replace
 
 __all__ = ["Memory", "OwnState"]
 

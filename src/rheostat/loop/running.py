@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 
 from rheostat.analyze import analysis_settings, analyze
 from rheostat.config import Settings
@@ -18,6 +17,7 @@ from rheostat.loop.trouble import Trouble, refused
 from rheostat.model import Assessment, Bounds, Code, Decision, Observation, Outcome
 from rheostat.plan import Planner
 from rheostat.ports import Actuator, Source
+from rheostat.values import replace
 
 __all__ = ["Loop"]
 
@@ -120,6 +120,13 @@ class Loop:
     def status(self) -> Status:
         """How it stands after the last cycle."""
         return self._status
+
+    @property
+    def unready(self) -> tuple[str, str] | None:
+        """What the policy does not do yet, and what it needs for that; None: nothing, or it does not say."""
+        ask = getattr(self._planner.policy, "unready", None)
+        found: tuple[str, str] | None = None if ask is None else ask(self._memory.plan.policy)
+        return found
 
     # ---------------------------------------------------------------------------------------------- cycle
 

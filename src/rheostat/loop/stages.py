@@ -6,7 +6,6 @@ there are gone. None of its decisions lowers the number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 from rheostat.loop.memory import Memory, OwnState
@@ -22,6 +21,8 @@ from rheostat.model import (
     Recommendation,
 )
 from rheostat.plan import Pending, Planner, PlanState
+from rheostat.plan.words import executors
+from rheostat.values import dataclass, replace
 
 __all__ = ["Rules", "decide", "failed", "learn", "not_executed"]
 
@@ -114,12 +115,12 @@ def _opening(seen: Assessment, own: OwnState, bounds: Bounds) -> tuple[int, Reas
         return None
     before = own.restored
     if before is not None and before > seen.executors and bounds.clamp(before) == before:
-        text = f"{_executors(before)} asked for before the restart, {seen.executors} registered: asked for again"
+        text = f"{executors(before)} asked for before the restart, {seen.executors} registered: asked for again"
         return before, Reason(Code.RESTORED, text, {"restored": float(before)})
     target = bounds.clamp(seen.executors)
     if seen.requested is not None or target < seen.executors:
         return None
-    return target, Reason(Code.START, f"start: {_executors(target)} asked for, {seen.executors} registered")
+    return target, Reason(Code.START, f"start: {executors(target)} asked for, {seen.executors} registered")
 
 
 def _lost(seen: Assessment, own: OwnState, plan: PlanState[Any], rules: Rules) -> tuple[int, Reason] | None:
@@ -130,7 +131,7 @@ def _lost(seen: Assessment, own: OwnState, plan: PlanState[Any], rules: Rules) -
     recently = own.replaced_at is not None and seen.at - own.replaced_at < rules.again_s
     if plan.guard.pending is not None or gone_s < rules.grace_s or recently:
         return None
-    text = f"{seen.executors} of {_executors(seen.requested)} registered for {gone_s:.0f} s: asked for again"
+    text = f"{seen.executors} of {executors(seen.requested)} registered for {gone_s:.0f} s: asked for again"
     return seen.requested, Reason(Code.REPLACING_LOST, text, {"missing_s": gone_s})
 
 
@@ -150,10 +151,6 @@ def _instead(
         return decision, plan
     pending = Pending(decision.decision_id, decision.at, before, decision.target or target)
     return decision, replace(plan, guard=replace(plan.guard, pending=pending))
-
-
-def _executors(number: int) -> str:
-    return "1 executor" if number == 1 else f"{number} executors"
 
 
 def _number(value: int | None) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rheostat.config import Mode
 from rheostat.model import Decision
+from rheostat.values import dataclass
 
 __all__ = ["Status"]
 

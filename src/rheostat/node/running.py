@@ -17,6 +17,7 @@ from rheostat.node.options import NodeOptions, prepare
 from rheostat.node.spark import StandaloneSpark
 from rheostat.node.values import Rules
 from rheostat.node.workers import Workers
+from rheostat.plan.words import several
 
 __all__ = ["run_node"]
 
@@ -51,7 +52,8 @@ def run_node(options: NodeOptions, say: Say = quiet) -> dict[str, Any]:
             ways.close()
             left = workers.close(keep=options.keep, grace_s=options.grace_s)
     ids = [worker.record.id for worker in left]
-    say(f"node {options.name} has ended; {len(ids)} Workers go on" if ids else f"node {options.name} has ended")
+    going = f"; {several(len(ids), 'Worker goes', 'Workers go')} on" if ids else ""
+    say(f"node {options.name} has ended{going}")
     return {"schema": "rheostat.node/1", "name": options.name, "state": "ended", "workers_left": ids}
 
 
@@ -79,7 +81,7 @@ def _url(listener: socket.socket) -> str:
 
 def _beginning(options: NodeOptions, listener: socket.socket, workers: Workers, token: str | None) -> str:
     before = len(workers.known)
-    again = f"; {before} Workers of before found again" if before else ""
+    again = f"; {several(before, 'Worker')} of before found again" if before else ""
     door = "asks for its token" if token else "asks for no token, as only this machine reaches it"
     late = f"; pings are answered late, for trials: {', '.join(options.delays)} ms" if options.delays else ""
-    return f"node {options.name}: {_url(listener)}, up to {options.n_max} Workers; {door}{again}{late}"
+    return f"node {options.name}: {_url(listener)}, up to {several(options.n_max, 'Worker')}; {door}{again}{late}"

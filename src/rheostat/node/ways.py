@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import httpx
+    from rheostat.http_client import Http
 
 __all__ = ["CALLER", "PING_S", "Measured", "Ways", "round_trip_ms"]
 
@@ -116,16 +116,16 @@ def round_trip_ms(url: str, caller: str, pings: int = _PINGS) -> float:
     """The median time from a ping to its answer over a connection that is open already, ms; nothing is taken off it.
 
     Raises:
-        httpx.HTTPError: there is no answer, or not in ``PING_S``.
+        UnavailableError: there is no answer, or not in ``PING_S``, or a refusal.
     """
-    import httpx
+    from rheostat.http_client import Http
 
-    with httpx.Client(base_url=url, headers={CALLER: caller}, timeout=PING_S, trust_env=False) as client:
-        _ping(client)
-        return median(_ping(client) for _ in range(pings)) * 1000
+    with Http(PING_S, {CALLER: caller}) as http:
+        _ping(http, url)
+        return median(_ping(http, url) for _ in range(pings)) * 1000
 
 
-def _ping(client: httpx.Client) -> float:
+def _ping(http: Http, url: str) -> float:
     began = time.perf_counter()
-    client.get("/ping").raise_for_status()
+    http.ask("GET", f"{url}/ping").accepted()
     return time.perf_counter() - began

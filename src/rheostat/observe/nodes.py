@@ -16,6 +16,7 @@ from typing import Protocol
 from rheostat.config.node_names import ELSEWHERE
 from rheostat.errors import RheostatError
 from rheostat.model import Cluster, Gap, NodeReading, Nodes, Observation, RoundTrip
+from rheostat.plan.words import several as count_of
 from rheostat.ports import Source
 
 __all__ = ["STALE_S", "NodeServer", "NodeWord", "NodesWatch", "SourceWithNodes", "daemon"]
@@ -157,8 +158,11 @@ class NodesWatch:
         gaps += [Gap("nodes", text) for text in _doubles(self._listeners)]
         if cluster is None or not known:
             return None, (*gaps, *([Gap("nodes", "which executors there are is not known")] if known else ()))
-        used, lost = _used(cluster, known)
-        gaps += [Gap("nodes", f"{lost} executors are on no address that one node alone has")] if lost else []
+        where = _where(cluster, known)
+        used, lost = Counter(where), where.count(ELSEWHERE)
+        del used[ELSEWHERE]
+        told = f"{count_of(lost, 'executor is', 'executors are')} on no address that one node alone has"
+        gaps += [Gap("nodes", told)] if lost else []
         there = {name: one for name, one in known.items() if used[name] or not one.trouble}
         readings = [_reading(name, used[name], one) for name, one in there.items()]
         readings += [NodeReading(ELSEWHERE, lost, 0)] if lost else []
@@ -166,6 +170,15 @@ class NodesWatch:
         gaps += [Gap("nodes", f"no round trip is known between {a} and {b}") for a, b in missing]
         at = min((one.at for one in there.values()), default=self._now())
         return Nodes(at, tuple(sorted(readings)), self._round_trips), tuple(gaps)
+
+    def named(self, cluster: Cluster | None) -> Cluster | None:
+        """The executors with the nodes that they are on, where these are known."""
+        known = _by_name(self._listeners)
+        if cluster is None or not known:
+            return cluster
+        pairs = zip(cluster.executors, _where(cluster, known), strict=True)
+        told = [each._replace(node=None if node in (each.host, ELSEWHERE) else node) for each, node in pairs]
+        return replace(cluster, executors=tuple(told))
 
     def close(self) -> None:
         """Give back the connections."""
@@ -202,7 +215,7 @@ class SourceWithNodes:
         self._watch.ask()
         seen = self._source.observe(at)
         nodes, gaps = self._watch.section(seen.cluster)
-        return replace(seen, nodes=nodes, gaps=(*seen.gaps, *gaps))
+        return replace(seen, cluster=self._watch.named(seen.cluster), nodes=nodes, gaps=(*seen.gaps, *gaps))
 
     def close(self) -> None:
         """Close both."""
@@ -225,15 +238,14 @@ def _doubles(listeners: Sequence[_Listener]) -> Iterator[str]:
         yield f"{names[name]} node servers are called {name}, and only the first is counted: give each its own name"
 
 
-def _used(cluster: Cluster, known: Mapping[str, _Heard]) -> tuple[Counter[str], int]:
-    """Executors by node, and how many are on an address of none, or of several nodes."""
+def _where(cluster: Cluster, known: Mapping[str, _Heard]) -> list[str]:
+    """The node of each executor; ``elsewhere`` where its address is that of none, or of several nodes."""
     nodes_of: dict[str, list[str]] = {}
     for name, one in known.items():
         for host in one.word.hosts:
             nodes_of.setdefault(host, []).append(name)
     found = [nodes_of.get(executor.host, []) for executor in cluster.executors]
-    placed = [names[0] for names in found if len(names) == 1]
-    return Counter(placed), len(found) - len(placed)
+    return [names[0] if len(names) == 1 else ELSEWHERE for names in found]
 
 
 def _reading(name: str, used: int, one: _Heard) -> NodeReading:

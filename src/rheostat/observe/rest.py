@@ -21,7 +21,7 @@ from rheostat.observe.kafka import KafkaOffsets
 from rheostat.observe.offsets import merged, not_a_count, partition_map, partition_offsets
 
 if TYPE_CHECKING:
-    import httpx
+    from rheostat.http_client import Http
 
 __all__ = ["OutsideQuery", "RestSource"]
 
@@ -73,7 +73,7 @@ class RestSource:
         self._queries = tuple(queries)
         self._requested = requested
         self._timeout_s = timeout_s
-        self._client: httpx.Client | None = None
+        self._http: Http | None = None
 
     def observe(self, at: float) -> Observation:
         """Look once. What could not be seen is a gap, with the reason."""
@@ -89,9 +89,9 @@ class RestSource:
 
     def close(self) -> None:
         """Close the connections."""
-        client, self._client = self._client, None
-        if client is not None:
-            client.close()
+        http, self._http = self._http, None
+        if http is not None:
+            http.close()
         for query in self._queries:
             if query.kafka is not None:
                 query.kafka.close()
@@ -106,18 +106,15 @@ class RestSource:
         return self._get(f"/{self._app}/executors")
 
     def _get(self, path: str) -> list[dict[str, Any]]:
-        import httpx
+        from rheostat.http_client import Http
 
-        if self._client is None:
-            self._client = httpx.Client(timeout=self._timeout_s, follow_redirects=True)
+        if self._http is None:
+            self._http = Http(self._timeout_s, redirects=True)
         try:
-            answer = self._client.get(self._url + path)
-            answer.raise_for_status()
-            listed = answer.json()
-        except (httpx.HTTPError, ValueError) as error:
-            said = f"{type(error).__name__}: {error}"
+            listed = self._http.ask("GET", self._url + path).accepted().json()
+        except UnavailableError as error:
             message = (
-                f"{self._url}{path} gave no answer ({said}): is the UI off (spark.ui.enabled=false), or elsewhere?"
+                f"{self._url}{path} gave no answer ({error}): is the UI off (spark.ui.enabled=false), or elsewhere?"
             )
             raise UnavailableError(message) from error
         if not (isinstance(listed, list) and all(isinstance(entry, dict) for entry in listed)):

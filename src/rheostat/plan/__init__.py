@@ -1,6 +1,7 @@
 """Assessment → Decision, pure: policies propose a number of executors, one ordered pipeline of guards shapes it."""
 
 from rheostat.plan.checking import checked_settings, policy_faults
+from rheostat.plan.effects import NoEffect, no_effect
 from rheostat.plan.guard import STEPS, Direction, Step
 from rheostat.plan.placement import Placing
 from rheostat.plan.planner import Planner, PlanState
@@ -15,6 +16,7 @@ __all__ = [
     "Context",
     "Direction",
     "GuardState",
+    "NoEffect",
     "Pending",
     "Placing",
     "PlanState",
@@ -26,6 +28,7 @@ __all__ = [
     "checked_settings",
     "in_force",
     "load_policy",
+    "no_effect",
     "policy_faults",
     "policy_names",
 ]

@@ -18,16 +18,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from rheostat.config.fields import FrozenModel
+from rheostat.config.fields import FrozenModel, reject
+from rheostat.errors import Fault
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.policy import PolicyContext, in_force
-from rheostat.plan.words import percent
+from rheostat.plan.words import percent, several
+from rheostat.values import dataclass
 
 __all__ = ["AmadeusOptions", "AmadeusPolicy", "AmadeusState", "needed_executors"]
 
@@ -49,9 +50,9 @@ class AmadeusOptions(FrozenModel):
     @model_validator(mode="after")
     def _apart(self) -> Self:
         if self.threshold_low >= self.threshold_high:
-            given = f"threshold_low ({self.threshold_low:g}), threshold_high ({self.threshold_high:g})"
-            message = f"the first must be less than the second: {given}"
-            raise ValueError(message)
+            allowed = f"< threshold_high ({self.threshold_high:g})"
+            message = "the lower threshold must be less than the upper one"
+            raise reject([Fault("threshold_low", f"{self.threshold_low:g}", allowed, message)])
         return self
 
 
@@ -109,7 +110,7 @@ class AmadeusPolicy:
         alpha = self.options.smoothing_factor
         state = AmadeusState(state.num * alpha + share, state.den * alpha + 1, seen.last_batch_id)
         if seen.executors != current:
-            text = f"{seen.executors} of {current} executors are there"
+            text = f"{seen.executors} of {several(current, 'executor')} registered"
             return _hold(Code.RESCALE_RUNNING, text, current, state), state
         return self._compare(current, share, state), state
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Literal
 
 from pydantic import Field
@@ -30,6 +29,7 @@ from pydantic import Field
 from rheostat.config.fields import FrozenModel
 from rheostat.model import Code
 from rheostat.plan.words import executors, seconds
+from rheostat.values import dataclass, replace
 
 __all__ = ["DOWN", "UP", "Asked", "Behavior", "BehaviorState", "Pace", "Rules", "Shaped", "allowed", "stabilized"]
 

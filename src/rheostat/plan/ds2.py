@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from statistics import median_high
 from types import MappingProxyType
 from typing import ClassVar, Literal
@@ -32,7 +31,8 @@ from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.busy import Measure, busy_share
 from rheostat.plan.policy import PolicyContext, in_force
-from rheostat.plan.words import executors, per_second, percent
+from rheostat.plan.words import executors, per_second, percent, several
+from rheostat.values import dataclass, replace
 
 __all__ = ["Ds2Options", "Ds2Policy", "Ds2State", "optimum"]
 
@@ -108,9 +108,7 @@ class Ds2Policy:
     """Jumps to the optimum that the true processing rate gives. See the module's description."""
 
     name: ClassVar[str] = "ds2"
-    brings: ClassVar[frozenset[str]] = frozenset(
-        {"warm_up", "hold", "largest_step", "cooldown_up", "cooldown_down", "round_trip"}
-    )
+    brings: ClassVar[frozenset[str]] = frozenset({"warm_up", "hold", "largest_step", "cooldown_up", "cooldown_down"})
     state_type: type[Ds2State] = Ds2State
     options_type: ClassVar[type[BaseModel]] = Ds2Options
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
@@ -134,7 +132,8 @@ class Ds2Policy:
             return Recommendation(None, reason), replace(state, found=(), at=seen.at)
         state = self._reached(seen, n, state)
         if self._warming_up(seen, state):
-            text = f"{n} have run for less than {self.options.warm_up_intervals} periods, which are ignored"
+            ignored = several(self.options.warm_up_intervals, "period")
+            text = f"{several(n, 'executor has', 'executors have')} run for less than {ignored}, which do not count"
             return self._hold(n, Code.STABILIZING, text), state
         rate = self._true_rate(seen)
         if rate is None:

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -32,7 +31,8 @@ from pydantic import BaseModel, Field
 from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.policy import PolicyContext, in_force
-from rheostat.plan.words import executors, seconds
+from rheostat.plan.words import executors, seconds, several
+from rheostat.values import dataclass
 
 __all__ = [
     "DynamicAllocationOptions",
@@ -142,9 +142,7 @@ class DynamicAllocationPolicy:
     """More executors while tasks wait, fewer once executors have none. See the module's description."""
 
     name: ClassVar[str] = "dynamic-allocation"
-    brings: ClassVar[frozenset[str]] = frozenset(
-        {"hold", "largest_step", "cooldown_down", "round_trip", "useful_executors"}
-    )
+    brings: ClassVar[frozenset[str]] = frozenset({"hold", "largest_step", "cooldown_down", "useful_executors"})
     state_type: type[DynamicAllocationState] = DynamicAllocationState
     options_type: ClassVar[type[BaseModel]] = DynamicAllocationOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
@@ -218,10 +216,10 @@ class DynamicAllocationPolicy:
         return waiting_s(seen.batch_s or 0.0, tasks, (seen.executors or 1) * (seen.slots_per_executor or 1))
 
     def _more(self, seen: Assessment, n: int, target: int, tasks: int) -> Recommendation:
-        waited_s = self._waited_s(seen, tasks)
+        waited_s, wait = self._waited_s(seen, tasks), "waits" if tasks == 1 else "wait"
         text = (
-            f"{tasks} tasks on {executors(seen.executors or 0)} wait for {seconds(waited_s)} of a batch of "
-            f"{seconds(seen.batch_s or 0.0)}, {seconds(self._backlog_timeout_s(seen))} are allowed: {n} → {target}"
+            f"{several(tasks, 'task')} on {executors(seen.executors or 0)} {wait} for {seconds(waited_s)} of a batch "
+            f"of {seconds(seen.batch_s or 0.0)}, {seconds(self._backlog_timeout_s(seen))} are allowed: {n} → {target}"
         )
         figures = {"tasks": float(tasks), "waited_s": waited_s, "executors": float(n)}
         return Recommendation(target, Reason(Code.UNDERSIZED, text, figures))
@@ -239,13 +237,14 @@ class DynamicAllocationPolicy:
         need = useful_executors(now, seen.slots_per_executor or 1, self.options.allocation_ratio)
         target = min(n, max(1, need, n - expired))
         figures = {"idle": float(expired), "tasks": float(now), "executors": float(n)}
+        needs = f"{several(now, 'task needs', 'tasks need')} {need}"
         if target < n:
-            text = f"{executors(expired)} had no task for {seconds(limit_s)}, {now} tasks need {need}: {n} → {target}"
+            text = f"{executors(expired)} had no task for {seconds(limit_s)}, {needs}: {n} → {target}"
             return Recommendation(target, Reason(Code.OVERSIZED, text, figures))
         if idle_s and not expired:
             text = (
                 f"{executors(len(idle_s))} without a task, the longest for {seconds(idle_s[0])} of {seconds(limit_s)}"
             )
             return Recommendation(n, Reason(Code.SURPLUS_COUNTING, text, figures))
-        text = f"no task waits for too long, {executors(expired)} idle for {seconds(limit_s)}; {now} tasks need {need}"
+        text = f"no task waits for too long, {executors(expired)} idle for {seconds(limit_s)}; {needs}"
         return Recommendation(n, Reason(Code.STEADY, text, figures))

@@ -15,6 +15,7 @@ from rheostat.errors import InputError
 from rheostat.learn.model import SlowModel
 from rheostat.learn.samples import Sample
 from rheostat.learn.training import TrainingOptions, resampled, train
+from rheostat.plan.words import several
 
 __all__ = ["Check", "check", "line_to"]
 
@@ -49,13 +50,13 @@ def check(
         trained = train(rows, w_max, options)
         refits = resampled(rows, trained, options)
     except InputError as error:
-        return Check(None, f"no model can be made of {len(rows)} samples: {error.faults[0].message}")
+        return Check(None, f"no model can be made of {several(len(rows), 'sample')}: {error.faults[0].message}")
     everywhere = refits.deviation(sorted({(row.workload, row.executors) for row in rows}))
     here = refits.deviation(line_to(*now, w_max))
     stable = everywhere <= stability_limit and here <= stability_limit
     text = (
-        f"model of degree {trained.degree} from {len(rows)} samples, deviation {everywhere:.3f} where samples are and "
-        f"{here:.3f} here, {'at most' if stable else 'more than'} {stability_limit:g}"
+        f"model of degree {trained.degree} from {several(len(rows), 'sample')}, deviation {everywhere:.3f} where "
+        f"samples are and {here:.3f} here, {'at most' if stable else 'more than'} {stability_limit:g}"
     )
     return Check(trained.model if stable else None, text)
 

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
@@ -48,7 +47,8 @@ from rheostat.plan.flink_metrics import (
     with_sample,
 )
 from rheostat.plan.policy import PolicyContext, in_force
-from rheostat.plan.words import executors, finite, per_second, seconds
+from rheostat.plan.words import carry, finite, per_second, seconds
+from rheostat.values import dataclass, replace
 
 __all__ = ["FlinkOptions", "FlinkPolicy", "FlinkState"]
 
@@ -102,13 +102,23 @@ class FlinkOptions(FrozenModel):
     observed_switch: float = Field(0.15, ge=0, le=100, description="Share by which busy time may exceed the observed.")
     observed_least: int = Field(2, ge=1, le=60, description="Observed rates that are needed.")
     effectiveness_detection: bool = Field(default=False, description="Whether useless increases stop further ones.")
-    effectiveness_threshold: float = Field(0.1, ge=0, le=1, description="Share of the promised rate that is useful.")
+    effectiveness_threshold: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="Share of the promised rate that is useful.",
+        json_schema_extra={"only_with": ["effectiveness_detection", "true"]},
+    )
     alignment: Alignment | Literal["off"] = Field(
         "evenly-spread",
         description="How the number is aligned to partitions: evenly-spread, maximize-utilisation, off.",
     )
     key_groups: int | None = Field(
-        None, ge=1, le=1_000_000, description="Partitions of the state to be aligned to; null: those of the sources."
+        None,
+        ge=1,
+        le=1_000_000,
+        description="Partitions of the state to be aligned to; null: those of the sources.",
+        json_schema_extra={"only_with": ["alignment", "not off"]},
     )
 
 
@@ -166,7 +176,6 @@ class FlinkPolicy:
             "largest_step",
             "cooldown_up",
             "cooldown_down",
-            "round_trip",
         }
     )
     state_type: type[FlinkState] = FlinkState
@@ -283,7 +292,7 @@ class FlinkPolicy:
         boundaries = (options.utilization_min, options.utilization_max)
         below, above = thresholds(load, boundaries, options.catch_up_s, options.restart_time_s)
         text = (
-            f"{executors(now)} carry {per_second(finite(load.rate))} while busy, {per_second(needed)} are needed, "
+            f"{carry(now)} {per_second(finite(load.rate))} while busy, {per_second(needed)} are needed, "
             f"{per_second(below)} to {per_second(finite(above))} would do"
         )
         outside = load.rate < below or load.rate > above

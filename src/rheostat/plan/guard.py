@@ -9,9 +9,9 @@ The table of the steps, with the reasons for their order, is docs/guard.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from enum import StrEnum
+from functools import cache
 
 from rheostat.model import Code, GuardNote, Reason, Recommendation
 from rheostat.plan import steps_change as change
@@ -20,6 +20,7 @@ from rheostat.plan import steps_metrics as metrics
 from rheostat.plan import steps_size as size
 from rheostat.plan import steps_time as timing
 from rheostat.plan.steps import Change, Context
+from rheostat.values import dataclass
 
 __all__ = ["STEPS", "Direction", "Step", "shape", "spoilt"]
 
@@ -98,8 +99,9 @@ def _concerned(target: int, current: int) -> tuple[Direction, ...]:
     return _RISING if target > current else _FALLING
 
 
-def _without(skip: frozenset[str]) -> Iterable[Step]:
-    return STEPS if not skip else (step for step in STEPS if step.name not in skip)
+@cache
+def _without(skip: frozenset[str]) -> tuple[Step, ...]:
+    return tuple([step for step in STEPS if step.name not in skip])
 
 
 STEPS: tuple[Step, ...] = (
@@ -158,14 +160,7 @@ STEPS: tuple[Step, ...] = (
     Step(
         "cooldown_down", _DOWN, (Code.COOLDOWN_DOWN,), ("cooldown_down_s",), timing.cooldown_down, may_be_brought=True
     ),
-    Step(
-        "round_trip",
-        _DOWN,
-        (Code.ROUND_TRIP,),
-        ("round_trip_cooldowns", "cooldown_down_s"),
-        timing.round_trip,
-        may_be_brought=True,
-    ),
+    Step("round_trip", _DOWN, (Code.ROUND_TRIP,), ("round_trip_cooldowns", "cooldown_down_s"), timing.round_trip),
     Step("catching_up", _DOWN, (Code.CATCHING_UP,), ("catching_up",), timing.catching_up),
     Step("failover", _DOWN, (Code.FAILOVER,), ("failover", "failover_return_s"), timing.failover),
     Step("no_room", _UP, (Code.NO_ROOM,), ("no_room_backoff_s", "no_room_backoff_max_s"), timing.no_room),

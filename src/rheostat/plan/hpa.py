@@ -27,18 +27,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from rheostat.config.fields import FrozenModel
+from rheostat.config.fields import FrozenModel, reject
+from rheostat.errors import Fault
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.behavior import DOWN, UP, Behavior, BehaviorState, Rules
 from rheostat.plan.lag_change import gated, relative_change, slope
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import count, executors, percent
+from rheostat.values import dataclass, replace
 
 __all__ = [
     "METRICS",
@@ -163,10 +165,14 @@ class HpaOptions(FrozenModel):
         None,
         ge=0,
         description="Lag up to which lag_change has no say; null: what a healthy job has.",
-        json_schema_extra={"unit": "records"},
+        json_schema_extra={"only_with": ["metrics", "lag_change"], "unit": "records"},
     )
     overshoot: float = Field(
-        1.0, ge=1, le=10, description="Factor of the change in lag_change: above 1 more is asked for than arrives (S4)."
+        1.0,
+        ge=1,
+        le=10,
+        description="Factor of the change in lag_change: above 1 more is asked for than arrives (S4).",
+        json_schema_extra={"only_with": ["metrics", "lag_change"]},
     )
     tolerance: float = Field(0.1, ge=0, lt=1, description="No change while value ÷ target is this close to 1.")
     scale_up: Rules = Field(UP, description="Behavior on the way up.")
@@ -176,7 +182,7 @@ class HpaOptions(FrozenModel):
     def _down(self) -> Self:
         if set(self.metrics) == {"lag_change"}:
             message = "lag_change never scales down: another metric must be named beside it"
-            raise ValueError(message)
+            raise reject([Fault("metrics", "lag_change alone", "utilization or occupancy beside it", message)])
         return self
 
 
@@ -213,7 +219,6 @@ class HpaPolicy:
             "largest_step",
             "cooldown_up",
             "cooldown_down",
-            "round_trip",
         }
     )
     state_type: type[HpaState] = HpaState

@@ -34,7 +34,7 @@ pkg/controller/podautoscaler/replica_calculator.go (``GetExternalPerPodMetricRep
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -46,6 +46,7 @@ from rheostat.plan.behavior import DOWN, UP, Behavior, BehaviorState, Rules
 from rheostat.plan.hpa import Proposal, answer, by_average, group, unknown
 from rheostat.plan.policy import PolicyContext
 from rheostat.plan.words import count, executors, per_second
+from rheostat.values import dataclass, replace
 
 __all__ = ["KedaOptions", "KedaPolicy", "KedaState", "bounded_lag", "even"]
 
@@ -63,7 +64,11 @@ class KedaOptions(FrozenModel):
         json_schema_extra={"unit": "records"},
     )
     threshold_triggers: float = Field(
-        2.3, gt=0, le=1000, description="With lag_threshold null: the threshold in triggers' work of an executor."
+        2.3,
+        gt=0,
+        le=1000,
+        description="With lag_threshold null: the threshold in triggers' work of an executor.",
+        json_schema_extra={"only_with": ["lag_threshold", "null"]},
     )
     executor_rate: float | None = Field(
         None,
@@ -134,7 +139,6 @@ class KedaPolicy:
             "largest_step",
             "cooldown_up",
             "cooldown_down",
-            "round_trip",
         }
     )
     state_type: type[KedaState] = KedaState

@@ -2,49 +2,22 @@
 
 ::
 
-    total lag = Σ lag_max × assigned partitions                                    (2), where no more is told
     R = 1 + m · d(total lag)/dt ÷ consumed                                         (3), m = 1
     value = R where the total lag is above the threshold, −R below it              (4)
 
 The derivative is that of PromQL's ``deriv`` over a minute: the slope of a straight line through the samples. With m = 1
 R is arrival ÷ consumed. Gaps that the document leaves [ours]: nothing consumed (a restart's pause, no input) makes (3)
-unknown; at the threshold (4) is 0 ÷ 0, and the metric abstains. (2) is exact where the lag is even: 100, 0, 0, 0 is 400
-to one consumer and 100 to four.
+unknown; at the threshold (4) is 0 ÷ 0, and the metric abstains. The total lag is exact here; the document's estimate,
+Σ lag_max × assigned partitions (2), is never less.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rheostat.analyze.regression import Point, line
 
-__all__ = ["dealt", "estimated_lag", "gated", "relative_change", "slope"]
-
-
-def estimated_lag(consumers: Iterable[tuple[int, int]]) -> int:
-    """The total lag by equation 2, from each consumer's ``records-lag-max`` and number of assigned partitions.
-
-    >>> estimated_lag([(50_000, 5)] * 4)
-    1000000
-    """
-    return sum(largest * assigned for largest, assigned in consumers)
-
-
-def dealt(lags: Sequence[int], consumers: int) -> list[tuple[int, int]]:
-    """What each of so many consumers would tell, the partitions in their order dealt out in equal ranges.
-
-    As Kafka's range assignor has it for one topic: the first consumers get one more where they do not divide.
-
-    >>> estimated_lag(dealt([100, 0, 0, 0], 1)), estimated_lag(dealt([100, 0, 0, 0], 4))
-    (400, 100)
-    """
-    each, more = divmod(len(lags), consumers)
-    found, begin = [], 0
-    for consumer in range(min(consumers, len(lags))):
-        end = begin + each + (consumer < more)
-        found.append((max(lags[begin:end]), end - begin))
-        begin = end
-    return found
+__all__ = ["gated", "relative_change", "slope"]
 
 
 def slope(samples: Sequence[tuple[float, float]]) -> float | None:

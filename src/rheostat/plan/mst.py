@@ -35,7 +35,6 @@ Source: S2, section IV, Algorithms 1 to 4; section V.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
@@ -47,9 +46,10 @@ from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.mst_learning import Learner, Look, QueryModel, looks
 from rheostat.plan.mst_options import FAITHFUL, MstOptions
 from rheostat.plan.mst_sizing import Demand, Reach, carries, enough_below, least_above, reach
-from rheostat.plan.placement import Placing
+from rheostat.plan.placement import Choice, Placing
 from rheostat.plan.policy import PolicyContext, in_force
-from rheostat.plan.words import count, executors, per_second, percent, seconds
+from rheostat.plan.words import carry, count, executors, per_second, percent, seconds, several
+from rheostat.values import dataclass, replace
 
 __all__ = ["MstAlphaPolicy", "MstOptions", "MstPolicy", "MstState"]
 
@@ -152,7 +152,7 @@ class MstPolicy:
             reason = Reason(Code.METRICS_MISSING, f"nothing is proposed without: {', '.join(names)}")
             return Recommendation(None, reason), replace(state, streak=0, overlaps=seen.at)
         state = _followed(seen, n, state)
-        reached = reach(seen.nodes, self.placing)
+        reached = reach(seen.nodes, Choice(self.placing, 0, frozenset(seen.slow_nodes), seen.slow_on))
         waits = self._waits(seen.at, state)
         if waits > 0:
             sample = self._sample(seen, n, reached, state)
@@ -164,6 +164,13 @@ class MstPolicy:
         """MST at the distance of the last sample, of an application with one query; None without a model."""
         models = [each.model for each in state.queries if not each.query]
         return None if not models or models[0] is None else models[0].mst(executors, state.distance_ms)
+
+    def unready(self, state: MstState) -> tuple[str, str] | None:
+        """The model, and what it still needs; None: there is one of every query."""
+        without = [each for each in state.queries if each.model is None]
+        if state.queries and not without:
+            return None
+        return "the model of what executors carry", "no query has been at its limit, nor healthy for three samples"
 
     # ---------------------------------------------------------------------------------------------- samples
 
@@ -231,7 +238,8 @@ class MstPolicy:
         waited = sample.seen.at - max(starts, default=sample.seen.at)
         known = all(look.seen.throughput is not None for look in sample.looks if look.seen.pressure)
         if not (known and self._at_rest(sample.seen, sample.n)) and waited < self.context.objective.lag_s:
-            return Code.WARMING_UP, f"{sample.n} have not settled since {seconds(waited)}"
+            many = several(sample.n, "executor has", "executors have")
+            return Code.WARMING_UP, f"{many} not settled since {seconds(waited)}"
         drains = [_drain_s(look.seen) for look in sample.looks]
         shrinking = [each for each in drains if each is not None]
         if len(shrinking) < len(drains) or max(shrinking) > limit:
@@ -249,7 +257,7 @@ class MstPolicy:
         mst = sample.mst(sample.n)
         of = f"{percent(share)} of " if share != 1 else ""
         return f"arrival {per_second(sample.seen.arrival_rate)} > {of}" + (
-            f"MST {per_second(mst)} of {executors(sample.n)}" if mst is not None else f"what {sample.n} carry"
+            f"MST {per_second(mst)} of {executors(sample.n)}" if mst is not None else f"what {carry(sample.n)}"
         )
 
     def _asked(self, sample: _Sample) -> list[float]:

@@ -47,7 +47,13 @@ class MstOptions(FrozenModel):
     residual_limit: float | None = Field(
         0.25, gt=0, le=10, description="Relative residual of a change point; null: the model never forgets (S2)."
     )
-    residuals_in_a_row: int = Field(2, ge=1, le=1000, description="How many residuals above the limit make one.")
+    residuals_in_a_row: int = Field(
+        2,
+        ge=1,
+        le=1000,
+        description="How many residuals above the limit make one.",
+        json_schema_extra={"only_with": ["residual_limit", "set"]},
+    )
 
 
 FAITHFUL: Mapping[str, object] = MappingProxyType(

@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rheostat.learn.mst import MstModel
 from rheostat.model import Nodes
-from rheostat.plan.placement import Placing, grown, nd_max, shrunk
+from rheostat.plan.placement import Choice, grown, nd_max, shrunk
+from rheostat.values import dataclass
 
 __all__ = ["Demand", "Reach", "enough_below", "least_above", "reach"]
 
@@ -61,20 +61,20 @@ class Demand:
     executors: float
 
 
-def reach(nodes: Nodes | None, placing: Placing, seed: int = 0) -> Reach:
+def reach(nodes: Nodes | None, choice: Choice) -> Reach:
     """The candidate sets around the nodes in use.
 
     >>> from rheostat.model import NodeReading, RoundTrip
     >>> near = (RoundTrip("a", "b", 20.0), RoundTrip("a", "c", 300.0), RoundTrip("b", "c", 250.0))
     >>> there = (NodeReading("a", 1, 0), NodeReading("b", 0, 1), NodeReading("c", 0, 1))
-    >>> reach(Nodes(0.0, there, near), Placing.NEAREST)
+    >>> reach(Nodes(0.0, there, near), Choice())
     Reach(distances=(0.0, 0.0, 20.0, 300.0), unknown=False)
     """
     if nodes is None:
         return Reach()
     used = nodes.in_use
-    down = shrunk(used, nodes, len(used), placing, seed)
-    up = grown(used, nodes, sum(node.free for node in nodes.nodes), placing, seed)
+    down = shrunk(used, nodes, len(used), choice)
+    up = grown(used, nodes, sum(node.free for node in nodes.nodes), choice)
     fewer = [tuple((Counter(used) - Counter(down[:count])).elements()) for count in range(len(used), 0, -1)]
     sets = [*fewer, *(used + up[:count] for count in range(len(up) + 1))]
     known = [nd_max(each, nodes) for each in sets]

@@ -9,6 +9,9 @@ comes first, the last goes first). A round trip that is not known counts as long
 The baselines that know nothing of latency take free places, and executors to give up, at random: each has a number that
 depends on the seed, its node and its place there, and the least numbers are taken.
 
+**Slow** executors go before the near and far ones, those on nodes that have vanished alone before them; and a node that
+is slow gets an executor only where no other has room. That holds for all policies, and is ours [not in S2].
+
 Source: S2 (Gesscale, ICCCN 2021), section IV: Algorithm 3 (grow), Algorithm 4 (shrink), "Execute" (which nodes); the
 correction that ND_max is computed again for each candidate set.
 """
@@ -25,7 +28,7 @@ from typing import NamedTuple
 from rheostat.model import Nodes, Placement
 from rheostat.plan.words import names
 
-__all__ = ["Placing", "grown", "nd_max", "place", "shrunk"]
+__all__ = ["Choice", "Placing", "grown", "nd_max", "place", "shrunk"]
 
 _Known = Mapping[tuple[str, str], float]
 
@@ -35,6 +38,27 @@ class Placing(StrEnum):
 
     NEAREST = "nearest"
     ANY = "any"
+
+
+class Choice(NamedTuple):
+    """How nodes are chosen, and what is known against some of them.
+
+    Attributes:
+        placing: by the least latency, or at random.
+        seed: of ``ANY``.
+        slow: nodes that get an executor only where no other has room.
+        first: the nodes of executors that go before others, one entry for each, in this order.
+        never_slow: whether the slow nodes get none at all.
+    """
+
+    placing: Placing = Placing.NEAREST
+    seed: int = 0
+    slow: frozenset[str] = frozenset()
+    first: tuple[str, ...] = ()
+    never_slow: bool = False
+
+
+_NEAREST = Choice()
 
 
 class _Apart(NamedTuple):
@@ -67,22 +91,25 @@ def nd_max(used: Collection[str], nodes: Nodes) -> float | None:
     return most
 
 
-def grown(used: tuple[str, ...], nodes: Nodes, count: int, placing: Placing, seed: int) -> tuple[str, ...]:
+def grown(used: tuple[str, ...], nodes: Nodes, count: int, choice: Choice = _NEAREST) -> tuple[str, ...]:
     """The nodes to add, in order (Algorithm 3, repeated); fewer than ``count`` where no more are free.
 
     Args:
         used: the node of each executor. From none, the first node by name is taken.
         nodes: what there is.
         count: executors to add, ≥ 0.
-        placing: nearest first, nodes without a known round trip last; or any, each free place alike.
-        seed: of ``ANY``.
+        choice: nearest first, nodes without a known round trip last; or any, each free place alike. Slow nodes come
+            after all others.
     """
-    free = {node.name: node.free for node in nodes.nodes if node.free > 0}
-    if placing is Placing.ANY:
-        return _drawn(free, count, f"{seed}:add")
+    slow, never = choice.slow, choice.never_slow
+    free = {node.name: node.free for node in nodes.nodes if node.free > 0 and not (never and node.name in slow)}
+    if choice.placing is Placing.ANY:
+        sound = _drawn({name: room for name, room in free.items() if name not in slow}, count, f"{choice.seed}:add")
+        rest = {name: room for name, room in free.items() if name in slow}
+        return sound + _drawn(rest, count - len(sound), f"{choice.seed}:add")
     there, known, added = Counter(used), _known(nodes), list[str]()
     while free and len(added) < count:
-        name = min(free, key=lambda name: (_apart(name, there, known), name))
+        name = min(free, key=lambda name: (name in slow, _apart(name, there, known), name))
         added.append(name)
         there[name] += 1
         free[name] -= 1
@@ -91,24 +118,23 @@ def grown(used: tuple[str, ...], nodes: Nodes, count: int, placing: Placing, see
     return tuple(added)
 
 
-def shrunk(used: tuple[str, ...], nodes: Nodes, count: int, placing: Placing, seed: int) -> tuple[str, ...]:
-    """The nodes to give up, in order (as in Algorithm 4): what has vanished, then the farthest of what is left.
+def shrunk(used: tuple[str, ...], nodes: Nodes, count: int, choice: Choice = _NEAREST) -> tuple[str, ...]:
+    """The nodes to give up, in order (as in Algorithm 4): vanished ones, slow ones, then the farthest of what is left.
 
     Args:
         used: the node of each executor.
         nodes: what there is.
         count: executors to give up, ≥ 0; all, where it is more.
-        placing: the farthest first; or any, each executor alike.
-        seed: of ``ANY``.
+        choice: the farthest first; or any, each executor alike.
     """
     lost, kept = _split(used, nodes)
-    count -= len(lost)
-    if count <= 0:
-        return lost[: count + len(lost)]
-    if placing is Placing.ANY:
-        return lost + _drawn(Counter(kept), count, f"{seed}:leave")
-    left, known, gone = Counter(kept), _known(nodes), list(lost)
-    for _ in range(min(count, len(kept))):
+    slow = _present(choice.first, kept)
+    gone, left, known = [*lost, *slow], Counter(kept) - Counter(slow), _known(nodes)
+    if count <= len(gone):
+        return tuple(gone[:count])
+    if choice.placing is Placing.ANY:
+        return (*gone, *_drawn(left, count - len(gone), f"{choice.seed}:leave"))
+    for _ in range(min(count - len(gone), left.total())):
         name = max(left, key=lambda name: (_apart(name, left, known), name))
         gone.append(name)
         left[name] -= 1
@@ -117,7 +143,7 @@ def shrunk(used: tuple[str, ...], nodes: Nodes, count: int, placing: Placing, se
     return tuple(gone)
 
 
-def place(nodes: Nodes, used: tuple[str, ...], target: int, placing: Placing, seed: int) -> tuple[Placement, str]:
+def place(nodes: Nodes, used: tuple[str, ...], target: int, choice: Choice = _NEAREST) -> tuple[Placement, str]:
     """Where ``target`` executors are to be, and a sentence for the reason.
 
     Executors on a node that has vanished leave, and others come in their place. Where too few nodes are free,
@@ -127,14 +153,14 @@ def place(nodes: Nodes, used: tuple[str, ...], target: int, placing: Placing, se
         nodes: what there is.
         used: the node of each executor.
         target: executors wanted, ≥ 0.
-        placing: how nodes are chosen.
-        seed: of ``ANY``.
+        choice: how nodes are chosen.
     """
     lost, kept = _split(used, nodes)
-    add = grown(kept, nodes, max(0, target - len(kept)), placing, seed)
-    leave = shrunk(used, nodes, max(len(lost), len(used) - target), placing, seed)
+    add = grown(kept, nodes, max(0, target - len(kept)), choice)
+    leave = shrunk(used, nodes, max(len(lost), len(used) - target), choice)
     use = tuple(sorted((Counter(kept) - Counter(leave[len(lost) :]) + Counter(add)).elements()))
-    return Placement(use, add, leave), _sentence(nodes, used, target, Placement(use, add, leave))
+    placed = Placement(use, add, leave, tuple(sorted(choice.slow)))
+    return placed, _sentence(nodes, used, target, placed, never_slow=choice.never_slow)
 
 
 def _known(nodes: Nodes) -> dict[tuple[str, str], float]:
@@ -158,6 +184,15 @@ def _split(used: Iterable[str], nodes: Nodes) -> tuple[tuple[str, ...], tuple[st
     return tuple([name for name in ordered if name not in there]), tuple([name for name in ordered if name in there])
 
 
+def _present(wanted: Iterable[str], there: Iterable[str]) -> list[str]:
+    """The entries of ``wanted`` that are there, each no more often than it is."""
+    left, found = Counter(there), list[str]()
+    for name in wanted:
+        found += [name] if left[name] > 0 else []
+        left[name] -= 1
+    return found
+
+
 def _drawn(counts: Mapping[str, int], count: int, salt: str) -> tuple[str, ...]:
     """So many of the places, at random; one more leaves the ones before as they are."""
     places = [(name, number) for name, several in counts.items() for number in range(several)]
@@ -165,15 +200,17 @@ def _drawn(counts: Mapping[str, int], count: int, salt: str) -> tuple[str, ...]:
     return tuple([name for name, _ in places[:count]])
 
 
-def _sentence(nodes: Nodes, used: tuple[str, ...], target: int, placed: Placement) -> str:
+def _sentence(nodes: Nodes, used: tuple[str, ...], target: int, placed: Placement, *, never_slow: bool) -> str:
     there = {node.name for node in nodes.nodes}
+    slow = sorted(set(placed.add) & set(placed.slow))
     vanished = sorted({name for name in placed.leave if name not in there})
     given_up = [name for name in placed.leave if name in there]
     missing = target - len(placed.use)
     parts = [f"{names(vanished)} vanished"] if vanished else []
     parts += [f"added on {names(placed.add)}"] if placed.add else []
     parts += [f"given up on {names(given_up)}"] if given_up else []
-    parts += [f"no node has room for {missing} more"] if missing > 0 else []
+    parts += [f"no other has room than {names(slow)}, which is slow"] if slow else []
+    parts += [f"no node{' that is not slow' if never_slow else ''} has room for {missing} more"] if missing > 0 else []
     before, after = _ms(nd_max(used, nodes)), _ms(nd_max(placed.use, nodes))
     parts += [f"greatest round trip {before}" if before == after else f"greatest round trip {before} → {after}"]
     strange = _strange(nodes, used, placed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -25,11 +25,12 @@ from rheostat.model import (
     Recommendation,
 )
 from rheostat.plan.guard import STEPS, shape, spoilt
-from rheostat.plan.placement import Placing, place
+from rheostat.plan.placement import Choice, Placing, place
 from rheostat.plan.policy import Policy, in_force
 from rheostat.plan.remembering import changed, decided, found, proposing
 from rheostat.plan.steps import Context, GuardState, Pending
-from rheostat.plan.steps_health import with_slow
+from rheostat.plan.steps_health import leaving, with_slow
+from rheostat.values import dataclass, replace
 
 __all__ = ["PlanState", "Planner"]
 
@@ -119,27 +120,26 @@ class Planner:
             recommendation=proposed,
             notes=notes,
             projections=self._projections(current, seen.arrival_rate, policy),
+            first=leaving(seen, guard.replacing) if target < current else (),
         )
         if seen.nodes is not None:
             decision = self.placed(decision, seen)
         if seen.slow:
-            first = seen.slow_executors if decision.action is Action.DOWN and decision.placement is None else ()
-            decision = replace(decision, reason=with_slow(decision.reason, seen), first=first)
+            decision = replace(decision, reason=with_slow(decision.reason, seen))
         return decision, PlanState(policy, decided(decision, seen, guard), state.next_id + 1)
 
     def placed(self, decision: Decision, seen: Assessment) -> Decision:
         """The last step: where executors come and go, if the decision acts and nodes are known.
 
         The sentence of the placement is added to the reason. An increase for which too few nodes are free becomes a
-        smaller one, or a hold, with a note of the step ``placement``. A policy chooses how nodes are taken by its
-        attribute ``placing``; without one the nearest are.
+        smaller one, or a hold, with a note of the step ``placement``; so does one that is to replace a slow executor
+        where slow nodes alone are free. A policy chooses how nodes are taken by its attribute ``placing``; without one
+        the nearest are. What ``first`` names goes first.
         """
         target, nodes = decision.target, seen.nodes
         if nodes is None or target is None or not decision.acts:
             return decision
-        placing: Placing = getattr(self.policy, "placing", Placing.NEAREST)
-        seed = ((self.seed or 0) << 32) + decision.decision_id
-        placement, text = place(nodes, nodes.in_use, target, placing, seed)
+        placement, text = place(nodes, nodes.in_use, target, self._choice(decision, seen))
         current, room = decision.current or 0, len(placement.use)
         if target > current and room < target:
             after, why = max(current, room), Reason(Code.NO_FREE_NODE, f"{current} → {target}: {text}")
@@ -172,6 +172,18 @@ class Planner:
         return replace(state, guard=self._taught(outcome, before, pending, guard))
 
     # ------------------------------------------------------------------------------------------------ plan
+
+    def _choice(self, decision: Decision, seen: Assessment) -> Choice:
+        """How the policy takes nodes, and which are slow."""
+        placing: Placing = getattr(self.policy, "placing", Placing.NEAREST)
+        on = dict(zip(seen.slow_executors, seen.slow_on, strict=False))
+        return Choice(
+            placing,
+            ((self.seed or 0) << 32) + decision.decision_id,
+            frozenset(seen.slow_nodes),
+            tuple([on[executor] for executor in decision.first if executor in on]),
+            never_slow=decision.reason.code is Code.SLOW_EXECUTOR,
+        )
 
     def _blind(self, seen: Assessment, state: PlanState[Any]) -> tuple[Decision, PlanState[Any]]:
         """The number in force is unknown: hold, and nothing counts."""

@@ -7,13 +7,13 @@ stale metrics: the guard pipeline (:mod:`rheostat.plan.guard`) shapes what they 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import BaseModel
 
 from rheostat.model import Assessment, Objective, Recommendation
 from rheostat.ports import Archive
+from rheostat.values import dataclass
 
 __all__ = ["Policy", "PolicyContext", "PolicyFactory", "in_force"]
 
@@ -50,7 +50,8 @@ class Policy(Protocol[S]):
         state_type: a frozen dataclass that pydantic's ``TypeAdapter`` turns into JSON and back; never NaN or infinite.
 
     A policy may also have an attribute ``placing`` (:class:`~rheostat.plan.placement.Placing`): how nodes are taken
-    where they are known. Without it the nearest are.
+    where they are known. Without it the nearest are. And a method ``unready(state)``: what it does not do yet and what
+    it still needs for that, in words; None: it works as it is meant to.
     """
 
     name: ClassVar[str]

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
@@ -51,7 +51,8 @@ from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.proactive_options import FAITHFUL, ProactiveOptions
 from rheostat.plan.reactive import ReactivePolicy, ReactiveState, slow_records
 from rheostat.plan.recovery import Recovery, followed, ready, rescale_s
-from rheostat.plan.words import executors, per_second, percent, seconds
+from rheostat.plan.words import executors, per_second, percent, seconds, several
+from rheostat.values import dataclass, replace
 
 __all__ = ["ProactiveOptions", "ProactivePolicy", "ProactiveState"]
 
@@ -157,6 +158,17 @@ class ProactivePolicy:
     def capacity(self, executors: int, state: ProactiveState) -> float | None:
         """What ``reactive`` knows of it."""
         return self._reactive.capacity(executors, state.reactive)
+
+    def unready(self, state: ProactiveState) -> tuple[str, str] | None:
+        """Control, and what the model still needs; None: it is on."""
+        if state.model is not None:
+            return None
+        counted, needed = state.data.unchecked, self.options.check_every
+        if counted < needed:
+            checks = (state.data.archived + len(state.data.rows)) // needed
+            unstable = f"; {several(checks, 'model')} before had not been stable" if checks else ""
+            return "control", f"a model needs {needed} samples that count, {counted} did{unstable}"
+        return "control", "what an executor carries is not known: the job has not been at its limit yet"
 
     # ---------------------------------------------------------------------------------------------- samples
 

@@ -86,7 +86,11 @@ class ProactiveOptions(ReactiveOptions):
         0.02, ge=0, le=100, description="Residual that does not add up to a gradual change; null: not looked for (S1)."
     )
     residual_patience: float = Field(
-        5.0, gt=0, le=10_000, description="How many times the limit may add up before it is a change point."
+        5.0,
+        gt=0,
+        le=10_000,
+        description="How many times the limit may add up before it is a change point.",
+        json_schema_extra={"only_with": ["residual_allowance", "set"]},
     )
 
 

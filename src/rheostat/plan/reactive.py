@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
@@ -51,7 +51,8 @@ from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.capacity import Learned, cap_limits, from_arrival, from_healthy, from_overload, needed, usage
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.reactive_options import FAITHFUL, ReactiveOptions
-from rheostat.plan.words import count, executors, finite, per_second, percent, seconds
+from rheostat.plan.words import count, executors, finite, per_second, percent, seconds, several
+from rheostat.values import dataclass, replace
 
 __all__ = ["ReactiveOptions", "ReactivePolicy", "ReactiveState", "expected_wait", "slow_records"]
 
@@ -275,9 +276,9 @@ class ReactivePolicy:
 
     def _awaited(self, sample: _Sample) -> str:
         if sample.seen.executors != sample.n:
-            return f"{sample.seen.executors} are registered, wait for the effect of {sample.n}"
-        batches = f"{sample.seen.batches} of {self.options.settle_batches}"
-        return f"{batches} batches have finished at this number, wait for its effect"
+            return f"{sample.seen.executors} of {executors(sample.n)} registered, wait for the effect of {sample.n}"
+        wanted = several(self.options.settle_batches, "batch", "batches")
+        return f"{sample.seen.batches} of {wanted} finished at this number, wait for its effect"
 
     def _catch_up_s(self) -> float | None:
         lags = self.options.catch_up_lags
@@ -363,5 +364,5 @@ class ReactivePolicy:
         state = replace(state, streak=streak)
         if streak < wanted:
             return sample.hold(Code.SURPLUS_COUNTING, f"{text}: sample {streak} of {wanted} in a row"), state
-        reason = sample.reason(code, f"{text}, {wanted} samples in a row: {sample.n} → {target}")
+        reason = sample.reason(code, f"{text}, {several(wanted, 'sample')} in a row: {sample.n} → {target}")
         return Recommendation(target, reason), state

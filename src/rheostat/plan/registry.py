@@ -9,8 +9,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from rheostat.config.faults import faults_of
+from rheostat.config.reference import keys_of
 from rheostat.errors import Fault, InputError
 from rheostat.plan.policy import Policy, PolicyContext, PolicyFactory
+from rheostat.plan.structure import FACTORY_PARTS, lacking
+from rheostat.values import replace
 
 __all__ = ["GROUP", "load_policy", "policy_names"]
 
@@ -55,7 +59,7 @@ def _factory(name: str) -> PolicyFactory:
         package = entry.dist.name if entry.dist is not None else "unknown"
         message = f"the policy of the package {package} cannot be loaded: {type(error).__name__}: {error}"
         raise InputError([Fault("policy", name, f"an importable {entry.value}", message)]) from error
-    lacks = [part for part in ("options_type", "presets", "state_type", "brings") if not hasattr(factory, part)]
+    lacks = lacking(factory, FACTORY_PARTS)
     if lacks:
         message = f"{entry.value} is not a policy: it has no {', no '.join(lacks)}"
         raise InputError([Fault("policy", name, "a class as docs/policies.md describes it", message)])
@@ -83,15 +87,14 @@ def _hint(given: str, allowed: tuple[str, ...]) -> str:
 
 
 def _faults(error: ValidationError, factory: PolicyFactory) -> list[Fault]:
-    fields = factory.options_type.model_fields
-    names = ("preset", *fields)
-    faults = []
-    for problem in error.errors(include_url=False):
-        key = str(problem["loc"][0]) if problem["loc"] else ""
-        where = ".".join(["policy_options", *map(str, problem["loc"])])
-        if problem["type"] == "extra_forbidden":
-            faults.append(_unknown(where, key, names, "option"))
-        else:
-            meant = fields[key].description if key in fields else None
-            faults.append(Fault(where, repr(problem["input"]), problem["msg"], meant or "the option is wrong"))
+    """What is wrong with the options, each with its meaning."""
+    fields, faults = keys_of(factory.options_type), list[Fault]()
+    for fault in faults_of(error, factory.options_type):
+        key = fault.field.split(".")[0]
+        where = f"policy_options.{fault.field}" if fault.field else "policy_options"
+        if key and key not in fields:
+            faults.append(_unknown(where, key, ("preset", *fields), "option"))
+            continue
+        meant = fields[key].description if key else None
+        faults.append(replace(fault, field=where, message=f"{fault.message}; {meant}" if meant else fault.message))
     return faults

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rheostat.config import GuardSettings
 from rheostat.model import Assessment, Code, Decision, Outcome, OutcomeStatus
 from rheostat.plan.ineffective import Useless, begun, judged, limited_rate, still_useless
 from rheostat.plan.rescale_cost import Cold, measured, watched
 from rheostat.plan.steps import GuardState, Pending, Proposal, Replacing
+from rheostat.values import replace
 
 __all__ = ["MOST_PROPOSALS", "changed", "decided", "found", "proposing"]
 
@@ -19,7 +18,7 @@ def found(seen: Assessment, guard: GuardState, settings: GuardSettings) -> Guard
     """The state as this assessment finds it: started, and without a change that nobody answered for."""
     pending = guard.pending
     if pending is not None and seen.at - pending.at >= settings.hold_fallback_s:
-        guard = replace(guard, pending=None)
+        guard = _unanswered(pending, guard)
     if guard.started_at is None:
         guard = replace(guard, started_at=seen.at)
     if settings.failover:
@@ -31,6 +30,14 @@ def found(seen: Assessment, guard: GuardState, settings: GuardSettings) -> Guard
     if guard.replacing is not None and guard.pending is None and _replaced(guard.replacing, seen):
         guard = replace(guard, replacing=None)
     return guard
+
+
+def _unanswered(pending: Pending, guard: GuardState) -> GuardState:
+    """The state without a change whose outcome did not come; an increase may have been made all the same."""
+    if pending.target <= pending.before:
+        return replace(guard, pending=None)
+    raised_at = pending.at if guard.raised_at is None else max(pending.at, guard.raised_at)
+    return replace(guard, pending=None, raised_at=raised_at)
 
 
 def _replaced(replacing: Replacing, seen: Assessment) -> bool:
@@ -84,9 +91,12 @@ def decided(decision: Decision, seen: Assessment, guard: GuardState) -> GuardSta
     """The state after a decision: what is executed is pending."""
     if not decision.acts or decision.current is None or decision.target is None:
         return guard
-    rate = limited_rate(seen) if decision.target > decision.current else None
+    up, replaces = decision.target > decision.current, decision.reason.code is Code.SLOW_EXECUTOR
+    rate = (
+        limited_rate(seen) if up and not replaces else None
+    )  # one that comes in the place of another promises nothing
     pending = Pending(decision.decision_id, decision.at, decision.current, decision.target, rate)
-    if decision.reason.code is Code.SLOW_EXECUTOR and decision.target > decision.current:
+    if up and replaces:
         guard = replace(guard, replacing=Replacing(seen.slow_executors[0], decision.current))
     return replace(guard, pending=pending)
 

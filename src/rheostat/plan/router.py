@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -42,6 +41,7 @@ from rheostat.plan.router_size import Times, shaped, target_rate
 from rheostat.plan.router_table import look_up, roomy
 from rheostat.plan.router_turn import RouterState, Turn
 from rheostat.plan.words import executors, per_second, percent, seconds
+from rheostat.values import replace
 
 __all__ = ["CHAIN", "RouterOptions", "RouterPolicy", "RouterState"]
 

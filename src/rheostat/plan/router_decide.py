@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rheostat.analyze.regression import Point
 from rheostat.model import Code
 from rheostat.plan import router_table as tables
@@ -11,7 +9,8 @@ from rheostat.plan.capacity import cap_limits
 from rheostat.plan.reactive import expected_wait
 from rheostat.plan.router_load import is_outlier, up_to_now
 from rheostat.plan.router_turn import Turn
-from rheostat.plan.words import count, executors, per_second, percent, seconds
+from rheostat.plan.words import batches, carry, executors, per_second, percent, records, seconds, several
+from rheostat.values import replace
 
 __all__ = ["decide", "pre_decision"]
 
@@ -25,14 +24,14 @@ def pre_decision(turn: Turn) -> Turn:
 def _unsettled(turn: Turn) -> tuple[Code, str] | None:
     seen, sizes = turn.seen, turn.state.sizes
     if seen.failed_tasks:
-        return Code.TASK_FAILURES, f"{seen.failed_tasks} tasks have failed of late"
+        return Code.TASK_FAILURES, f"{several(seen.failed_tasks, 'task')} failed of late"
     if seen.executors != turn.n:
-        return Code.WARMING_UP, f"{seen.executors} of {executors(turn.n)} are registered"
+        return Code.WARMING_UP, f"{seen.executors} of {executors(turn.n)} registered"
     if len(sizes) > 1 and turn.own_at < sizes[-1][0]:
         return Code.WARMING_UP, f"the figures are {seconds(seen.at - turn.own_at)} old, of before the last change"
     if seen.batches < turn.options.settle_batches:
         wanted = turn.options.settle_batches
-        return Code.WARMING_UP, f"{seen.batches} of {wanted} batches have finished at this number"
+        return Code.WARMING_UP, f"{seen.batches} of {batches(wanted)} finished at this number"
     return None
 
 
@@ -84,7 +83,7 @@ def _lag(turn: Turn) -> str | None:
     limit = turn.options.significant_wait * turn.context.objective.lag_s
     if wait is None or wait < limit or not (seen.backlog_excess or (seen.processed_rate or 0.0) < turn.rate):
         return None
-    return f"{count(seen.backlog)} records need {seconds(wait)} ≥ {seconds(limit)}"
+    return f"{several(seen.backlog or 0, 'record needs', 'records need')} {seconds(wait)} ≥ {seconds(limit)}"
 
 
 def _utilization(turn: Turn) -> str | None:
@@ -105,7 +104,7 @@ def _eager(turn: Turn) -> str | None:
     if expected <= limit or (predicted <= limit and _rides_out(turn, carried)):
         return None
     within = seconds(turn.horizon_at - turn.seen.at)
-    return f"{per_second(expected)} are expected within {within}, {executors(turn.n)} carry {per_second(carried)}"
+    return f"{per_second(expected)} are expected within {within}, {carry(turn.n)} {per_second(carried)}"
 
 
 def _rides_out(turn: Turn, carried: float) -> bool:
@@ -134,7 +133,7 @@ def _fewer(turn: Turn) -> Turn:
         code, text = turn.unsettled
         return turn.staying(code, f"{text}: no decrease")
     if turn.seen.backlog_excess:
-        return turn.staying(Code.CATCHING_UP, f"{count(turn.seen.backlog_excess)} records are left to catch up")
+        return turn.staying(Code.CATCHING_UP, f"{records(turn.seen.backlog_excess)} left to catch up")
     rise = _anticipated(turn) if turn.options.anticipation == "any" else None
     if rise is not None:
         return turn.staying(Code.FORECAST, f"{per_second(rise)} more are expected: no decrease")

@@ -56,18 +56,27 @@ class RouterOptions(FrozenModel):
         default=True, description="Whether it scales up before any lag, by regression and table (S5: future work)."
     )
     eager_utilization: float = Field(
-        1.05, gt=0, le=10, description="Predicted rate ÷ the table's, from which on that is so."
+        1.05,
+        gt=0,
+        le=10,
+        description="Predicted rate ÷ the table's, from which on that is so.",
+        json_schema_extra={"only_with": ["eager", "true"]},
     )
     ride_out: bool = Field(
         default=False,
         description="Whether a spike is waited for with that, where the objective leaves the time to see if it stays.",
+        json_schema_extra={"only_with": ["eager", "true"]},
     )
     rows: Literal["learned", "saturated"] = Field(
         "learned",
         description="saturated: a row is what was processed when saturated (S5); learned: what each batch shows.",
     )
     memory: int | None = Field(
-        10, ge=1, le=10_000, description="Measurements that a learned row weighs at most; null: all of them."
+        10,
+        ge=1,
+        le=10_000,
+        description="Measurements that a learned row weighs at most; null: all of them.",
+        json_schema_extra={"only_with": ["rows", "learned"]},
     )
     version: str = Field(
         "", max_length=100, description="Version of the job; rows of another one are put aside when it changes."

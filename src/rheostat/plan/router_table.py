@@ -22,11 +22,12 @@ justify a decrease.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 
 from rheostat.model import Assessment
 from rheostat.plan.batch_cost import BatchCosts, capacity_shown, fixed_s, watched
 from rheostat.plan.capacity import Figure, Learned, from_healthy, from_overload
+from rheostat.values import dataclass, replace
 
 __all__ = ["Table", "current", "learned", "look_up", "record_cost", "roomy", "saturated", "with_row"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Literal
 
 from rheostat.analyze.regression import Fit, Point, line
@@ -12,6 +12,7 @@ from rheostat.plan.recovery import Recovery, rescale_s
 from rheostat.plan.router_load import Load
 from rheostat.plan.router_options import RouterOptions
 from rheostat.plan.router_table import Table
+from rheostat.values import dataclass, replace
 
 __all__ = ["RouterState", "Turn"]
 

@@ -5,24 +5,26 @@ real runs through known sizes (to calibrate the simulator). The clock of the tim
 also where that one had no figures to look at.
 
 The timetable goes before all guard steps that a policy may bring. What remains can delay it: unknown or stale figures,
-a change under way, a backlog, a back-off. :data:`OPEN_LOOP` are the guard settings that leave only the first.
+a change under way, an increase just before, a backlog, a back-off. :data:`OPEN_LOOP` are the guard settings that leave
+only the first.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field, field_validator
 
-from rheostat.config.fields import FrozenModel
+from rheostat.config.fields import FrozenModel, reject
+from rheostat.errors import Fault
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import executors
+from rheostat.values import dataclass
 
 __all__ = ["OPEN_LOOP", "ScheduleOptions", "SchedulePolicy", "ScheduleState"]
 
@@ -36,6 +38,7 @@ OPEN_LOOP: Mapping[str, Any] = MappingProxyType(
         "max_age_cycles": 1000.0,
         "no_room_backoff_s": 0.0,
         "no_room_backoff_max_s": 0.0,
+        "round_trip_cooldowns": 0.0,
     }
 )
 """Guard settings under which a timetable is followed to the sample once there are figures."""
@@ -66,8 +69,7 @@ class ScheduleOptions(FrozenModel):
     def _ascending(cls, steps: tuple[tuple[float, int], ...]) -> tuple[tuple[float, int], ...]:
         wrong = [f"{later:g} after {earlier:g}" for (earlier, _), (later, _) in pairwise(steps) if later <= earlier]
         if wrong:
-            message = f"the seconds must ascend: {', '.join(wrong)}"
-            raise ValueError(message)
+            raise reject([Fault("", ", ".join(wrong), "seconds ascending", "the seconds must ascend")])
         return steps
 
 
@@ -96,7 +98,6 @@ class SchedulePolicy:
             "scale_down_hold",
             "cooldown_up",
             "cooldown_down",
-            "round_trip",
         }
     )
     state_type: type[ScheduleState] = ScheduleState

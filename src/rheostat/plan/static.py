@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from pydantic import BaseModel, Field
@@ -11,6 +10,7 @@ from pydantic import BaseModel, Field
 from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.policy import PolicyContext, in_force
+from rheostat.values import dataclass
 
 __all__ = ["StaticOptions", "StaticPolicy", "StaticState"]
 

@@ -8,7 +8,8 @@ from rheostat.model import Code, Reason
 from rheostat.plan.rescale_cost import Cost, in_words, lag_after, required_rate
 from rheostat.plan.steps import Change, Context, move, stay, undoing
 from rheostat.plan.steps_metrics import unknown
-from rheostat.plan.words import count, executors, per_second, seconds
+from rheostat.plan.words import batches as of_batches
+from rheostat.plan.words import carry, count, per_second, records, seconds, several
 
 __all__ = ["hold", "hold_all", "ineffective", "rescale_cost", "rescale_running", "task_failures", "undo", "warm_up"]
 
@@ -36,7 +37,7 @@ def task_failures(target: int, context: Context) -> Change | None:
     failed, window = context.seen.failed_tasks, context.settings.failure_window_s
     if target >= context.current or not failed or window == 0:
         return None
-    text = f"{failed} tasks failed within {seconds(window)}"
+    text = f"{several(failed, 'task')} failed within {seconds(window)}"
     return stay(context, Code.TASK_FAILURES, text, failed_tasks=float(failed), window_s=window)
 
 
@@ -47,7 +48,7 @@ def warm_up(target: int, context: Context) -> Change | None:
     at, wanted, limit = context.seen.at, context.settings.warm_up_batches, context.settings.warm_up_s
     batches = _batches(context)
     if batches < wanted:
-        text = f"{batches} of {wanted} batches have finished at this number"
+        text = f"{batches} of {of_batches(wanted)} finished at this number"
         return stay(context, Code.WARMING_UP, text, batches=float(batches), wanted=float(wanted))
     ran = at - (at if context.state.started_at is None else context.state.started_at)
     if ran >= limit:
@@ -69,7 +70,7 @@ def _holding(context: Context) -> Change | None:
     limit = settings.hold_fallback_s if settings.hold_s is None else settings.hold_s
     if since >= limit or (settings.hold_s is None and batches >= settings.hold_batches):
         return None
-    waits = f", {batches} of {settings.hold_batches} batches finished since" if settings.hold_s is None else ""
+    waits = f", {batches} of {of_batches(settings.hold_batches)} finished since" if settings.hold_s is None else ""
     text = f"the number changed {seconds(since)} ago{waits}; hold for at most {seconds(limit)}"
     return stay(context, Code.HOLD_AFTER_RESCALE, text, since_s=since, limit_s=limit)
 
@@ -129,7 +130,7 @@ def _too_dear(context: Context, cost: Cost, lag: float, threshold: float) -> Cha
     """A decrease that would itself break the objective waits."""
     if lag <= threshold:
         return None
-    text = f"{in_words(cost)}, {count(lag)} records would wait then, {count(threshold)} may"
+    text = f"{in_words(cost)}, {records(lag)} would wait then, {count(threshold)} may"
     return stay(context, Code.RESCALE_COST, text, lag=lag, threshold=threshold)
 
 
@@ -151,7 +152,7 @@ def _enough(target: int, context: Context, cost: Cost, rate: float) -> Change | 
     if enough == target:
         return None
     text = (
-        f"{in_words(cost)}; to catch up {per_second(rate)} are needed, which {executors(enough)} carry: "
+        f"{in_words(cost)}; to catch up {per_second(rate)} are needed, which {carry(enough)}: "
         f"{move(context.current, enough)} instead of {target}"
     )
     return Change(enough, Reason(Code.RESCALE_COST, text, {"required": rate, "wanted": float(target)}))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rheostat.model import Assessment, Code, Reason
-from rheostat.plan.steps import Change, Context, move, stay
+from rheostat.plan.steps import Change, Context, Replacing, move, stay
 from rheostat.plan.steps_change import hold_all
 from rheostat.plan.steps_metrics import unknown
 
-__all__ = ["replace_slow", "sick_sink", "with_slow"]
+__all__ = ["leaving", "replace_slow", "sick_sink", "with_slow"]
 
 
 def sick_sink(target: int, context: Context) -> Change | None:
@@ -33,6 +33,18 @@ def replace_slow(target: int, context: Context) -> Change | None:
         return None
     text = f"executor {replacing.executor} has been replaced and goes: {move(current, current - 1)}"
     return Change(current - 1, Reason(Code.SLOW_EXECUTOR, text))
+
+
+def leaving(seen: Assessment, replacing: Replacing | None) -> tuple[str, ...]:
+    """The slow executors in the order in which they go in a decrease: the one that has been replaced before the others.
+
+    >>> leaving(Assessment(0.0, slow_executors=("3", "7")), Replacing("7", 4))
+    ('7', '3')
+    """
+    slow = seen.slow_executors
+    if replacing is None or replacing.executor not in slow:
+        return slow
+    return (replacing.executor, *(each for each in slow if each != replacing.executor))
 
 
 def with_slow(reason: Reason, seen: Assessment) -> Reason:

@@ -10,7 +10,7 @@ from rheostat.plan.capacity import cap_limits
 from rheostat.plan.steps import Change, Context, move, stay, undoing
 from rheostat.plan.steps_metrics import unknown
 from rheostat.plan.steps_time import refused
-from rheostat.plan.words import executors, percent
+from rheostat.plan.words import executors, percent, several
 
 __all__ = [
     "alignment",
@@ -56,8 +56,9 @@ def alignment(target: int, context: Context) -> Change | None:
     allowed = fit(context.current, target, groups, slots, most)
     if allowed == target:
         return None
+    what = "state partition" if mode == "state" else "partition"
     text = (
-        f"{groups} {'state ' if mode == 'state' else ''}partitions on {allowed * slots} slots are at most "
+        f"{several(groups, what)} on {several(allowed * slots, 'slot')} are at most "
         f"{waves(groups, allowed * slots)} on one: {move(context.current, allowed)} instead of {target}"
     )
     return Change(allowed, Reason(Code.ALIGNED, text, {"wanted": float(target)}))
@@ -76,9 +77,10 @@ def useful(target: int, context: Context) -> Change | None:
     allowed = max(context.current, min(target, most))
     if allowed == target:
         return None
-    what = "the largest stage keeps" if context.seen.useful_executors else f"{partitions} partitions keep"
+    keep = several(partitions or 0, "partition keeps", "partitions keep")
+    what = "the largest stage keeps" if context.seen.useful_executors else keep
     text = (
-        f"{what} at most {executors(most)} of {slots or 'unknown'} slots busy: "
+        f"{what} at most {executors(most)} of {several(slots, 'slot') if slots else 'unknown slots'} busy: "
         f"{move(context.current, allowed)} instead of {target}"
     )
     return Change(allowed, Reason(Code.USELESS_EXECUTORS, text, {"useful": float(most), "wanted": float(target)}))
@@ -96,7 +98,7 @@ def least_by_partitions(target: int, context: Context) -> Change | None:
     if allowed == target:
         return None
     text = (
-        f"{partitions} partitions need {executors(least)} for at most {most:g} a slot: "
+        f"{several(partitions, 'partition needs', 'partitions need')} {executors(least)} for at most {most:g} a slot: "
         f"{move(context.current, allowed)} instead of {target}"
     )
     return Change(allowed, Reason(Code.PARTITIONS_PER_SLOT, text, {"least": float(least), "wanted": float(target)}))
@@ -136,7 +138,8 @@ def quota(target: int, context: Context) -> Change | None:
     allowed = max(context.current, min(target, cores // slots))
     if allowed == target:
         return None
-    text = f"{cores} cores are {executors(cores // slots)}: {move(context.current, allowed)} instead of {target}"
+    room = f"{several(cores, 'core is', 'cores are')} {executors(cores // slots)}"
+    text = f"{room}: {move(context.current, allowed)} instead of {target}"
     return Change(allowed, Reason(Code.QUOTA, text, {"wanted": float(target)}))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rheostat.model import Code, Reason
 from rheostat.plan.steps import Change, Context, move, stay, undoing
-from rheostat.plan.words import count, executors, seconds
+from rheostat.plan.words import records, seconds, several
 
 __all__ = [
     "catching_up",
@@ -31,7 +31,7 @@ def scale_down_hold(target: int, context: Context) -> Change | None:
     if allowed == target:
         return None
     text = (
-        f"{executors(most)} were proposed within {seconds(window)}: "
+        f"{several(most, 'executor was', 'executors were')} proposed within {seconds(window)}: "
         f"{move(context.current, allowed)} instead of {target}"
     )
     return Change(allowed, Reason(Code.SCALE_DOWN_HOLD, text, {"most": float(most), "wanted": float(target)}))
@@ -77,7 +77,7 @@ def catching_up(target: int, context: Context) -> Change | None:
     excess = context.seen.backlog_excess
     if excess == 0:
         return None
-    text = f"catching up: the backlog exceeds a healthy one by {count(excess)} records"
+    text = f"catching up: the backlog exceeds a healthy one by {records(excess)}"
     return stay(context, Code.CATCHING_UP, text, backlog_excess=excess)
 
 

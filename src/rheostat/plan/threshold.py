@@ -16,17 +16,18 @@ runs, so 90 % are seen late or never.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from rheostat.config.fields import FrozenModel
+from rheostat.config.fields import FrozenModel, reject
+from rheostat.errors import Fault
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.placement import Placing
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import percent, seconds
+from rheostat.values import dataclass
 
 __all__ = ["ThresholdNearPolicy", "ThresholdOptions", "ThresholdPolicy", "ThresholdState"]
 
@@ -45,8 +46,8 @@ class ThresholdOptions(FrozenModel):
     @model_validator(mode="after")
     def _apart(self) -> Self:
         if self.down_below >= self.up_above:
-            message = f"down_below ({self.down_below:g}) must be less than up_above ({self.up_above:g})"
-            raise ValueError(message)
+            message = "the ratio below which one is removed must be less than that above which one is added"
+            raise reject([Fault("down_below", f"{self.down_below:g}", f"< up_above ({self.up_above:g})", message)])
         return self
 
 

@@ -6,7 +6,19 @@ import math
 from collections.abc import Iterable
 from itertools import groupby
 
-__all__ = ["count", "executors", "finite", "names", "per_second", "percent", "seconds"]
+__all__ = [
+    "batches",
+    "carry",
+    "count",
+    "executors",
+    "finite",
+    "names",
+    "per_second",
+    "percent",
+    "records",
+    "seconds",
+    "several",
+]
 
 
 def count(value: float | None) -> str:
@@ -18,6 +30,24 @@ def count(value: float | None) -> str:
     return "unknown" if value is None else f"{value:,.0f}".replace(",", " ")
 
 
+def batches(number: int) -> str:
+    """A number of batches.
+
+    >>> batches(1), batches(2)
+    ('1 batch', '2 batches')
+    """
+    return several(number, "batch", "batches")
+
+
+def carry(number: int) -> str:
+    """What so many executors do, before a rate.
+
+    >>> carry(1), carry(3)
+    ('1 executor carries', '3 executors carry')
+    """
+    return several(number, "executor carries", "executors carry")
+
+
 def executors(number: int) -> str:
     """A number of executors.
 
@@ -25,6 +55,15 @@ def executors(number: int) -> str:
     ('1 executor', '3 executors')
     """
     return f"{number} executor" if number == 1 else f"{number} executors"
+
+
+def several(number: int, what: str, many: str | None = None) -> str:
+    """A number of things; ``many``: their plural, where it is not made with an s.
+
+    >>> several(1, "batch", "batches"), several(0, "batch", "batches"), several(1200, "task")
+    ('1 batch', '0 batches', '1 200 tasks')
+    """
+    return f"{count(number)} {what if number == 1 else many or what + 's'}"
 
 
 def names(given: Iterable[str]) -> str:
@@ -57,6 +96,15 @@ def percent(share: float | None) -> str:
     if share is None:
         return "unknown"
     return "∞ %" if math.isinf(share) else f"{count(100 * share)} %"
+
+
+def records(number: float | None) -> str:
+    """A number of records.
+
+    >>> records(0.6), records(3310.4), records(None)
+    ('1 record', '3 310 records', 'an unknown number of records')
+    """
+    return "an unknown number of records" if number is None else several(round(number), "record")
 
 
 def seconds(value: float) -> str:

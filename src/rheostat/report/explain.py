@@ -11,6 +11,7 @@ from typing import Any
 from rheostat.errors import Fault, InputError
 from rheostat.journal import DecisionRecord, OutcomeRecord, Record, SessionRecord
 from rheostat.model import Decision, Outcome, OutcomeStatus, Reason
+from rheostat.plan.words import executors, several
 from rheostat.report.seen import expectation, placing, sight
 from rheostat.report.times import clock, day_and_clock, duration
 
@@ -168,7 +169,7 @@ def _decision_lines(cycle: Told) -> list[str]:
 def _change(decision: Decision) -> str:
     if not decision.acts:
         return f"hold at {_number(decision.target)} ({decision.reason.code.value})"
-    return f"{_number(decision.current)} → {_number(decision.target)} executors ({decision.reason.code.value})"
+    return f"{_number(decision.current)} → {_executors(decision.target)} ({decision.reason.code.value})"
 
 
 def _became(decision: Decision, outcome: Outcome | None) -> str:
@@ -178,7 +179,7 @@ def _became(decision: Decision, outcome: Outcome | None) -> str:
     if outcome.took_s is not None:
         parts.append(f"after {duration(outcome.took_s)}")
     if outcome.redone_tasks:
-        parts.append(f"{outcome.redone_tasks} tasks had to run again")
+        parts.append(f"{several(outcome.redone_tasks, 'task')} had to run again")
     return "; ".join(parts)
 
 
@@ -221,7 +222,7 @@ def _spans(cycles: list[Told]) -> Iterator[dict[str, Any]]:
             "current": first.current,
             "target": last.target,
             "code": last.reason.code.value,
-            "reason": last.reason.text,
+            "reason": last.why,
             "outcome": None if same[-1].outcome is None else _outcome(same[-1].outcome),
         }
 
@@ -231,7 +232,7 @@ def _span_line(span: Mapping[str, Any]) -> str:
     held = span["action"] == "hold"
     what = f"held at {_number(span['target'])}" if held else f"{_number(span['current'])} → {_number(span['target'])}"
     what += f" ({span['decisions']} times)" if span["decisions"] > 1 else ""
-    became = f" [{span['outcome']['status']}]" if span["outcome"] else ""
+    became = f" [{span['outcome']['status']}]" if span["outcome"] else "" if held else " [no outcome in the journal]"
     return f"  {time:<17}  {what}{became}: {span['code']}: {span['reason']}"
 
 
@@ -264,15 +265,20 @@ def explain_summary(story: Story) -> dict[str, Any]:
 
 def _summary_lines(story: Story, holds: Counter[str], gaps: list[list[float]]) -> Iterator[str]:
     span = duration(story.end - story.start)
-    yield f"{day_and_clock(story.start)} to {day_and_clock(story.end)} ({span}), {len(story.cycles)} decisions"
+    many = several(len(story.cycles), "decision")
+    yield f"{day_and_clock(story.start)} to {day_and_clock(story.end)} ({span}), {many}"
     yield from _session_lines(story.sessions)
-    for label, cycles in (
-        ("changes", [cycle for cycle in story.cycles if cycle.changes]),
-        ("decisions that were not executed", [cycle for cycle in story.cycles if cycle.withheld]),
+    for one, many, cycles in (
+        ("change", "changes", [cycle for cycle in story.cycles if cycle.changes]),
+        (
+            "decision that was not executed",
+            "decisions that were not executed",
+            [cycle for cycle in story.cycles if cycle.withheld],
+        ),
     ):
-        yield f"{len(cycles)} {label}" + (":" if cycles else "")
+        yield several(len(cycles), one, many) + (":" if cycles else "")
         yield from (_span_line(span) for span in _spans(cycles))
-    yield f"{holds.total()} holds" + (":" if holds else "")
+    yield several(holds.total(), "hold") + (":" if holds else "")
     yield from (f"  {number:>6}  {code}" for code, number in holds.most_common())
     for before, after in gaps:
         yield f"no record from {day_and_clock(before)} for {duration(after - before)}"
@@ -311,6 +317,10 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
 
 def _why(reason: Reason) -> str:
     return f"{reason.code.value}: {reason.text}"
+
+
+def _executors(value: int | None) -> str:
+    return "an unknown number of executors" if value is None else executors(value)
 
 
 def _number(value: int | None) -> str:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rheostat.report.figures import figure_rows
 from rheostat.report.parts import (
     BLUE,
     GREEN,
     GREY,
+    NO_OUTCOME,
     ORANGE,
     RED,
     Figure,
@@ -18,7 +20,6 @@ from rheostat.report.parts import (
     heading,
     line,
     note_list,
-    shown,
     table,
     wrapped,
     write_page,
@@ -61,7 +62,7 @@ def write_report(path: Path, page: Page, run: Series, objective_s: float) -> Pat
         _changes(run),
         *(heading(title) + table(rows) for title, rows in page.tables.items()),
         heading("Score"),
-        table([["figure", "value"], *([key, shown(value)] for key, value in page.score.items())]),
+        table(figure_rows(page.score, explained=True)),
         heading("How to read this"),
         note_list(page.notes),
     ]
@@ -103,7 +104,7 @@ def _marks(run: Series) -> dict[str, Any]:
             "color": [RED if decision.action == "up" else BLUE for decision in decisions],
             "symbol": ["triangle-up" if decision.action == "up" else "triangle-down" for decision in decisions],
         },
-        "text": [wrapped(decision.reason.text) for decision in decisions],
+        "text": [wrapped(decision.why) for decision in decisions],
         "hovertemplate": "%{text}",
     }
 
@@ -115,7 +116,7 @@ def _changes(run: Series) -> str:
 
 def _change_row(change: Change, start: float) -> list[str]:
     decided, outcome = change.decision, change.outcome
-    became = "not recorded" if outcome is None else f"{outcome.status}: {outcome.reason.text}"
+    became = NO_OUTCOME if outcome is None else f"{outcome.status}: {outcome.reason.text}"
     before = "?" if decided.current is None else str(decided.current)
-    why = f"{decided.reason.code}: {decided.reason.text}"
+    why = f"{decided.reason.code}: {decided.why}"
     return [f"{decided.at - start:.1f}", f"{before} → {decided.target}", why, became]

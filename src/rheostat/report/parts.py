@@ -10,6 +10,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from rheostat.errors import Fault, InputError
+from rheostat.files import reason_of
 
 __all__ = [
     "BLUE",
@@ -17,6 +18,7 @@ __all__ = [
     "GREEN",
     "GREY",
     "LIGHT",
+    "NO_OUTCOME",
     "ORANGE",
     "RED",
     "Figure",
@@ -37,6 +39,9 @@ LIGHT = "#cbd5e1"
 
 COLORS = (BLUE, GREEN, ORANGE, "#9333ea", "#0891b2", "#ca8a04", "#be185d", "#4d7c0f", "#7c2d12", "#475569")
 """For lines that are told apart by nothing else."""
+
+NO_OUTCOME = "no end recorded: a later change or the end of the run came before it"
+"""What became of a decision that acted and of which nobody has said how it ended."""
 
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:1100px;margin:2rem auto;padding:0 1rem;color:#1e293b}
@@ -131,7 +136,7 @@ def require_folder(field: str, folder: Path) -> None:
         with TemporaryFile(dir=folder):
             pass
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = reason_of(error)
         allowed = "a folder, old or new, that can be written into"
         raise InputError([Fault(field, str(folder), allowed, f"nothing can be written there: {reason}")]) from error
 

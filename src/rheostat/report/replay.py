@@ -27,11 +27,14 @@ from rheostat.report.score import RunFacts, Sample, samples_of, score
 __all__ = ["Replayed", "override_faults", "replay", "replay_score"]
 
 _NO_EFFECT: Mapping[str, str] = {
+    "actuator": "a replay asks for no executors",
     "allow_redone_work": "a replay removes no executors",
     "journal": "a replay writes none",
+    "metrics": "a replay serves none",
     "profile": "a profile gives defaults, and the journal has a value for every key: set those that are to differ",
     "queries": "the journal holds what was seen of those that were looked after",
     "state": "a replay keeps none",
+    "workers": "a replay asks for no executors",
 }
 """Settings that decide nothing in a replay, and why."""
 
@@ -100,7 +103,11 @@ def override_faults(overrides: Mapping[str, Any], records: Sequence[Record] = ()
         records: of the journal; without any, what can be found without it.
     """
     allowed = "settings that decide something in a replay"
-    faults = [Fault(key, repr(overrides[key]), allowed, why) for key, why in _NO_EFFECT.items() if key in overrides]
+    faults = [
+        Fault(key, repr(value), allowed, _NO_EFFECT[key.split(".")[0]])
+        for key, value in overrides.items()
+        if key.split(".")[0] in _NO_EFFECT
+    ]
     sessions = [record for record in records if isinstance(record, SessionRecord)]
     header = tried(_recorded, (_SOME_JOURNAL,), faults, sessions[0])[0] if sessions else _SOME_JOURNAL
     settings = tried(settings_of, None, faults, header, overrides)

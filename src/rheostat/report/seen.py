@@ -8,10 +8,10 @@ from typing import Any
 from rheostat.errors import InputError
 from rheostat.journal import DecisionRecord
 from rheostat.model import Assessment, Decision, Nodes, Objective
-from rheostat.plan.words import count, names, per_second, percent
+from rheostat.plan.words import count, executors, names, per_second, percent, records, several
 from rheostat.report.times import duration
 
-__all__ = ["executors", "expectation", "placing", "sight"]
+__all__ = ["expectation", "placing", "sight"]
 
 
 def sight(record: DecisionRecord, settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -50,18 +50,9 @@ def placing(decision: Decision) -> Iterator[str]:
         yield "".join(f"{what}{names(nodes)}; " for what, nodes in moved if nodes) + f"then on {names(placed.use)}"
 
 
-def executors(number: int) -> str:
-    """A number of executors.
-
-    >>> executors(1), executors(4)
-    ('1 executor', '4 executors')
-    """
-    return "1 executor" if number == 1 else f"{number} executors"
-
-
 def _nodes(nodes: Nodes) -> str:
     room = [node.free for node in nodes.nodes if node.free > 0]
-    where = f" on {len(room)} of {len(nodes.nodes)} nodes" if room else ""
+    where = f" on {len(room)} of {several(len(nodes.nodes), 'node')}" if room else ""
     return f"in use: {names(nodes.in_use)}; room for {sum(room)} more{where}"
 
 
@@ -69,7 +60,7 @@ def _load(seen: Assessment) -> str:
     exact = "" if seen.backlog_exact else " (not exact)"
     return (
         f"{per_second(seen.arrival_rate)} arriving, {per_second(seen.processed_rate)} processed; "
-        f"backlog {count(seen.backlog)} records{exact}: {count(seen.waiting)} waiting, {count(seen.in_flight)} in "
+        f"backlog {records(seen.backlog)}{exact}: {count(seen.waiting)} waiting, {count(seen.in_flight)} in "
         f"flight; {count(seen.backlog_excess)} more than a healthy job has"
     )
 
@@ -95,7 +86,7 @@ def _batch(seen: Assessment) -> str:
 def _cluster(seen: Assessment) -> str:
     registered = "an unknown number of executors" if seen.executors is None else executors(seen.executors)
     asked = "nobody has asked for a number" if seen.requested is None else f"{seen.requested} asked for"
-    failed = f"; {seen.failed_tasks} tasks failed lately" if seen.failed_tasks else ""
+    failed = f"; {several(seen.failed_tasks, 'task')} failed lately" if seen.failed_tasks else ""
     return f"{registered} registered, {asked}; slots {percent(seen.busy_ratio)} busy{failed}"
 
 

@@ -30,7 +30,7 @@ class Series:
         backlog, excess: records.
         lag: seconds.
         registered, requested: executors.
-        reasons: code and sentence of each decision.
+        reasons: code and sentence of each decision, with what the policy wanted where a guard changed it.
         changes: decisions that acted.
     """
 
@@ -78,4 +78,4 @@ def _add(found: Series, record: DecisionRecord) -> None:
     found.lag.append(meant.lag_s if meant else None)
     found.registered.append(meant.executors if meant else None)
     found.requested.append(decided.target if decided.target is not None else (meant.requested if meant else None))
-    found.reasons.append(f"{decided.reason.code}: {decided.reason.text}")
+    found.reasons.append(f"{decided.reason.code}: {decided.why}")

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable
+from functools import lru_cache
 
 from rheostat.sim.batch_work import batch_work
 from rheostat.sim.jobfile import JobFile
@@ -62,6 +63,7 @@ def long_batch_rate(job: JobFile, executors: int) -> float:
     return max(rate, capacity(job, executors))
 
 
+@lru_cache(maxsize=64)
 def capacity_curve(job: JobFile) -> tuple[float, ...]:
     """C(0) … C(n_max), records/s; C(0) = 0."""
     return tuple(capacity(job, executors) for executors in range(job.n_max + 1))

@@ -14,6 +14,7 @@ from math import inf
 from typing import Protocol
 
 from rheostat.model import Code, Decision, Outcome, OutcomeStatus, Reason
+from rheostat.plan.words import executors, several
 from rheostat.sim.fleet import Fleet
 from rheostat.sim.jobfile import JobFile
 
@@ -97,9 +98,8 @@ class Change:
             if self.job.rescale.mode == "restart" and self.fleet.in_use != self.target:
                 self.stopping = True
             else:
-                text = (
-                    f"{len(self.fleet.running)} registered {at - self.began:.1f} s after {self.target} were asked for"
-                )
+                asked = several(self.target, "was", "were")
+                text = f"{len(self.fleet.running)} registered {at - self.began:.1f} s after {asked} asked for"
                 self._end(at, OutcomeStatus.APPLIED, Code.APPLIED, text, "request")
 
     def gap(self, at: float, *, wide: bool) -> None:
@@ -129,7 +129,7 @@ class Change:
         if self.shrinks:
             self.fleet.request(at, max(self.former, after))
             text = (
-                f"none of {after} executors could be removed without redoing work within {waited_s:.1f} s: no gap"
+                f"none of {executors(after)} could be removed without redoing work within {waited_s:.1f} s: no gap"
                 " between two triggers"
             )
             self._end(at, OutcomeStatus.HELD, Code.NOTHING_IDLE, text, "none", waited_s=waited_s)
@@ -137,8 +137,8 @@ class Change:
         kept = max(1, self.former, after)
         self.fleet.request(at, kept)
         text = (
-            f"{self.target} executors were asked for and {after} are there after {waited_s:.1f} s: no room in the"
-            f" cluster; the request is lowered to {kept}"
+            f"{several(self.target, 'executor was', 'executors were')} asked for, {after} registered after"
+            f" {waited_s:.1f} s: no room in the cluster; the request is lowered to {kept}"
         )
         status = OutcomeStatus.PARTIAL if after > self.before else OutcomeStatus.NO_ROOM
         self._end(at, status, Code.NO_ROOM, text, "request")

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from rheostat.config.fields import FrozenModel, documented
 
 __all__ = ["CodeChange", "DeadExecutor", "Event", "FullNode", "LateRequests", "LostNode", "MetricFault", "NoRoom"]
-__all__ += ["RejectedRequests", "SinkLimit", "SkewChange", "SlowExecutor", "TimedEvent"]
+__all__ += ["RejectedRequests", "SinkLimit", "SkewChange", "SlowExecutor", "SlowNode", "TimedEvent"]
 
 Section = Literal["offsets", "batch", "running", "cluster", "queries", "nodes"]
 
@@ -62,6 +62,20 @@ class SlowExecutor(_Lasting):
     factor: float = documented(
         "Its work takes so many times as long.",
         "a node at a third of its speed is a common sight",
+        default=3.0,
+        ge=1,
+        le=1000,
+    )
+
+
+class SlowNode(_Lasting):
+    """A node becomes slow: every executor on it, also one that comes to it meanwhile."""
+
+    kind: Literal["slow-node"] = _named()
+    node: str = documented("Its name.", "there is no default: it is the event")
+    factor: float = documented(
+        "Work on it takes so many times as long.",
+        "as for a slow executor",
         default=3.0,
         ge=1,
         le=1000,
@@ -199,6 +213,7 @@ class FullNode(_Lasting):
 
 Event = Annotated[
     SlowExecutor
+    | SlowNode
     | DeadExecutor
     | RejectedRequests
     | LateRequests

@@ -7,10 +7,10 @@ from math import inf, prod
 
 from rheostat.model import Placement
 from rheostat.sim.draws import duration, uniform
-from rheostat.sim.events import LateRequests, NoRoom
+from rheostat.sim.events import LateRequests, NoRoom, SlowNode
 from rheostat.sim.history import History, changed
 from rheostat.sim.jobfile import JobFile
-from rheostat.sim.places import Places
+from rheostat.sim.places import Places, leaving
 
 __all__ = ["Fleet", "SimExecutor"]
 
@@ -92,7 +92,8 @@ class Fleet:
         self.requested: int | None = None
         self.places = Places.of(job)
         hosts: Sequence[str | None] = [None] * executors if self.places is None else self.places.first(executors)
-        self.running = [SimExecutor(n, 0.0, 0.0, cores, host=host, warm=True) for n, host in enumerate(hosts)]
+        here = (SimExecutor(n, 0.0, 0.0, cores, host=host, warm=True) for n, host in enumerate(hosts))
+        self.running = [self._on_its_node(each) for each in here]
         self.starting: list[SimExecutor] = []
         self.settled = False
         self.slots: tuple[SimExecutor, ...] = ()
@@ -154,12 +155,12 @@ class Fleet:
     def remove(self, at: float, target: int, first: Sequence[str] = ()) -> int:
         """Take away those that are more than ``target``; how many.
 
-        On the nodes that were asked for; or those named in ``first``, then the newest.
+        On the nodes that were asked for, those named in ``first`` before others; then the newest.
         """
-        order = sorted(range(len(self.running)), key=lambda place: (self.running[place].name in first, place))
-        places: Sequence[int] = order[target:]
-        if self.places is not None:
-            places = self.places.leaving(self.running, max(0, len(self.running) - target))
+        count = max(0, len(self.running) - target)
+        places = (
+            self.places.leaving(self.running, count, first) if self.places else leaving(self.running, first)[:count]
+        )
         self._forget(at, places)
         self._note(at)
         return len(places)
@@ -294,7 +295,13 @@ class Fleet:
         self._started += 1
         self._numbers += 1
         ready_at = at + takes * late * (1 + cost.crowding * others)
-        return SimExecutor(self._numbers - 1, at, ready_at, cost.cores, host=host)
+        return self._on_its_node(SimExecutor(self._numbers - 1, at, ready_at, cost.cores, host=host))
+
+    def _on_its_node(self, executor: SimExecutor) -> SimExecutor:
+        """As slow as its node is from time to time."""
+        slow = (event for event in self._job.events if isinstance(event, SlowNode) and event.node == executor.host)
+        executor.slow = [(event.at_s, event.until_s, event.factor) for event in slow]
+        return executor
 
     def _note(self, at: float) -> None:
         self.settled = False

@@ -14,6 +14,7 @@ from math import inf
 from rheostat.errors import ActuationError
 from rheostat.load.curves import Pieces
 from rheostat.model import Code, Decision, Observation, Outcome, OutcomeStatus, Reason
+from rheostat.plan.words import several
 from rheostat.sim.arrivals import Arrivals
 from rheostat.sim.changing import Change
 from rheostat.sim.draws import duration, uniform
@@ -298,6 +299,6 @@ def _shares(job: JobFile) -> list[tuple[float, tuple[float, ...]]]:
 
 
 def _rejected(decision: Decision, target: int, executors: int, at: float) -> Outcome:
-    words = f"the cluster did not acknowledge the request for {target} executors"
+    words = f"the cluster did not acknowledge the request for {several(target, 'executor')}"
     reason = Reason(Code.REQUEST_REJECTED, words)
     return Outcome(at, decision.decision_id, OutcomeStatus.FAILED, reason, target, executors)

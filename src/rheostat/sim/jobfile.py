@@ -10,13 +10,16 @@ from pydantic import Field, field_validator, model_validator
 from rheostat.config.fields import FrozenModel, documented, reject
 from rheostat.errors import Fault, InputError
 from rheostat.model import Bounds, Objective
-from rheostat.sim.events import CodeChange, Event, FullNode, LostNode
+from rheostat.sim.events import CodeChange, Event, FullNode, LostNode, SlowNode
 from rheostat.sim.nodes import NodeMap
 from rheostat.sim.parts import Driver, ExecutorCost, Metrics, RecordModel, Rescale, Sink, Stage, State
 
 __all__ = ["JOB_SCHEMA", "JobFile"]
 
 JOB_SCHEMA: Final = "rheostat.job/1"
+
+_MOST_EXECUTORS = 10_000
+"""As many as there can be partitions: with more there is nothing for some of them."""
 
 
 class JobFile(FrozenModel):
@@ -148,6 +151,9 @@ class JobFile(FrozenModel):
             Bounds(*given)
         except InputError as error:
             raise reject([Fault("", f.given, f.allowed, f.message) for f in error.faults]) from None
+        if given[1] > _MOST_EXECUTORS:
+            message = "more than anybody simulates"
+            raise reject([Fault("", str(given[1]), f"at most {_MOST_EXECUTORS} executors", message)])
         return given
 
     @model_validator(mode="after")
@@ -199,7 +205,7 @@ class JobFile(FrozenModel):
             message = "the round trips of the nodes say this"
             yield Fault("record.round_trip_ms", f"{self.record.round_trip_ms:g}", "0, with nodes", message)
         for number, event in enumerate(self.events):
-            if isinstance(event, LostNode | FullNode) and event.node not in places:
+            if isinstance(event, LostNode | FullNode | SlowNode) and event.node not in places:
                 allowed = ", ".join(places) or "a job with nodes"
                 yield Fault(f"events.{number}.node", event.node, allowed, "there is no such node")
 
@@ -236,7 +242,8 @@ class JobFile(FrozenModel):
 
 def _scaled(job: JobFile) -> tuple[float, ...]:
     shares = job.partition_shares or ()
-    return tuple(share / sum(shares) for share in shares)
+    whole = sum(shares)
+    return tuple([share / whole for share in shares])
 
 
 def zipf(count: int, exponent: float) -> tuple[float, ...]:
@@ -246,4 +253,5 @@ def zipf(count: int, exponent: float) -> tuple[float, ...]:
     ((0.25, 0.25, 0.25, 0.25), (0.6666666666666666, 0.3333333333333333))
     """
     weights = [k**-exponent for k in range(1, count + 1)]
-    return tuple(weight / sum(weights) for weight in weights)
+    whole = sum(weights)
+    return tuple([weight / whole for weight in weights])

@@ -13,7 +13,7 @@ from pydantic import field_validator, model_validator
 from rheostat.config.fields import FrozenModel, documented, reject
 from rheostat.errors import Fault
 from rheostat.model import NodeReading, Nodes, RoundTrip
-from rheostat.plan.placement import Placing, grown
+from rheostat.plan.placement import grown
 
 __all__ = ["NodeMap"]
 
@@ -125,7 +125,7 @@ class NodeMap(FrozenModel):
         free = Counter(places) - Counter([first])
         rows = tuple([NodeReading(name, places[name] - free[name], free[name]) for name in sorted(places)])
         nodes = Nodes(0.0, rows, self.trips(self.names))
-        return (first, *grown((first,), nodes, executors - 1, Placing.NEAREST, 0))
+        return (first, *grown((first,), nodes, executors - 1))
 
     def least_ms(self, executors: int) -> float:
         """What ND of so many executors is at least, wherever they are, ms.

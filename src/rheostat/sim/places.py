@@ -11,13 +11,24 @@ from rheostat.sim.events import FullNode, LostNode
 from rheostat.sim.jobfile import JobFile
 from rheostat.sim.nodes import NodeMap
 
-__all__ = ["Placed", "Places"]
+__all__ = ["Placed", "Places", "leaving"]
 
 
 class Placed(Protocol):
-    """An executor: the name of its node."""
+    """An executor: its own name, and that of its node."""
 
+    name: str
     host: str
+
+
+def leaving(running: Sequence[Placed], first: Sequence[str]) -> list[int]:
+    """In which order executors leave, oldest first given: those of ``first`` in their order, then the newest."""
+
+    def turn(place: int) -> tuple[int, int]:
+        name = running[place].name
+        return (first.index(name) if name in first else len(first), -place)
+
+    return sorted(range(len(running)), key=turn)
 
 
 class Places:
@@ -77,16 +88,19 @@ class Places:
             return None
         return next((name for name, room in free.items() if room > 0), None)
 
-    def leaving(self, running: Sequence[Placed], count: int) -> list[int]:
-        """Which of the running ones leave: as was asked for, the newest of a node first; then the newest of all."""
-        left = list(range(len(running)))
+    def leaving(self, running: Sequence[Placed], count: int, first: Sequence[str] = ()) -> list[int]:
+        """Which of the running ones leave: of each node that was asked for, those named in ``first``, then the newest.
+
+        Then, of all that are left, in the same order.
+        """
+        left = leaving(running, first)
         gone: list[int] = []
         for name in () if self.asked is None else self.asked.leave:
-            place = next((number for number in reversed(left) if running[number].host == name), None)
+            place = next((number for number in left if running[number].host == name), None)
             if place is not None and len(gone) < count:
                 left.remove(place)
                 gone.append(place)
-        return gone + left[::-1][: count - len(gone)]
+        return gone + left[: count - len(gone)]
 
     def distance_ms(self, executors: Iterable[Placed]) -> float:
         """ND, ms."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from heapq import heapify, heappop, heapreplace
 from math import inf
@@ -18,6 +17,7 @@ from operator import add
 from typing import NamedTuple
 
 from rheostat.sim.fleet import Fleet, SimExecutor
+from rheostat.values import dataclass
 
 __all__ = ["Equal", "Placed", "Task", "Tasks", "Work", "credit", "makespan", "run", "told"]
 

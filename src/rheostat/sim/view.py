@@ -70,7 +70,7 @@ class Viewer:
         cores = self._job.executor.cores
         done = [(each, *tasks.get(each.number, _IDLE)) for each in executors]
         rows = [
-            (one.name, one.host, cores, active, 0, one.finished + ended, one.busy_s + busy_s, one.ready_at)
+            (one.name, one.host, cores, active, 0, one.finished + ended, one.busy_s + busy_s, one.ready_at, None)
             for one, ended, busy_s, active in done
         ]
         return Cluster(at, tuple(map(_executor, rows)), requested)

@@ -22,6 +22,7 @@ from rheostat.journal import DecisionRecord, Header, JournalWriter, SessionRecor
 from rheostat.model import Action, Assessment, Bounds, Code, Decision, Objective, Outcome, OutcomeStatus, Reason
 from rheostat.plan import Planner, PlanState, Policy, in_force
 from rheostat.testing.stories import OBJECTIVE_S, OPTIONAL, SAMPLE_S, Job, Step, Story, steady_rates, with_backlog
+from rheostat.testing.telling import decided, differences, proposed
 
 __all__ = ["LAWS", "Case", "Law", "scaled_options"]
 
@@ -111,11 +112,28 @@ def _granted(decision: Decision, target: int) -> Outcome:
     return Outcome(decision.at, decision.decision_id, OutcomeStatus.APPLIED, reason, target, decision.current, target)
 
 
-def _require(holds: object, fault: str, where: Moment | None = None, what: object = None) -> None:
+def _require(holds: object, fault: str, where: Moment | None = None, told: Callable[[], str] = str) -> None:
+    """Raise where it does not hold; ``told`` says what is to be seen there, in few words."""
     if holds:
         return
     at = "" if where is None else f" (sample {where.step})"
-    raise AssertionError(f"{fault}{at}" + ("" if what is None else f": {what}"))
+    seen = told()
+    raise AssertionError(f"{fault}{at}" + (f": {seen}" if seen else ""))
+
+
+def _named(answer: tuple[Decision, PlanState[Any]]) -> Mapping[str, object]:
+    return dict(zip(("decision", "state"), answer, strict=True))
+
+
+def _rewritten(kept: tuple[Assessment, PlanState[Any]], moment: Moment) -> str:
+    changed = [differences(*each) for each in zip(kept, (moment.seen, moment.before), strict=True)]
+    names = ("the assessment", "the state")
+    return "; ".join(f"{name}: {what}" for name, what in zip(names, changed, strict=True) if what != "nothing")
+
+
+def _with(seen: Assessment, worse: Assessment, decision: Decision) -> str:
+    """An answer to a sample that was made worse."""
+    return f"{differences(seen, worse)}; decided {decided(decision)}, proposed {proposed(decision.recommendation)}"
 
 
 # ------------------------------------------------------------------------------------------------- the laws
@@ -126,7 +144,8 @@ def inputs(case: Case) -> None:
     for moment in case.some:
         kept = deepcopy((moment.seen, moment.before))
         case.planner.plan(moment.seen, moment.before)
-        _require(kept == (moment.seen, moment.before), "the policy changed what it was given", moment)
+        fault = "the policy changed what it was given"
+        _require(kept == (moment.seen, moment.before), fault, moment, partial(_rewritten, kept, moment))
 
 
 def bounds(case: Case) -> None:
@@ -134,11 +153,12 @@ def bounds(case: Case) -> None:
     for moment in case.moments:
         decision, limits = moment.decision, case.story.bounds
         within = decision.target is not None and limits.clamp(decision.target) == decision.target
-        _require(within or not decision.acts, "the target is out of bounds", moment, decision)
-        proposed = decision.recommendation
-        _require(proposed.target is None or proposed.target >= 0, "a negative number", moment, proposed)
-        for reason in (decision.reason, proposed.reason):
-            _require(reason.text.strip(), "a decision without a sentence", moment, decision)
+        told = partial(decided, decision)
+        _require(within or not decision.acts, "the target is out of bounds", moment, told)
+        answer = decision.recommendation
+        _require(answer.target is None or answer.target >= 0, "a negative number", moment, partial(proposed, answer))
+        for reason in (decision.reason, answer.reason):
+            _require(reason.text.strip(), "a decision without a sentence", moment, told)
     ids = [moment.decision.decision_id for moment in case.moments]
     _require(all(later > earlier for earlier, later in pairwise(ids)), "ids do not ascend")
 
@@ -148,11 +168,12 @@ def determinism(case: Case) -> None:
     again = run(_planner(case.make(), case.story.bounds), case.story)
     for first, second in zip(case.moments, again, strict=True):
         same = first.decision == second.decision
-        _require(same, "two runs on the same story differ", first, (first.decision, second.decision))
+        told = partial(differences, first.decision, second.decision)
+        _require(same, "two runs on the same story differ", first, told)
     for moment in case.some:
-        answer = case.planner.plan(moment.seen, moment.before)
-        same = answer == (moment.decision, moment.after)
-        _require(same, "asked again it answers otherwise", moment, answer[0])
+        answer, before = case.planner.plan(moment.seen, moment.before), (moment.decision, moment.after)
+        told = partial(differences, _named(before), _named(answer))
+        _require(answer == before, "asked again it answers otherwise", moment, told)
 
 
 def unknown(case: Case) -> None:
@@ -166,10 +187,11 @@ def unknown(case: Case) -> None:
         for worse in _spoilt(moment.seen):
             decision, _ = case.planner.plan(worse, moment.before)
             down = decision.action is Action.DOWN
-            _require(not down, "fewer executors on unknown figures", moment, decision)
+            told = partial(_with, moment.seen, worse, decision)
+            _require(not down, "fewer executors on unknown figures", moment, told)
             if worse.missing or worse.invalid:
                 fewer = _change(case.planner.policy, worse, moment) < 0
-                _require(not fewer, "fewer executors proposed on unknown figures", moment, worse)
+                _require(not fewer, "fewer executors proposed on unknown figures", moment, told)
         _each_unknown(case.planner.policy, moment)
 
 
@@ -202,7 +224,9 @@ def journal(case: Case) -> None:
     """The state survives the journal: as JSON, and written to disk and read back."""
     adapter = _states(case)
     for moment in case.moments[::2]:
-        _require(_from_json(adapter, moment) == moment.after, "the state changes on its way through JSON", moment)
+        back = _from_json(adapter, moment)
+        told = partial(differences, moment.after, back)
+        _require(back == moment.after, "the state changes on its way through JSON", moment, told)
     with tempfile.TemporaryDirectory() as folder:
         _through_files(case, case.moments[::12], Path(folder))
 
@@ -240,10 +264,12 @@ def _through_files(case: Case, moments: list[Moment], folder: Path) -> None:
     records = list(read_journal(folder))
     sessions = [each for each in records if isinstance(each, SessionRecord)]
     decisions = [each for each in records if isinstance(each, DecisionRecord)]
-    for moment, session, decided in zip(moments, sessions, decisions, strict=True):
+    for moment, session, record in zip(moments, sessions, decisions, strict=True):
         back = adapter.validate_python(session.states["plan"])
-        _require(back == moment.before, "the state changes on its way through the journal", moment)
-        _require(_kept(decided.decision) == _kept(moment.decision), "the journal has another decision", moment)
+        told = partial(differences, moment.before, back)
+        _require(back == moment.before, "the state changes on its way through the journal", moment, told)
+        told = partial(differences, _kept(moment.decision), _kept(record.decision))
+        _require(_kept(record.decision) == _kept(moment.decision), "the journal has another decision", moment, told)
 
 
 def _kept(decision: Decision) -> tuple[object, ...]:
@@ -277,7 +303,7 @@ def _one_steady(policy: Policy[Any], moment: Moment, executors: int, rate: float
     for text, more in _raised(last, pstdev(rates)):
         target = policy.recommend(more, state)[0].target
         fewer = (executors if target is None else target) < (executors if least is None else least)
-        _require(not fewer, f"{target} instead of {least} executors with {text}", moment, more)
+        _require(not fewer, f"{target} instead of {least} executors with {text}", moment)
 
 
 def _raised(seen: Assessment, deviation: float) -> Iterator[tuple[str, Assessment]]:
@@ -299,7 +325,8 @@ def scale(case: Case) -> None:
     for first, second in zip(case.moments, other, strict=True):
         same = _numbers(first.decision) == _numbers(second.decision)
         fault = f"it decides otherwise where all rates and records are {factor:g} times as large"
-        _require(same, fault, first, (first.decision.recommendation, second.decision.recommendation))
+        told = partial(differences, first.decision.recommendation, second.decision.recommendation)
+        _require(same, fault, first, told)
 
 
 def _numbers(decision: Decision) -> tuple[object, ...]:

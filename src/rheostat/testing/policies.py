@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rheostat.plan import Policy
+from rheostat.plan.structure import misshapen
 from rheostat.testing.laws import LAWS, Case, Law, scaled_options
 from rheostat.testing.stories import STORIES, Story
 
@@ -49,9 +50,11 @@ def check_policy(
         For each exemption, what broke the law.
 
     Raises:
-        AssertionError: a law is broken; the message names it, the story and the sample.
+        AssertionError: a law is broken; the message names it, the story, the sample and what differs there. Or what
+            ``make`` builds is no policy: all that it lacks.
     """
     policy = make()
+    _check_structure(policy)
     exempt: Mapping[str, str] = getattr(policy, "exempt", {})
     _check_exemptions(exempt)
     cases = [Case(make, scaled or (lambda factor: scaled_options(make(), factor)), story) for story in stories]
@@ -63,6 +66,14 @@ def check_policy(
         elif fault is not None:
             raise fault
     return broken
+
+
+def _check_structure(policy: object) -> None:
+    wrong = misshapen(policy)
+    if wrong:
+        named = policy.__name__ if isinstance(policy, type) else type(policy).__name__
+        fault = "\n  - ".join([f"{named} is not built as a policy must be:", *wrong])
+        raise AssertionError(fault)
 
 
 def _check_exemptions(exempt: Mapping[str, str]) -> None:

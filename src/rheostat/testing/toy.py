@@ -20,6 +20,7 @@ from rheostat.model import (
     RunningBatch,
     SourceInfo,
 )
+from rheostat.plan.words import executors
 
 __all__ = ["ToyJob"]
 
@@ -82,7 +83,7 @@ class ToyJob:
             at=at,
             decision_id=decision.decision_id,
             status=OutcomeStatus.APPLIED if granted else OutcomeStatus.NO_ROOM,
-            reason=Reason(code, f"{self.executors} of {decision.target} executors are there"),
+            reason=Reason(code, f"{self.executors} of {executors(decision.target)} registered"),
             target=decision.target,
             before=before,
             after=self.executors,

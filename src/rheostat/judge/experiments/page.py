@@ -40,7 +40,8 @@ def write_found(path: Path, found: Experiment, holds: str, parts: Sequence[str])
     """Write a page with the statements first; ``holds``: what so many of them do, in words."""
     held, seeds = sum(result.holds for result in found.results), ", ".join(map(str, found.seeds))
     verdict = f"{held} of {len(found.results)} {holds}. Seeds: {seeds}."
-    return write_page(path, frame(f"Rheostat: experiment {found.name}", verdict, [table(rows_of(found)), *parts]))
+    told = [table(rows_of(found)), note_list(found.notes), *parts]
+    return write_page(path, frame(f"Rheostat: experiment {found.name}", verdict, told))
 
 
 def rows_of(found: Experiment) -> list[list[str]]:

@@ -84,6 +84,12 @@ class Experiment:
         """Every statement, in order."""
         return [result for part in self.parts for result in part.results]
 
+    @property
+    def notes(self) -> list[str]:
+        """What policies never did in the runs of the first seed, and what they would have needed."""
+        trials = [(part.title, name, trial) for part in self.parts for name, trial in part.trials.items()]
+        return [f"{title}, {name}: {trial.unready}" for title, name, trial in trials if trial.unready is not None]
+
     def to_json(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
         listed = [{name: getattr(result, name) for name in _LISTED} for result in self.results]
@@ -94,6 +100,7 @@ class Experiment:
             "results": listed,
             "seeds": list(self.seeds),
             "by_seed": by_seed,
+            "notes": self.notes,
         }
 
 

@@ -7,7 +7,6 @@ The Universal Scalability Law (N. Gunther, Guerrilla Capacity Planning, 2007) is
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 from scipy.optimize import nnls  # type: ignore[import-untyped]
 
 from rheostat.errors import Fault, InputError
+from rheostat.judge import recorded
 from rheostat.judge.contenders import Contender
 from rheostat.judge.experiments.results import Part, Result
 from rheostat.judge.experiments.s2_setting import prepared, the_job
@@ -33,7 +33,6 @@ Profile = Sequence[tuple[int, float]]
 """Executors and the records/s that they carried at their limit, ascending."""
 
 _Curve = Callable[[float], float]
-_COLUMNS = ("scaleOut", "avgThr", "isBckPres")
 _FIT_TO = 3
 _NOISE = 0.02
 _SECONDS, _RATE = 300.0, 900.0
@@ -45,19 +44,12 @@ def read_profiles(path: Path) -> list[tuple[int, float]]:
     """The saturated rows of a file like ``phoebe_cars_profiles.csv``; of one number of executors their mean.
 
     Raises:
-        InputError: it cannot be read, a column is missing or no number, or fewer than four numbers are saturated.
+        InputError: it cannot be read, columns are missing, cells no numbers, or fewer than four numbers are saturated.
     """
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-        found: dict[int, list[float]] = {}
-        for row in rows:
-            if int(row["isBckPres"]) == 1:
-                found.setdefault(int(row["scaleOut"]), []).append(float(row["avgThr"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        allowed = f"a CSV file with the columns {', '.join(_COLUMNS)}"
-        raise InputError([Fault("profiles", str(path), allowed, f"it cannot be read: {error}")]) from error
-    points = sorted((number, fmean(rates)) for number, rates in found.items() if number >= 1 and min(rates) > 0)
+    found: dict[int, list[float]] = {}
+    for number, rate in recorded.read_profiles(path):
+        found.setdefault(number, []).append(rate)
+    points = [(number, fmean(rates)) for number, rates in found.items()]
     if len(points) <= _FIT_TO:
         message = "three are fitted, and the others predicted"
         raise InputError([Fault("profiles", str(path), "saturated rows of four numbers or more", message)])

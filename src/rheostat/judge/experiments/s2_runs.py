@@ -21,7 +21,7 @@ from rheostat.sim.capacity import capacity_curve
 from rheostat.sim.elasticity import Steps, changes, demand_steps, elasticity, integral
 from rheostat.sim.jobfile import JobFile
 
-__all__ = ["Drawn", "Found", "Measures", "Task", "measured", "ran", "supplied"]
+__all__ = ["Drawn", "Found", "Measures", "Task", "measured", "measures", "ran", "supplied"]
 
 _POINTS = 1500
 _THROUGHPUT_S = 60.0
@@ -103,7 +103,12 @@ def measured(job: JobFile, load: Prepared, run: Run, outage_s: float) -> Measure
     history, lasts = run.history, load.curve.duration
     asked = [(0.0, start_executors(job, load)), *history.target]
     end = max(lasts, history.commits[-1][0])
-    supply, demand = supplied(history.ready, asked, outage_s), _demand(job, load.curve)
+    return measures(supplied(history.ready, asked, outage_s), _demand(job, load.curve), asked, (lasts, end))
+
+
+def measures(supply: Steps, demand: Steps, asked: Steps, ends: tuple[float, float]) -> Measures:
+    """The metrics of what was supplied, demanded and asked for; ``ends``: of the load, and of its last record."""
+    lasts, end = ends
     fit = elasticity(supply, demand, 0.0, lasts)
     return Measures(
         fit.accuracy_o,

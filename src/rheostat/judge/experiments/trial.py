@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from rheostat.archive import MemoryArchive
 from rheostat.config import Settings
 from rheostat.journal import DecisionRecord, Header, OutcomeRecord, Record, States, StateStore
+from rheostat.judge.simulate import unready_at_end
 from rheostat.judge.simulated_time import SimulatedTime
 from rheostat.learn.samples import Sample
 from rheostat.load.curves import Pieces
@@ -123,12 +124,14 @@ class Trial:
         policy: the policy's state at the end.
         rows: all that it has collected, also before a change point, wherever it keeps it.
         failures: cycles that failed; of a sound policy none does.
+        unready: what the policy never did, and what it would have needed; None: it was ready.
     """
 
     looks: tuple[Look, ...]
     policy: Any
     rows: tuple[Sample, ...]
     failures: int
+    unready: str | None = None
 
     @property
     def counted(self) -> tuple[Look, ...]:
@@ -183,7 +186,8 @@ def run(
     simulated.close()
     ended = planner.state_adapter.validate_python((store.state or {})["plan"]).policy
     rows = _collected(ended, archive) if isinstance(ended, ProactiveState) else ()
-    return Trial(tuple(witness.looks), ended, tuple(rows), loop.status().failures)
+    unready = unready_at_end(loop, [look.code for look in witness.looks])
+    return Trial(tuple(witness.looks), ended, tuple(rows), loop.status().failures, unready)
 
 
 def _collected(policy: ProactiveState, archive: MemoryArchive) -> Sequence[Sample]:

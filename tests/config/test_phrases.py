@@ -1,0 +1,168 @@
+"""No message of the validation library reaches a user: every model of ours is fed wrong values of every kind."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from rheostat.config import Settings, load_settings
+from rheostat.config.faults import faults_of
+from rheostat.config.phrases import PHRASES
+from rheostat.config.reference import keys_of, models_in
+from rheostat.errors import InputError
+from rheostat.fleet.request import training_options
+from rheostat.model import Objective
+from rheostat.node.wire import CreateOrder, RemoveOrder
+from rheostat.plan import PolicyContext, load_policy, policy_names
+from rheostat.sim.jobfile import JobFile
+
+WRONG: list[Any] = [
+    None,
+    True,
+    3.5,
+    -1,
+    10**30,
+    float("nan"),
+    float("inf"),
+    "",
+    "text",
+    b"bytes",
+    "x" * 300,
+    [],
+    [1],
+    ["a", 3, None],
+    [1, 2, 3],
+    [[1]],
+    [[1, "b"]],
+    {},
+    {"a": 1},
+    {1: 2},
+    {"kind": "nonsense"},
+    [{"kind": "slow"}],
+    [{"kind": "nonsense"}],
+    [{}],
+    datetime.date(2020, 1, 1),
+    (1, 2),
+]
+RAW = re.compile(
+    r"Input should|Field required|should have|Extra inputs|not permitted|Value error|<class|pydantic|valid "
+)
+CONTEXT = PolicyContext(Objective(30.0), 15.0)
+
+
+def options_of(name: str) -> Any:
+    policy: Any = load_policy(name, {}, CONTEXT)
+    return policy.options_type
+
+
+MODELS = {
+    "settings": Settings,
+    "job": JobFile,
+    "create": CreateOrder,
+    "remove": RemoveOrder,
+    **{name: options_of(name) for name in policy_names()},
+}
+
+
+def ways(model: type[BaseModel], way: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The way to every key of a model and of the models in it; 0 is the first item of a list."""
+    for key, field in keys_of(model).items():
+        yield (*way, key)
+        inner = models_in(field.annotation)
+        if len(inner) == 1:
+            yield from ways(inner[0], (*way, key, 0) if "tuple" in str(field.annotation) else (*way, key))
+
+
+def put(way: tuple[str | int, ...], value: Any) -> Any:
+    for step in reversed(way):
+        value = [value] if step == 0 else {step: value}
+    return value
+
+
+def errors(model: type[BaseModel]) -> Iterator[tuple[object, ValidationError]]:
+    """What the model says of every wrong value at every key."""
+    for way in ways(model):
+        for value in WRONG:
+            try:
+                model.model_validate(put(way, value))
+            except ValidationError as error:
+                yield (way, value), error
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_every_error_of_every_model_is_told_in_our_words(model):
+    for where, error in errors(model):
+        assert {each["type"] for each in error.errors()} <= PHRASES.keys()
+        for fault in faults_of(error, model):
+            assert not RAW.search(f"{fault.message} {fault.allowed}"), (where, fault)
+            assert all((fault.field, fault.given, fault.allowed)), (where, fault)
+
+
+def test_a_phrase_stands_there_only_for_an_error_that_can_be_met():
+    met = {each["type"] for model in MODELS.values() for _, error in errors(model) for each in error.errors()}
+    of_events = {"union_tag_invalid", "union_tag_not_found"}
+    of_others = {"value_error", "mapping_type"}
+    of_dataclasses = {"dataclass_type", "missing_argument", "unexpected_keyword_argument"}
+    of_texts = {"float_parsing", "int_from_float", "int_parsing", "int_parsing_size"}
+    assert PHRASES.keys() - met - of_events - of_others - of_dataclasses - of_texts == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "field", "message", "allowed"),
+    [
+        pytest.param("hpa", {"tolerance": "a"}, "tolerance", "this is no number; No change", "number ≥ 0", id="text"),
+        pytest.param("hpa", {"tolerance": 2}, "tolerance", "it is too large; No change", "< 1", id="too large"),
+        pytest.param("hpa", {"metrics": {"util": 1.0}}, "metrics.util", "no such choice", "'utilization'", id="a name"),
+        pytest.param("hpa", {"metrics": {"occupancy": "x"}}, "metrics.occupancy", "this is no number", "keys", id="in"),
+        pytest.param(
+            "hpa", {"scale_up": {"polices": 1}}, "scale_up.polices", "'scale_up.policies'", "select", id="key"
+        ),
+        pytest.param("schedule", {"steps": 3}, "steps", "this is no list", "list of", id="a number for a list"),
+        pytest.param("schedule", {"steps": [[0, 1], [0, 2]]}, "steps", "must ascend", "ascending", id="twice at once"),
+        pytest.param(
+            "threshold", {"down_below": 0.95}, "down_below", "must be less", "< up_above (0.85)", id="crossed"
+        ),
+        pytest.param("amadeus", {"threshold_low": 2}, "threshold_low", "must be less", "< threshold_high", id="both"),
+    ],
+)
+def test_an_option_of_a_policy_is_named_with_what_is_wrong_and_what_it_means(name, options, field, message, allowed):
+    with pytest.raises(InputError) as caught:
+        load_policy(name, options, CONTEXT)
+    fault = next(each for each in caught.value.faults if each.field == f"policy_options.{field}")
+    assert message in fault.message
+    assert allowed in fault.allowed
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "message"),
+    [
+        pytest.param("a: 1\nb: [1, 2\n", "line 3", "line 3, column 1: expected ',' or ']'", id="a list without an end"),
+        pytest.param("a: 1\nb: 2020-02-30\n", "line 2", "line 2, column 4: day is out of range", id="no such day"),
+        pytest.param("a: 1\nb: \x07\n", "line 2", "line 2: a character that YAML does not allow (U+0007)", id="a bell"),
+        pytest.param("a: b\n  c: d: e\n", "line 2", "line 2, column 4: mapping values", id="a colon too many"),
+    ],
+)
+def test_a_text_that_is_no_yaml_names_the_file_and_the_line(tmp_path, text, where, message):
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError) as caught:
+        load_settings(file)
+    (fault,) = caught.value.faults
+    assert (fault.field, fault.given) == (str(file), where)
+    assert fault.message.startswith(f"the file is not readable as YAML: {message}")
+    assert "unicode string" not in fault.message
+
+
+def test_an_option_of_the_training_is_told_likewise():
+    with pytest.raises(InputError) as caught:
+        training_options(["resamples=many", "degrees=[1, x]"])
+    told = [(each.field, each.given, each.allowed, each.message) for each in caught.value.faults]
+    assert told == [
+        ("degrees.1", "'x'", "an integer", "this is no whole number"),
+        ("resamples", "'many'", "an integer", "this is no whole number"),
+    ]
