@@ -27,8 +27,17 @@ from typing import NamedTuple
 from rheostat.analyze.state import Counters, Machines, OffsetHistory
 from rheostat.model import Executor
 
-__all__ = ["EXPLAINED", "REMEMBERED_S", "SLOW", "Load"]
-__all__ += ["machine_names", "partition_load", "slow_ones", "task_times", "watched"]
+__all__ = [
+    "EXPLAINED",
+    "REMEMBERED_S",
+    "SLOW",
+    "Load",
+    "machine_names",
+    "partition_load",
+    "slow_ones",
+    "task_times",
+    "watched",
+]
 
 SLOW = 2.0
 """Spark's own limit for a slow task was 1.5 times the median until 3.5 and is 3 since 4.0

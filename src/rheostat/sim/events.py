@@ -8,8 +8,22 @@ from pydantic import Field, field_validator
 
 from rheostat.config.fields import FrozenModel, documented
 
-__all__ = ["CodeChange", "DeadExecutor", "Event", "FullNode", "LateRequests", "LostNode", "MetricFault", "NoRoom"]
-__all__ += ["RejectedRequests", "SinkLimit", "SkewChange", "SlowExecutor", "SlowNode", "TimedEvent"]
+__all__ = [
+    "CodeChange",
+    "DeadExecutor",
+    "Event",
+    "FullNode",
+    "LateRequests",
+    "LostNode",
+    "MetricFault",
+    "NoRoom",
+    "RejectedRequests",
+    "SinkLimit",
+    "SkewChange",
+    "SlowExecutor",
+    "SlowNode",
+    "TimedEvent",
+]
 
 Section = Literal["offsets", "batch", "running", "cluster", "queries", "nodes"]
 
