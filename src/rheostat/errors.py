@@ -28,6 +28,7 @@ __all__ = [
     "RefusedError",
     "RheostatError",
     "UnavailableError",
+    "to_install",
     "tried",
 ]
 
@@ -75,6 +76,15 @@ class InputError(RheostatError):
 
 class RefusedError(InputError):
     """The session cannot be scaled as asked. Each fault is one cause."""
+
+
+def to_install(extras: str) -> str:
+    """The words for the command that installs extras, comma separated: from a clone, as the package is in no registry.
+
+    >>> to_install("spark,node")
+    "in a clone of Rheostat: pip install '.[spark,node]'"
+    """
+    return f"in a clone of Rheostat: pip install '.[{extras}]'"
 
 
 def tried(read: Callable[P, T], instead: D, faults: list[Fault], *args: P.args, **kwargs: P.kwargs) -> T | D:

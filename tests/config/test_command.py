@@ -52,6 +52,41 @@ def test_the_options_of_the_policy_are_checked_too(tmp_path):
         run("check", file)
 
 
+JOB = """schema: rheostat.job/1
+name: three
+objective: lag < 60s
+executors: [1, 6]
+stages: [{name: read, cost_ms: 1}]
+"""
+
+
+def test_a_job_file_is_checked_as_a_job(tmp_path, capsys):
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB)
+    run("check", file, "--json")
+    captured = capsys.readouterr()
+    shown = json.loads(captured.out.splitlines()[-1])
+    assert shown["schema"] == "rheostat.config/1"
+    assert (shown["job"]["name"], shown["job"]["executors"], shown["job"]["trigger_s"]) == ("three", [1, 6], 10.0)
+    assert "a job file: three, lag < 60s; rheostat simulate --job FILE runs it" in " ".join(captured.err.split())
+
+
+def test_every_fault_of_a_job_file_is_one_of_a_job(tmp_path):
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB.replace("executors", "executers") + "trigger_s: -1\n")
+    with pytest.raises(InputError) as caught:
+        run("check", file)
+    assert {fault.field for fault in caught.value.faults} == {"executers", "executors", "trigger_s"}
+
+
+def test_another_version_of_a_job_file_is_told_as_that(tmp_path):
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB.replace("job/1", "job/2"))
+    with pytest.raises(InputError) as caught:
+        run("check", file)
+    assert [(fault.field, fault.given) for fault in caught.value.faults] == [("schema", "'rheostat.job/2'")]
+
+
 @pytest.mark.parametrize("profile", list(PROFILES))
 def test_the_policy_takes_what_each_profile_gives_it(tmp_path, profile):
     file = tmp_path / "job.yaml"

@@ -152,6 +152,15 @@ def test_of_two_the_second_is_not_told_twice():
     assert verdict(two) == "b is cheapest over one case, at 1.100 × the clairvoyant optimum; a follows at 2.000."
 
 
+def test_who_is_level_with_the_best_does_not_follow():
+    level = Comparison((made(run("a", 11.0), run("b", 11.0)),))
+    assert verdict(level) == "a is cheapest over one case, at 1.100 × the clairvoyant optimum, as is b."
+    four = Comparison((made(run("a", 11.0), run("b", 20.0), run("c", 11.0), run("d", 11.0)),))
+    assert verdict(four) == (
+        "a is cheapest over one case, at 1.100 × the clairvoyant optimum, as are c and d; b follows at 2.000."
+    )
+
+
 def test_the_matrix_has_the_geometric_mean_of_each_job_and_of_all():
     entries = [
         made(run("a", 10.0), run("b", 20.0)),

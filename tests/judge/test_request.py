@@ -56,6 +56,23 @@ def test_a_setting_that_is_not_understood_hides_no_fault_of_the_others():
     assert set(fields(caught)) == {"--set", "triger_s", "guard.x", "policy"}
 
 
+@pytest.mark.parametrize("key", ["executor.start_up.median_s", "stages.0.cost_ms", "trigger_s"])
+def test_a_key_of_the_job_file_that_stands_alone_is_told_where_it_belongs(key):
+    with pytest.raises(InputError) as caught:
+        read_asked(Texts(shapes=["constant:5@60"], sets=[f"{key}=30", "guard.x=1"]))
+    faults = {fault.field: (fault.allowed, fault.message) for fault in caught.value.faults}
+    assert faults.keys() == {key, "guard.x"}
+    assert faults[key] == (f"job.{key}", f"it is a key of the job file; did you mean 'job.{key}'?")
+
+
+def test_a_key_of_the_job_file_in_a_settings_file_is_told_where_it_belongs(tmp_path):
+    config = tmp_path / "settings.yaml"
+    config.write_text("objective: lag < 40s\ntrigger_s: 5\n")
+    with pytest.raises(InputError) as caught:
+        read_asked(Texts(config=config, shapes=["constant:5@60"]))
+    assert [(fault.field, fault.allowed) for fault in caught.value.faults] == [("trigger_s", "job.trigger_s")]
+
+
 @pytest.mark.parametrize("key", ["job", "policy", "policy_options"])
 def test_a_setting_of_another_kind_is_a_fault(key):
     with pytest.raises(InputError) as caught:

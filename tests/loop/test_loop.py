@@ -257,6 +257,23 @@ def test_lost_executors_are_asked_for_again_after_a_while():
     assert asked[1].at - asked[0].at >= 60.0
 
 
+class Losing(ToyJob):
+    """What was granted is gone before anybody looks, and there is no room for more."""
+
+    def poll(self, at):
+        outcome = super().poll(at)
+        if outcome is not None:
+            self.executors = self.room = 2
+        return outcome
+
+
+def test_executors_that_were_lost_before_the_next_look_are_asked_for_again():
+    """All three came, as the outcome says, and one was gone again when the cycle looked."""
+    rig = Rig(Losing(executors=2), executors=[3, 4])
+    asked = [each for each in rig.cycles(60) if each.reason.code is Code.REPLACING_LOST]
+    assert (asked[0].current, asked[0].target) == (2, 3)
+
+
 def test_executors_that_never_came_are_not_lost():
     rig = Rig(ToyJob(executors=1, room=1), executors=[3, 4])
     assert Code.REPLACING_LOST not in codes(rig.cycles(60))

@@ -92,6 +92,14 @@ class Writes(Fixed):
         return Recommendation(8, Reason(Code.FIXED, "counted")), state
 
 
+class Overwrites(Fixed):
+    """Always writes the same, so that a second time changes nothing."""
+
+    def recommend(self, seen, state):
+        object.__setattr__(seen, "skew", 7.0)
+        return super().recommend(seen, state)
+
+
 class Infinite(Fixed):
     state_type = float
 
@@ -148,6 +156,7 @@ class Sizes(Fixed):
     ("policy", "law", "fault"),
     [
         pytest.param(Writes, "inputs", "changed what it was given", id="writes into its state"),
+        pytest.param(Overwrites, "inputs", "changed what it was given", id="writes into the sample"),
         pytest.param(Silent, "bounds", "without a sentence", id="gives no reason"),
         pytest.param(Remembers, "determinism", "two runs on the same story differ", id="remembers beside its class"),
         pytest.param(Counts, "determinism", "asked again it answers otherwise", id="remembers beside its state"),

@@ -109,6 +109,8 @@ def test_what_is_void_is_named_with_the_reason(given, field, why):
             {"policy": "hpa", "policy_options": {"overshoot": 2.0, "metrics": {"lag_change": 1.0, "occupancy": 0.8}}},
             id="a metric that is looked at",
         ),
+        pytest.param({"policy": "router", "guard": {"failure_window_s": 60}}, id="the window in which failures count"),
+        pytest.param({"executors": [4, 4], "guard": {"quota_cores": 2, "max_age_cycles": 1}}, id="until 4 are there"),
         pytest.param({"profile": "faithful", "policy": "hpa"}, id="what a profile says is not what was given"),
     ],
 )

@@ -19,9 +19,9 @@ SICK = "the last batch took 20.0 s, 15.0 s of them after its tasks"
 SLOW: dict[str, Any] = {"slow": ("executor 7 on b",), "slow_executors": ("7",), "slow_factor": 3.04, "executors": 5}
 
 
-def shaped(target: int, *, state=None, skip=frozenset(), figures: dict[str, Any], **guard: Any):
+def shaped(target: int, *, state=None, skip=frozenset(), fewer_do=False, figures: dict[str, Any], **guard: Any):
     settings, remembered = GuardSettings(**{**NEUTRAL, **guard}), GuardState(**(state or {}))
-    context = Context(seen(AT, **figures), 5, target, Bounds(1, 20), settings, 15.0, remembered)
+    context = Context(seen(AT, **figures), 5, target, Bounds(1, 20), settings, 15.0, remembered, fewer_do=fewer_do)
     number, reason, _ = shape(Recommendation(target, Reason(Code.FIXED, "as told")), context, skip)
     return number, reason.code
 
@@ -62,7 +62,14 @@ WAITING = {"replacing": Replacing("7", 4)}
         pytest.param(5, ALLOWED, 6, Code.SLOW_EXECUTOR, id="one more first"),
         pytest.param(8, ALLOWED, 8, Code.FIXED, id="the policy goes up: first that"),
         pytest.param(3, ALLOWED, 3, Code.FIXED, id="the policy goes down: the slow one goes anyway"),
+        pytest.param(5, {**ALLOWED, "fewer_do": True}, 5, Code.FIXED, id="the policy is on its way down: none comes"),
+        pytest.param(
+            5, {**ALLOWED, "figures": {**SLOW, "executors": 4}}, 5, Code.FIXED, id="one is missing: none comes"
+        ),
         pytest.param(5, {**ALLOWED, "state": WAITING}, 4, Code.SLOW_EXECUTOR, id="then the slow one goes"),
+        pytest.param(
+            5, {**ALLOWED, "state": WAITING, "fewer_do": True}, 4, Code.SLOW_EXECUTOR, id="on the way down it goes too"
+        ),
         pytest.param(
             5,
             {**ALLOWED, "state": WAITING, "figures": {**SLOW, "executors": 4}},
@@ -100,6 +107,34 @@ def test_replacing_a_slow_executor(target, given, result, code):
     assert shaped(target, **given) == (result, code)
 
 
+class Saying(Fixed):
+    """Holds, with a code of its own."""
+
+    def __init__(self, code: Code) -> None:
+        super().__init__(5)
+        self.code = code
+
+    def recommend(self, seen, state):
+        told, state = super().recommend(seen, state)
+        return Recommendation(told.target, Reason(self.code, "as told")), state
+
+
+@pytest.mark.parametrize(
+    ("code", "target"),
+    [
+        (Code.SURPLUS_COUNTING, 5),
+        (Code.STABILIZING, 5),
+        (Code.COOLDOWN_DOWN, 5),
+        (Code.STEADY, 6),
+        (Code.CAPACITY_UNKNOWN, 6),
+    ],
+)
+def test_none_comes_while_the_policy_finds_the_number_too_large(code, target):
+    plans = planner(Saying(code), replace_slow=True)
+    decision, state = plans.plan(seen(AT, **SLOW), plans.initial())
+    assert (decision.target, state.guard.replacing is None) == (target, target == 5)
+
+
 def test_one_comes_and_the_slow_one_goes():
     plans = planner(Fixed(None), replace_slow=True, round_trip_cooldowns=0.0)
     come, state = plans.plan(seen(AT, **SLOW), plans.initial())
@@ -127,6 +162,19 @@ def test_one_that_comes_in_the_place_of_another_is_not_tried_for_what_it_brings(
         assert (state.guard.pending.rate, state.guard.trial) == (rate, None)
         state = plans.learn(outcome(OutcomeStatus.APPLIED, 3, 2, 3), state)
         assert (state.guard.trial is None) == (rate is None)
+
+
+def test_nor_is_the_increase_before_it_tried_for_what_both_bring():
+    limited = {"batch_s": 12.0, "backlog_excess": 90.0, "processed_rate": 500.0}
+    plans = planner(Fixed(3), replace_slow=True)
+    _, state = plans.plan(seen(AT, executors=2, **limited), plans.initial())
+    state = plans.learn(outcome(OutcomeStatus.APPLIED, 3, 2, 3), state)
+    assert state.guard.trial is not None
+    assert (state.guard.trial.before, state.guard.trial.after) == (2, 3)
+    come, state = plans.plan(seen(AT + 15, **{**SLOW, **limited, "executors": 3}, requested=3), state)
+    assert (come.target, come.reason.code) == (4, Code.SLOW_EXECUTOR)
+    state = plans.learn(outcome(OutcomeStatus.APPLIED, 4, 3, 4, decision_id=2), state)
+    assert state.guard.trial is None
 
 
 def test_nobody_goes_if_nobody_came():

@@ -12,7 +12,7 @@ from tests.plan.samples import Fixed, outcome, planner, seen
 
 from rheostat.model import Action, Code, NodeReading, Nodes, OutcomeStatus, Placement, RoundTrip
 from rheostat.plan.placement import Choice, Placing, grown, nd_max, place, shrunk
-from rheostat.plan.steps import Replacing
+from rheostat.plan.steps import Pending, Replacing
 
 LINE = {"a": 0.0, "b": 20.0, "c": 45.0, "d": 300.0}
 TRIPS = tuple(RoundTrip(x, y, abs(LINE[x] - LINE[y])) for x, y in combinations("abcd", 2))
@@ -323,6 +323,47 @@ class TestThePlannersLastStep:
     def test_those_lost_with_a_node_do_not_turn_an_increase_into_a_decrease(self):
         decision, _ = self.decided(5, {"a": (1, 0), "b": (1, 0)}, executors=2, requested=4)
         assert (decision.action, decision.current, decision.target) == (Action.HOLD, 4, 4)
+
+    def test_those_lost_are_asked_for_again_where_there_is_room_for_no_more(self):
+        rooms = {"a": (1, 0), "b": (1, 0), "c": (0, 2)}
+        decision, state = self.decided(
+            5, rooms, executors=2, requested=4, batch_s=12.0, backlog_excess=90.0, processed_rate=500.0
+        )
+        assert (decision.action, decision.current, decision.target) == (Action.UP, 2, 4)
+        assert decision.placement == Placement(("a", "b", "c", "c"), ("c", "c"), ())
+        assert (decision.reason.code, decision.reason.text) == (
+            Code.REPLACING_LOST,
+            "4 → 5, but 2 of 4 executors registered: asked for again; added on c ×2, no node has room for 1 more, "
+            "greatest round trip 20 ms → 45 ms",
+        )
+        [note] = decision.notes
+        assert (note.step, note.before, note.after, note.reason) == ("placement", 5, 4, decision.reason)
+        assert state.guard.pending == Pending(1, decision.at, 2, 4, None)
+
+    def test_as_many_of_those_lost_as_there_is_room_for(self):
+        decision, _ = self.decided(5, {"a": (1, 0), "b": (1, 0), "c": (0, 1)}, executors=2, requested=4)
+        assert (decision.action, decision.current, decision.target) == (Action.UP, 2, 3)
+        assert decision.placement == Placement(("a", "b", "c"), ("c",), ())
+
+    def test_those_that_are_coming_are_not_asked_for_again_and_a_hold_says_nothing_of_them(self):
+        plans = planner(Fixed(5))
+        state = plans.initial()
+        state = replace(state, guard=replace(state.guard, pending=Pending(7, 990.0, 2, 4)))
+        there = nodes(a=(1, 0), b=(1, 0), c=(0, 2))
+        hold, _ = plans.plan(seen(1000.0, executors=2, requested=4, nodes=there), state)
+        assert (hold.action, hold.current, hold.target, hold.placement) == (Action.HOLD, 4, 4, None)
+        assert hold.reason.code is Code.NO_FREE_NODE
+        assert hold.reason.text == "4 → 5: no node has room for 1 more, greatest round trip 20 ms"
+
+    def test_figures_of_before_the_last_change_tell_of_nobody_lost(self):
+        plans = planner(Fixed(5), metrics_delay_s=60.0)
+        state = plans.initial()
+        state = replace(state, guard=replace(state.guard, changed_at=990.0, changed_to=4))
+        there = nodes(a=(1, 0), b=(1, 0), c=(0, 2))
+        late = seen(1000.0, executors=2, requested=2, nodes=there, metrics_age_s=20.0)
+        hold, _ = plans.plan(late, state)
+        assert (hold.action, hold.current, hold.target) == (Action.HOLD, 4, 4)
+        assert hold.reason.code is Code.NO_FREE_NODE
 
     def test_at_random_by_seed_and_number_where_the_policy_says_so(self):
         policy = Fixed(2)

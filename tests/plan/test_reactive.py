@@ -48,6 +48,14 @@ def test_a_healthy_job_at_90_percent_occupancy_is_no_violation():
     busy = seen(batch_s=13.5, occupancy=0.9, trigger_s=15.0, backlog_excess=0.0)
     proposals, _ = told(reactive(), [busy], settled(None, 3))
     assert (proposals[0].target, proposals[0].reason.code) == (3, Code.CAPACITY_UNKNOWN)
+    text = "no violation, and the capacity is unknown until one is measured; 90 % of the time used"
+    assert proposals[0].reason.text == text
+
+
+def test_a_use_that_is_unknown_is_told_as_unknown():
+    proposals, _ = told(reactive(), [seen(busy_ratio=None, occupancy=None, backlog_excess=0.0)], settled(None, 3))
+    text = "no violation, and the capacity is unknown until one is measured; how much of the time is used is not known"
+    assert (proposals[0].reason.code, proposals[0].reason.text) == (Code.CAPACITY_UNKNOWN, text)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,17 @@ def test_the_built_in_ones_come_through_entry_points():
 def test_a_mistyped_name_gets_a_hint_and_the_list():
     (fault,) = faults_of("reactiv")
     assert (fault.field, fault.given) == ("policy", "'reactiv'")
-    assert fault.message == "no such policy; did you mean 'reactive'?"
+    assert fault.message == (
+        "no such policy; did you mean 'reactive'? One from a package is found once that is installed, with its entry "
+        "point in rheostat.policies"
+    )
+
+
+def test_a_name_that_is_like_none_gets_the_way_to_one_of_ones_own():
+    (fault,) = faults_of("zzz")
+    assert fault.message == (
+        "no such policy. One from a package is found once that is installed, with its entry point in rheostat.policies"
+    )
     assert {"reactive", "static"} <= set(fault.allowed.split(" | "))
 
 

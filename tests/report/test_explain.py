@@ -2,14 +2,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from rheostat.cli import main
 from rheostat.errors import InputError
-from rheostat.journal import read_journal
+from rheostat.journal import DecisionRecord, OutcomeRecord, Record, read_journal
+from rheostat.model import Action, Assessment, Code, Decision, Reason, Recommendation
 from rheostat.report.explain import Story, explain_decision, explain_since, explain_summary
+from rheostat.report.replay import replay_score
 from rheostat.report.times import duration, parse_time
+
+RECORDED = Path(__file__).parent.parent / "plan" / "recorded"
 
 START = 1_764_324_000.0
 
@@ -55,10 +60,57 @@ def test_the_gathered_story_tells_what_the_policy_wanted_and_what_the_guard_made
     assert span["reason"].endswith(f"; the guard {note.step} made it {note.after}: {note.reason.text}")
 
 
-def test_a_change_whose_end_nobody_has_recorded_says_so(story):
+def test_a_change_that_the_journal_ends_before_says_so(story):
     cycle = replace(change_up(story), outcome=None)
-    assert "1 → 4 [no outcome in the journal]: " in explain_since(story, [cycle])["lines"][1]
-    assert explain_decision(cycle)["lines"][-1] == "  outcome   none yet in the journal"
+    assert "1 → 4 [no outcome: the journal ends]: " in explain_since(story, [cycle])["lines"][1]
+    assert explain_decision(cycle)["lines"][-1] == "  outcome   none: the journal ends"
+
+
+def without_outcome(records: list[Record], decision: int) -> list[Record]:
+    return [each for each in records if not (isinstance(each, OutcomeRecord) and each.outcome.decision_id == decision)]
+
+
+def test_a_change_that_a_later_one_took_over_from_is_superseded(eventful):
+    records = list(read_journal(eventful))
+    first, second, *_ = [cycle for cycle in Story(records, "").cycles if cycle.changes]
+    later = second.record.decision_id
+    story = Story(without_outcome(records, first.record.decision_id), "")
+    cycle = next(cycle for cycle in story.cycles if cycle.changes)
+    assert explain_decision(cycle)["lines"][-1] == f"  outcome   superseded by decision {later}"
+    assert explain_decision(cycle)["superseded_by"] == later
+    assert f" [superseded by decision {later}]: " in explain_since(story, [cycle])["lines"][1]
+
+
+def test_the_last_change_without_an_outcome_is_superseded_by_none(eventful):
+    records = list(read_journal(eventful))
+    last = [cycle for cycle in Story(records, "").cycles if cycle.changes][-1].record.decision_id
+    story = Story(without_outcome(records, last), "")
+    assert story.decision(last).superseded_by is None
+    assert explain_decision(story.decision(last))["lines"][-1] == "  outcome   none: the journal ends"
+
+
+def test_changes_are_counted_as_a_replay_counts_them(eventful):
+    records = list(read_journal(eventful))
+    assert explain_summary(Story(records, ""))["reconfigurations"] == replay_score(records)["reconfigurations"]
+
+
+def test_a_start_is_a_request_and_no_change():
+    """0 → 2 at the start, then 2 → 3."""
+    decisions = [decision_record(15.0 * number, number, *numbers) for number, numbers in enumerate(((0, 2), (2, 3)))]
+    lines = explain_summary(Story(decisions, ""))["lines"]
+    assert lines[1] == "1 change of the number asked for, 2 requests:"
+
+
+def decision_record(at: float, number: int, current: int, target: int) -> DecisionRecord:
+    why = Reason(Code.FIXED, "as told")
+    decision = Decision(at, number, Action.UP, current, target, why, Recommendation(target, why))
+    return DecisionRecord.of(None, Assessment(at=at, executors=current, requested=current), decision)
+
+
+def test_a_session_without_settings_is_told_in_words(capsys):
+    assert main(["explain", str(RECORDED / "click_fraud.jsonl")]) == 0
+    told = capsys.readouterr().out
+    assert "since 2026-11-28 04:31:19 UTC: the journal does not say under which settings\n" in told
 
 
 def test_what_other_numbers_would_have_carried_is_told(story):

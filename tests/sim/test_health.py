@@ -154,6 +154,17 @@ def test_a_slow_node_is_left_though_it_is_the_nearest_with_room():
     assert sim.history.records_in == sim.history.records_out
 
 
+def test_none_comes_in_the_place_of_a_slow_one_while_a_surplus_is_counted():
+    """40/s need no four executors. The slow ones are named while that is counted, and are the first to leave."""
+    job = on_nodes(["mid", "near", "far"], [2, 2, 2], [[0, 10, 50], [10, 0, 50], [50, 50, 0]], executors=[1, 6])
+    guard, options = GUARD | {"replace_slow": True}, {"samples_to_shrink": 40}
+    _, journal = run(job, constant(40, 110), "reactive", executors=4, guard=guard, policy_options=options)
+    decided = [each.decision for each in cycles(journal) if each.at > 0]
+    counted = [each for each in decided if each.first == () and "slow: node near" in each.reason.text]
+    assert counted[0].reason.code is Code.SURPLUS_COUNTING
+    assert [(each.target, each.placement.leave) for each in decided if each.acts] == [(3, ("near",)), (2, ("near",))]
+
+
 def test_a_slow_node_that_was_left_gets_none_while_a_remote_one_has_room():
     """One place each. Its load doubles four minutes after the slow node was left."""
     trips = [[0, 10, 50, 300], [10, 0, 50, 300], [50, 50, 0, 300], [300, 300, 300, 0]]

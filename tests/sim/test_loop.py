@@ -91,6 +91,17 @@ def test_a_dead_executor_that_nobody_replaces_is_asked_for_again():
     assert sim.history.records_in == sim.history.records_out
 
 
+def test_asking_for_lost_executors_again_is_no_increase_that_a_decrease_has_to_wait_for():
+    """One dies each 100 s, from 250 s on; the load falls to a fifth at 200 s."""
+    deaths = [{"kind": "dead", "at_s": at, "replaced_after_s": None} for at in range(250, 1200, 100)]
+    guard = {"warm_up_batches": 1, "hold_fallback_s": 30.0, "cooldown_down_s": 60.0}
+    load = staircase([(200, 500), (1000, 100)])
+    _, journal = run(small(), load, "hpa", executors=6, events=plain(events=deaths).events, guard=guard)
+    made = [record.decision for record in journal.records if isinstance(record, DecisionRecord)]
+    assert Code.REPLACING_LOST in {each.reason.code for each in made}
+    assert min(each.target for each in made if each.target is not None) < 6
+
+
 def test_a_record_at_a_time_job_is_scaled_by_the_same_loop():
     pause = {"rescale.pause": {"median_s": 10.0, "p95_s": 20.0}}
     job = load_job("gesscale", {"decide_every_s": 15.0, "executors": [1, 6], "objective": "lag < 60s", **pause})

@@ -170,6 +170,23 @@ class TestTheLoop:
         assert again.reason.text.endswith("asked for again; added on next, greatest round trip 0 ms → 45 ms")
         assert used(sim, 500.0)["near"] == (0, 1)
 
+    def test_asks_again_for_what_vanished_where_there_is_no_room_for_the_increase(self):
+        """Four on mid and near when near is lost, a fifth is wanted when figures come again; far has room for two."""
+        rooms = {"names": ["mid", "near", "far"], "slots": [2, 2, 2]}
+        rooms["round_trips_ms"] = [[0, 20, 300], [20, 0, 290], [300, 290, 0]]
+        job = fog(rooms, executors=[1, 6], events=[{"kind": "node-lost", "at_s": 99, "node": "near"}])
+        steps = [[0, 4], [100, 5]]
+        sim, journal = looped(job, constant(80, 200), executors=4, policy="schedule", policy_options={"steps": steps})
+        [again] = [each for each in decisions(journal) if each.reason.code is Code.REPLACING_LOST]
+        assert (again.at, again.action, again.current, again.target) == (130.0, Action.UP, 2, 4)
+        assert again.placement == Placement(("far", "far", "mid", "mid"), ("far", "far"), ())
+        assert again.reason.text.startswith("4 → 5, but 2 of 4 executors registered: asked for again; added on far ×2")
+        assert used(sim, 200.0) == {"far": (2, 0), "mid": (2, 0)}
+        holds = [each for each in decisions(journal) if each.reason.code is Code.NO_FREE_NODE]
+        assert {(each.target, each.reason.text) for each in holds} == {
+            (4, "4 → 5: no node has room for 1 more, greatest round trip 300 ms")
+        }
+
     def test_a_cluster_that_replaces_takes_the_first_node_with_room(self):
         job = fog(events=[{"kind": "node-lost", "at_s": 50, "node": "near", "replaced_after_s": 0}])
         sim, _ = looped(job, constant(80, 80), executors=2, policy="static", policy_options={"executors": 2})

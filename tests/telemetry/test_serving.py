@@ -79,7 +79,7 @@ def test_an_address_that_is_not_ours_is_a_fault(host):
 def test_without_the_extra_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     assert importlib.util.find_spec("prometheus_client") is None
-    with pytest.raises(InputError, match=r"pip install 'rheostat\[metrics\]'"):
+    with pytest.raises(InputError, match=r"in a clone of Rheostat: pip install '\.\[metrics\]'"):
         serve(MetricsSettings(port=free_ports(1)[0]), Hearing())
 
 

@@ -1,12 +1,14 @@
-"""``rheostat config``: check a settings file, print the reference of all settings."""
+"""``rheostat config``: check a settings file or a job file, print the reference of all settings."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from rheostat.cli.output import JsonFlag, console, print_json, show_idle
 from rheostat.errors import Fault, InputError
@@ -22,7 +24,9 @@ JobsFlag = Annotated[bool, typer.Option("--jobs", help="The reference of job fil
 
 def register(app: typer.Typer) -> None:
     """Add ``config check`` and ``config reference``."""
-    group = typer.Typer(no_args_is_help=True, help="Check a settings file, print the documented reference.")
+    group = typer.Typer(
+        no_args_is_help=True, help="Check a settings file or a job file, print the documented reference."
+    )
     group.command("check")(check)
     group.command("reference")(print_reference)
     app.add_typer(group, name="config")
@@ -32,11 +36,14 @@ def check(
     file: Annotated[Path, typer.Argument(help="The YAML file to check.", show_default=False)],
     as_json: JsonFlag = False,
 ) -> None:
-    """Say everything that is wrong with a settings file, or that nothing is; and what of it has no effect, and why."""
+    """Say everything that is wrong with a settings file or a job file, or that nothing is; and what has no effect."""
     from rheostat.config.documents import read_document
     from rheostat.plan import checked_settings, no_effect
 
     values, faults = read_document(file)
+    if _is_job(values):
+        _check_job(values, faults, as_json)
+        return
     settings = checked_settings(values, faults)
     idle = no_effect(values, settings)
     console().print(f"[green]✓[/green] {settings.mode}: {settings.parsed_objective}")
@@ -44,6 +51,21 @@ def check(
     if as_json:
         told = {"settings": settings.model_dump(mode="json"), "no_effect": [asdict(each) for each in idle]}
         print_json({"schema": "rheostat.config/1", **told})
+
+
+def _is_job(values: Mapping[str, Any]) -> bool:
+    """Whether a file says that it is a job file. Settings files have no key ``schema``."""
+    return str(values.get("schema", "")).startswith("rheostat.job/")
+
+
+def _check_job(values: Mapping[str, Any], faults: list[Fault], as_json: bool) -> None:
+    from rheostat.sim.loading import job_of
+
+    job = job_of(values, faults)
+    use = "rheostat simulate --job FILE runs it"
+    console().print(f"[green]✓[/green] a job file: {escape(job.name)}, {escape(job.objective)}; {use}")
+    if as_json:
+        print_json({"schema": "rheostat.config/1", "job": job.model_dump(mode="json", by_alias=True)})
 
 
 def print_reference(

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from rheostat import __version__
 from rheostat.cli.output import JsonFlag, console, print_json
-from rheostat.errors import RheostatError
+from rheostat.errors import RheostatError, to_install
 from rheostat.load.request import KafkaTarget, LoadRequest, LoadTexts, LogTarget, read_request
 from rheostat.load.shapes import GRAMMAR, KINDS
 
@@ -117,7 +117,7 @@ def _open_sink(target: KafkaTarget | LogTarget) -> Sink:
         from rheostat.load.kafka_sink import KafkaSink, ensure_topic
     except ImportError as error:
         extra = "spark" if isinstance(target, LogTarget) else "kafka"
-        message = f"{error.name} is not installed: pip install 'rheostat[{extra}]'"
+        message = f"{error.name} is not installed; {to_install(extra)}"
         raise RheostatError(message) from error
     ensure_topic(target.bootstrap, target.topic, target.partitions, create=target.create)
     return KafkaSink(target.bootstrap, target.topic)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from rheostat.cli.output import JsonFlag, console, print_json
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, to_install
 
 __all__ = ["register"]
 
@@ -75,5 +75,5 @@ def _parts(*texts: str) -> tuple[str, ...]:
 def _require_libraries() -> None:
     missing = [each for each in ("fastapi", "uvicorn", "httpx", "psutil") if importlib.util.find_spec(each) is None]
     if missing:
-        message = "the node server needs them: pip install 'rheostat[spark,node]'"
-        raise InputError([Fault("install", f"without {', '.join(missing)}", "rheostat[spark,node]", message)])
+        message = f"the node server needs them; {to_install('spark,node')}"
+        raise InputError([Fault("install", f"without {', '.join(missing)}", "with the extras spark and node", message)])

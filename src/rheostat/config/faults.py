@@ -20,7 +20,7 @@ from rheostat.config.phrases import given_of, phrase
 from rheostat.config.reference import allowed_of, keys_of, models_in
 from rheostat.errors import Fault
 
-__all__ = ["faults_of"]
+__all__ = ["faults_of", "has_key"]
 
 
 def faults_of(error: ValidationError, root: type[BaseModel]) -> Iterator[Fault]:
@@ -145,6 +145,12 @@ def _keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]
         yield prefix + name, name
         for inner in models_in(field.annotation):
             yield from _keys(inner, f"{prefix}{name}.")
+
+
+def has_key(root: type[BaseModel], dotted: str) -> bool:
+    """Whether a tree of models has this key; places in lists do not count (``stages.0.cost_ms``)."""
+    wanted = ".".join(part for part in dotted.split(".") if not part.isdecimal())
+    return any(key == wanted for key, _ in _keys(root))
 
 
 def _nearest(place: _Place) -> tuple[str, str]:

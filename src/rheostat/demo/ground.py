@@ -119,7 +119,7 @@ class NodeServers:
         return {name: f"http://{host}:{port}" for name, (host, port) in self._places.items()}
 
     def _late(self) -> dict[tuple[str, str], float]:
-        """(who pings, who answers late) → ms; of each pair the later one by name order of the nodes answers late."""
+        """(who pings, who answers late) → ms; of each pair the later one in the list of nodes answers late."""
         order = {name: k for k, name in enumerate(self._places)}
         pairs = pairs_of(self._round_trips).items()
         return {((a, b) if order[a] < order[b] else (b, a)): ms for (a, b), ms in pairs}

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rheostat.config.documents import read_pairs
 from rheostat.config.phrases import given_of, phrase
-from rheostat.errors import Fault, InputError, tried
+from rheostat.errors import Fault, InputError, to_install, tried
 from rheostat.fleet.history import jobs_in
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def training_options(changes: Sequence[str]) -> TrainingOptions:
 def pyspark_faults() -> list[Fault]:
     """A fault for each of PySpark and pyarrow that is not installed."""
     return [
-        Fault("python", f"no {name}", f"with {name}", "the pipeline needs it: pip install 'rheostat[spark]'")
+        Fault("python", f"no {name}", f"with {name}", f"the pipeline needs it; {to_install('spark')}")
         for name in ("pyspark", "pyarrow")
         if importlib.util.find_spec(name) is None
     ]

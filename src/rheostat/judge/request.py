@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rheostat.config import Settings
 from rheostat.config.documents import read_document, read_pairs
+from rheostat.config.faults import has_key
 from rheostat.errors import Fault, InputError, tried
 from rheostat.judge.cases import Case, LoadSpec, Treatment, loads_of
 from rheostat.judge.contenders import JOB_OWNS, UNUSED, Contender, check_contenders, contenders_of, idle_settings
@@ -17,6 +19,7 @@ from rheostat.judge.matrix import Variant, variants_of
 from rheostat.judge.recent import recent_load
 from rheostat.plan import NoEffect, policy_names
 from rheostat.report.times import parse_duration
+from rheostat.sim.jobfile import JobFile
 from rheostat.sim.loading import load_job
 
 __all__ = ["Asked", "Texts", "read_asked", "seeds_of"]
@@ -230,8 +233,13 @@ def _changes(config: Path | None, sets: Sequence[str], preset: str | None) -> tu
     given, wrong = ({}, []) if config is None else tried(read_document, ({}, []), faults, config)
     faults += wrong
     unused = tuple(_unused(given))
-    for key, value in read_pairs(sets, faults):
+    pairs = read_pairs(sets, faults)
+    faults += [fault for key, value in (*given.items(), *pairs) for fault in _of_the_job(key, value)]
+    given = {key: value for key, value in given.items() if not _of_the_job(key, value)}
+    for key, value in pairs:
         first, *rest = key.split(".")
+        if _of_the_job(key, value):
+            continue
         if first in UNUSED:
             faults.append(Fault(key, repr(value), "settings that decide something in a simulation", UNUSED[first]))
         given = _with(given, [first, *rest], value)
@@ -246,6 +254,15 @@ def _unused(given: Mapping[str, Any]) -> Iterator[NoEffect]:
     for key, why in UNUSED.items():
         if given.get(key) not in (None, "act", "executors"):
             yield NoEffect(key, repr(given[key]), why)
+
+
+def _of_the_job(key: object, value: Any) -> list[Fault]:
+    """The fault of a key of the job file that stands where settings do; none where it is no such key."""
+    dotted = str(key)
+    first = dotted.split(".")[0]
+    if first in _KINDS or first in Settings.model_fields or not has_key(JobFile, dotted):
+        return []
+    return [Fault(dotted, repr(value), f"job.{dotted}", f"it is a key of the job file; did you mean 'job.{dotted}'?")]
 
 
 _KINDS: Mapping[str, tuple[type, str]] = {

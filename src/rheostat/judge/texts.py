@@ -181,10 +181,14 @@ def verdict(comparison: Comparison) -> str:
     best, cases = placed[0], rankings[0].cases
     where = "one case" if cases == 1 else f"{cases} cases"
     text = f"{best.policy} is cheapest over {where}, at {best.ratio:.3f} × the clairvoyant optimum"
-    if len(placed) > 1:
-        text += f"; {placed[1].policy} follows at {placed[1].ratio:.3f}"
-    if len(placed) > 2:
-        text += f", {placed[-1].policy} is last at {placed[-1].ratio:.3f}"
+    level = [rank.policy for rank in placed[1:] if _ratio(rank.ratio) == _ratio(best.ratio)]
+    rest = placed[1 + len(level) :]
+    if level:
+        text += f", as {'is' if len(level) == 1 else 'are'} {' and '.join(level)}"
+    if rest:
+        text += f"; {rest[0].policy} follows at {_ratio(rest[0].ratio)}"
+    if len(rest) > 1:
+        text += f", {rest[-1].policy} is last at {_ratio(rest[-1].ratio)}"
     return text + "."
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from rheostat.errors import Fault, InputError, UnavailableError
+from rheostat.errors import Fault, InputError, UnavailableError, to_install
 from rheostat.lab.folders import Say, cache_folder, quiet, require_room, require_writable
 from rheostat.lab.java import Java, find_java
 
@@ -113,7 +113,7 @@ def pyspark_home() -> Path:
     """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None or not (Path(spec.origin).parent / "jars").is_dir():
-        message = "a real cluster needs PySpark with its jars: pip install 'rheostat[spark,kafka]'"
+        message = f"a real cluster needs PySpark with its jars; {to_install('spark,kafka')}"
         raise InputError([Fault("pyspark", "not installed", "pyspark >= 4.0, < 4.3", message)])
     return Path(spec.origin).parent
 
@@ -122,7 +122,7 @@ def pyspark_version() -> str:
     """Version of the installed PySpark, read from the name of its core jar."""
     jars = sorted((pyspark_home() / "jars").glob(f"spark-core_{SCALA_VERSION}-*.jar"))
     if not jars:
-        message = f"this PySpark has no spark-core_{SCALA_VERSION} jar: pip install 'rheostat[spark,kafka]'"
+        message = f"this PySpark has no spark-core_{SCALA_VERSION} jar; {to_install('spark,kafka')}"
         raise InputError([Fault("pyspark", str(pyspark_home()), "pyspark >= 4.0, < 4.3", message)])
     return jars[0].stem.removeprefix(f"spark-core_{SCALA_VERSION}-")
 

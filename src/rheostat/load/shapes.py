@@ -118,16 +118,17 @@ def remarks_on(text: str, rate: float | None = None, seconds: float | None = Non
 def _readers(text: str, rate: float | None, seconds: float | None, seed: int) -> list[_PartReader]:
     texts = _parts(text)
     alone = seconds if len(texts) == 1 else None
-    return [_PartReader(part, rate, alone, f"{seed} part {index}") for index, part in enumerate(texts)]
+    single = len(texts) == 1
+    return [_PartReader(part, rate, alone, f"{seed} part {index}", single) for index, part in enumerate(texts)]
 
 
 class _PartReader:
     """Reads one part, and gathers what is wrong with it and what may not be meant."""
 
-    def __init__(self, text: str, rate: float | None, seconds: float | None, seed: str) -> None:
+    def __init__(self, text: str, rate: float | None, seconds: float | None, seed: str, single: bool) -> None:
         self.faults: list[Fault] = []
         self.remarks: list[str] = []
-        self._text, self._rate, self._seconds, self._seed = text, rate, seconds, seed
+        self._text, self._rate, self._seconds, self._seed, self._single = text, rate, seconds, seed, single
 
     def curve(self) -> RateCurve | None:
         """The curve, or None if there are faults."""
@@ -156,7 +157,8 @@ class _PartReader:
         if not text and self._seconds is not None:
             text = str(self._seconds)
         if not text:
-            self._fault("@SECONDS, > 0", "say how long it lasts, as in ramp:200..1400@40")
+            apart = ", or --seconds" if self._single else ""
+            self._fault(f"@SECONDS{apart}, > 0", f"say how long it lasts, as in ramp:200..1400@40{apart}")
             return 1.0
         seconds = _number(text)
         if seconds is None or not 0 < seconds <= _MOST_SECONDS:

@@ -11,7 +11,7 @@ from typing import Any
 from rheostat import __version__
 from rheostat.archive import ParquetArchive
 from rheostat.config import Settings, load_settings
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, to_install
 from rheostat.journal import Header, Journal, JournalWriter, MemoryJournal, StateStore
 from rheostat.model import Bounds
 from rheostat.plan import Planner, PolicyContext, load_policy
@@ -91,7 +91,7 @@ def archive_beside(journal: Path, report: Callable[[str], None]) -> ParquetArchi
     if not folder.is_dir():
         return None
     if importlib.util.find_spec("pyarrow") is None:
-        message = "the run's samples are needed, and reading them needs pyarrow: pip install 'rheostat[spark]'"
+        message = f"the run's samples are needed, and reading them needs pyarrow; {to_install('spark')}"
         raise InputError([Fault("journal", str(folder), "with pyarrow installed", message)])
     return ParquetArchive(folder, report)
 

@@ -69,8 +69,11 @@ def decide(seen: Assessment, memory: Memory, planner: Planner, rules: Rules) -> 
 
 
 def learn(outcome: Outcome, memory: Memory, planner: Planner) -> Memory:
-    """What an outcome teaches."""
-    return replace(memory, plan=planner.learn(outcome, memory.plan))
+    """What an outcome teaches: also that a number was there, if only between two looks."""
+    plan = planner.learn(outcome, memory.plan)
+    if outcome.status is not OutcomeStatus.APPLIED:
+        return replace(memory, plan=plan)
+    return replace(memory, plan=plan, own=replace(memory.own, reached=outcome.target))
 
 
 def failed(at: float, text: str, current: int | None, memory: Memory) -> tuple[Decision, Memory]:

@@ -21,8 +21,21 @@ from rheostat.values import dataclass
 
 __all__ = ["NoEffect", "no_effect"]
 
-_BESIDE_STEPS = frozenset({"hold_fallback_s", "failover", "failover_return_s"})
+_BESIDE_STEPS = frozenset({"hold_fallback_s", "failover", "failover_return_s", "failure_window_s"})
 """Keys of the guard that are also read where a policy brings every step that reads them, or by a switch at run time."""
+
+
+_OUTSIDE = frozenset(
+    {
+        "hold_fallback_s",
+        "max_age_cycles",
+        "metrics_delay_s",
+        "no_room_backoff_s",
+        "no_room_backoff_max_s",
+        "quota_cores",
+    }
+)
+"""Keys of the guard that count while a number outside the bounds is brought into them, or lost executors come again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +110,10 @@ def _sizes(settings: Settings) -> Iterator[tuple[str, str]]:
     guard, within = settings.guard, f"within {least} to {most} executors"
     if least == most:
         fixed = f"{least} executors are the least and the greatest number: nothing is ever scaled"
-        yield from ((field, fixed) for field in ("policy", *(f"guard.{key}" for key in type(guard).model_fields)))
+        yield from (
+            (field, fixed)
+            for field in ("policy", *(f"guard.{key}" for key in type(guard).model_fields if key not in _OUTSIDE))
+        )
     for name in ("largest_step_up", "largest_step_down"):
         step = getattr(guard, name)
         if step is not None and step >= most - least:

@@ -28,7 +28,7 @@ from typing import NamedTuple
 from rheostat.model import Nodes, Placement
 from rheostat.plan.words import names
 
-__all__ = ["Choice", "Placing", "grown", "nd_max", "place", "shrunk"]
+__all__ = ["Choice", "Placing", "full", "grown", "nd_max", "place", "shrunk"]
 
 _Known = Mapping[tuple[str, str], float]
 
@@ -163,6 +163,25 @@ def place(nodes: Nodes, used: tuple[str, ...], target: int, choice: Choice = _NE
     return placed, _sentence(nodes, used, target, placed, never_slow=choice.never_slow)
 
 
+def full(nodes: Nodes, missing: int, *, never_slow: bool = False) -> str:
+    """Why nothing is added: the sentence of a hold, which has moved nobody.
+
+    >>> from rheostat.model import NodeReading
+    >>> full(Nodes(0.0, (NodeReading("a", 2, 0),)), 1)
+    'no node has room for 1 more, greatest round trip 0 ms'
+
+    Args:
+        nodes: what there is.
+        missing: executors for which there is no room, ≥ 1.
+        never_slow: whether the slow nodes are left out of account.
+    """
+    return f"{_no_room(missing, never_slow=never_slow)}, greatest round trip {_ms(nd_max(nodes.in_use, nodes))}"
+
+
+def _no_room(missing: int, *, never_slow: bool) -> str:
+    return f"no node{' that is not slow' if never_slow else ''} has room for {missing} more"
+
+
 def _known(nodes: Nodes) -> dict[tuple[str, str], float]:
     return {(trip.a, trip.b): trip.ms for trip in nodes.round_trips}
 
@@ -210,7 +229,7 @@ def _sentence(nodes: Nodes, used: tuple[str, ...], target: int, placed: Placemen
     parts += [f"added on {names(placed.add)}"] if placed.add else []
     parts += [f"given up on {names(given_up)}"] if given_up else []
     parts += [f"no other has room than {names(slow)}, which is slow"] if slow else []
-    parts += [f"no node{' that is not slow' if never_slow else ''} has room for {missing} more"] if missing > 0 else []
+    parts += [_no_room(missing, never_slow=never_slow)] if missing > 0 else []
     before, after = _ms(nd_max(used, nodes)), _ms(nd_max(placed.use, nodes))
     parts += [f"greatest round trip {before}" if before == after else f"greatest round trip {before} → {after}"]
     strange = _strange(nodes, used, placed)

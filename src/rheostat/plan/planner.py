@@ -17,19 +17,22 @@ from rheostat.model import (
     Code,
     Decision,
     GuardNote,
+    Nodes,
     Objective,
     Outcome,
     OutcomeStatus,
+    Placement,
     Projection,
     Reason,
     Recommendation,
 )
 from rheostat.plan.guard import STEPS, shape, spoilt
-from rheostat.plan.placement import Choice, Placing, place
+from rheostat.plan.placement import Choice, Placing, full, place
 from rheostat.plan.policy import Policy, in_force
 from rheostat.plan.remembering import changed, decided, found, proposing
 from rheostat.plan.steps import Context, GuardState, Pending
-from rheostat.plan.steps_health import leaving, with_slow
+from rheostat.plan.steps_health import FEWER_DO, leaving, with_slow
+from rheostat.plan.words import executors
 from rheostat.values import dataclass, replace
 
 __all__ = ["PlanState", "Planner"]
@@ -107,7 +110,10 @@ class Planner:
         proposed, policy = self._ask(seen, state.policy, context)
         guard = proposing(seen.at, proposed.target, guard, self.guard)
         context = context._replace(
-            recommended=proposed.target, state=guard, capacity=lambda executors: self.policy.capacity(executors, policy)
+            recommended=proposed.target,
+            state=guard,
+            capacity=lambda number: self.policy.capacity(number, policy),
+            fewer_do=proposed.reason.code in FEWER_DO,
         )
         target, reason, notes = shape(proposed, context, self.policy.brings)
         decision = Decision(
@@ -123,34 +129,31 @@ class Planner:
             first=leaving(seen, guard.replacing) if target < current else (),
         )
         if seen.nodes is not None:
-            decision = self.placed(decision, seen)
+            decision = self.placed(decision, seen, lost=guard.pending is None and not guard.outdates(seen))
         if seen.slow:
             decision = replace(decision, reason=with_slow(decision.reason, seen))
         return decision, PlanState(policy, decided(decision, seen, guard), state.next_id + 1)
 
-    def placed(self, decision: Decision, seen: Assessment) -> Decision:
+    def placed(self, decision: Decision, seen: Assessment, *, lost: bool = False) -> Decision:
         """The last step: where executors come and go, if the decision acts and nodes are known.
 
         The sentence of the placement is added to the reason. An increase for which too few nodes are free becomes a
         smaller one, or a hold, with a note of the step ``placement``; so does one that is to replace a slow executor
         where slow nodes alone are free. A policy chooses how nodes are taken by its attribute ``placing``; without one
         the nearest are. What ``first`` names goes first.
+
+        Args:
+            decision: without a placement.
+            seen: the sample.
+            lost: whether executors in force that are not there are not on their way either. An increase beyond the
+                number in force for which there is no room asks for them again then, as far as there is room.
         """
         target, nodes = decision.target, seen.nodes
         if nodes is None or target is None or not decision.acts:
             return decision
         placement, text = place(nodes, nodes.in_use, target, self._choice(decision, seen))
-        current, room = decision.current or 0, len(placement.use)
-        if target > current and room < target:
-            after, why = max(current, room), Reason(Code.NO_FREE_NODE, f"{current} → {target}: {text}")
-            decision = replace(
-                decision,
-                action=_action(current, after),
-                target=after,
-                reason=why,
-                notes=(*decision.notes, GuardNote("placement", target, after, why)),
-            )
-            return replace(decision, placement=placement) if decision.acts else decision
+        if target > (decision.current or 0) and len(placement.use) < target:
+            return _scarce(decision, seen, nodes, placement, text, lost=lost)
         if not (placement.add or placement.leave):
             return replace(decision, placement=placement)
         reason = replace(decision.reason, text=f"{decision.reason.text}; {text}")
@@ -226,6 +229,28 @@ class Planner:
         first, most = self.guard.no_room_backoff_s, self.guard.no_room_backoff_max_s
         backoff = first if guard.backoff_s is None else min(most, 2 * guard.backoff_s)
         return replace(guard, no_room_until=at + backoff, backoff_s=backoff)
+
+
+def _scarce(
+    decision: Decision, seen: Assessment, nodes: Nodes, placement: Placement, text: str, *, lost: bool
+) -> Decision:
+    """An increase for which too few nodes are free: a smaller one, what was lost asked for again, or a hold."""
+    current, target, room = decision.current or 0, decision.target or 0, len(placement.use)
+    there = max(seen.executors or 0, len(nodes.in_use))
+    move = f"{current} → {target}"
+    if room > current:
+        after, why = room, Reason(Code.NO_FREE_NODE, f"{move}: {text}")
+    elif lost and room > there:
+        again = f"{move}, but {there} of {executors(current)} registered: asked for again; {text}"
+        current, after, why = there, room, Reason(Code.REPLACING_LOST, again)
+    else:
+        never_slow = decision.reason.code is Code.SLOW_EXECUTOR
+        words = full(nodes, target - room, never_slow=never_slow)
+        after, why = current, Reason(Code.NO_FREE_NODE, f"{move}: {words}")
+    notes = (*decision.notes, GuardNote("placement", target, after, why))
+    action = _action(current, after)
+    where = None if action is Action.HOLD else placement
+    return replace(decision, action=action, current=current, target=after, reason=why, notes=notes, placement=where)
 
 
 def _in_force(seen: Assessment, guard: GuardState) -> int | None:

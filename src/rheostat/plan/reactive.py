@@ -331,7 +331,9 @@ class ReactivePolicy:
         low = self._low_use(sample)
         if low is not None:
             return self._surplus(sample, state, sample.n - 1, Code.PROBE_DOWN, f"capacity unknown, {low}")
-        text = f"no overload seen yet, so the capacity is unknown; {percent(usage(sample.seen))} of the time used"
+        used = usage(sample.seen)
+        share = "how much of the time is used is not known" if used is None else f"{percent(used)} of the time used"
+        text = f"no violation, and the capacity is unknown until one is measured; {share}"
         return sample.hold(Code.CAPACITY_UNKNOWN, text), replace(state, streak=0)
 
     def _low_use(self, sample: _Sample) -> str | None:

@@ -20,6 +20,8 @@ __all__ = ["GROUP", "load_policy", "policy_names"]
 
 GROUP = "rheostat.policies"
 
+_ELSEWHERE = f"One from a package is found once that is installed, with its entry point in {GROUP}"
+
 
 def policy_names() -> tuple[str, ...]:
     """Names of the registered policies, sorted."""
@@ -70,7 +72,9 @@ def _factory(name: str) -> PolicyFactory:
 def _entry(name: str) -> EntryPoint:
     found = list(entry_points(group=GROUP, name=name))
     if not found:
-        raise InputError([_unknown("policy", name, policy_names(), "policy")])
+        fault = _unknown("policy", name, policy_names(), "policy")
+        end = "" if fault.message.endswith("?") else "."
+        raise InputError([replace(fault, message=f"{fault.message}{end} {_ELSEWHERE}")])
     if len({entry.value for entry in found}) > 1:
         message = f"several packages register this name: {', '.join(sorted(entry.value for entry in found))}"
         raise InputError([Fault("policy", name, "a name that one package registers", message)])

@@ -35,9 +35,11 @@ def found(seen: Assessment, guard: GuardState, settings: GuardSettings) -> Guard
 def _unanswered(pending: Pending, guard: GuardState) -> GuardState:
     """The state without a change whose outcome did not come; an increase may have been made all the same."""
     if pending.target <= pending.before:
-        return replace(guard, pending=None)
-    raised_at = pending.at if guard.raised_at is None else max(pending.at, guard.raised_at)
-    return replace(guard, pending=None, raised_at=raised_at)
+        return replace(guard, pending=None, changed_to=None)
+    raised_at, blocked_at = (
+        pending.at if each is None else max(pending.at, each) for each in (guard.raised_at, guard.down_blocked_at)
+    )
+    return replace(guard, pending=None, raised_at=raised_at, down_blocked_at=blocked_at)
 
 
 def _replaced(replacing: Replacing, seen: Assessment) -> bool:
@@ -91,12 +93,11 @@ def decided(decision: Decision, seen: Assessment, guard: GuardState) -> GuardSta
     """The state after a decision: what is executed is pending."""
     if not decision.acts or decision.current is None or decision.target is None:
         return guard
-    up, replaces = decision.target > decision.current, decision.reason.code is Code.SLOW_EXECUTOR
-    rate = (
-        limited_rate(seen) if up and not replaces else None
-    )  # one that comes in the place of another promises nothing
+    up, code = decision.target > decision.current, decision.reason.code
+    in_place = code in {Code.SLOW_EXECUTOR, Code.REPLACING_LOST}  # what comes in the place of others promises nothing
+    rate = limited_rate(seen) if up and not in_place else None
     pending = Pending(decision.decision_id, decision.at, decision.current, decision.target, rate)
-    if up and replaces:
+    if up and code is Code.SLOW_EXECUTOR:
         guard = replace(guard, replacing=Replacing(seen.slow_executors[0], decision.current))
     return replace(guard, pending=pending)
 
@@ -106,7 +107,8 @@ def changed(
 ) -> GuardState:
     """The state after the number has changed from ``before`` to ``after``, or might have (``RECORDED``)."""
     at, up, trial = outcome.at, after > before, guard.trial
-    guard = replace(guard, changed_at=at, down_blocked_at=at, raised_at=at if up else guard.raised_at, trial=None)
+    raised = up and (guard.changed_to is None or after > guard.changed_to)
+    guard = replace(guard, changed_at=at, down_blocked_at=at, raised_at=at if raised else guard.raised_at, trial=None)
     if outcome.status is OutcomeStatus.RECORDED:
         return replace(guard, changed_to=None)
     guard = replace(guard, changed_to=after)
@@ -119,6 +121,8 @@ def changed(
         cost = measured(guard.cost_up if up else guard.cost_down, outcome)
         cold = None if cost is None else Cold(up)
         guard = replace(guard, cost_up=cost, cold=cold) if up else replace(guard, cost_down=cost, cold=cold)
+    if up and guard.replacing is not None and guard.replacing.before == before:
+        return guard
     if up and trial is not None and trial.after == before:
         return replace(guard, trial=begun(trial.before, after, at, trial.rate, settings.ineffective_share))
     if up and pending is not None and pending.before == before:

@@ -102,6 +102,7 @@ class Context(NamedTuple):
         sample_s: time between two assessments.
         objective_s: lag that is to hold; None: unknown.
         capacity: records/s that so many executors carry, by the policy's model; it returns None without one.
+        fewer_do: whether the policy says that fewer are enough and waits before it proposes them.
     """
 
     seen: Assessment
@@ -113,6 +114,7 @@ class Context(NamedTuple):
     state: GuardState
     objective_s: float | None = None
     capacity: Callable[[int], float | None] | None = None
+    fewer_do: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,11 @@ from rheostat.plan.steps import Change, Context, Replacing, move, stay
 from rheostat.plan.steps_change import hold_all
 from rheostat.plan.steps_metrics import unknown
 
-__all__ = ["leaving", "replace_slow", "sick_sink", "with_slow"]
+__all__ = ["FEWER_DO", "leaving", "replace_slow", "sick_sink", "with_slow"]
+
+FEWER_DO = frozenset({Code.SURPLUS_COUNTING, Code.STABILIZING, Code.COOLDOWN_DOWN})
+"""Codes of policies that hold a number which they find too large: they count, or wait for a window or a cooldown to
+end."""
 
 
 def sick_sink(target: int, context: Context) -> Change | None:
@@ -20,17 +24,20 @@ def sick_sink(target: int, context: Context) -> Change | None:
 
 
 def replace_slow(target: int, context: Context) -> Change | None:
-    """Where nothing else is to be done: one more executor in the place of a slow one, then that one goes."""
+    """Where nothing else is to be done: one more executor in the place of a slow one, then that one goes.
+
+    None comes while fewer are enough: the slow one is the first that leaves with the decrease.
+    """
     slow, current, replacing = context.seen.slow_executors, context.current, context.state.replacing
     if target != current or not slow or not context.settings.replace_slow or context.state.pending is not None:
         return None
     if unknown(context) or hold_all(target, context) is not None:
         return None
+    if (context.seen.executors or 0) < current or (replacing is None and context.fewer_do):
+        return None
     if replacing is None:
         text = f"one more comes in the place of executor {slow[0]}: {move(current, current + 1)}"
         return Change(current + 1, Reason(Code.SLOW_EXECUTOR, text))
-    if (context.seen.executors or 0) < current:
-        return None
     text = f"executor {replacing.executor} has been replaced and goes: {move(current, current - 1)}"
     return Change(current - 1, Reason(Code.SLOW_EXECUTOR, text))
 

@@ -1,4 +1,4 @@
-"""What a class must have to be a policy, checked before it is asked anything: all that it lacks at once."""
+"""What a class must have to be a policy, and what its answers must be: all that is wrong at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import inspect
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-__all__ = ["FACTORY_PARTS", "POLICY_PARTS", "lacking", "misshapen"]
+from rheostat.model import Code, Reason, Recommendation
+
+__all__ = ["FACTORY_PARTS", "POLICY_PARTS", "lacking", "misanswered", "mismeasured", "misshapen"]
 
 POLICY_PARTS: Mapping[str, str] = MappingProxyType(
     {
@@ -28,6 +30,8 @@ FACTORY_PARTS: Mapping[str, str] = MappingProxyType(
     }
 )
 """What an entry point names, and what it has."""
+
+_RATE = "a number of records/s, or None"
 
 _TAKES = {"initial": 0, "recommend": 2, "capacity": 2}
 """How many arguments the methods take, beside the policy itself."""
@@ -51,6 +55,54 @@ def misshapen(policy: object) -> list[str]:
     if inspect.isclass(policy):
         return [f"{policy.__name__} is a class, not a policy: it must be built, as in lambda: {policy.__name__}(…)"]
     return [f"it has no {name}: {POLICY_PARTS[name]}" for name in lacking(policy, POLICY_PARTS)] + list(_wrong(policy))
+
+
+def misanswered(answer: object) -> list[str]:
+    """Everything that is wrong with what ``recommend`` has returned, each in a sentence; empty if it is an answer.
+
+    >>> misanswered(3)
+    ["it returned 3: it must be (Recommendation, state), as in Recommendation(2, Reason(Code.FIXED, 'why')), state"]
+    """
+    if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Recommendation):
+        meant = "(Recommendation, state), as in Recommendation(2, Reason(Code.FIXED, 'why')), state"
+        return [f"it returned {answer!r}: it must be {meant}"]
+    return list(_wrong_in(answer[0]))
+
+
+def mismeasured(answer: object) -> list[str]:
+    """What is wrong with what ``capacity`` has returned; empty if nothing is.
+
+    >>> mismeasured(1000.0), mismeasured(None), mismeasured("1000")
+    ([], [], ["it returned '1000': it must be a number of records/s, or None"])
+    """
+    return [] if answer is None or _is_number(answer) else [f"it returned {answer!r}: it must be {_RATE}"]
+
+
+def _wrong_in(proposed: Recommendation) -> Iterator[str]:
+    target: object = proposed.target
+    reason: object = proposed.reason
+    if target is not None and (not isinstance(target, int) or isinstance(target, bool)):
+        yield f"target is {target!r}: it must be a whole number of executors (int), or None for no opinion"
+    if not isinstance(reason, Reason):
+        yield f"reason is {reason!r}: it must be a Reason, as in Reason(Code.FIXED, 'why')"
+        return
+    code: object = reason.code
+    text: object = reason.text
+    figures: object = reason.figures
+    if not isinstance(code, Code):
+        yield f"reason.code is {code!r}: it must be a rheostat.model.Code, as in Code.FIXED; codes cannot be added"
+    if not isinstance(text, str):
+        yield f"reason.text is {text!r}: it must be text"
+    if not isinstance(figures, Mapping):
+        yield f"reason.figures is {figures!r}: it must be name → number, {{}} for none"
+        return
+    for name, value in figures.items():
+        if not isinstance(name, str) or not (value is None or _is_number(value)):
+            yield f"reason.figures has {name!r}: {value!r}: it must be name → number, or None where it is unknown"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _wrong(policy: object) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -12,6 +12,7 @@ from rheostat.errors import Fault, InputError
 from rheostat.journal import DecisionRecord, OutcomeRecord, Record, SessionRecord
 from rheostat.model import Decision, Outcome, OutcomeStatus, Reason
 from rheostat.plan.words import executors, several
+from rheostat.report.score import changes_asked, samples_of
 from rheostat.report.seen import expectation, placing, sight
 from rheostat.report.times import clock, day_and_clock, duration
 
@@ -22,11 +23,16 @@ EXPLAIN_SCHEMA = "rheostat.explain/1"
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A cycle with what became of its decision, and the settings that held."""
+    """A cycle with what became of its decision, and the settings that held.
+
+    Attributes:
+        superseded_by: the decision that took over before this one had an outcome; None: none did.
+    """
 
     record: DecisionRecord
     outcome: Outcome | None
     settings: Mapping[str, Any]
+    superseded_by: int | None = None
 
     @property
     def decision(self) -> Decision:
@@ -48,6 +54,9 @@ class Told:
 class Story:
     """The records of a journal, put in relation.
 
+    Attributes:
+        changes_asked: how often the number that was asked for changed, as in a score.
+
     Raises:
         InputError: the journal holds no decision.
     """
@@ -66,6 +75,8 @@ class Story:
                 settings = record.header.settings
             elif isinstance(record, DecisionRecord):
                 self.cycles.append(Told(record, outcomes.get(record.decision_id), settings))
+        self.cycles = _superseded(self.cycles)
+        self.changes_asked = changes_asked(samples_of(records))
         if not self.cycles:
             raise InputError([Fault("journal", where, "a journal with decisions", "it holds no decision yet")])
 
@@ -125,6 +136,16 @@ class Story:
         return InputError([Fault(field, day_and_clock(time), allowed, "the journal tells nothing of that time")])
 
 
+def _superseded(cycles: list[Told]) -> list[Told]:
+    """The cycles, with the decision that took over from each one that was to be executed and has no outcome."""
+    told, after = list[Told](), None
+    for cycle in reversed(cycles):
+        open_end = cycle.changes and cycle.outcome is None
+        told.append(replace(cycle, superseded_by=after) if open_end else cycle)
+        after = cycle.record.decision_id if cycle.changes else after
+    return told[::-1]
+
+
 # --------------------------------------------------------------------------------------------- decision
 
 
@@ -147,6 +168,7 @@ def explain_decision(cycle: Told) -> dict[str, Any]:
         ],
         "placement": None if decision.placement is None else asdict(decision.placement),
         "outcome": None if outcome is None else _outcome(outcome),
+        "superseded_by": cycle.superseded_by,
         "lines": _decision_lines(cycle),
     }
 
@@ -162,7 +184,7 @@ def _decision_lines(cycle: Told) -> list[str]:
     lines.append(f"  {'decided':<9} {_number(decision.target)}: {_why(decision.reason)}")
     lines += [f"  {'placed':<9} {text}" for text in placing(decision)]
     lines += [f"  {'expected':<9} {text}" for text in expectation(decision)]
-    lines.append(f"  {'outcome':<9} {_became(decision, cycle.outcome)}")
+    lines.append(f"  {'outcome':<9} {_became(cycle)}")
     return lines
 
 
@@ -172,15 +194,21 @@ def _change(decision: Decision) -> str:
     return f"{_number(decision.current)} → {_executors(decision.target)} ({decision.reason.code.value})"
 
 
-def _became(decision: Decision, outcome: Outcome | None) -> str:
+def _became(cycle: Told) -> str:
+    outcome = cycle.outcome
     if outcome is None:
-        return "none yet in the journal" if decision.acts else "nothing was to be done"
+        return _open_end(cycle.superseded_by) if cycle.decision.acts else "nothing was to be done"
     parts = [f"{outcome.status.value}: {_why(outcome.reason)}"]
     if outcome.took_s is not None:
         parts.append(f"after {duration(outcome.took_s)}")
     if outcome.redone_tasks:
         parts.append(f"{several(outcome.redone_tasks, 'task')} had to run again")
     return "; ".join(parts)
+
+
+def _open_end(superseded_by: int | None) -> str:
+    """Why a decision that was to be executed has no outcome."""
+    return "none: the journal ends" if superseded_by is None else f"superseded by decision {superseded_by}"
 
 
 # ------------------------------------------------------------------------------------------------ since
@@ -224,6 +252,7 @@ def _spans(cycles: list[Told]) -> Iterator[dict[str, Any]]:
             "code": last.reason.code.value,
             "reason": last.why,
             "outcome": None if same[-1].outcome is None else _outcome(same[-1].outcome),
+            "superseded_by": same[-1].superseded_by,
         }
 
 
@@ -232,7 +261,11 @@ def _span_line(span: Mapping[str, Any]) -> str:
     held = span["action"] == "hold"
     what = f"held at {_number(span['target'])}" if held else f"{_number(span['current'])} → {_number(span['target'])}"
     what += f" ({span['decisions']} times)" if span["decisions"] > 1 else ""
-    became = f" [{span['outcome']['status']}]" if span["outcome"] else "" if held else " [no outcome in the journal]"
+    status = span["outcome"]["status"] if span["outcome"] else None
+    if status is None and not held:
+        after = span["superseded_by"]
+        status = "no outcome: the journal ends" if after is None else _open_end(after)
+    became = "" if status is None else f" [{status}]"
     return f"  {time:<17}  {what}{became}: {span['code']}: {span['reason']}"
 
 
@@ -256,6 +289,7 @@ def explain_summary(story: Story) -> dict[str, Any]:
         "changes": [
             {key: value for key, value in change.items() if key not in ("schema", "lines")} for change in changes
         ],
+        "reconfigurations": story.changes_asked,
         "withheld": dict(withheld.most_common()),
         "holds": dict(holds.most_common()),
         "gaps": gaps,
@@ -268,15 +302,14 @@ def _summary_lines(story: Story, holds: Counter[str], gaps: list[list[float]]) -
     many = several(len(story.cycles), "decision")
     yield f"{day_and_clock(story.start)} to {day_and_clock(story.end)} ({span}), {many}"
     yield from _session_lines(story.sessions)
-    for one, many, cycles in (
-        ("change", "changes", [cycle for cycle in story.cycles if cycle.changes]),
-        (
-            "decision that was not executed",
-            "decisions that were not executed",
-            [cycle for cycle in story.cycles if cycle.withheld],
-        ),
+    asked = [cycle for cycle in story.cycles if cycle.changes]
+    withheld = [cycle for cycle in story.cycles if cycle.withheld]
+    not_executed = "decision that was not executed", "decisions that were not executed"
+    for head, cycles in (
+        (_changes_head(len(asked), story.changes_asked), asked),
+        (several(len(withheld), *not_executed), withheld),
     ):
-        yield several(len(cycles), one, many) + (":" if cycles else "")
+        yield head + (":" if cycles else "")
         yield from (_span_line(span) for span in _spans(cycles))
     yield several(holds.total(), "hold") + (":" if holds else "")
     yield from (f"  {number:>6}  {code}" for code, number in holds.most_common())
@@ -284,17 +317,31 @@ def _summary_lines(story: Story, holds: Counter[str], gaps: list[list[float]]) -
         yield f"no record from {day_and_clock(before)} for {duration(after - before)}"
 
 
+def _changes_head(requests: int, changes: int) -> str:
+    """How many changes there were, as a score counts them; and requests, where these are others: a start is one."""
+    told = several(changes, "change")
+    return told if requests == changes else f"{told} of the number asked for, {several(requests, 'request')}"
+
+
 def _session_lines(sessions: list[SessionRecord]) -> Iterator[str]:
     before: Mapping[str, Any] | None = None
     for session in sessions:
         settings = session.header.settings
         if settings != before or session.note:
-            bounds = settings.get("executors")
-            limits = f"{bounds[0]} to {bounds[1]} executors" if bounds else "no bounds"
             note = f" ({session.note})" if session.note else ""
-            what = f"{settings.get('policy')}, {settings.get('objective')}, {limits}, {settings.get('mode')}"
-            yield f"  since {day_and_clock(session.at)}: {what}{note}"
+            yield f"  since {day_and_clock(session.at)}: {_settings(settings)}{note}"
         before = settings
+
+
+def _settings(settings: Mapping[str, Any]) -> str:
+    """The settings of a session in few words; a journal that was not written by a loop may hold none."""
+    if not settings:
+        return "the journal does not say under which settings"
+    bounds = settings.get("executors")
+    limits = f"{bounds[0]} to {bounds[1]} executors" if bounds else "no bounds"
+    policy, objective, mode = (settings.get(key) for key in ("policy", "objective", "mode"))
+    named = (policy or "an unknown policy", objective or "an unknown objective", limits, mode or "an unknown mode")
+    return ", ".join(map(str, named))
 
 
 def _reason(reason: Reason) -> dict[str, Any]:

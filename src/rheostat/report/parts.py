@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, to_install
 from rheostat.files import reason_of
 
 __all__ = [
@@ -54,7 +54,7 @@ td.best{font-weight:700;color:#15803d}
 .note{color:#475569;font-size:.92rem} code{background:#f1f5f9;padding:0 .25rem}
 """
 
-_MISSING = "reports need plotly: pip install 'rheostat[plots]'"
+_MISSING = f"reports need plotly; {to_install('plots')}"
 
 
 def frame(title: str, verdict: str, parts: Sequence[str]) -> str:

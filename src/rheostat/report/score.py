@@ -131,7 +131,7 @@ def score(
         "timeshare_o": None,
         "timeshare_u": None,
         "excess_time": None,
-        "reconfigurations": _reconfigurations(spans),
+        "reconfigurations": changes_asked(span.sample for span in spans),
         **_executors(spans, end - start),
         "violation_share": _share_above(lags, run.objective_s),
         "lag_p50_s": time_weighted(lags, 0.50),
@@ -204,8 +204,9 @@ def _executors(spans: Sequence[_Span], seconds: float) -> dict[str, Any]:
     }
 
 
-def _reconfigurations(spans: Sequence[_Span]) -> int:
-    targets = [span.sample.target for span in spans if span.sample.target is not None]
+def changes_asked(samples: Iterable[Sample]) -> int:
+    """How often the number that was asked for changed; what was asked for first is no change."""
+    targets = [sample.target for sample in samples if sample.target is not None]
     return sum(before != after for before, after in pairwise(targets))
 
 

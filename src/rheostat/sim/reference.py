@@ -35,8 +35,9 @@ _HEAD = """# Job files
 
 A job file describes the job that the simulator runs: what a batch costs, what an executor costs, how the number of
 them is changed, and what happens meanwhile. It is YAML. Unknown keys and keys given twice are errors, and everything
-that is wrong is named at once. Times are in seconds. Every command that takes a job takes the name of a preset or the
-path of a file, and overrides by dotted keys (`executor.start_up.median_s`, `stages.0.cost_ms`).
+that is wrong is named at once (`rheostat config check FILE`). Times are in seconds. Every command that takes a job
+takes the name of a preset or the path of a file, and overrides by dotted keys behind `job.`:
+`--set job.executor.start_up.median_s=30`, `--set job.stages.0.cost_ms=2`.
 
 ```yaml
 schema: rheostat.job/1
@@ -63,7 +64,9 @@ task in each of their slots is cold. Executors are taken away between two batche
 batch ends, so lag is a sawtooth.
 
 A job of the model `record` has no batches: see `record`. It is seen as a job with a trigger of `commit_every_s` whose
-batch time is the share of the interval that its records took, so that batch ÷ trigger is its utilization.
+batch time is the share of the interval that its records took, so that batch ÷ trigger is its utilization. Its
+executors share all work and count as busy alike: a slow one or a slow node lowers what they carry together, but is
+never named, and `guard.replace_slow` does nothing.
 """
 
 

@@ -9,7 +9,7 @@ import socket
 from typing import Protocol
 
 from rheostat.config import MetricsSettings
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, to_install
 from rheostat.telemetry.hearing import Hearing
 
 __all__ = ["Served", "serve"]
@@ -34,7 +34,7 @@ def serve(settings: MetricsSettings, hearing: Hearing) -> Served | None:
     if settings.port is None:
         return None
     if importlib.util.find_spec("prometheus_client") is None:
-        message = "metrics need prometheus-client: pip install 'rheostat[metrics]'"
+        message = f"metrics need prometheus-client; {to_install('metrics')}"
         raise InputError([Fault("metrics.port", str(settings.port), "null without the extra metrics", message)])
     from rheostat.telemetry.exposition import HttpServer
 

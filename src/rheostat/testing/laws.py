@@ -21,6 +21,7 @@ from rheostat.config import GuardSettings
 from rheostat.journal import DecisionRecord, Header, JournalWriter, SessionRecord, read_journal
 from rheostat.model import Action, Assessment, Bounds, Code, Decision, Objective, Outcome, OutcomeStatus, Reason
 from rheostat.plan import Planner, PlanState, Policy, in_force
+from rheostat.testing.answers import answering
 from rheostat.testing.stories import OBJECTIVE_S, OPTIONAL, SAMPLE_S, Job, Step, Story, steady_rates, with_backlog
 from rheostat.testing.telling import decided, differences, proposed
 
@@ -94,7 +95,7 @@ def run(planner: Planner, story: Story, factor: float = 1.0) -> list[Moment]:
     job, state, moments = Job(story, factor), planner.initial(), list[Moment]()
     for number, step in enumerate(story.steps):
         seen = job.step(step)
-        decision, after = planner.plan(seen, state)
+        decision, after = planner.plan(deepcopy(seen), deepcopy(state))
         moments.append(Moment(number, seen, state, decision, after))
         state = after
         if decision.acts and decision.target is not None:
@@ -104,7 +105,7 @@ def run(planner: Planner, story: Story, factor: float = 1.0) -> list[Moment]:
 
 
 def _planner(policy: Policy[Any], bounds: Bounds) -> Planner:
-    return Planner(policy, bounds, GuardSettings(), Objective(OBJECTIVE_S), SAMPLE_S)
+    return Planner(answering(policy), bounds, GuardSettings(), Objective(OBJECTIVE_S), SAMPLE_S)
 
 
 def _granted(decision: Decision, target: int) -> Outcome:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rheostat.plan import Policy
 from rheostat.plan.structure import misshapen
+from rheostat.testing.answers import AnswerError
 from rheostat.testing.laws import LAWS, Case, Law, scaled_options
 from rheostat.testing.stories import STORIES, Story
 
@@ -51,7 +52,7 @@ def check_policy(
 
     Raises:
         AssertionError: a law is broken; the message names it, the story, the sample and what differs there. Or what
-            ``make`` builds is no policy: all that it lacks.
+            ``make`` builds is no policy: all that it lacks. Or what it answers is no answer: what must be returned.
     """
     policy = make()
     _check_structure(policy)
@@ -93,6 +94,9 @@ def _first_fault(law: Law, cases: Sequence[Case]) -> AssertionError | None:
     for case in cases:
         try:
             law.check(case)
+        except AnswerError as error:
+            fault = f"in the story {case.story.name!r}, {error}"
+            raise AssertionError(fault) from None
         except AssertionError as error:
             return AssertionError(f"the law {law.name!r} is broken in the story {case.story.name!r}: {error}")
     return None
