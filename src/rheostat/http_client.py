@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,7 +28,7 @@ _KEEP_S = 4.0
 _SLOW = "it answers too slowly"
 
 _FAILURES = (
-    *(httpx.HTTPError, httpx.InvalidURL, OSError),
+    *(httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError),
     *(httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol),
 )
 
@@ -172,8 +173,25 @@ class _Network(httpcore.NetworkBackend):
         self._limit, self._network = limit, httpcore.SyncBackend()
 
     def connect_tcp(self, host: str, port: int, timeout: float | None = None, *more: Any, **named: Any) -> _Stream:  # noqa: ARG002
-        left = self._limit.left(httpcore.ConnectTimeout)
-        return _Stream(self._network.connect_tcp(host, port, left, *more, **named), self._limit)
+        places = _addresses(host, port)
+        for place, address in enumerate(places, 1):
+            left = self._limit.left(httpcore.ConnectTimeout) / (1 + len(places) - place)
+            try:
+                return _Stream(self._network.connect_tcp(address, port, left, *more, **named), self._limit)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                if place == len(places):
+                    raise
+        message = f"no address of {host} is known"
+        raise httpcore.ConnectError(message)
+
+
+def _addresses(host: str, port: int) -> list[str]:
+    """Those that a name stands for, each once."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise httpcore.ConnectError(str(error)) from error
+    return list(dict.fromkeys(str(where[0]) for *_, where in found))
 
 
 class _Body(httpx.SyncByteStream):

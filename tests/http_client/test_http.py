@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from rheostat import http_client
 from rheostat.errors import UnavailableError
 from rheostat.http_client import Http
 
@@ -63,7 +65,27 @@ def test_a_circle_ends():
         http.ask("GET", url)
 
 
-@pytest.mark.parametrize("url", ["http://", "ftp://127.0.0.1/", "http://127.0.0.1:0/", "nothing at all"])
+@pytest.mark.parametrize(
+    "url",
+    ["http://", "ftp://127.0.0.1/", "http://127.0.0.1:0/", "nothing at all", "http://a..b/", f"http://{'a' * 64}.b/"],
+)
 def test_what_is_no_address_is_no_answer(url):
     with Http(1.0) as http, pytest.raises(UnavailableError):
         http.ask("GET", url)
+
+
+def test_of_several_addresses_each_is_tried_within_its_share_of_the_time(monkeypatch):
+    """Nothing listens on the first; it gets half of what is left."""
+    tried, connect = [], socket.create_connection
+
+    def noted(address, timeout, **more):
+        tried.append((address[0], timeout))
+        return connect(address, timeout, **more)
+
+    monkeypatch.setattr(http_client, "_addresses", lambda _host, _port: ["127.0.0.9", "127.0.0.1"])
+    monkeypatch.setattr(socket, "create_connection", noted)
+    with server(lambda _: (200, {}, b"[7]")) as url, Http(60.0) as http:
+        assert http.ask("GET", url).accepted().json() == [7]
+    (first, half), (second, rest) = tried
+    assert (first, second) == ("127.0.0.9", "127.0.0.1")
+    assert 0 < half <= 30.0 < rest <= 60.0
