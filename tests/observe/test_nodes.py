@@ -63,7 +63,7 @@ class Site:
 
     def section(self, *hosts):
         executors = tuple(Executor(str(number), host, 1, 0) for number, host in enumerate(hosts))
-        nodes, gaps = self.watch.section(Cluster(self.at, executors))
+        _, nodes, gaps = self.watch.told(Cluster(self.at, executors))
         assert all(gap.section == "nodes" and gap.query_id is None for gap in gaps)
         return nodes, [gap.why for gap in gaps]
 
@@ -84,12 +84,12 @@ def test_executors_are_told_with_their_nodes_unless_their_host_is_one_or_nobody_
     site = Site(Server("near"), Server("far"))
     executors = tuple(Executor(str(n), host, 1, 0) for n, host in enumerate(["near.1", "far.2", "far", "nowhere"]))
 
-    assert site.watch.named(Cluster(100.0, executors)) == Cluster(100.0, executors)
+    assert site.watch.told(Cluster(100.0, executors))[0] == Cluster(100.0, executors)
     site.see()
     site.servers[1].hosts = ("far.2", "far")
     site.see()
 
-    named = site.watch.named(Cluster(100.0, executors))
+    named = site.watch.told(Cluster(100.0, executors))[0]
     assert named is not None
     assert [(each.node, each.place) for each in named.executors] == [
         ("near", "near"),
@@ -97,7 +97,7 @@ def test_executors_are_told_with_their_nodes_unless_their_host_is_one_or_nobody_
         (None, "far"),
         (None, "nowhere"),
     ]
-    assert site.watch.named(None) is None
+    assert site.watch.told(None)[0] is None
 
 
 def test_before_an_answer_nothing_is_known_and_no_look_waits():
@@ -186,7 +186,7 @@ def test_without_executors_there_are_no_nodes():
     site = Site(Server("near"))
     site.see()
 
-    assert site.watch.section(None) == (None, (Gap("nodes", "which executors there are is not known"),))
+    assert site.watch.told(None)[1:] == (None, (Gap("nodes", "which executors there are is not known"),))
 
 
 # ------------------------------------------------------------------------------------------- round trips

@@ -26,7 +26,7 @@ from rheostat.demo.s2_runs import (
     nodes_run,
     without,
 )
-from rheostat.demo.trips_plan import NODES, ROUND_TRIPS_MS, TripsPlan, levels
+from rheostat.demo.trips_plan import CAP, NODES, ROUND_TRIPS_MS, TripsPlan, levels
 from rheostat.judge.experiments.results import Part, Result
 from rheostat.judge.experiments.s2 import DOCUMENT, Nodes, Table
 from rheostat.judge.experiments.s2_runs import Measures
@@ -185,7 +185,7 @@ _WHY = {
 def _carried(runs: Mapping[str, NodesRun], found: Carried | None) -> Result:
     """The control: on a machine that others use too, one run may have had more of it."""
     each = {name: carried([run]) for name, run in runs.items()}
-    twos = [one.rate(2, _cap()) for one in each.values() if one is not None]
+    twos = [one.rate(2, CAP) for one in each.values() if one is not None]
     why = "unknown: too few batches"
     if found is not None:
         line = f"{found.fixed_s:.2f} s + {1000 * found.slot_s:.1f} ms · records ÷ n"
@@ -201,11 +201,7 @@ def _carried(runs: Mapping[str, NodesRun], found: Carried | None) -> Result:
 
 
 def _rates(found: Carried) -> str:
-    return ", ".join(f"{found.rate(n, _cap()):.0f}" for n in range(1, len(NODES) + 1))
-
-
-def _cap() -> int:
-    return TripsPlan(mean_rate=_MEAN_RATE, days_s=_DAYS_S).cap
+    return ", ".join(f"{found.rate(n, CAP):.0f}" for n in range(1, len(NODES) + 1))
 
 
 def _objective(runs: Mapping[str, NodesRun]) -> Result:

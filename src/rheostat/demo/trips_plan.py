@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from rheostat.lab.lab import Lab
     from rheostat.pipelines.sink import RecordTotals
 
-__all__ = ["NODES", "ROUND_TRIPS_MS", "TripsPlan", "levels"]
+__all__ = ["CAP", "NODES", "ROUND_TRIPS_MS", "TripsPlan", "levels"]
 
 NODES = ("core", "near", "far")
 
 ROUND_TRIPS_MS: Mapping[str, Mapping[str, float]] = {"core": {"near": 20.0, "far": 250.0}, "near": {"far": 250.0}}
 """Of each pair."""
+
+CAP = 400
+"""Records in a batch at the most."""
 
 _BIN_S = 10.0
 
@@ -81,7 +84,7 @@ class TripsPlan(DemoPlan):
     measured: bool = True
     executors: tuple[int, int] = (1, len(NODES))
     lookup_ms: float = 18.0
-    cap: int = 400
+    cap: int = CAP
     partitions: int = 6
     base_rate: float = 10.0
     begin_s: float = 45.0

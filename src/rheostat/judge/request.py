@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -234,12 +234,9 @@ def _changes(config: Path | None, sets: Sequence[str], preset: str | None) -> tu
     faults += wrong
     unused = tuple(_unused(given))
     pairs = read_pairs(sets, faults)
-    faults += [fault for key, value in (*given.items(), *pairs) for fault in _of_the_job(key, value)]
-    given = {key: value for key, value in given.items() if not _of_the_job(key, value)}
+    given, pairs = dict(_settings_in(given.items(), faults)), _settings_in(pairs, faults)
     for key, value in pairs:
         first, *rest = key.split(".")
-        if _of_the_job(key, value):
-            continue
         if first in UNUSED:
             faults.append(Fault(key, repr(value), "settings that decide something in a simulation", UNUSED[first]))
         given = _with(given, [first, *rest], value)
@@ -256,13 +253,22 @@ def _unused(given: Mapping[str, Any]) -> Iterator[NoEffect]:
             yield NoEffect(key, repr(given[key]), why)
 
 
-def _of_the_job(key: object, value: Any) -> list[Fault]:
-    """The fault of a key of the job file that stands where settings do; none where it is no such key."""
-    dotted = str(key)
-    first = dotted.split(".")[0]
-    if first in _KINDS or first in Settings.model_fields or not has_key(JobFile, dotted):
-        return []
-    return [Fault(dotted, repr(value), f"job.{dotted}", f"it is a key of the job file; did you mean 'job.{dotted}'?")]
+def _settings_in(pairs: Iterable[tuple[str, Any]], faults: list[Fault]) -> list[tuple[str, Any]]:
+    """Those that are no keys of the job file; one that stands here all the same joins the faults."""
+    found = []
+    for key, value in pairs:
+        if _of_the_job(str(key)):
+            meant = f"it is a key of the job file; did you mean 'job.{key}'?"
+            faults.append(Fault(str(key), repr(value), f"job.{key}", meant))
+        else:
+            found.append((key, value))
+    return found
+
+
+def _of_the_job(key: str) -> bool:
+    """Whether it is a key of the job file and of nothing else."""
+    first = key.split(".")[0]
+    return first not in _KINDS and first not in Settings.model_fields and has_key(JobFile, key)
 
 
 _KINDS: Mapping[str, tuple[type, str]] = {

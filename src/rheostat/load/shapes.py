@@ -117,8 +117,8 @@ def remarks_on(text: str, rate: float | None = None, seconds: float | None = Non
 
 def _readers(text: str, rate: float | None, seconds: float | None, seed: int) -> list[_PartReader]:
     texts = _parts(text)
-    alone = seconds if len(texts) == 1 else None
     single = len(texts) == 1
+    alone = seconds if single else None
     return [_PartReader(part, rate, alone, f"{seed} part {index}", single) for index, part in enumerate(texts)]
 
 

@@ -143,11 +143,11 @@ class NodesWatch:
             listener.ask()
 
     def round_trips(self) -> tuple[RoundTrip, ...]:
-        """As they stood in the last section."""
+        """As they stood when last told."""
         return self._round_trips
 
-    def section(self, cluster: Cluster | None) -> tuple[Nodes | None, tuple[Gap, ...]]:
-        """What has been answered so far, with ``cluster`` telling who is used; and what is not known, in words.
+    def told(self, cluster: Cluster | None) -> tuple[Cluster | None, Nodes | None, tuple[Gap, ...]]:
+        """What has been answered so far: the executors with their nodes, the section, and what is not known, in words.
 
         ``at`` is the time of the oldest answer in it. A node whose server does not answer has no room; while executors
         of the application are on its Workers it stays in the section, else it has vanished. Executors whose node is not
@@ -157,28 +157,20 @@ class NodesWatch:
         gaps = [Gap("nodes", f"{one.server.address}: {one.trouble}") for one in self._listeners if one.trouble]
         gaps += [Gap("nodes", text) for text in _doubles(self._listeners)]
         if cluster is None or not known:
-            return None, (*gaps, *([Gap("nodes", "which executors there are is not known")] if known else ()))
+            gaps += [Gap("nodes", "which executors there are is not known")] if known else []
+            return cluster, None, tuple(gaps)
         where = _where(cluster, known)
         used, lost = Counter(where), where.count(ELSEWHERE)
         del used[ELSEWHERE]
-        told = f"{count_of(lost, 'executor is', 'executors are')} on no address that one node alone has"
-        gaps += [Gap("nodes", told)] if lost else []
+        words = f"{count_of(lost, 'executor is', 'executors are')} on no address that one node alone has"
+        gaps += [Gap("nodes", words)] if lost else []
         there = {name: one for name, one in known.items() if used[name] or not one.trouble}
         readings = [_reading(name, used[name], one) for name, one in there.items()]
         readings += [NodeReading(ELSEWHERE, lost, 0)] if lost else []
         self._round_trips, missing = self._trips(there)
         gaps += [Gap("nodes", f"no round trip is known between {a} and {b}") for a, b in missing]
         at = min((one.at for one in there.values()), default=self._now())
-        return Nodes(at, tuple(sorted(readings)), self._round_trips), tuple(gaps)
-
-    def named(self, cluster: Cluster | None) -> Cluster | None:
-        """The executors with the nodes that they are on, where these are known."""
-        known = _by_name(self._listeners)
-        if cluster is None or not known:
-            return cluster
-        pairs = zip(cluster.executors, _where(cluster, known), strict=True)
-        told = [each._replace(node=None if node in (each.host, ELSEWHERE) else node) for each, node in pairs]
-        return replace(cluster, executors=tuple(told))
+        return _named(cluster, where), Nodes(at, tuple(sorted(readings)), self._round_trips), tuple(gaps)
 
     def close(self) -> None:
         """Give back the connections."""
@@ -214,8 +206,8 @@ class SourceWithNodes:
         """Look once; the node servers are asked meanwhile, and not waited for."""
         self._watch.ask()
         seen = self._source.observe(at)
-        nodes, gaps = self._watch.section(seen.cluster)
-        return replace(seen, cluster=self._watch.named(seen.cluster), nodes=nodes, gaps=(*seen.gaps, *gaps))
+        cluster, nodes, gaps = self._watch.told(seen.cluster)
+        return replace(seen, cluster=cluster, nodes=nodes, gaps=(*seen.gaps, *gaps))
 
     def close(self) -> None:
         """Close both."""
@@ -246,6 +238,13 @@ def _where(cluster: Cluster, known: Mapping[str, _Heard]) -> list[str]:
             nodes_of.setdefault(host, []).append(name)
     found = [nodes_of.get(executor.host, []) for executor in cluster.executors]
     return [names[0] if len(names) == 1 else ELSEWHERE for names in found]
+
+
+def _named(cluster: Cluster, where: Sequence[str]) -> Cluster:
+    """The executors with the nodes that they are on; none where it is not known, or is called as its address."""
+    pairs = zip(cluster.executors, where, strict=True)
+    told = [each._replace(node=None if node in (each.host, ELSEWHERE) else node) for each, node in pairs]
+    return replace(cluster, executors=tuple(told))
 
 
 def _reading(name: str, used: int, one: _Heard) -> NodeReading:
