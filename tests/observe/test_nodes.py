@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -294,6 +295,31 @@ def test_the_servers_are_asked_while_the_source_looks():
     assert seen.cluster is not None
     assert [each.node for each in seen.cluster.executors] == ["near"]
     assert [gap.why for gap in seen.gaps] == ["none", "no round trip is known between far and near"]
+
+
+def test_the_first_look_waits_until_each_server_has_answered_or_failed():
+    """The servers answer once the plain source has looked, one of them with a failure."""
+    looked = threading.Event()
+
+    def later(work):
+        threading.Thread(target=lambda: (looked.wait(10), work()), daemon=True).start()
+
+    class Looks:
+        def observe(self, at):
+            looked.set()
+            return Observation(at, cluster=Cluster(at, (Executor("0", "far.1", 1, 0),)))
+
+        def close(self):
+            pass
+
+    servers = Server("near"), Server("far"), Server("down", fails=UnavailableError("no answer"))
+    source = SourceWithNodes(Looks(), NodesWatch(servers, {}, lambda: 100.0, later))
+
+    seen = source.observe(100.0)
+
+    assert seen.nodes is not None
+    assert [node.name for node in seen.nodes.nodes] == ["far", "near"]
+    assert "http://down:8091: no answer" in [gap.why for gap in seen.gaps]
 
 
 def test_the_end_closes_all():

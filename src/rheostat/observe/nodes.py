@@ -2,11 +2,13 @@
 
 The servers are asked in the background, each in a thread of its own, once for every look; a look takes what has been
 answered by then. So a server that is slow costs age, one that is down costs its own entry, and no look waits for any.
+Only the first look waits a little for each to be heard: else the first executor would come to whoever answers first.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +29,9 @@ STALE_S = 60.0
 """A round trip that was measured longer ago is not known any more."""
 
 _SAME_PART, _SAME_MS = 0.2, 0.5
+
+_FIRST_S = 5.0
+"""How long the first look waits for servers that have neither answered nor failed, s."""
 
 
 class NodeWord(Protocol):
@@ -96,6 +101,7 @@ class _Listener:
         self.server = server
         self.heard: _Heard | None = None
         self.trouble: str | None = "it has not answered yet"
+        self.settled = threading.Event()
         self._now, self._spawn = now, spawn
         self._asking = threading.Lock()
 
@@ -113,6 +119,7 @@ class _Listener:
             self.trouble = f"{type(error).__name__}: {error}"[:200]
         finally:
             self._asking.release()
+            self.settled.set()
 
 
 class NodesWatch:
@@ -141,6 +148,12 @@ class NodesWatch:
         """Begin to ask every server; returns at once."""
         for listener in self._listeners:
             listener.ask()
+
+    def settle(self, most_s: float) -> None:
+        """Wait until every server has answered or failed once, so many seconds at the most."""
+        until = time.monotonic() + most_s
+        for listener in self._listeners:
+            listener.settled.wait(max(0.0, until - time.monotonic()))
 
     def round_trips(self) -> tuple[RoundTrip, ...]:
         """As they stood when last told."""
@@ -200,12 +213,15 @@ class SourceWithNodes:
     """A source whose observations have the section ``nodes`` too (``rheostat.ports.Source``)."""
 
     def __init__(self, source: Source, watch: NodesWatch) -> None:
-        self._source, self._watch = source, watch
+        self._source, self._watch, self._settled = source, watch, False
 
     def observe(self, at: float) -> Observation:
-        """Look once; the node servers are asked meanwhile, and not waited for."""
+        """Look once; the node servers are asked meanwhile, and not waited for but the first time."""
         self._watch.ask()
         seen = self._source.observe(at)
+        if not self._settled:
+            self._watch.settle(_FIRST_S)
+            self._settled = True
         cluster, nodes, gaps = self._watch.told(seen.cluster)
         return replace(seen, cluster=cluster, nodes=nodes, gaps=(*seen.gaps, *gaps))
 
