@@ -28,6 +28,20 @@ def test_simulate_prints_a_score_and_writes_a_report(tmp_path, capsys):
     assert "static, constant:5@120 on base, seed 4" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_simulate_leaves_a_journal_that_is_explained_and_replayed(tmp_path, capsys):
+    journal = str(tmp_path / "journal")
+    assert main(["simulate", *SHORT, "--journal", journal, "--json"]) == 0
+    assert last_json(capsys)["valid"] is True
+    assert main(["replay", journal, "--json"]) == 0
+    replayed = last_json(capsys)
+    assert (replayed["identical"], replayed["decisions"]) == (10, 10)
+    assert main(["explain", journal, "--json"]) == 0
+    told = last_json(capsys)
+    assert (told["from"], told["to"], told["decisions"]) == (0.0, 135.0, 10)
+    assert main(["simulate", *SHORT, "--policy", "ractive", "--journal", journal, "--json"]) == 2
+    assert {fault["field"] for fault in last_json(capsys)["faults"]} == {"policy", "journal"}
+
+
 def test_simulate_tells_why_nothing_was_changed(capsys):
     options = [
         "--policy",

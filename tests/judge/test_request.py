@@ -174,7 +174,7 @@ def test_what_is_no_seed_is_a_fault(text):
 @pytest.mark.parametrize(
     ("pair", "why"),
     [
-        pytest.param("journal=out", "a simulation writes none", id="a journal"),
+        pytest.param("journal=out", "rheostat simulate has --journal for it", id="a journal"),
         pytest.param("state=out", "a simulation keeps none", id="a state"),
         pytest.param("mode=watch", "always scaled", id="a mode"),
         pytest.param("queries=[a]", "one query", id="queries"),
@@ -202,7 +202,7 @@ def test_a_settings_file_of_a_live_job_is_taken_and_what_has_no_effect_is_said(t
     config.write_text("journal: out\nmode: act\nmetrics: {port: 9090}\npolicy: hpa\nguard: {tolerance: 0.2}\n")
     texts = Texts(config=config, policy="hpa,reactive", shapes=["constant:5@60"], sets=["guard.align_most=0.5"])
     assert [(each.field, each.why) for each in read_asked(texts).idle] == [
-        ("journal", "a simulation writes none"),
+        ("journal", "rheostat simulate has --journal for it"),
         ("metrics", "a simulation serves none"),
         ("guard.tolerance", "the policy hpa does tolerance by rules of its own"),
         ("guard.align_most", "nothing is aligned: give guard.align_to"),

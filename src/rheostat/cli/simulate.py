@@ -37,6 +37,10 @@ def simulate(
     shape: Annotated[str | None, typer.Option(help=f"{escape(GRAMMAR)}.")] = None,
     seed: Annotated[str, typer.Option(help="Of all that is random.")] = "1",
     played: Played,
+    journal: Annotated[
+        Path | None,
+        typer.Option("--journal", help="Folder, new or empty, for a journal as a live job writes it."),
+    ] = None,
     out: Out = None,
     as_json: JsonFlag = False,
 ) -> int:
@@ -44,11 +48,13 @@ def simulate(
     from rheostat.judge.compare import compare
 
     texts = played.texts(None if shape is None else [shape], policy=policy, trace=trace, seed=seed)
-    asked = _asked(texts, out, without_effect(context, texts))
+    asked = _asked(texts, out, journal, without_effect(context, texts))
     show_idle(asked.idle)
     drawn = asked.cases if out is not None else []
-    entry = compare(asked.cases, asked.contenders, drawn=drawn, reached=bool(drawn)).entries[0]
+    entry = compare(asked.cases, asked.contenders, drawn=drawn, reached=bool(drawn), journal=journal).entries[0]
     _tell(entry, out)
+    if journal is not None:
+        console().print(f"Journal: {journal}", markup=False)
     run = entry.runs[0]
     score = {**run.score, "holds": {code: asdict(held) for code, held in run.holds.items()}, **_placements(run)}
     score["unready"] = run.unready
@@ -60,10 +66,12 @@ def simulate(
     return 0 if score["valid"] and not entry.undercut else 1
 
 
-def _asked(texts: Texts, out: Path | None, faults: list[Fault]) -> Asked:
+def _asked(texts: Texts, out: Path | None, journal: Path | None, faults: list[Fault]) -> Asked:
     """The run that is asked for, or every fault of the options at once."""
+    from rheostat.judge.journaled import require_new
     from rheostat.judge.request import read_asked
 
+    tried(require_new, None, faults, journal)
     tried(check_out, None, faults, out)
     asked = tried(read_asked, None, faults, texts, one_run=True)
     if asked is None or faults:

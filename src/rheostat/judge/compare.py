@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from rheostat.judge.cases import Case
 from rheostat.judge.contenders import Contender
@@ -127,6 +128,7 @@ def compare(
     jobs: int = 1,
     drawn: Sequence[Case] = (),
     reached: bool = True,
+    journal: Path | None = None,
     progress: Progress = lambda _done, _of, _words: None,
 ) -> Comparison:
     """Run every contender in every case, find each case's optimum, and run its plan.
@@ -137,13 +139,14 @@ def compare(
         jobs: processes, ≥ 1.
         drawn: cases of which plots will be wanted.
         reached: whether plans with a margin are tried too, which takes as long as two or three runs.
+        journal: the folder in which the run leaves a journal; for one contender in one case.
         progress: told what is done.
 
     Raises:
         InputError: a load or a policy is faulty.
         PartFailedError: a process was ended from outside.
     """
-    tasks = [Task(case, who, case in drawn, reached) for case in cases for who in (None, *contenders)]
+    tasks = [Task(case, who, case in drawn, reached, journal) for case in cases for who in (None, *contenders)]
     found: dict[int, Reference | Found] = {}
     with crew(do, jobs, len(tasks)) as team:
         for place, result in team.results(tasks):

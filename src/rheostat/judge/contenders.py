@@ -19,7 +19,7 @@ JOB_OWNS: Mapping[str, str] = {"objective": "objective", "executors": "executors
 UNUSED: Mapping[str, str] = {
     "actuator": "a simulated job has no Workers",
     "allow_redone_work": "the job file says how executors go: see job.rescale",
-    "journal": "a simulation writes none",
+    "journal": "rheostat simulate has --journal for it",
     "metrics": "a simulation serves none",
     "mode": "a simulated job is always scaled",
     "queries": "a simulated job has one query",

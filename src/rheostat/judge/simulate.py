@@ -13,6 +13,7 @@ from rheostat.load.prepare import Prepared
 from rheostat.loop import Loop, build_planner
 from rheostat.model import Code
 from rheostat.plan.words import several
+from rheostat.ports import Archive
 from rheostat.sim.capacity import demand
 from rheostat.sim.cost import violation_weight
 from rheostat.sim.history import History
@@ -71,6 +72,7 @@ def simulate(
     *,
     seed: int,
     recorder: Recorder | None = None,
+    archive: Archive | None = None,
     before_each: Callable[[Loop, float], None] | None = None,
 ) -> Run:
     """Run the production loop until the load is over and every record is committed.
@@ -83,6 +85,7 @@ def simulate(
         contender: who decides.
         seed: of the job's own chance (start-ups, noise of batches).
         recorder: what remembers the decisions; None: one of its own.
+        archive: where its policy puts samples that are too many for its state; None: in memory.
         before_each: is called with the loop and the time of the next cycle before that begins.
 
     Raises:
@@ -99,7 +102,7 @@ def simulate(
         return simulated.drained or now >= end
 
     time = SimulatedTime(over)
-    planner = build_planner(settings, MemoryArchive(), seed)
+    planner = build_planner(settings, archive or MemoryArchive(), seed)
     loop = Loop(simulated, planner, simulated, recorder, time, settings, job=job.name)
     loop.run()
     simulated.close()

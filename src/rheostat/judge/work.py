@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from rheostat import __version__
 from rheostat.judge import score as scores
 from rheostat.judge.cases import Case, Ready, ready
 from rheostat.judge.contenders import Contender
+from rheostat.judge.journaled import JournaledRecorder
 from rheostat.judge.recorder import Act, Held
 from rheostat.judge.simulate import Run, simulate, start_executors
 from rheostat.judge.tracks import Points, Tracks, lag_line, thinned, thinned_acts
@@ -52,12 +54,14 @@ class Task:
         contender: who runs; None: the optimum is sought, and its plans are executed.
         drawn: whether plots are wanted.
         reached: whether plans with a margin are tried too.
+        journal: the folder in which the run leaves a journal; None: nowhere.
     """
 
     case: Case
     contender: Contender | None = None
     drawn: bool = False
     reached: bool = True
+    journal: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +137,7 @@ def do(task: Task) -> Reference | Found:
     """
     if task.contender is None:
         return find_reference(task.case, drawn=task.drawn, reached=task.reached)
-    return run_one(task.case, task.contender, drawn=task.drawn)
+    return run_one(task.case, task.contender, drawn=task.drawn, journal=task.journal)
 
 
 def find_reference(case: Case, *, drawn: bool = False, reached: bool = True) -> Reference:
@@ -179,10 +183,10 @@ def _with_margin(problem: Problem, share: float) -> Problem:
     )
 
 
-def run_one(case: Case, contender: Contender, *, drawn: bool = False) -> Found:
+def run_one(case: Case, contender: Contender, *, drawn: bool = False, journal: Path | None = None) -> Found:
     """One run and its score; the cost of the optimum is filled in by who knows it."""
     this = ready(case)
-    run = simulate(case.job, this.load, contender, seed=case.seed)
+    run = _simulated(case, this, contender, journal)
     score = scores.judge_score(
         _facts(case, contender), judged_case(case, this), run.history, drained=run.drained, end=run.seconds
     )
@@ -190,6 +194,16 @@ def run_one(case: Case, contender: Contender, *, drawn: bool = False) -> Found:
     placed = () if case.job.nodes is None else tuple(act for act in run.acts if act.placement is not None)
     tracks = _tracks(run, this.capacities) if drawn else None
     return Found(score, run.faults, tracks, placed, run.holds, run.unready)
+
+
+def _simulated(case: Case, this: Ready, contender: Contender, journal: Path | None) -> Run:
+    if journal is None:
+        return simulate(case.job, this.load, contender, seed=case.seed)
+    recorder = JournaledRecorder(journal)
+    try:
+        return simulate(case.job, this.load, contender, seed=case.seed, recorder=recorder, archive=recorder.archive)
+    finally:
+        recorder.close()
 
 
 def _facts(case: Case, contender: Contender) -> RunFacts:

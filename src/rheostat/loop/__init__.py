@@ -2,6 +2,7 @@
 
 from rheostat.loop.building import (
     archive_beside,
+    archive_in,
     build_planner,
     open_archive,
     open_journal,
@@ -25,6 +26,7 @@ __all__ = [
     "StoppableClock",
     "SystemClock",
     "archive_beside",
+    "archive_in",
     "build_planner",
     "decide",
     "learn",

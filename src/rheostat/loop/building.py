@@ -20,6 +20,7 @@ from rheostat.ports import Archive
 __all__ = [
     "WATCH_BOUNDS",
     "archive_beside",
+    "archive_in",
     "build_planner",
     "header_of",
     "open_archive",
@@ -72,9 +73,12 @@ def open_store(settings: Settings) -> StateStore | None:
 def open_archive(settings: Settings) -> Archive | None:
     """Where samples survive that are too many for the state; None: nowhere, for want of a folder or of pyarrow."""
     folder = settings.journal or settings.state
-    if folder is None or importlib.util.find_spec("pyarrow") is None:
-        return None
-    return ParquetArchive(Path(folder) / _SAMPLES)
+    return None if folder is None else archive_in(Path(folder))
+
+
+def archive_in(folder: Path) -> Archive | None:
+    """The archive of the journal in a folder, to be written; None for want of pyarrow."""
+    return ParquetArchive(folder / _SAMPLES) if importlib.util.find_spec("pyarrow") is not None else None
 
 
 def archive_beside(journal: Path, report: Callable[[str], None]) -> ParquetArchive | None:

@@ -1,0 +1,48 @@
+"""A simulated run that leaves a journal: what it says, and that it is decided the same once more."""
+
+import pytest
+
+from rheostat.errors import InputError
+from rheostat.journal import DecisionRecord, read_journal
+from rheostat.judge.cases import Case, LoadSpec
+from rheostat.judge.contenders import Contender
+from rheostat.judge.journaled import require_new
+from rheostat.judge.work import run_one
+from rheostat.loop import archive_beside
+from rheostat.plan import policy_names
+from rheostat.report.replay import replay_score
+from rheostat.sim.loading import load_job
+
+SHAPE = "daily:1..5@7200+spike:2..4@1200"
+DECIDING = [name for name in policy_names() if name != "schedule"]
+
+
+def case():
+    return Case(load_job("base"), "base", LoadSpec(SHAPE, shape=SHAPE), seed=2)
+
+
+@pytest.mark.parametrize("policy", DECIDING)
+def test_its_journal_replays_to_the_same_decisions(policy, tmp_path):
+    run_one(case(), Contender(policy), journal=tmp_path)
+    records = list(read_journal(tmp_path))
+    again = replay_score(records, {}, archive_beside(tmp_path, pytest.fail))
+    decisions = sum(isinstance(record, DecisionRecord) for record in records)
+    assert decisions >= (7200 + 1200) / 15
+    assert (again["decisions"], again["identical"], again["differences"]) == (decisions, decisions, [])
+
+
+def test_the_journal_changes_nothing_in_the_run(tmp_path):
+    assert run_one(case(), Contender("reactive"), journal=tmp_path) == run_one(case(), Contender("reactive"))
+
+
+def test_a_run_has_a_folder_of_its_own(tmp_path):
+    require_new(tmp_path / "new" / "journal")
+    require_new(tmp_path / "new" / "journal")
+    (tmp_path / "new" / "journal" / "journal-1970-01-01.jsonl").write_text("")
+    with pytest.raises(InputError) as caught:
+        require_new(tmp_path / "new" / "journal")
+    assert [(fault.field, fault.allowed) for fault in caught.value.faults] == [("journal", "a folder, new or empty")]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError) as caught:
+        require_new(tmp_path / "file")
+    assert [fault.field for fault in caught.value.faults] == ["journal"]
