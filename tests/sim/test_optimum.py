@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rheostat.load.curves import staircase
 from rheostat.sim.grid import Grid
 from rheostat.sim.optimum import optimum, timetable
-from rheostat.sim.problem import Problem
+from rheostat.sim.problem import Problem, useful
 from rheostat.sim.program import Kept, followed, forwards, traced
 
 STEPS = 4
@@ -86,6 +86,25 @@ def test_costs_by_hand(levels, given, cost_s):
     found = optimum(tiny(levels, **given))
     assert found.cost * 3600 == pytest.approx(cost_s)
     assert found.error_bound <= 1e-3 * found.cost
+
+
+def test_executors_that_add_no_speed_are_not_looked_at():
+    """From 3 on nothing grows: the search has 3 at most, or as many as are there at the start."""
+    flat = {
+        "n_max": 5,
+        "capacity": (0.0, 90.0, 180.0, 270.0, 270.0, 270.0),
+        "long_rate": (0.0, 100.0, 200.0, 300.0, 300.0, 300.0),
+        "carried": (0.0,) * 6,
+        "slack": (0.0,) * 6,
+    }
+    levels = (50, 200, 260, 90)
+    found, same = useful(tiny(levels, **flat)), tiny(levels)
+    assert (found.n_max, found.capacity, found.slack) == (3, same.capacity, same.slack)
+    assert optimum(tiny(levels, **flat)) == optimum(tiny(levels))
+    assert useful(tiny(levels, **flat, start=4)).n_max == 4
+    assert useful(tiny(levels)).n_max == 3
+    late = {**flat, "slack": (0.0, 0.0, 0.0, 0.0, 0.0, 7.0)}
+    assert useful(tiny(levels, **late)).n_max == 5
 
 
 def test_a_plan_by_hand():

@@ -64,7 +64,7 @@ from math import ceil
 
 from rheostat.sim.cost import CostParts
 from rheostat.sim.grid import Grid
-from rheostat.sim.problem import Problem, checked
+from rheostat.sim.problem import Problem, checked, useful
 from rheostat.sim.program import followed, forwards, traced
 
 __all__ = ["Optimum", "optimum", "timetable"]
@@ -116,7 +116,8 @@ def optimum(problem: Problem) -> Optimum:
     Raises:
         ValueError: the problem is out of range.
     """
-    grid = Grid(checked(problem))
+    problem = useful(checked(problem))
+    grid = Grid(problem)
     finest_s = max(_FINEST_S, _columns_s(problem) * grid.loaded / _CELLS)
     quantum_s = grid.quantum_s(max(finest_s, min(_COARSEST_S, _PRECISION / 4 * _least_s(problem))))
     while True:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import inf
 
@@ -13,7 +13,7 @@ from rheostat.sim.draws import duration
 from rheostat.sim.events import CodeChange, DeadExecutor, Event, LostNode, SkewChange
 from rheostat.sim.jobfile import JobFile
 
-__all__ = ["Problem", "least_start_up_s", "problem_of"]
+__all__ = ["Problem", "checked", "least_start_up_s", "problem_of", "useful"]
 
 _LEAST_QUANTILE = 0.001
 """A log-normal duration has no least value; one start in a thousand is faster than this."""
@@ -162,6 +162,20 @@ def _changed(job: JobFile, code: CodeChange) -> JobFile:
 def _best(curves: Sequence[Sequence[float]]) -> tuple[float, ...]:
     """The greatest of all variants on at most n executors."""
     return tuple(accumulate((max(at_n) for at_n in zip(*curves, strict=True)), max))
+
+
+def useful(problem: Problem) -> Problem:
+    """The problem without the numbers from which on more executors are no faster.
+
+    A plan that never goes beyond the first of them costs less and does as much.
+    """
+    curves = (problem.capacity, problem.long_rate, problem.carried, problem.slack)
+    first = max(curve.index(curve[-1]) for curve in curves)
+    most = max(first, problem.start, problem.n_min)
+    if most >= problem.n_max:
+        return problem
+    capacity, long_rate, carried, slack = (curve[: most + 1] for curve in curves)
+    return replace(problem, n_max=most, capacity=capacity, long_rate=long_rate, carried=carried, slack=slack)
 
 
 def checked(problem: Problem) -> Problem:
