@@ -2,13 +2,14 @@
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.sim.jobs import PLAIN, decision
 
 from rheostat.load.curves import Pieces
 from rheostat.sim import SimulatedJob
 from rheostat.sim.loading import job_of
+from rheostat.sim.micro_batches import MicroBatches
 
 rates = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 400)), min_size=1, max_size=5)
 asked = st.lists(st.tuples(st.integers(0, 80), st.integers(1, 8)), max_size=5)
@@ -120,6 +121,28 @@ def test_looking_changes_nothing(job, model, levels, asks, happens):
     assert rarely.history.commits == often.history.commits
     assert rarely.history.batches == often.history.batches
     assert (rarely.history.paid, rarely.history.ready) == (often.history.paid, often.history.ready)
+
+
+class Anew(MicroBatches):
+    """Places the running batch anew whatever has changed."""
+
+    def _stands(self, _batch):
+        return False
+
+
+PLAIN_ONE = {"partitions": 1, "trigger_s": 0.0}
+SLOWER = {"kind": "slow", "at_s": 1, "for_s": 1, "factor": 3}
+
+
+@settings(max_examples=60)
+@given(jobs, st.sampled_from([0.0, 0.2]), rates, asked, events)
+@example(PLAIN_ONE, 0.0, [(1, 5)], [(0, 3)], [SLOWER])
+def test_a_placement_that_stands_is_the_one_that_would_be_made_anew(job, slows, levels, asks, happens):
+    executor = {**MICRO["executor"], "slows_neighbours": slows, "crowding": 0.5}
+    usual, anew = (simulated({**job, **MICRO, "executor": executor}, curve(levels), happens) for _ in range(2))
+    anew._query.__class__ = Anew
+    assert play(usual, asks, range(90)) == play(anew, asks, range(90))
+    assert usual.history.batches == anew.history.batches
 
 
 @settings(max_examples=40)

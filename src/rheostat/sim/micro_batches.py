@@ -116,8 +116,8 @@ class MicroBatches:
         return True
 
     def replan(self, at: float) -> None:  # noqa: ARG002 - what was done before now stays as it was
-        """The executors have changed: place the running batch anew."""
-        if self.running is not None:
+        """The executors may have changed: place the running batch anew, unless its placement stands."""
+        if self.running is not None and not self._stands(self.running):
             self._place(self.running)
 
     def pause(self, at: float, seconds: float) -> None:
@@ -201,6 +201,14 @@ class MicroBatches:
         batch.tasks_end = max(at, sink_end(self._job, begin, batch.records))
         batch.end = batch.tasks_end + self._job.driver.commit_s + self._job.state.commit_s
         self.next_at = batch.end
+
+    def _stands(self, batch: _Batch) -> bool:
+        """Whether a new placement would be the same: one slot by slot, on the executors that are used now.
+
+        Those that have registered since were on their way then and are placed from the time at which they are ready.
+        """
+        fleet = self._fleet
+        return batch.warm is not None and fleet.undisturbed and set(batch.members) == set(fleet.used)
 
     def _end(self, batch: _Batch, at: float) -> None:
         credit(batch.placed)
