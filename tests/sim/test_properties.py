@@ -52,8 +52,9 @@ jobs = st.fixed_dictionaries(
         ),
     }
 )
+EXECUTOR = {"cold_task_s": 1.0, "slows_neighbours": 0.2, "start_up": {"median_s": 3.0, "p95_s": 6.0}}
 MICRO = {
-    "executor": {"cold_task_s": 1.0, "slows_neighbours": 0.2, "start_up": {"median_s": 3.0, "p95_s": 6.0}},
+    "executor": EXECUTOR,
     "driver": {"planning_s": 0.1, "commit_s": 0.1},
     "stages": [
         {"name": "read", "cost_ms": 2.0, "task_ms": 10.0},
@@ -138,7 +139,7 @@ SLOWER = {"kind": "slow", "at_s": 1, "for_s": 1, "factor": 3}
 @given(jobs, st.sampled_from([0.0, 0.2]), rates, asked, events)
 @example(PLAIN_ONE, 0.0, [(1, 5)], [(0, 3)], [SLOWER])
 def test_a_placement_that_stands_is_the_one_that_would_be_made_anew(job, slows, levels, asks, happens):
-    executor = {**MICRO["executor"], "slows_neighbours": slows, "crowding": 0.5}
+    executor = {**EXECUTOR, "slows_neighbours": slows, "crowding": 0.5}
     usual, anew = (simulated({**job, **MICRO, "executor": executor}, curve(levels), happens) for _ in range(2))
     anew._query.__class__ = Anew
     assert play(usual, asks, range(90)) == play(anew, asks, range(90))
