@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rheostat.errors import Fault, InputError
 from rheostat.values import dataclass
@@ -70,19 +70,48 @@ class PartitionOffsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """Where a query stands in its sources.
+    """Where a query stands in its sources: a column for each figure, in it a place for each partition.
+
+    Every reader makes passes over columns; what does not change from look to look is best the same object each time,
+    so that it costs nothing to make nor to compare.
 
     Attributes:
         at: when the latest offsets were read.
-        partitions: sorted by (topic, partition).
+        topics, numbers: of the partitions, which are sorted by them.
+        latest, planned, committed: their positions, as in :class:`PartitionOffsets`.
         exact: False where the differences are not a count of records.
         inexact_because: why not (``"transactions"``, ``"compaction"``, ``"retention"``, ``"topic recreated"``).
     """
 
     at: float
-    partitions: tuple[PartitionOffsets, ...]
+    topics: tuple[str, ...]
+    numbers: tuple[int, ...]
+    latest: tuple[int | None, ...]
+    planned: tuple[int | None, ...]
+    committed: tuple[int | None, ...]
     exact: bool = True
     inexact_because: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        at: float,
+        partitions: Iterable[PartitionOffsets],
+        exact: bool = True,
+        inexact_because: str | None = None,
+    ) -> Offsets:
+        """The same from a row for each partition, sorted by (topic, partition)."""
+        return cls(at, *(*_columns(PartitionOffsets, partitions), exact, inexact_because))
+
+    @property
+    def partitions(self) -> tuple[PartitionOffsets, ...]:
+        """The rows, sorted by (topic, partition).
+
+        >>> Offsets(0.0, ("t", "t"), (0, 1), (9, 7), (8, 7), (5, 7)).partitions[1].latest
+        7
+        """
+        rows = zip(self.topics, self.numbers, self.latest, self.planned, self.committed, strict=True)
+        return tuple(map(PartitionOffsets._make, rows))
 
 
 class StageWork(NamedTuple):
@@ -197,25 +226,59 @@ class Executor(NamedTuple):
     added_at: float | None = None
     node: str | None = None
 
-    @property
-    def place(self) -> str:
-        """The name of its node; its host where no node is known."""
-        return self.node or self.host
-
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The executors of the application.
+    """The registered executors of the application, without those that are being removed.
+
+    A column for each figure, in it a place for each executor; for the same reason as in :class:`Offsets`.
 
     Attributes:
         at: when they were read.
-        executors: registered ones, without those that are being removed.
+        ids, hosts, cores: of each executor, as in :class:`Executor`.
+        active_tasks, failed_tasks, finished_tasks, busy_s: what it is doing, and what it has come to.
+        added_at: when it registered.
+        nodes: the node that it is on, where that is known and has another name than its host.
         requested: the number asked for last; None: nobody has asked yet.
     """
 
     at: float
-    executors: tuple[Executor, ...]
+    ids: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    cores: tuple[int, ...] = ()
+    active_tasks: tuple[int, ...] = ()
+    failed_tasks: tuple[int, ...] = ()
+    finished_tasks: tuple[int, ...] = ()
+    busy_s: tuple[float | None, ...] = ()
+    added_at: tuple[float | None, ...] = ()
+    nodes: tuple[str | None, ...] = ()
     requested: int | None = None
+
+    @classmethod
+    def of(cls, at: float, executors: Iterable[Executor], requested: int | None = None) -> Cluster:
+        """The same from a row for each executor."""
+        return cls(at, *(*_columns(Executor, executors), requested))
+
+    @property
+    def executors(self) -> tuple[Executor, ...]:
+        """The rows.
+
+        >>> Cluster.of(0.0, [Executor("1", "a", 1, 0), Executor("2", "b", 1, 1)]).executors[1].host
+        'b'
+        """
+        told = self.active_tasks, self.failed_tasks, self.finished_tasks, self.busy_s
+        rows = zip(self.ids, self.hosts, self.cores, *told, self.added_at, self.nodes, strict=True)
+        return tuple(map(Executor._make, rows))
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Of each executor the name of its node; its host where no node is known."""
+        return tuple([node or host for node, host in zip(self.nodes, self.hosts, strict=True)])
+
+
+def _columns(row: Any, rows: Iterable[tuple[Any, ...]]) -> Any:
+    """The columns of rows of a kind of named tuple; as many where there are no rows."""
+    return tuple(zip(*rows, strict=True)) or ((),) * len(row._fields)
 
 
 class NodeReading(NamedTuple):

@@ -95,9 +95,9 @@ def _trigger(plan: QueryPlan, name: str, lag_s: float) -> Iterator[Fault]:
 def _partitions(seen: Observation, bounds: Bounds) -> Iterator[Fault]:
     total = 0
     for query in seen.queries:
-        if query.offsets is None or not query.offsets.partitions:
+        if query.offsets is None or not query.offsets.topics:
             return
-        total += len(query.offsets.partitions)
+        total += len(query.offsets.topics)
     if seen.queries and total < bounds.maximum:
         message = "an executor without a partition has nothing to read: lower the bounds or add partitions"
         yield Fault("executors", f"at most {bounds.maximum}", f"at most {total}, the partitions that are read", message)

@@ -27,7 +27,7 @@ CLUSTER = (Executor("0", "host", 1, 0),)
 
 
 def query(name, at, latest, committed, *, batch=None, trigger_s=2.0, **more):
-    offsets = Offsets(at, (PartitionOffsets("clicks", 0, latest, committed, committed),))
+    offsets = Offsets.of(at, (PartitionOffsets("clicks", 0, latest, committed, committed),))
     return QueryReading(name, "run", None, trigger_s, offsets=offsets, batch=batch or Batch(at, 1, 1.0), **more)
 
 
@@ -42,7 +42,7 @@ def test_two_queries_sum_rates_and_backlogs_and_take_the_worst_of_the_rest():
     first = Observation(
         0.0,
         (query("a", 0.0, 0, 0, batch=Batch(0.0, 1, 1.0)), query("b", 0.0, 0, 0, batch=Batch(0.0, 5, 3.0))),
-        Cluster(0.0, CLUSTER),
+        Cluster.of(0.0, CLUSTER),
     )
     second = Observation(
         10.0,
@@ -50,7 +50,7 @@ def test_two_queries_sum_rates_and_backlogs_and_take_the_worst_of_the_rest():
             query("a", 10.0, 1000, 900, batch=Batch(9.0, 4, 1.0), trigger_s=2.0),
             query("b", 10.0, 500, 0, batch=Batch(9.0, 6, 30.0), trigger_s=60.0),
         ),
-        Cluster(10.0, CLUSTER),
+        Cluster.of(10.0, CLUSTER),
     )
     seen = run(first, second)
     assert seen.queries == 2
@@ -83,14 +83,14 @@ def test_excess_of_one_query_is_not_offset_by_room_in_another():
 def test_a_failed_query_does_not_count():
     failed = query("b", 10.0, 9000, 0, failed_because="boom")
     seen = run(
-        Observation(0.0, (query("a", 0.0, 0, 0),), Cluster(0.0, CLUSTER)),
-        Observation(10.0, (query("a", 10.0, 1000, 900), failed), Cluster(10.0, CLUSTER)),
+        Observation(0.0, (query("a", 0.0, 0, 0),), Cluster.of(0.0, CLUSTER)),
+        Observation(10.0, (query("a", 10.0, 1000, 900), failed), Cluster.of(10.0, CLUSTER)),
     )
     assert (seen.queries, seen.backlog, seen.missing) == (1, 100, ())
 
 
 def test_without_a_query_everything_needed_of_one_is_missing():
-    seen = run(Observation(0.0, cluster=Cluster(0.0, CLUSTER), gaps=(Gap("queries", "the UI is off"),)))
+    seen = run(Observation(0.0, cluster=Cluster.of(0.0, CLUSTER), gaps=(Gap("queries", "the UI is off"),)))
     assert seen.queries == 0
     assert seen.missing == tuple(name for name in NEEDED if name != "executors")
     assert (seen.backlog, seen.capped, seen.batches) == (None, None, 0)
@@ -161,10 +161,10 @@ def test_drain(backlog, arriving, processed, draining, drain_s):
 def test_age_is_that_of_the_oldest_reading_whatever_the_age_of_the_last_batch(
     offsets_at, cluster_at, running_at, age_s
 ):
-    offsets = None if offsets_at is None else Offsets(offsets_at, (PartitionOffsets("clicks", 0, 5, 5, 5),))
+    offsets = None if offsets_at is None else Offsets.of(offsets_at, (PartitionOffsets("clicks", 0, 5, 5, 5),))
     running = None if running_at is None else RunningBatch(running_at, active=True, since=1.0)
     reading = QueryReading("a", "run", None, 2.0, offsets=offsets, batch=Batch(1.0, 1, 1.0), running=running)
-    cluster = None if cluster_at is None else Cluster(cluster_at, CLUSTER)
+    cluster = None if cluster_at is None else Cluster.of(cluster_at, CLUSTER)
     assert run(Observation(100.0, (reading,), cluster)).metrics_age_s == age_s
 
 

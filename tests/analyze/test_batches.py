@@ -26,9 +26,9 @@ SETTINGS = AnalysisSettings(objective_lag_s=30.0, rate_window_s=20.0)
 
 
 def look(at, *, batch=None, running=None, offsets=(0, 0, 0), trigger_s=2.0, run_id="run", executors=1, sources=()):
-    read = None if offsets is None else Offsets(at, (PartitionOffsets("clicks", 0, *offsets),))
+    read = None if offsets is None else Offsets.of(at, (PartitionOffsets("clicks", 0, *offsets),))
     query = QueryReading("q", run_id, None, trigger_s, sources, read, batch, running)
-    cluster = None if executors is None else Cluster(at, tuple(Executor(str(i), "h", 1, 0) for i in range(executors)))
+    cluster = None if executors is None else Cluster.of(at, [Executor(str(i), "h", 1, 0) for i in range(executors)])
     return Observation(at, (query,), cluster)
 
 

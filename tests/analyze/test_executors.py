@@ -17,7 +17,7 @@ def executor(number, *, busy=None, done=0, active=0, failed=0, cores=2, added_at
 
 
 def look(at, *executors, requested=None):
-    return Observation(at, cluster=Cluster(at, executors, requested))
+    return Observation(at, cluster=Cluster.of(at, executors, requested))
 
 
 def run(*observations: Observation, settings=SETTINGS) -> Assessment:
@@ -178,7 +178,7 @@ def test_an_impossible_counter_is_unknown_and_named(name, figure, bad):
 
 
 def test_an_impossible_time_of_reading_makes_the_executors_unknown():
-    seen = run(Observation(5.0, cluster=Cluster(nan, (executor(0),))))
+    seen = run(Observation(5.0, cluster=Cluster.of(nan, (executor(0),))))
     assert (seen.executors, seen.invalid) == (None, ("cluster.at",))
 
 

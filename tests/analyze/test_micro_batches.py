@@ -41,8 +41,8 @@ class Job:
             for i in range(PARTITIONS)
         )
         running = RunningBatch(at, active, self.batch_id + 1, self.started if active else None)
-        query = QueryReading("q", "r", None, self.trigger_s, (), Offsets(at, rows), self.last, running)
-        return Observation(at, (query,), Cluster(at, (Executor("0", "h", 1, int(active)),)))
+        query = QueryReading("q", "r", None, self.trigger_s, (), Offsets.of(at, rows), self.last, running)
+        return Observation(at, (query,), Cluster.of(at, (Executor("0", "h", 1, int(active)),)))
 
     @property
     def ends(self) -> float:

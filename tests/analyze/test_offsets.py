@@ -17,9 +17,9 @@ def part(latest, planned, committed, number=0):
 
 
 def look(at, *partitions, offsets_at=None, exact=True, because=None):
-    offsets = Offsets(at if offsets_at is None else offsets_at, partitions, exact, because)
+    offsets = Offsets.of(at if offsets_at is None else offsets_at, partitions, exact, because)
     query = QueryReading("q", "run", None, 2.0, offsets=offsets, batch=Batch(at, 1, 1.0))
-    return Observation(at, (query,), Cluster(at, (Executor("0", "host", 1, 0),)))
+    return Observation(at, (query,), Cluster.of(at, (Executor("0", "host", 1, 0),)))
 
 
 def run(*observations: Observation, settings: AnalysisSettings = SETTINGS) -> Assessment:

@@ -35,7 +35,7 @@ def query(at: float, sizes: Sequence[int]) -> QueryReading:
         PartitionOffsets("t", n, int(size * windows), int(size * windows), int(size * max(0, windows - 1)))
         for n, size in enumerate(sizes)
     )
-    return QueryReading("q", "r", "q", 10.0, offsets=Offsets(at, parts))
+    return QueryReading("q", "r", "q", 10.0, offsets=Offsets.of(at, parts))
 
 
 def looks(
@@ -54,7 +54,7 @@ def looks(
                 done[place] += 10
         at = number * WINDOW_S
         executors = [Executor(str(n), hosts[n], 1, 1, 0, done[n], busy[n], 0.0) for n in range(len(hosts))]
-        seen, state = analyze(Observation(at, (query(at, sizes),), Cluster(at, tuple(executors))), state, SETTINGS)
+        seen, state = analyze(Observation(at, (query(at, sizes),), Cluster.of(at, tuple(executors))), state, SETTINGS)
         said.append(seen)
     return said[1:]
 
@@ -128,7 +128,7 @@ def test_without_partitions_nobody_is_called_slow():
 def test_an_executor_that_is_gone_is_slow_no_more():
     def look(at: float, numbers: Sequence[int], done: int) -> Observation:
         executors = [Executor(str(n), "h", 1, 1, 0, done, done * (5.0 if n == 1 else 1.0), 0.0) for n in numbers]
-        return Observation(at, (query(at, EVEN),), Cluster(at, tuple(executors)))
+        return Observation(at, (query(at, EVEN),), Cluster.of(at, tuple(executors)))
 
     _, state = analyze(look(0.0, (0, 1, 2), 0), AnalysisState(), SETTINGS)
     _, state = analyze(look(60.0, (0, 1, 2), 10), state, SETTINGS)
@@ -153,7 +153,7 @@ class TestOnNodes:
                 done[executor] += 10
             at = number * WINDOW_S
             there = [Executor(str(n), f"10.0.0.{n}", 1, 1, 0, done[n], busy[n], 0.0, on[n]) for n in times]
-            cluster, nodes = Cluster(at, tuple(there)), Nodes(at, rows)
+            cluster, nodes = Cluster.of(at, tuple(there)), Nodes(at, rows)
             seen, state = analyze(Observation(at, (query(at, EVEN),), cluster, nodes=nodes), state, SETTINGS)
             said.append(seen)
         return said[1:]

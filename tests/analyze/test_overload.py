@@ -157,7 +157,7 @@ def test_samples_that_overlap_a_reconfiguration_do_not_count():
     fewer = [
         seen
         if place < 10
-        else Observation(seen.at, seen.queries, Cluster(seen.cluster.at, seen.cluster.executors[:-1]), seen.gaps)
+        else Observation(seen.at, seen.queries, Cluster.of(seen.cluster.at, seen.cluster.executors[:-1]), seen.gaps)
         for place, seen in enumerate(observations())
     ]
     found = assessed(fewer)
@@ -176,10 +176,10 @@ def two(at, late):
     executors = tuple(Executor(str(place), "h", 1, 1) for place in range(2))
 
     def reading(name, committed, batch_s):
-        offsets = Offsets(at, (PartitionOffsets(name, 0, int(100 * at), int(100 * at), committed),))
+        offsets = Offsets.of(at, (PartitionOffsets(name, 0, int(100 * at), int(100 * at), committed),))
         return QueryReading(name, "run", name, 2.0, (), offsets, Batch(at, int(at), batch_s))
 
-    return Observation(at, (reading("a", int(100 * at), 1.0), reading("b", late, 8.0)), Cluster(at, executors))
+    return Observation(at, (reading("a", int(100 * at), 1.0), reading("b", late, 8.0)), Cluster.of(at, executors))
 
 
 def test_each_query_by_itself():

@@ -30,9 +30,9 @@ def seen(*queries: tuple[StageWork, ...], slots: int | None = 2):
             count = int(625 * at / 10)
             parts = tuple(PartitionOffsets("t", n, count, count, count) for n in range(8))
             last = Batch(at, 1, 4.0, records=1000, stages=stages)
-            readings.append(QueryReading(f"q{number}", "r", None, 5.0, offsets=Offsets(at, parts), batch=last))
+            readings.append(QueryReading(f"q{number}", "r", None, 5.0, offsets=Offsets.of(at, parts), batch=last))
         executor = Executor("0", "a", slots, 0)  # type: ignore[arg-type]
-        said, state = analyze(Observation(at, tuple(readings), Cluster(at, (executor,))), state, SETTINGS)
+        said, state = analyze(Observation(at, tuple(readings), Cluster.of(at, (executor,))), state, SETTINGS)
     return said
 
 

@@ -45,7 +45,7 @@ queries = st.builds(
     name=st.none(),
     trigger_s=st.none() | ANY_TIME,
     sources=st.just((SourceInfo("kafka", "t", 3, 1000),)),
-    offsets=st.none() | st.builds(Offsets, at=ANY_TIME, partitions=parts),
+    offsets=st.none() | st.builds(Offsets.of, at=ANY_TIME, partitions=parts),
     batch=st.none() | st.builds(Batch, at=ANY_TIME, batch_id=st.integers(0, 9), duration_s=ANY_TIME, records=ANY_COUNT),
     running=st.none() | st.builds(RunningBatch, at=ANY_TIME, active=st.booleans(), since=st.none() | ANY_TIME),
 )
@@ -53,7 +53,7 @@ observations = st.builds(
     Observation,
     at=st.floats(0, 1e6),
     queries=st.lists(queries, max_size=2, unique_by=lambda query: query.query_id).map(tuple),
-    cluster=st.none() | st.builds(Cluster, at=ANY_TIME, executors=executors, requested=ANY_COUNT),
+    cluster=st.none() | st.builds(Cluster.of, at=ANY_TIME, executors=executors, requested=ANY_COUNT),
 )
 
 
@@ -102,8 +102,8 @@ def healthy(moves, *, scale=1, shift=0.0):
         rows = enumerate(zip(latest, committed, strict=True))
         found = tuple(PartitionOffsets("t", i, scale * end, scale * done, scale * done) for i, (end, done) in rows)
         now = at + shift
-        query = QueryReading("q", "r", None, 2.0, (), Offsets(now, found), Batch(now - 0.5, number, 1.5))
-        yield Observation(now, (query,), Cluster(now, (Executor("0", "h", 2, 1, 0, number, 1.0 * number),)))
+        query = QueryReading("q", "r", None, 2.0, (), Offsets.of(now, found), Batch(now - 0.5, number, 1.5))
+        yield Observation(now, (query,), Cluster.of(now, (Executor("0", "h", 2, 1, 0, number, 1.0 * number),)))
 
 
 @given(steps, st.integers(2, 1000))
@@ -136,7 +136,7 @@ def test_a_figure_that_is_left_out_never_becomes_a_known_one(moves, data):
     name = data.draw(st.sampled_from(["latest", "committed"]))
     rows = list(last.offsets.partitions)
     rows[which] = rows[which]._replace(**{name: None})
-    blind = replace(looks[-1], queries=(replace(last, offsets=replace(last.offsets, partitions=tuple(rows))),))
+    blind = replace(looks[-1], queries=(replace(last, offsets=Offsets.of(last.offsets.at, rows)),))
     *_, (seen, _) = assessed([*looks[:-1], blind])
     for figure in ("backlog", "waiting", "in_flight", "backlog_excess", "lag_s"):
         assert getattr(seen, figure) is None, figure
@@ -163,8 +163,8 @@ def test_the_usual_way_to_read_gives_what_the_general_one_gives(moves):
             Executor("0", "h", 2, number % 3, 0, number, 1.0 * number, 0.5),
             Executor("1", "h", 1, 0, 0, 3, 2.5, 0.5),
         )
-        look = replace(look, cluster=Cluster(look.at, both))
-        turned = replace(look, cluster=Cluster(look.at, both[::order]))
+        look = replace(look, cluster=Cluster.of(look.at, both))
+        turned = replace(look, cluster=Cluster.of(look.at, both[::order]))
         seen, usual = analyze(look, usual, SETTINGS)
         expected, general = analyze(turned, general, SETTINGS)
         for field in fields(seen):

@@ -32,11 +32,11 @@ def seen(last: Batch | None, running: RunningBatch | None = None, *, active: int
     """Two looks, at 100 and at 130: 1 000 records a window, 4 000 waiting; the executors are as at the first look."""
     state, said = AnalysisState(), Assessment(0.0)
     for at in (100.0, 130.0):
-        offsets = Offsets(at, (PartitionOffsets("t", 0, int(10 * at), int(10 * at) - 90, int(10 * at) - 100),))
+        offsets = Offsets.of(at, (PartitionOffsets("t", 0, int(10 * at), int(10 * at) - 90, int(10 * at) - 100),))
         now = RunningBatch(at, active=False) if running is None else running
         query = QueryReading("q", "r", "q", trigger_s, offsets=offsets, batch=last, running=now)
         executors = (Executor("0", "a", 1, active, 0, 5, 9.0), Executor("1", "a", 1, 0, 0, 5, 9.0))
-        said, state = analyze(Observation(at, (query,), Cluster(at, executors)), state, SETTINGS)
+        said, state = analyze(Observation(at, (query,), Cluster.of(at, executors)), state, SETTINGS)
     return said.sink
 
 
@@ -99,5 +99,5 @@ def test_no_executor_is_no_sink():
     for at in (100.0, 130.0):
         running = RunningBatch(at, active=True, batch_id=8, since=90.0)
         query = QueryReading("q", "r", "q", 5.0, batch=HEALTHY, running=running)
-        said, state = analyze(Observation(at, (query,), Cluster(at, ())), state, SETTINGS)
+        said, state = analyze(Observation(at, (query,), Cluster.of(at, ())), state, SETTINGS)
     assert said.sink is None

@@ -47,6 +47,6 @@ def test_a_query_that_cannot_be_scaled_is_refused(trigger, fields):
 
 @pytest.mark.parametrize(("partitions", "fields"), [(4, []), (3, ["executors"])])
 def test_fewer_partitions_than_executors_are_refused(partitions, fields):
-    offsets = Offsets(0.0, tuple(PartitionOffsets("t", number, 0, 0, 0) for number in range(partitions)))
+    offsets = Offsets.of(0.0, tuple(PartitionOffsets("t", number, 0, 0, 0) for number in range(partitions)))
     seen = Observation(0.0, (QueryReading("id", "run", "q", 1.0, offsets=offsets),))
     assert [fault.field for fault in query_refusals([], seen, Bounds(1, 4), 20.0)] == fields

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -278,7 +279,7 @@ def test_kafka_in_overload_from_inside_and_outside(
 def _dated(reading: QueryReading, like: QueryReading) -> object:
     assert reading.offsets is not None
     assert like.offsets is not None
-    return type(like.offsets)(like.offsets.at, reading.offsets.partitions)
+    return replace(reading.offsets, at=like.offsets.at, exact=True, inexact_because=None)
 
 
 def _of(seen: Observation) -> list[tuple[str, int]]:

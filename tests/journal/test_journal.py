@@ -292,7 +292,7 @@ NAME = st.text(max_size=6)
 AT = st.floats(0, 2e9)
 TOPICS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5)), unique=True, max_size=8)
 OFFSETS = st.builds(
-    Offsets,
+    Offsets.of,
     AT,
     TOPICS.flatmap(
         lambda named: st.tuples(
@@ -327,7 +327,7 @@ EXECUTOR = st.builds(
     SECONDS,
     SECONDS,
 )
-CLUSTER = st.builds(Cluster, AT, st.lists(EXECUTOR, unique_by=lambda e: e.executor_id, max_size=3).map(tuple), COUNT)
+CLUSTER = st.builds(Cluster.of, AT, st.lists(EXECUTOR, unique_by=lambda e: e.executor_id, max_size=3).map(tuple), COUNT)
 OBSERVATION = st.builds(
     Observation,
     AT,

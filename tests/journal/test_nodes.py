@@ -55,9 +55,7 @@ def test_nodes_come_back_as_they_change(tmp_path):
 def test_executors_come_back_with_their_nodes(tmp_path):
     [(seen, meant, decided)] = synthetic.cycles(1, synthetic.Shape(executors=3))
     assert seen.cluster is not None
-    pairs = zip(seen.cluster.executors, ["near", None, "far"], strict=True)
-    executors = tuple(each._replace(node=node) for each, node in pairs)
-    seen = dataclasses.replace(seen, cluster=dataclasses.replace(seen.cluster, executors=executors))
+    seen = dataclasses.replace(seen, cluster=dataclasses.replace(seen.cluster, nodes=("near", None, "far")))
     writer = JournalWriter(tmp_path)
     writer.start(Header("0", {}, seed=7))
     writer.record(DecisionRecord.of(seen, meant, decided), dict)

@@ -8,8 +8,8 @@ from rheostat.observe.fake import ScriptedSource
 
 SEEN = Observation(
     1.0,
-    (QueryReading("q", "r", None, 0.0, offsets=Offsets(1.0, (PartitionOffsets("t", 0, 3, 2, 1),))),),
-    Cluster(1.0, ()),
+    (QueryReading("q", "r", None, 0.0, offsets=Offsets.of(1.0, (PartitionOffsets("t", 0, 3, 2, 1),))),),
+    Cluster.of(1.0, ()),
     (Gap("batch", "no batch has ended yet", "q"),),
 )
 
@@ -25,7 +25,7 @@ def test_the_last_observation_is_repeated_and_ages():
     source = ScriptedSource([Observation(0.0, gaps=(Gap("cluster", "off"),)), SEEN])
     seen = [source.observe(at) for at in (10.0, 12.0, 14.0)]
     assert [each.at for each in seen] == [10.0, 12.0, 14.0]
-    assert seen[2].cluster == Cluster(1.0, ())
+    assert seen[2].cluster == Cluster.of(1.0, ())
     assert source.asked == [10.0, 12.0, 14.0]
 
 

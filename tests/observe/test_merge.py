@@ -6,8 +6,8 @@ from rheostat.observe.fake import ScriptedSource
 from rheostat.observe.merge import MergedSource
 
 QUERY = QueryReading("id", "run", "q", 1.0)
-OFFSETS = Offsets(1.0, ())
-CLUSTER = Cluster(1.0, ())
+OFFSETS = Offsets.of(1.0, ())
+CLUSTER = Cluster.of(1.0, ())
 
 
 def merged(*seen, requested=lambda: None):
@@ -26,13 +26,13 @@ def test_what_the_first_lacks_comes_from_the_next_and_what_none_sees_stays_a_gap
 @pytest.mark.parametrize(
     ("cluster", "requested"),
     [
-        pytest.param(Cluster(1.0, ()), 3, id="told to a source that does not know it"),
-        pytest.param(Cluster(1.0, (), requested=7), 7, id="left to a source that knows it"),
+        pytest.param(Cluster.of(1.0, ()), 3, id="told to a source that does not know it"),
+        pytest.param(Cluster.of(1.0, (), requested=7), 7, id="left to a source that knows it"),
     ],
 )
 def test_the_number_asked_for_is_filled_in(cluster, requested):
     seen = merged(Observation(5.0, (), cluster), requested=lambda: 3)
-    assert seen.cluster == Cluster(1.0, (), requested=requested)
+    assert seen.cluster == Cluster.of(1.0, (), requested=requested)
 
 
 def test_without_a_source_there_is_nothing_to_look_through():

@@ -64,7 +64,7 @@ class Site:
 
     def section(self, *hosts):
         executors = tuple(Executor(str(number), host, 1, 0) for number, host in enumerate(hosts))
-        _, nodes, gaps = self.watch.told(Cluster(self.at, executors))
+        _, nodes, gaps = self.watch.told(Cluster.of(self.at, executors))
         assert all(gap.section == "nodes" and gap.query_id is None for gap in gaps)
         return nodes, [gap.why for gap in gaps]
 
@@ -85,19 +85,14 @@ def test_executors_are_told_with_their_nodes_unless_their_host_is_one_or_nobody_
     site = Site(Server("near"), Server("far"))
     executors = tuple(Executor(str(n), host, 1, 0) for n, host in enumerate(["near.1", "far.2", "far", "nowhere"]))
 
-    assert site.watch.told(Cluster(100.0, executors))[0] == Cluster(100.0, executors)
+    assert site.watch.told(Cluster.of(100.0, executors))[0] == Cluster.of(100.0, executors)
     site.see()
     site.servers[1].hosts = ("far.2", "far")
     site.see()
 
-    named = site.watch.told(Cluster(100.0, executors))[0]
+    named = site.watch.told(Cluster.of(100.0, executors))[0]
     assert named is not None
-    assert [(each.node, each.place) for each in named.executors] == [
-        ("near", "near"),
-        ("far", "far"),
-        (None, "far"),
-        (None, "nowhere"),
-    ]
+    assert (named.nodes, named.places) == (("near", "far", None, None), ("near", "far", "far", "nowhere"))
     assert site.watch.told(None)[0] is None
 
 
@@ -277,7 +272,7 @@ class Plain:
     def observe(self, at):
         self.asked.append(len(self.site.waiting))
         self.site.answer()
-        return Observation(at, cluster=Cluster(at, (Executor("0", "near.1", 1, 0),)), gaps=(Gap("queries", "none"),))
+        return Observation(at, cluster=Cluster.of(at, (Executor("0", "near.1", 1, 0),)), gaps=(Gap("queries", "none"),))
 
     def close(self):
         self.closed = True
@@ -307,7 +302,7 @@ def test_the_first_look_waits_until_each_server_has_answered_or_failed():
     class Looks:
         def observe(self, at):
             looked.set()
-            return Observation(at, cluster=Cluster(at, (Executor("0", "far.1", 1, 0),)))
+            return Observation(at, cluster=Cluster.of(at, (Executor("0", "far.1", 1, 0),)))
 
         def close(self):
             pass

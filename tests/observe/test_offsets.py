@@ -79,10 +79,10 @@ def test_why_offsets_are_not_a_count(latest, committed, earliest, compacted, exp
 
 
 def test_sources_are_merged_in_order_with_the_oldest_time_and_the_first_reason():
-    one = Offsets(12.0, (PartitionOffsets("t", 0, 1, 1, 1), PartitionOffsets("t", 10, 2, 2, 2)))
-    other = Offsets(11.0, (PartitionOffsets("a", 0, 3, 3, 3),), exact=False, inexact_because="retention")
+    one = Offsets.of(12.0, (PartitionOffsets("t", 0, 1, 1, 1), PartitionOffsets("t", 10, 2, 2, 2)))
+    other = Offsets.of(11.0, (PartitionOffsets("a", 0, 3, 3, 3),), exact=False, inexact_because="retention")
 
-    assert merged([one, other]) == Offsets(
+    assert merged([one, other]) == Offsets.of(
         at=11.0,
         partitions=(
             PartitionOffsets("a", 0, 3, 3, 3),
@@ -96,7 +96,7 @@ def test_sources_are_merged_in_order_with_the_oldest_time_and_the_first_reason()
 
 def test_a_topic_that_is_read_by_two_sources_is_told_apart():
     twice = merged(
-        [Offsets(1.0, (PartitionOffsets("t", 0, 9, 5, 5),)), Offsets(1.0, (PartitionOffsets("t", 0, 9, 2, 2),))]
+        [Offsets.of(1.0, (PartitionOffsets("t", 0, 9, 5, 5),)), Offsets.of(1.0, (PartitionOffsets("t", 0, 9, 2, 2),))]
     )
     assert twice is not None
     assert [(each.topic, each.committed) for each in twice.partitions] == [("t", 5), ("t#2", 2)]

@@ -38,7 +38,7 @@ def decided(number=1, action=Action.UP, code=Code.UNDERSIZED, target: int | None
 
 def reading(*partitions, name: str | None = "clicks", query_id="q-1"):
     """A query; each partition as (topic, partition, latest, planned, committed)."""
-    offsets = Offsets(START, tuple(PartitionOffsets(*each) for each in partitions))
+    offsets = Offsets.of(START, tuple(PartitionOffsets(*each) for each in partitions))
     return QueryReading(query_id, "r-1", name, 5.0, offsets=offsets)
 
 

@@ -92,18 +92,18 @@ def _machines(
     loads = [partition_load(query.offsets) for query in queries]
     known = [load for load in loads if load is not None]
     load = Load(*map(max, zip(*known, strict=True))) if known and len(known) == len(loads) else None
-    return watched(past, at, history.counters, cluster.executors, load, window_s)
+    return watched(past, at, history.counters, cluster, load, window_s)
 
 
 def _slow(machines: Machines, seen: Observation) -> dict[str, Any]:
     """The fields of the assessment on slow executors and nodes."""
     if not (machines.slow or machines.nodes) or seen.cluster is None:
         return {}
-    places = {each.executor_id: each.place for each in seen.cluster.executors}
+    places = dict(zip(seen.cluster.ids, seen.cluster.places, strict=True))
     slow = tuple([name for name in machines.slow if name in places])
     nodes = () if seen.nodes is None else {node.name for node in seen.nodes.nodes}
     return {
-        "slow": machine_names(slow, seen.cluster.executors),
+        "slow": machine_names(slow, places),
         "slow_executors": slow,
         "slow_on": tuple([places[name] if places[name] in nodes else ELSEWHERE for name in slow]) if nodes else (),
         "slow_nodes": tuple([name for name, _ in machines.nodes if name in nodes]),

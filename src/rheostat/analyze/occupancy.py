@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from operator import le
+from operator import attrgetter, le
 from typing import Any, NamedTuple
 
 from rheostat.analyze.checks import Number, known, total
 from rheostat.analyze.state import AnalysisSettings, ClusterHistory, Counters, Interval
-from rheostat.model import Cluster, Executor
+from rheostat.model import Cluster
 
 __all__ = ["ClusterFigures", "read_cluster"]
 
@@ -29,6 +29,10 @@ SHORT_TASK = 0.25
 
 MOST_IDLE = 32
 """Idle executors that are told one by one: an assessment is part of every journal record."""
+
+
+_NAMES = ("cores", "active_tasks", "failed_tasks", "finished_tasks", "busy_s", "added_at")
+_columns = attrgetter(*_NAMES)
 
 
 class ClusterFigures(NamedTuple):
@@ -84,7 +88,7 @@ def read_cluster(
     at = known(cluster.at, "cluster.at", invalid) if cluster is not None else None
     if cluster is None or at is None:
         return ClusterFigures(), past
-    readings = _read(cluster.executors, invalid)
+    readings = _read(cluster, invalid)
     count = len(readings.ids)
     history = _remembered(readings, at, past, settings)
     figures = ClusterFigures(
@@ -101,19 +105,17 @@ def read_cluster(
     return figures, history
 
 
-def _read(executors: Sequence[Executor], invalid: set[str]) -> _Readings:
-    if not executors:
+def _read(cluster: Cluster, invalid: set[str]) -> _Readings:
+    if not cluster.ids:
         return _Readings()
-    told: Iterable[tuple[Any, ...]] = zip(*executors, strict=True)
-    ids, _, *columns, _ = told
+    columns = _columns(cluster)
     if _sound(columns):
-        return _Readings._make((ids, *columns, True))
-    names = Executor._fields[2:-1]
+        return _Readings._make((cluster.ids, *columns, True))
     checked = [
         tuple([known(value, f"executor.{name}", invalid) for value in column])
-        for name, column in zip(names, columns, strict=True)
+        for name, column in zip(_NAMES, columns, strict=True)
     ]
-    return _Readings._make((ids, *checked, False))
+    return _Readings._make((cluster.ids, *checked, False))
 
 
 def _sound(columns: Sequence[tuple[Any, ...]]) -> bool:

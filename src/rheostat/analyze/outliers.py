@@ -25,7 +25,7 @@ from statistics import median
 from typing import NamedTuple
 
 from rheostat.analyze.state import Counters, Machines, OffsetHistory
-from rheostat.model import Executor
+from rheostat.model import Cluster
 
 __all__ = [
     "EXPLAINED",
@@ -144,7 +144,7 @@ def _nodes(names: Iterable[str], hosts: Mapping[str, str]) -> Iterable[tuple[lis
 
 
 def watched(
-    past: Machines, at: float, counters: Counters, executors: Sequence[Executor], load: Load | None, window_s: float
+    past: Machines, at: float, counters: Counters, cluster: Cluster, load: Load | None, window_s: float
 ) -> Machines:
     """What is known of the executors at ``at``; it changes when a window ends."""
     if past.at is None or at < past.at:
@@ -157,7 +157,7 @@ def watched(
     times = task_times(past.counters, counters, at - past.at)
     if load is None or len(times) < 2:
         return begun
-    hosts = {each.executor_id: each.place for each in executors}
+    hosts = dict(zip(cluster.ids, cluster.places, strict=True))
     found = slow_ones(times, hosts, max(SLOW, EXPLAINED * load.hot))
     kept = [name for name in past.slow if name in hosts and name not in times]
     slow = tuple([name for name in found if name in past.suspects] + kept)
@@ -181,9 +181,12 @@ def _slow_places(slow: Collection[str], hosts: Mapping[str, str]) -> set[str]:
     }
 
 
-def machine_names(slow: Sequence[str], executors: Sequence[Executor]) -> tuple[str, ...]:
-    """The slow ones for people: a node in place of all its executors, where it has several and is not the only one."""
-    hosts = {each.executor_id: each.place for each in executors}
+def machine_names(slow: Sequence[str], hosts: Mapping[str, str]) -> tuple[str, ...]:
+    """The slow ones for people: a node in place of all its executors, where it has several and is not the only one.
+
+    >>> machine_names(["1", "2"], {"1": "a", "2": "a", "3": "b"}), machine_names(["3"], {"1": "a", "2": "a", "3": "b"})
+    (('node a',), ('executor 3 on b',))
+    """
     nodes = {hosts[members[0]]: members for members, _ in _nodes(hosts, hosts) if all(name in slow for name in members)}
     whole = {name for members in nodes.values() for name in members}
     single = [f"executor {name} on {hosts[name]}" for name in slow if name in hosts and name not in whole]

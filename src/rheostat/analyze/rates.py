@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rheostat.analyze.checks import known, largest, total
@@ -71,10 +72,10 @@ def read_offsets(
     it is taken to be gone.
     """
     at = known(offsets.at, "offsets.at", invalid) if offsets is not None else None
-    if offsets is None or at is None or not offsets.partitions:
+    if offsets is None or at is None or not offsets.topics:
         return OffsetFigures(), past
     when = (at, max(now, at))
-    usual = read_usual(offsets.partitions, past, when, settings)
+    usual = read_usual(offsets, past, when, settings)
     if usual is not None:
         return _summed(usual[0], at, len(past.numbers), exact=offsets.exact), usual[1]
     before, seen, curves = _curves(past), list[_Seen](), dict[Key, _Curve]()
@@ -83,7 +84,7 @@ def read_offsets(
         one, curves[key] = _read_partition(reading, before.pop(key, _Curve()), when, settings, invalid)
         seen.append(one)
     absent = _absent(before, at, settings.rate_window_s)
-    by_topic = () if absent else _by_topic([reading.topic for reading in offsets.partitions], seen)
+    by_topic = () if absent else _by_topic(offsets.topics, seen)
     seen += [_UNKNOWN] * len(absent)
     return _figures(seen, at, exact=offsets.exact)._replace(by_topic=by_topic), _history(curves | absent, at, settings)
 
@@ -120,7 +121,7 @@ def _figures(seen: list[_Seen], at: float, *, exact: bool) -> OffsetFigures:
     )
 
 
-def _by_topic(topics: list[str], seen: list[_Seen]) -> tuple[tuple[str, float], ...]:
+def _by_topic(topics: Sequence[str], seen: Sequence[_Seen]) -> tuple[tuple[str, float], ...]:
     """The rate of each topic; none where that of a partition is unknown."""
     found = dict[str, float]()
     for topic, one in zip(topics, seen, strict=True):

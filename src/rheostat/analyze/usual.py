@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from rheostat.analyze.curve import thinned
 from rheostat.analyze.state import AnalysisSettings, OffsetHistory
-from rheostat.model import PartitionOffsets
+from rheostat.model import Offsets
 
 __all__ = ["Sums", "read_usual"]
 
@@ -41,18 +41,18 @@ class Sums(NamedTuple):
 
 
 def read_usual(
-    readings: Sequence[PartitionOffsets], past: OffsetHistory, when: tuple[float, float], settings: AnalysisSettings
+    offsets: Offsets, past: OffsetHistory, when: tuple[float, float], settings: AnalysisSettings
 ) -> tuple[Sums, OffsetHistory] | None:
     """The sums and the new history, or None where a reading is of another kind.
 
     Args:
-        readings: one for each partition.
+        offsets: of at least one partition.
         past: the history so far.
         when: the time of the reading, and the time at which its records' age is asked.
         settings: how far back to look.
     """
     at, now = when
-    columns = _columns(readings, past)
+    columns = _columns(offsets, past)
     if columns is None or at <= past.times[-1]:
         return None
     latest, planned, committed, before = columns
@@ -78,7 +78,8 @@ def read_usual(
         by_topic=_by_topic(past.topics, rows, rate, whole),
     )
     times, rows = thinned(times, rows, first=min(first, passed), most=settings.max_samples)
-    return sums, OffsetHistory(past.topics, past.numbers, times, rows, committed, past.absent_since, complete=True)
+    named = offsets.topics, offsets.numbers
+    return sums, OffsetHistory(*named, times, rows, committed, past.absent_since, complete=True)
 
 
 def _by_topic(
@@ -94,18 +95,23 @@ def _by_topic(
     return tuple(found)
 
 
-def _columns(readings: Sequence[PartitionOffsets], past: OffsetHistory) -> tuple[Row, Row, Row, Row] | None:
+def _columns(offsets: Offsets, past: OffsetHistory) -> tuple[Row, Row, Row, Row] | None:
     """Latest, planned, committed, and committed before; None unless 0 ≤ before ≤ committed ≤ planned ≤ latest < ∞."""
-    if not past.complete:
+    if not past.complete or offsets.numbers != past.numbers or offsets.topics != past.topics:
         return None
-    topics, numbers, latest, planned, committed = zip(*readings, strict=True)
-    if numbers != past.numbers or topics != past.topics or None in latest or None in planned or None in committed:
+    columns: tuple[Row, Row, Row, Row] = offsets.latest, offsets.planned, offsets.committed, past.committed
+    latest, planned, committed, before = columns
+    pairs: tuple[tuple[Row, Row], ...] = (
+        (before, committed),
+        (committed, planned),
+        (planned, latest),
+        (past.rows[-1], latest),
+    )
+    try:
+        usual = all(below is above or all(map(le, below, above)) for below, above in pairs) and max(latest) < inf
+    except TypeError:  # a position is not known
         return None
-    before: Row = past.committed
-    rows: Sequence[Row] = past.rows
-    grown = all(map(le, before, committed)) and all(map(le, rows[-1], latest))
-    ordered = all(map(le, committed, planned)) and all(map(le, planned, latest))
-    return (latest, planned, committed, before) if grown and ordered and max(latest) < inf else None
+    return columns if usual else None
 
 
 def _passed(rows: Sequence[Row], committed: Sequence[int]) -> int:

@@ -26,7 +26,6 @@ from rheostat.model import (
     Nodes,
     Observation,
     Offsets,
-    PartitionOffsets,
     QueryReading,
     RoundTrip,
     RunningBatch,
@@ -37,6 +36,9 @@ from rheostat.model import (
 __all__ = ["Decoder"]
 
 T = TypeVar("T")
+_Named = tuple[tuple[str, ...], tuple[int, ...]]
+"""Topic and number of each partition, a column each."""
+
 _BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, struct.error)
 
 
@@ -58,7 +60,7 @@ class Decoder:
 
     def _reset(self) -> None:
         self._queries: list[list[Any]] = []
-        self._topologies: list[list[tuple[str, int]]] = []
+        self._topologies: list[_Named] = []
         self._positions: list[list[list[int]]] = []
         self._executors: list[_Executor] = []
         self._counters: list[list[int]] = []
@@ -111,9 +113,9 @@ class Decoder:
             self._reset()
         self._queries.extend(data.get("queries", ()))
         for topics, *codes in data.get("topologies", ()):
-            named = [(topic, number) for topic, numbers in topics for number in _numbers(numbers)]
-            self._topologies.append(named)
-            self._positions.append([columns.decode(code, [0] * len(named))[0] for code in codes])
+            rows = [(topic, number) for topic, numbers in topics for number in _numbers(numbers)]
+            self._topologies.append((tuple([topic for topic, _ in rows]), tuple([number for _, number in rows])))
+            self._positions.append([columns.decode(code, [0] * len(rows))[0] for code in codes])
         for entry in data.get("executors", ()):
             self._executors.append(_Executor(*entry))
             self._counters.append([0, 0, 0, 0])
@@ -152,7 +154,7 @@ class Decoder:
             None if nodes is None else self._nodes(nodes),
         )
 
-    def _offsets(self, data: list[Any]) -> tuple[list[tuple[str, int]], list[list[Any]]]:
+    def _offsets(self, data: list[Any]) -> tuple[_Named, list[list[Any]]]:
         topology = data[1]
         bases = self._positions[topology]
         values = []
@@ -193,7 +195,7 @@ class _Moving:
     """An observation whose columns are decoded."""
 
     data: Mapping[str, Any]
-    readings: list[tuple[list[Any], tuple[list[tuple[str, int]], list[list[Any]]] | None, Mapping[str, Any]]]
+    readings: list[tuple[list[Any], tuple[_Named, list[list[Any]]] | None, Mapping[str, Any]]]
     cluster: tuple[list[_Executor], list[list[Any]]] | None
     nodes: Nodes | None
 
@@ -229,20 +231,19 @@ def _batch(*values: Any) -> Batch:
     return replace(Batch(*others), stages=tuple(StageWork(*stage) for stage in stages))
 
 
-def _offsets(data: list[Any], named: list[tuple[str, int]], values: list[list[Any]]) -> Offsets:
-    partitions = tuple(PartitionOffsets(*name, *positions) for name, *positions in zip(named, *values, strict=True))
-    return Offsets(data[0], partitions, *data[5:])
+def _offsets(data: list[Any], named: _Named, values: list[list[Any]]) -> Offsets:
+    if any(len(column) != len(named[0]) for column in values):
+        message = f"positions of another number of partitions than {len(named[0])}"
+        raise ValueError(message)
+    return Offsets(data[0], *named, *map(tuple, values), *data[5:])  # type: ignore[arg-type] # three columns
 
 
 def _cluster(data: list[Any], executors: list[_Executor], values: list[list[Any]]) -> Cluster:
-    return Cluster(
-        at=data[0],
-        executors=tuple(
-            Executor(who.executor_id, who.host, who.cores, active, failed, finished, busy, who.added_at, who.node)
-            for who, active, failed, finished, busy in zip(executors, *values, strict=True)
-        ),
-        requested=data[1],
-    )
+    rows = [
+        Executor(who.executor_id, who.host, who.cores, active, failed, finished, busy, who.added_at, who.node)
+        for who, active, failed, finished, busy in zip(executors, *values, strict=True)
+    ]
+    return Cluster.of(data[0], rows, data[1])
 
 
 def _numbers(numbers: int | list[int]) -> list[int]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from itertools import groupby
 from typing import Any
@@ -27,7 +27,6 @@ from rheostat.journal.values import assessment_to_json, decision_to_json, outcom
 from rheostat.model import (
     Batch,
     Cluster,
-    Executor,
     Nodes,
     Observation,
     Offsets,
@@ -39,8 +38,6 @@ __all__ = ["Encoder", "session_line"]
 
 _BATCH = tuple(field.name for field in fields(Batch) if field.name != "stages")
 _RUNNING = tuple(field.name for field in fields(RunningBatch))
-_POSITIONS = ("latest", "planned", "committed")
-_COUNTERS = ("active_tasks", "failed_tasks", "finished_tasks")
 
 
 class Encoder:
@@ -106,9 +103,8 @@ class Encoder:
         return out
 
     def _offsets(self, query: int, offsets: Offsets) -> list[Any]:
-        named = tuple((part.topic, part.partition) for part in offsets.partitions)
-        values = [[getattr(part, name) for part in offsets.partitions] for name in _POSITIONS]
-        topology = self._topology(query, named, values)
+        values = offsets.latest, offsets.planned, offsets.committed
+        topology = self._topology(query, (offsets.topics, offsets.numbers), values)
         bases = self._positions[topology]
         out: list[Any] = [offsets.at, topology]
         before = bases[1]
@@ -119,27 +115,32 @@ class Encoder:
             out if offsets.exact and offsets.inexact_because is None else [*out, offsets.exact, offsets.inexact_because]
         )
 
-    def _topology(self, query: int, named: tuple[tuple[str, int], ...], values: list[list[Any]]) -> int:
+    def _topology(
+        self, query: int, named: tuple[tuple[str, ...], tuple[int, ...]], values: Iterable[Sequence[Any]]
+    ) -> int:
         if ("topologies", (query, named)) in self._places:
             return self._places["topologies", (query, named)]
         bases = [[value if isinstance(value, int) else 0 for value in column] for column in values]
-        zero = [0] * len(named)
-        topics = [[topic, _numbers([number for _, number in group])] for topic, group in groupby(named, lambda n: n[0])]
+        zero = [0] * len(named[0])
+        rows = groupby(zip(*named, strict=True), lambda row: row[0])
+        topics = [[topic, _numbers([number for _, number in group])] for topic, group in rows]
         entry = [topics, *(columns.encode(base, zero)[0] for base in bases)]
         place = self._place("topologies", (query, named), entry)
         self._positions[place] = bases
         return place
 
     def _cluster(self, cluster: Cluster) -> list[Any]:
-        places = [self._executor(executor) for executor in cluster.executors]
+        who = zip(cluster.ids, cluster.hosts, cluster.cores, cluster.added_at, cluster.nodes, strict=True)
+        places = [self._executor(*each) for each in who]
         out: list[Any] = [cluster.at, cluster.requested, columns.encode_list(places)]
-        for number, name in enumerate(_COUNTERS):
+        counts = cluster.active_tasks, cluster.failed_tasks, cluster.finished_tasks
+        for number, column in enumerate(counts):
             base = [self._counters[place][number] for place in places]
-            code, known = columns.encode([getattr(executor, name) for executor in cluster.executors], base)
+            code, known = columns.encode(column, base)
             self._keep(places, number, known)
             out.append(code)
         base = [self._counters[place][3] for place in places]
-        code, known = columns.encode_seconds([executor.busy_s for executor in cluster.executors], base)
+        code, known = columns.encode_seconds(cluster.busy_s, base)
         self._keep(places, 3, known)
         return [*out, code]
 
@@ -161,10 +162,10 @@ class Encoder:
         self._maps[place] = [[0] * len(named), [0] * len(named), base]
         return place
 
-    def _executor(self, executor: Executor) -> int:
-        entry = [executor.executor_id, executor.host, executor.cores, executor.added_at]
-        entry += [] if executor.node is None else [executor.node]
-        place = self._place("executors", tuple(entry), entry)
+    def _executor(self, *entry: Any) -> int:
+        """Where one stands whose id, host, cores, time of registration and node these are."""
+        told = list(entry if entry[-1] is not None else entry[:-1])
+        place = self._place("executors", entry, told)
         self._counters.setdefault(place, [0, 0, 0, 0])
         return place
 

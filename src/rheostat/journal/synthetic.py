@@ -18,11 +18,9 @@ from rheostat.model import (
     Cluster,
     Code,
     Decision,
-    Executor,
     GuardNote,
     Observation,
     Offsets,
-    PartitionOffsets,
     Projection,
     QueryReading,
     Reason,
@@ -80,28 +78,37 @@ def measure_load(folder: Path) -> tuple[int, float]:
 
 
 def _observation(at: float, number: int, positions: tuple[list[int], ...], busy: list[int]) -> Observation:
-    parts = tuple(
-        PartitionOffsets("clicks", place, *values) for place, values in enumerate(zip(*positions, strict=True))
-    )
+    latest, planned, committed = map(tuple, positions)
+    named = ("clicks",) * len(latest), tuple(range(len(latest)))
     query = QueryReading(
         query_id="6d1f0b1e-8d5e-4c4b-9a53-0d0a3e2f7c11",
         run_id="0b8ad3f6-51f5-4d6a-8a5b-56d51c1f1f6d",
         name="click_fraud",
         trigger_s=5.0,
-        sources=(SourceInfo("kafka", "clicks", len(parts), 60_000, {"subscribe": "clicks"}),),
-        offsets=Offsets(at - 0.0312, parts),
+        sources=(SourceInfo("kafka", "clicks", len(latest), 60_000, {"subscribe": "clicks"}),),
+        offsets=Offsets(at - 0.0312, *named, latest, planned, committed),
         batch=Batch(at - 2.417, number // 2, 4.212, 0.31, 3.612, 0.29, 36_412, 120_331, 3),
         running=RunningBatch(at - 0.01, active=True, batch_id=number // 2 + 1, since=at - 2.2),
     )
-    workers = tuple(
-        Executor(str(place), f"10.0.0.{place}", 1, number % 2, 0, number * 8 + place, value / 1000, START - 60)
-        for place, value in enumerate(busy)
+    places, count = range(len(busy)), len(busy)
+    cluster = Cluster(
+        at=at - 0.02,
+        ids=tuple([str(place) for place in places]),
+        hosts=tuple([f"10.0.0.{place}" for place in places]),
+        cores=(1,) * count,
+        active_tasks=(number % 2,) * count,
+        failed_tasks=(0,) * count,
+        finished_tasks=tuple([number * 8 + place for place in places]),
+        busy_s=tuple([value / 1000 for value in busy]),
+        added_at=(START - 60,) * count,
+        nodes=(None,) * count,
+        requested=count,
     )
-    return Observation(at, (query,), Cluster(at - 0.02, workers, len(workers)))
+    return Observation(at, (query,), cluster)
 
 
 def _assessment(seen: Observation, backlog: int, chance: random.Random) -> Assessment:
-    workers = len(seen.cluster.executors) if seen.cluster else None
+    workers = len(seen.cluster.ids) if seen.cluster else None
     return Assessment(
         at=seen.at,
         executors=workers,

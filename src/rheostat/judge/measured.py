@@ -211,10 +211,8 @@ def _query(name: str, observation: Observation | None) -> QueryReading | None:
 def _look(at: float, query: QueryReading, meant: Assessment) -> Look:
     offsets = query.offsets
     latest = committed = None
-    if offsets is not None and offsets.exact:
-        ends = [(each.latest, each.committed) for each in offsets.partitions]
-        if all(end is not None and done is not None for end, done in ends):
-            latest, committed = sum(end or 0 for end, _ in ends), sum(done or 0 for _, done in ends)
+    if offsets is not None and offsets.exact and None not in offsets.latest and None not in offsets.committed:
+        latest, committed = sum(filter(None, offsets.latest)), sum(filter(None, offsets.committed))
     at = at if offsets is None else offsets.at
     return Look(at, latest, committed, meant.lag_s, meant.executors, meant.requested)
 
@@ -228,14 +226,12 @@ def _settings(records: Sequence[Record]) -> dict[str, Any]:
 def _setup(name: str, records: Sequence[Record], seen: Sequence[tuple[DecisionRecord, QueryReading]]) -> Setup:
     settings = _settings(records)
     query = next((query for _, query in reversed(seen) if query.sources and query.trigger_s is not None), None)
-    cores = next((each.cores for record, _ in seen for each in _cluster(record)), None)
+    cores = next((each for record, _ in seen for each in _cores(record)), None)
     if not settings or query is None or query.trigger_s is None or cores is None:
         message = "it does not tell the trigger, the source or the executors"
         raise InputError([Fault("journal", name, "a journal of a running query", message)])
     caps = [source.batch_cap for source in query.sources]
-    partitions = max(
-        [len(query.offsets.partitions) if query.offsets else 0, *(s.partitions or 0 for s in query.sources)]
-    )
+    partitions = max([len(query.offsets.topics) if query.offsets else 0, *(s.partitions or 0 for s in query.sources)])
     cap = None if None in caps else sum(each or 0 for each in caps)
     return Setup(
         settings, query.sources[0].kind, _longest_wait_s(query.sources[0]), query.trigger_s, partitions, cap, cores
@@ -249,9 +245,9 @@ def _longest_wait_s(source: SourceInfo) -> float:
     return float(given) / 1000 if given is not None and given.isdecimal() else _FETCH_WAIT_S
 
 
-def _cluster(record: DecisionRecord) -> Sequence[Any]:
+def _cores(record: DecisionRecord) -> Sequence[int]:
     found = record.observation.cluster if record.observation is not None else None
-    return () if found is None else found.executors
+    return () if found is None else found.cores
 
 
 def _finished(batches: Iterable[Batch | None]) -> list[Batch]:
@@ -269,10 +265,10 @@ def _lifetimes(cycles: Sequence[DecisionRecord]) -> tuple[Lifetime, ...]:
         if record.observation is None or record.observation.cluster is None:
             continue
         at = record.observation.cluster.at
-        there = {each.executor_id: each for each in record.observation.cluster.executors}
-        for name, each in there.items():
+        there = dict(zip(record.observation.cluster.ids, record.observation.cluster.added_at, strict=True))
+        for name, added_at in there.items():
             before = found.get(name)
-            added = each.added_at if each.added_at is not None else at
+            added = added_at if added_at is not None else at
             found[name] = Lifetime(before.added_at if before else added, at, None)
         for name, life in found.items():
             if name not in there and life.missed_at is None:

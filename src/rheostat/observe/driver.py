@@ -97,7 +97,7 @@ class DriverSource:
 
     def _cluster(self, look: Look) -> Cluster:
         executors = parse_executors(self.jvm.executors())
-        return Cluster(look.now, executors, self._requested())
+        return Cluster.of(look.now, executors, self._requested())
 
     def _query(self, watched: Watched, look: Look, gaps: list[Gap]) -> QueryReading:
         plan, query_id = watched.plan, watched.plan.run.query_id
@@ -105,7 +105,7 @@ class DriverSource:
         progress = noting("batch", lambda: _last_progress(watched.handle))
         position = noting("running", lambda: _position(watched.handle))
         offsets = noting("offsets", lambda: self._offsets(plan, position, progress, look)) or ()
-        counts = [len(found.partitions) for found in offsets]
+        counts = [len(found.topics) for found in offsets]
         return QueryReading(
             query_id=query_id,
             run_id=plan.run.run_id,
@@ -145,7 +145,7 @@ class DriverSource:
         latest = _reported(leaf, number, progress) if reader is None else reader.latest(look)
         found = partition_offsets(latest.offsets, position.planned[number], position.committed[number])
         because = not_a_count(found, {}, frozenset()) if reader is None else reader.inexact_because(found, look)
-        return Offsets(latest.at, found, because is None, because)
+        return Offsets.of(latest.at, found, because is None, because)
 
 
 def _tried(gaps: list[Gap], query_id: str | None, section: str, see: Callable[[], _T]) -> _T | None:

@@ -84,17 +84,16 @@ def not_a_count(
 def merged(sources: Iterable[Offsets]) -> Offsets | None:
     """The offsets of all sources of a query as one; a topic that is read twice gets a number (``"orders#2"``)."""
     sources = tuple(sources)
-    if not sources:
-        return None
+    if len(sources) < 2:
+        return sources[0] if sources else None
     seen: dict[str, int] = {}
     partitions: list[PartitionOffsets] = []
     for offsets in sources:
-        topics = {found.topic for found in offsets.partitions}
-        seen.update({topic: seen.get(topic, 0) + 1 for topic in topics})
+        seen.update({topic: seen.get(topic, 0) + 1 for topic in set(offsets.topics)})
         partitions += [_numbered(found, seen[found.topic]) for found in offsets.partitions]
     because = next((offsets.inexact_because for offsets in sources if offsets.inexact_because), None)
     ordered = sorted(partitions, key=lambda found: (found.topic, found.partition))
-    return Offsets(min(offsets.at for offsets in sources), tuple(ordered), because is None, because)
+    return Offsets.of(min(offsets.at for offsets in sources), ordered, because is None, because)
 
 
 def _numbered(found: PartitionOffsets, number: int) -> PartitionOffsets:

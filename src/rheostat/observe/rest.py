@@ -82,7 +82,7 @@ class RestSource:
         found = tuple(reading for reading in readings if reading is not None)
         cluster = None
         try:
-            cluster = Cluster(at, parse_executors(self._executors()), self._requested())
+            cluster = Cluster.of(at, parse_executors(self._executors()), self._requested())
         except _NOT_SEEN as error:
             gaps.append(Gap("cluster", str(error)))
         return Observation(at, found, cluster, tuple(gaps))
@@ -168,4 +168,4 @@ def _source(query: OutsideQuery, planned: object, committed: object, at: float) 
     because = not_a_count(partitions, earliest, frozenset())
     if kind == "kafka" and query.kafka is not None and query.kafka.read_committed:
         because = "transactions"
-    return Offsets(at, partitions, because is None, because), SourceInfo(kind, name, len(partitions))
+    return Offsets.of(at, partitions, because is None, because), SourceInfo(kind, name, len(partitions))

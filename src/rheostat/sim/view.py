@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import repeat
+from operator import add
 
 from rheostat.model import (
     Batch,
     Cluster,
-    Executor,
     Gap,
     Nodes,
     Observation,
     Offsets,
-    PartitionOffsets,
     QueryReading,
     RunningBatch,
     SourceInfo,
@@ -31,9 +28,18 @@ _NO_BATCH = "no batch of this run has ended yet"
 _STARTING = "the query is being started again"
 _IDLE = (0, 0.0, 0)
 
-_partition: Callable[[Iterable[object]], PartitionOffsets] = partial(tuple.__new__, PartitionOffsets)
-_executor: Callable[[Iterable[object]], Executor] = partial(tuple.__new__, Executor)
-"""Rows as what they are, without a call of Python's own for each: there are dozens of them in every look."""
+
+class _Fleet:
+    """What does not change of these executors: the same objects in every look, until there are others."""
+
+    def __init__(self, executors: tuple[SimExecutor, ...], cores: int) -> None:
+        self.executors = executors
+        self.ids = tuple([each.name for each in executors])
+        self.hosts = tuple([each.host for each in executors])
+        self.cores = (cores,) * len(executors)
+        self.added_at = tuple([each.ready_at for each in executors])
+        self.nodes = (None,) * len(executors)
+        self.none = (0,) * len(executors)
 
 
 class Viewer:
@@ -43,11 +49,14 @@ class Viewer:
         self._job = job
         self._sources = (SourceInfo("kafka", job.name, job.partitions, job.batch_cap),)
         self._trigger_s = job.trigger_s if job.record is None else job.record.commit_every_s
+        self._named = (job.name,) * job.partitions, tuple(range(job.partitions))
+        self._fleet = _Fleet((), job.executor.cores)
 
     def offsets(self, at: float, records: tuple[Sequence[int], Sequence[int], Sequence[int]]) -> Offsets:
         """Positions of each partition: latest, planned, committed."""
-        rows = zip(repeat(self._job.name), range(self._job.partitions), *records)
-        return Offsets(at, tuple(map(_partition, rows)))
+        topics, numbers = self._named
+        latest, planned, committed = map(tuple, records)
+        return Offsets(at, topics, numbers, latest, planned, committed)
 
     def query(
         self, at: float, run: int, offsets: Offsets, finished: Finished | None, running: tuple[int, float] | None
@@ -67,13 +76,27 @@ class Viewer:
 
     def cluster(self, at: float, executors: Sequence[SimExecutor], tasks: Tasks, requested: int | None) -> Cluster:
         """The registered executors."""
-        cores = self._job.executor.cores
-        done = [(each, *tasks.get(each.number, _IDLE)) for each in executors]
-        rows = [
-            (one.name, one.host, cores, active, 0, one.finished + ended, one.busy_s + busy_s, one.ready_at, None)
-            for one, ended, busy_s, active in done
-        ]
-        return Cluster(at, tuple(map(_executor, rows)), requested)
+        fleet = self._fleet
+        if fleet.executors != (there := tuple(executors)):
+            fleet = self._fleet = _Fleet(there, self._job.executor.cores)
+        finished, busy_s = tuple([each.finished for each in there]), tuple([each.busy_s for each in there])
+        active = fleet.none
+        if tasks and there:
+            ended, seconds, active = zip(*[tasks.get(each.number, _IDLE) for each in there], strict=True)
+            finished, busy_s = tuple(map(add, finished, ended)), tuple(map(add, busy_s, seconds))
+        return Cluster(
+            at,
+            fleet.ids,
+            fleet.hosts,
+            fleet.cores,
+            active,
+            fleet.none,
+            finished,
+            busy_s,
+            fleet.added_at,
+            fleet.nodes,
+            requested,
+        )
 
     def observation(self, at: float, query: QueryReading | None, cluster: Cluster, nodes: Nodes | None) -> Observation:
         """All of it; ``query`` None: it is being started again."""

@@ -6,12 +6,12 @@ A figure that is unknown has no sample: not 0, not NaN. Every name is stable, as
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from rheostat.journal import DecisionRecord
-from rheostat.model import Assessment, PartitionOffsets
+from rheostat.model import Assessment, Offsets
 from rheostat.telemetry.hearing import Heard
 
 __all__ = ["NAMES", "Series", "series"]
@@ -124,14 +124,16 @@ def _single(name: str, meaning: str, value: float | None) -> Iterator[Series]:
 
 
 def _positions(
-    name: str, meaning: str, last: DecisionRecord, read: Callable[[PartitionOffsets], int | None]
+    name: str, meaning: str, last: DecisionRecord, read: Callable[[Offsets], Sequence[int | None]]
 ) -> Iterator[Series]:
     """A position in each partition of each query where it is known."""
     samples: _Samples = {}
     for query in last.observation.queries if last.observation is not None else ():
-        for found in query.offsets.partitions if query.offsets is not None else ():
-            value = read(found)
+        if query.offsets is None:
+            continue
+        rows = zip(query.offsets.topics, query.offsets.numbers, read(query.offsets), strict=True)
+        for topic, number, value in rows:
             if value is not None:
-                samples[query.name or query.query_id, found.topic, str(found.partition)] = float(value)
+                samples[query.name or query.query_id, topic, str(number)] = float(value)
     if samples:
         yield Series(name, meaning, samples, labels=("query", "topic", "partition"))

@@ -14,7 +14,6 @@ from rheostat.model import (
     Offsets,
     Outcome,
     OutcomeStatus,
-    PartitionOffsets,
     QueryReading,
     Reason,
     RunningBatch,
@@ -98,17 +97,15 @@ class ToyJob:
 
     def _query(self, at: float) -> QueryReading:
         latest, committed = int(self._latest), int(self._committed)
-        parts = tuple(
-            PartitionOffsets("toy", part, *(self._share(total, part) for total in (latest, committed, committed)))
-            for part in range(self.partitions)
-        )
+        parts = range(self.partitions)
+        ends, done = (tuple([self._share(total, part) for part in parts]) for total in (latest, committed))
         return QueryReading(
             query_id="toy",
             run_id="toy-1",
             name="toy",
             trigger_s=self.trigger_s,
             sources=(SourceInfo("toy", "toy", self.partitions),),
-            offsets=Offsets(at, parts),
+            offsets=Offsets(at, ("toy",) * self.partitions, tuple(parts), ends, done, done),
             batch=Batch(at, self._batch, self.trigger_s * self._busy(), records=int(self.rate * self.trigger_s)),
             running=RunningBatch(at, active=False),
         )
@@ -123,4 +120,4 @@ class ToyJob:
         executors = tuple(
             Executor(str(n), f"host-{n}", 1, 0, 0, self._batch, self._busy_s, 0.0) for n in range(self.executors)
         )
-        return Cluster(at, executors, self.requested)
+        return Cluster.of(at, executors, self.requested)
