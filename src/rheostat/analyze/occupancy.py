@@ -33,6 +33,8 @@ MOST_IDLE = 32
 
 _NAMES = ("cores", "active_tasks", "failed_tasks", "finished_tasks", "busy_s", "added_at")
 _columns = attrgetter(*_NAMES)
+_sum: Any = sum
+"""Of columns in which nothing is unknown, which their types do not tell."""
 
 
 class ClusterFigures(NamedTuple):
@@ -50,7 +52,12 @@ class ClusterFigures(NamedTuple):
 
 
 class _Readings(NamedTuple):
-    """What the executors told, a column each; None where unknown or impossible. ``sound``: nothing is."""
+    """What the executors told, a column each; None where unknown or impossible.
+
+    Attributes:
+        sums: of the columns from ``cores`` on; None where something is unknown.
+        grown: they are those of the reading before, all is known of both, and no counter has run backwards.
+    """
 
     ids: tuple[str, ...] = ()
     cores: tuple[int | None, ...] = ()
@@ -59,7 +66,8 @@ class _Readings(NamedTuple):
     finished: tuple[int | None, ...] = ()
     busy_s: tuple[float | None, ...] = ()
     added_at: tuple[float | None, ...] = ()
-    sound: bool = True
+    sums: tuple[Any, ...] = (0,) * 6
+    grown: bool = False
 
 
 class _Past(NamedTuple):
@@ -88,7 +96,7 @@ def read_cluster(
     at = known(cluster.at, "cluster.at", invalid) if cluster is not None else None
     if cluster is None or at is None:
         return ClusterFigures(), past
-    readings = _read(cluster, invalid)
+    readings = _read(cluster, past.counters, invalid)
     count = len(readings.ids)
     history = _remembered(readings, at, past, settings)
     figures = ClusterFigures(
@@ -97,7 +105,7 @@ def read_cluster(
         requested=known(cluster.requested, "cluster.requested", invalid),
         slots_per_executor=_slots(readings.cores),
         busy_ratio=_busy_ratio([each for each in history.intervals if each.at > at - settings.rate_window_s]),
-        active_tasks=total(readings.active) if count else 0,
+        active_tasks=readings.sums[1],
         idle_s=_idle(history.counters.idle_since, at),
         failed_tasks=_failed(history.intervals, at - settings.failure_window_s),
         changed=past.executors != count,
@@ -105,30 +113,57 @@ def read_cluster(
     return figures, history
 
 
-def _read(cluster: Cluster, invalid: set[str]) -> _Readings:
+def _read(cluster: Cluster, past: Counters, invalid: set[str]) -> _Readings:
     if not cluster.ids:
         return _Readings()
-    columns = _columns(cluster)
-    if _sound(columns):
-        return _Readings._make((cluster.ids, *columns, True))
+    columns: tuple[tuple[Any, ...], ...] = _columns(cluster)
+    grown, sums = False, None
+    try:
+        grown = cluster.ids == past.ids and _grown_since(past, cluster)
+        sums = _sums(columns, grown=grown)
+    except TypeError:
+        pass  # something is unknown
+    if sums is not None:
+        return _Readings._make((cluster.ids, *columns, sums, grown))
     checked = [
         tuple([known(value, f"executor.{name}", invalid) for value in column])
         for name, column in zip(_NAMES, columns, strict=True)
     ]
-    return _Readings._make((cluster.ids, *checked, False))
+    return _Readings._make((cluster.ids, *checked, tuple(map(total, checked)), False))
 
 
-def _sound(columns: Sequence[tuple[Any, ...]]) -> bool:
-    """Whether all of it is known, finite and not negative; a sum with a NaN in it is less than no number."""
-    try:
-        return bool(min(map(min, columns)) >= 0 and sum(map(sum, columns)) < inf)
-    except TypeError:
-        return False
+def _grown_since(past: Counters, cluster: Cluster) -> bool:
+    """Whether no counter of the same executors is less than it was, so that none is negative.
+
+    Raises:
+        TypeError: one of them was not known, and is now.
+    """
+    told: tuple[tuple[Any, Any], ...] = (
+        (past.failed, cluster.failed_tasks),
+        (past.finished, cluster.finished_tasks),
+        (past.busy_s, cluster.busy_s),
+    )
+    return all(then == now or all(map(le, then, now)) for then, now in told)
+
+
+def _sums(columns: Sequence[tuple[Any, ...]], *, grown: bool) -> tuple[Any, ...] | None:
+    """The sum of each; None where a figure is NaN, infinite or negative, as a counter that has grown cannot be.
+
+    Raises:
+        TypeError: a figure is unknown.
+    """
+    sums = tuple(map(sum, columns))
+    cores, active, *_, added_at = columns
+    least = min(map(min, (cores, active, added_at) if grown else columns))
+    return sums if least >= 0 and sum(sums) < inf else None
 
 
 def _slots(cores: Sequence[int | None]) -> int | None:
     """Cores of each executor; of the smallest where they differ."""
-    return None if None in cores else min(cores, default=None)  # type: ignore[type-var] # there is no None in it
+    try:
+        return min(cores, default=None)  # type: ignore[type-var] # a None is caught
+    except TypeError:
+        return None
 
 
 def _remembered(readings: _Readings, at: float, past: ClusterHistory, settings: AnalysisSettings) -> ClusterHistory:
@@ -138,33 +173,27 @@ def _remembered(readings: _Readings, at: float, past: ClusterHistory, settings: 
         return past
     if before is None or at < before:
         return ClusterHistory(at, len(readings.ids), _counters(readings, _pasts(past.counters), at))
-    usual = _usual(readings, past.counters, at, before)
-    if usual is None:
+    if readings.grown:
+        interval, counters = _usual(readings, past.counters, at, before)
+    else:
         pasts = _pasts(past.counters)
-        usual = _interval(readings, at, before, pasts), _counters(readings, pasts, at)
-    interval, counters = usual
+        interval, counters = _interval(readings, at, before, pasts), _counters(readings, pasts, at)
     horizon_s = max(settings.rate_window_s, settings.failure_window_s)
     intervals = _appended(past.intervals, interval, horizon_s, settings.max_samples)
     return ClusterHistory(at, len(readings.ids), counters, intervals)
 
 
-def _usual(readings: _Readings, past: Counters, at: float, before: float) -> tuple[Interval, Counters] | None:
+def _usual(readings: _Readings, past: Counters, at: float, before: float) -> tuple[Interval, Counters]:
     """The interval and the counters in a few passes, where the same executors tell all and nothing ran backwards."""
-    ids, cores, active, failed, finished, busy_s, _, sound = readings
-    if not (sound and ids and ids == past.ids) or None in past.busy_s or None in past.finished or None in past.failed:
-        return None
-    told: tuple[tuple[Any, Any], ...] = (past.busy_s, busy_s), (past.finished, finished), (past.failed, failed)
-    if not all(all(map(le, then, now)) for then, now in told):
-        return None
-    grown_s, ended, lost = (sum(now) - sum(then) for then, now in told)
+    ids, _, active, failed, finished, busy_s, _, (slots, running, lost, ended, done_s, _), _ = readings
+    lost_then, ended_then, done_then_s = map(_sum, (past.failed, past.finished, past.busy_s))
     span_s = at - before
-    slot_s, active_s = sum(cores) * span_s, sum(active) * span_s  # type: ignore[arg-type] # it is sound
+    figures = slots * span_s, done_s - done_then_s, running * span_s, ended - ended_then, lost - lost_then
     idle_since: tuple[float | None, ...] = (None,) * len(ids)
     if 0 in active:
         columns = zip(active, finished, past.finished, past.idle_since, strict=True)
         idle_since = tuple([_still_idle(running, done, then, since, at) for running, done, then, since in columns])
-    counters = Counters(ids, busy_s, finished, failed, idle_since)
-    return Interval(at, span_s, slot_s, grown_s, active_s, ended, lost), counters
+    return Interval(at, span_s, *figures), Counters(ids, busy_s, finished, failed, idle_since)
 
 
 def _pasts(counters: Counters) -> dict[str, _Past]:
@@ -184,7 +213,7 @@ def _counters(readings: _Readings, pasts: Mapping[str, _Past], at: float) -> Cou
 
 def _interval(readings: _Readings, at: float, before: float, pasts: Mapping[str, _Past]) -> Interval:
     span_s = at - before
-    done = [_work(each, pasts.get(each[0]), at, before) for each in zip(*readings[:-1], strict=True)]
+    done = [_work(each, pasts.get(each[0]), at, before) for each in zip(*readings[:7], strict=True)]
     work = [each for each in done if each is not None]
     if not work:
         return Interval(at, span_s, 0.0, 0.0, 0.0, 0, 0)
