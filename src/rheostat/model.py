@@ -627,6 +627,10 @@ class Action(StrEnum):
     DOWN = "down"
 
 
+_HOLD = Action.HOLD
+"""Looked up once: to read a member of an enumeration from its class takes longer than to compare it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What is to be done. A hold is a decision too.
@@ -658,7 +662,7 @@ class Decision:
     @property
     def acts(self) -> bool:
         """Whether something is to be executed."""
-        return self.action is not Action.HOLD
+        return self.action is not _HOLD
 
     @property
     def why(self) -> str:
@@ -744,7 +748,11 @@ class Bounds:
         >>> Bounds(2, 5).clamp(9)
         5
         """
-        return max(self.minimum, min(self.maximum, executors))
+        if executors < self.minimum:
+            return self.minimum
+        if executors > self.maximum:
+            return self.maximum
+        return executors
 
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}

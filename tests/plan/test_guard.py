@@ -382,6 +382,12 @@ def test_the_page_lists_the_steps_as_they_are():
     assert [int(row[0]) for row in rows] == list(range(1, len(STEPS) + 1))
 
 
+def test_the_steps_that_spoil_a_sample_come_first_and_no_policy_brings_them():
+    spoiling = [step.spoils for step in STEPS]
+    assert spoiling == sorted(spoiling, reverse=True)
+    assert not any(step.may_be_brought for step in STEPS if step.spoils)
+
+
 def test_an_impossible_figure_is_named_before_what_it_makes_unknown():
     names = [step.name for step in STEPS]
     assert names.index("metrics_invalid") < names.index("metrics_missing")

@@ -13,16 +13,16 @@ from collections.abc import Callable
 from enum import StrEnum
 from functools import cache
 
-from rheostat.model import Code, GuardNote, Reason, Recommendation
+from rheostat.model import Assessment, Bounds, Code, GuardNote, Reason, Recommendation
 from rheostat.plan import steps_change as change
 from rheostat.plan import steps_health as health
 from rheostat.plan import steps_metrics as metrics
 from rheostat.plan import steps_size as size
 from rheostat.plan import steps_time as timing
-from rheostat.plan.steps import Change, Context
+from rheostat.plan.steps import Change, Context, GuardState
 from rheostat.values import dataclass
 
-__all__ = ["STEPS", "Direction", "Step", "shape", "spoilt"]
+__all__ = ["STEPS", "Direction", "Step", "shape", "silent", "spoilt"]
 
 
 class Direction(StrEnum):
@@ -34,7 +34,6 @@ class Direction(StrEnum):
 
 
 _BOTH, _UP, _DOWN = Direction.BOTH, Direction.BLOCKS_UP, Direction.BLOCKS_DOWN
-_HOLDING, _RISING, _FALLING = (_BOTH,), (_BOTH, _UP), (_BOTH, _DOWN)
 _HOLD = ("hold_s", "hold_batches", "hold_fallback_s")
 _INEFFECTIVE = ("ineffective_share", "ineffective_s")
 
@@ -72,36 +71,55 @@ def spoilt(context: Context) -> Reason | None:
 
 
 def shape(
-    proposed: Recommendation, context: Context, skip: frozenset[str]
+    proposed: Recommendation, context: Context, skip: frozenset[str], *, counts: bool = False
 ) -> tuple[int, Reason, tuple[GuardNote, ...]]:
-    """Run the pipeline: the target, the reason that determined it, and every step that changed it."""
+    """Run the pipeline: the target, the reason that determined it, and every step that changed it.
+
+    Args:
+        proposed: by the policy.
+        context: what the steps look at.
+        skip: names of steps that the policy brings itself.
+        counts: whether it is known that no step spoils the sample; they are left out then.
+    """
     target = context.current if proposed.target is None else proposed.target
-    reason, notes, gated = proposed.reason, list[GuardNote](), False
-    concerned = _concerned(target, context.current)
-    for step in _without(skip):
-        if step.direction not in concerned or (step.spoils and gated):
-            continue
-        instead = step.apply(target, context)
-        if instead is None:
-            continue
-        gated = gated or step.spoils
-        if instead.target != target:
-            notes.append(GuardNote(step.name, target, instead.target, instead.reason))
-            concerned = _concerned(instead.target, context.current)
-        target, reason = instead.target, instead.reason
+    reason, gated = proposed.reason, False
+    notes: list[GuardNote] = []
+    place: int | None = len(_SPOILING) if counts else 0
+    while place is not None:
+        steps, place = _concerned(skip, _course(target, context.current), place), None
+        for step in steps:
+            instead = None if step.spoils and gated else step.apply(target, context)
+            if instead is None:
+                continue
+            gated, reason = gated or step.spoils, instead.reason
+            if instead.target != target:
+                notes.append(GuardNote(step.name, target, instead.target, reason))
+                target, place = instead.target, STEPS.index(step) + 1
+                break
     return target, reason, tuple(notes)
 
 
-def _concerned(target: int, current: int) -> tuple[Direction, ...]:
-    """The directions whose steps have anything to say of this target."""
+def silent(seen: Assessment, current: int, bounds: Bounds, state: GuardState) -> bool:
+    """Whether no step has anything to say of a hold, if none spoils the sample: all are silent in most cycles.
+
+    Within the bounds with nothing to take back or to replace, what is left stops or lessens changes.
+    """
+    within = bounds.minimum <= current <= bounds.maximum
+    return within and state.useless is None and not seen.slow_executors
+
+
+def _course(target: int, current: int) -> Direction | None:
+    """Which steps such a target can be stopped or lessened by; None: it is a hold."""
     if target == current:
-        return _HOLDING
-    return _RISING if target > current else _FALLING
+        return None
+    return _UP if target > current else _DOWN
 
 
 @cache
-def _without(skip: frozenset[str]) -> tuple[Step, ...]:
-    return tuple([step for step in STEPS if step.name not in skip])
+def _concerned(skip: frozenset[str], course: Direction | None, place: int) -> tuple[Step, ...]:
+    """The steps from a place on that have anything to say of such a target."""
+    steps = [step for step in STEPS[place:] if step.name not in skip]
+    return tuple([step for step in steps if step.direction in (_BOTH, course)])
 
 
 STEPS: tuple[Step, ...] = (

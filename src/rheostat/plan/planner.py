@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
@@ -26,12 +26,13 @@ from rheostat.model import (
     Reason,
     Recommendation,
 )
-from rheostat.plan.guard import STEPS, shape, spoilt
+from rheostat.plan.guard import STEPS, shape, silent, spoilt
 from rheostat.plan.placement import Choice, Placing, full, place
 from rheostat.plan.policy import Policy, in_force
 from rheostat.plan.remembering import changed, decided, found, proposing
 from rheostat.plan.steps import Context, GuardState, Pending
 from rheostat.plan.steps_health import FEWER_DO, leaving, with_slow
+from rheostat.plan.steps_metrics import oldest_s, sound
 from rheostat.plan.words import executors
 from rheostat.values import dataclass, replace
 
@@ -44,6 +45,8 @@ _NOT_COUNTED = {
     Code.METRICS_STALE: "fresh metrics",
     Code.HOLD_AFTER_RESCALE: "settled job",
 }
+_HOLD, _UP, _DOWN = Action.HOLD, Action.UP, Action.DOWN
+_NO_NOTES: tuple[GuardNote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,11 @@ class Planner:
         state: Any = PlanState
         return TypeAdapter(state[self.policy.state_type])
 
+    @cached_property
+    def _oldest_s(self) -> float:
+        """How old metrics may be."""
+        return oldest_s(self.guard, self.sample_s)
+
     def initial(self) -> PlanState[Any]:
         """The state before anything was seen."""
         return PlanState(self.policy.initial())
@@ -106,33 +114,23 @@ class Planner:
         current = _in_force(seen, guard)
         if current is None:
             return self._blind(seen, replace(state, guard=guard))
-        context = Context(seen, current, None, self.bounds, self.guard, self.sample_s, guard, self.objective.lag_s)
-        proposed, policy = self._ask(seen, state.policy, context)
+        counts = sound(seen, self._oldest_s) and not self.guard.hold_both
+        proposed, policy = self._ask(seen, current, guard, state.policy, counts=counts)
         guard = proposing(seen.at, proposed.target, guard, self.guard)
-        context = context._replace(
-            recommended=proposed.target,
-            state=guard,
-            capacity=lambda number: self.policy.capacity(number, policy),
-            fewer_do=proposed.reason.code in FEWER_DO,
-        )
-        target, reason, notes = shape(proposed, context, self.policy.brings)
-        decision = Decision(
-            at=seen.at,
-            decision_id=state.next_id,
-            action=_action(current, target),
-            current=current,
-            target=target,
-            reason=reason,
-            recommendation=proposed,
-            notes=notes,
-            projections=self._projections(current, seen.arrival_rate, policy),
-            first=leaving(seen, guard.replacing) if target < current else (),
-        )
+        if counts and proposed.target in (None, current) and silent(seen, current, self.bounds, guard):
+            target, reason, notes = current, proposed.reason, _NO_NOTES
+        else:
+            context = self._context(seen, current, guard, proposed, policy)
+            target, reason, notes = shape(proposed, context, self.policy.brings, counts=counts)
+        projections = self._projections(current, seen.arrival_rate, policy)
+        first = leaving(seen, guard.replacing) if target < current else ()
+        action, number = _action(current, target), state.next_id
+        decision = Decision(seen.at, number, action, current, target, reason, proposed, notes, projections, None, first)
         if seen.nodes is not None:
             decision = self.placed(decision, seen, lost=guard.pending is None and not guard.outdates(seen))
         if seen.slow:
             decision = replace(decision, reason=with_slow(decision.reason, seen))
-        return decision, PlanState(policy, decided(decision, seen, guard), state.next_id + 1)
+        return decision, PlanState(policy, decided(decision, seen, guard), number + 1)
 
     def placed(self, decision: Decision, seen: Assessment, *, lost: bool = False) -> Decision:
         """The last step: where executors come and go, if the decision acts and nodes are known.
@@ -194,20 +192,51 @@ class Planner:
         proposed, policy = self.policy.recommend(replace(seen, missing=missing), state.policy)
         code, text = Code.METRICS_MISSING, f"unknown: {', '.join(missing)}: the number of executors is left as it is"
         note = Reason(code, text)
-        hold = Decision(seen.at, state.next_id, Action.HOLD, None, None, note, replace(proposed, target=None))
+        hold = Decision(seen.at, state.next_id, _HOLD, None, None, note, replace(proposed, target=None))
         return hold, replace(state, policy=policy, next_id=state.next_id + 1)
 
-    def _ask(self, seen: Assessment, policy_state: Any, context: Context) -> tuple[Recommendation, Any]:
+    def _ask(
+        self, seen: Assessment, current: int, guard: GuardState, policy_state: Any, *, counts: bool
+    ) -> tuple[Recommendation, Any]:
         """The policy's answer. A sample that must not count is given to it as one with something missing."""
-        why = spoilt(context)
-        told = seen if seen.requested == context.current else replace(seen, requested=context.current)
-        if why is not None and not (seen.missing or seen.invalid):
-            told = replace(told, missing=(_NOT_COUNTED.get(why.code, "metrics age"),))
+        told = seen if seen.requested == current else replace(seen, requested=current)
+        if not counts and not (seen.missing or seen.invalid):
+            why = spoilt(Context(seen, current, None, self.bounds, self.guard, self.sample_s, guard))
+            if why is not None:
+                told = replace(told, missing=(_NOT_COUNTED.get(why.code, "metrics age"),))
         return self.policy.recommend(told, policy_state)
 
+    def _context(
+        self, seen: Assessment, current: int, guard: GuardState, proposed: Recommendation, policy_state: Any
+    ) -> Context:
+        """What the guard steps look at."""
+        return Context(
+            seen,
+            current,
+            proposed.target,
+            self.bounds,
+            self.guard,
+            self.sample_s,
+            guard,
+            self.objective.lag_s,
+            lambda number: self.policy.capacity(number, policy_state),
+            proposed.reason.code in FEWER_DO,
+        )
+
     def _projections(self, current: int, arrival: float | None, policy_state: Any) -> tuple[Projection, ...]:
-        numbers = range(max(1, current - 1), current + 2)
-        return tuple(_projection(n, arrival, self.policy.capacity(n, policy_state)) for n in numbers)
+        """One less, as many, one more; no less than one."""
+        capacity = self.policy.capacity
+        more = capacity(current + 1, policy_state)
+        same = capacity(current, policy_state) if current > 0 else None
+        fewer = capacity(current - 1, policy_state) if current > 1 else None
+        if fewer is same is more is None:
+            return _without_model(current)
+        three = (
+            _projection(current - 1, arrival, fewer),
+            _projection(current, arrival, same),
+            _projection(current + 1, arrival, more),
+        )
+        return three if current > 1 else three[2 - current :]
 
     # ----------------------------------------------------------------------------------------------- learn
 
@@ -249,7 +278,7 @@ def _scarce(
         after, why = current, Reason(Code.NO_FREE_NODE, f"{move}: {words}")
     notes = (*decision.notes, GuardNote("placement", target, after, why))
     action = _action(current, after)
-    where = None if action is Action.HOLD else placement
+    where = None if action is _HOLD else placement
     return replace(decision, action=action, current=current, target=after, reason=why, notes=notes, placement=where)
 
 
@@ -265,16 +294,22 @@ def _in_force(seen: Assessment, guard: GuardState) -> int | None:
         return guard.pending.target
     if guard.changed_to is not None and guard.outdates(seen):
         return guard.changed_to
-    asked = in_force(seen)
-    return asked if asked is None else max(asked, seen.executors or 0)
+    asked, there = in_force(seen), seen.executors
+    return there if asked is not None and there is not None and there > asked else asked
 
 
 def _action(current: int, target: int) -> Action:
     if target == current:
-        return Action.HOLD
-    return Action.UP if target > current else Action.DOWN
+        return _HOLD
+    return _UP if target > current else _DOWN
 
 
 def _projection(executors: int, arrival: float | None, capacity: float | None) -> Projection:
     utilization = None if arrival is None or not capacity else arrival / capacity
     return Projection(executors, capacity, utilization)
+
+
+@lru_cache(maxsize=64)
+def _without_model(current: int) -> tuple[Projection, ...]:
+    """The projections of a policy without a model: the same at each arrival rate."""
+    return tuple([Projection(number) for number in range(max(1, current - 1), current + 2)])

@@ -93,7 +93,8 @@ class GuardState:
         return age_s is not None and changed_at is not None and seen.at - age_s < changed_at
 
 
-class Context(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Context:
     """What the steps may look at.
 
     Attributes:
