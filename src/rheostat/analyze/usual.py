@@ -100,18 +100,13 @@ def _columns(offsets: Offsets, past: OffsetHistory) -> tuple[Row, Row, Row, Row]
     if not past.complete or offsets.numbers != past.numbers or offsets.topics != past.topics:
         return None
     columns: tuple[Row, Row, Row, Row] = offsets.latest, offsets.planned, offsets.committed, past.committed
-    latest, planned, committed, before = columns
-    pairs: tuple[tuple[Row, Row], ...] = (
-        (before, committed),
-        (committed, planned),
-        (planned, latest),
-        (past.rows[-1], latest),
-    )
     try:
-        usual = all(below is above or all(map(le, below, above)) for below, above in pairs) and max(latest) < inf
+        for latest, planned, committed, before, last in zip(*columns, past.rows[-1], strict=True):
+            if not before <= committed <= planned <= latest >= last:
+                return None
+        return columns if sum(offsets.latest) < inf else None  # type: ignore[arg-type] # a None is caught
     except TypeError:  # a position is not known
         return None
-    return columns if usual else None
 
 
 def _passed(rows: Sequence[Row], committed: Sequence[int]) -> int:
