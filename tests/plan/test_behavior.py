@@ -1,6 +1,8 @@
 from itertools import pairwise
 
 import pytest
+from hypothesis import given as over
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from rheostat.model import Code
@@ -144,6 +146,20 @@ def test_what_is_remembered_stays_small():
     _, _, state = ask(Behavior(), [3, 5, 2, 4, 4, 1, 3, 3], start=5)
     assert [each.executors for each in state.highs] == [5, 4, 3]
     assert all(later.at > earlier.at for earlier, later in pairwise(state.highs))
+
+
+@over(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), min_size=1, max_size=30), st.integers(1, 9))
+def test_of_all_that_was_asked_for_within_the_windows_the_least_and_the_greatest_count(asks, current):
+    """What is left out of the logs makes no difference: it is compared with logs from which nothing is."""
+    behavior = Behavior(Rules(stabilization_s=45.0, policies=ANY), Rules(stabilization_s=60.0, policies=ANY))
+    state, at, asked = behavior.looked(0.0, current, BehaviorState()), 0.0, [(0.0, current)]
+    for passed, desired in asks:
+        at += passed
+        shaped, state = behavior.shape(desired, at, current, state)
+        least = min([desired, *(number for when, number in asked if when > at - 45)])
+        most = max([desired, *(number for when, number in asked if when > at - 60)])
+        asked.append((at, desired))
+        assert shaped.target == min(max(current, least), most)
 
 
 @pytest.mark.parametrize(

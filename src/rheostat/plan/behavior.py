@@ -21,7 +21,8 @@ pkg/apis/autoscaling/v2/defaults.go.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Literal
 
 from pydantic import Field
@@ -29,7 +30,7 @@ from pydantic import Field
 from rheostat.config.fields import FrozenModel
 from rheostat.model import Code
 from rheostat.plan.words import executors, seconds
-from rheostat.values import dataclass, replace
+from rheostat.values import dataclass
 
 __all__ = ["DOWN", "UP", "Asked", "Behavior", "BehaviorState", "Pace", "Rules", "Shaped", "allowed", "stabilized"]
 
@@ -76,11 +77,13 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class BehaviorState:
-    """What the two steps remember.
+    """What the two steps remember. Each log is in order of time.
 
     Attributes:
-        highs: numbers asked for within the window of decreases, without those that a later one reaches.
-        lows: numbers asked for within the window of increases, without those that a later one undercuts.
+        highs: numbers asked for within the window of decreases, without those that a later one reaches: they fall, so
+            the first is the greatest.
+        lows: numbers asked for within the window of increases, without those that a later one undercuts: they rise, so
+            the first is the least.
         changes: by how much the number in force changed, within the longest period.
         executors: the number in force at the last look; None: there was none yet.
         at: when that was.
@@ -102,62 +105,69 @@ class Shaped:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Behavior:
     """The rules of both directions."""
 
     up: Rules = UP
     down: Rules = DOWN
 
+    @cached_property
+    def _longest_s(self) -> float:
+        """The longest period of a scaling policy."""
+        return max(pace.period_s for rules in (self.up, self.down) for pace in rules.policies)
+
+    @cached_property
+    def _because(self) -> tuple[str, str]:
+        """Why it is not more, and why it is not fewer, in words."""
+        up_s, down_s = (seconds(rules.stabilization_s) for rules in (self.up, self.down))
+        return f"because of what was asked for within {up_s}", f"because of what was asked for within {down_s}"
+
     def looked(self, at: float, current: int, state: BehaviorState) -> BehaviorState:
         """The state with the number in force as it is now found. To be told of every look that counts."""
-        if state.executors is None:
+        before, changes = state.executors, state.changes
+        if before is None:
             first = (Asked(at, current),)
             return BehaviorState(first, first, (), current, at)
-        changes = state.changes
-        if current != state.executors:
-            changes = (*changes, Asked(state.at, current - state.executors))
-        longest = max(pace.period_s for rules in (self.up, self.down) for pace in rules.policies)
-        return replace(state, changes=_within(changes, at, longest), executors=current, at=at)
+        if current != before:
+            changes = (*changes, Asked(state.at, current - before))
+        return BehaviorState(state.highs, state.lows, _within(changes, at, self._longest_s), current, at)
 
     def shape(self, desired: int, at: float, current: int, state: BehaviorState) -> tuple[Shaped, BehaviorState]:
         """The number to go to where the metrics ask for ``desired``; and the state with that remembered."""
         highs = _within(state.highs, at, self.down.stabilization_s)
         lows = _within(state.lows, at, self.up.stabilization_s)
         calm = stabilized(desired, current, highs, lows)
-        after = replace(
-            state,
-            highs=(*(each for each in highs if each.executors > desired), Asked(at, desired)),
-            lows=(*(each for each in lows if each.executors < desired), Asked(at, desired)),
-        )
-        limit = allowed(calm, current, state.changes, at, self.up if calm > current else self.down)
-        if limit != calm:
-            text = f"no more than to {executors(limit)} at this pace"
-            return Shaped(limit, Code.LARGEST_STEP, text), after
-        return Shaped(calm, *self._why(desired, calm, current)), after
-
-    def _why(self, desired: int, calm: int, current: int) -> tuple[Code | None, str]:
+        asked = Asked(at, desired)
+        highs = (*[each for each in highs if each.executors > desired], asked)
+        lows = (*[each for each in lows if each.executors < desired], asked) if lows else (asked,)
+        after = BehaviorState(highs, lows, state.changes, state.executors, state.at)
+        if calm != current:
+            limit = allowed(calm, current, state.changes, at, self.up if calm > current else self.down)
+            if limit != calm:
+                text = f"no more than to {executors(limit)} at this pace"
+                return Shaped(limit, Code.LARGEST_STEP, text), after
         if calm == desired:
-            return None, ""
-        rules, word = (self.down, "no fewer") if desired < current else (self.up, "no more")
-        return (
-            Code.STABILIZING,
-            f"{word} than {calm} because of what was asked for within {seconds(rules.stabilization_s)}",
-        )
+            return Shaped(calm), after
+        up, down = self._because
+        text = f"no fewer than {calm} {down}" if desired < current else f"no more than {calm} {up}"
+        return Shaped(calm, Code.STABILIZING, text), after
 
 
-def stabilized(desired: int, current: int, highs: Iterable[Asked], lows: Iterable[Asked]) -> int:
-    """Between the least of what was asked for in the window up and the greatest in the window down.
+def stabilized(desired: int, current: int, highs: Sequence[Asked], lows: Sequence[Asked]) -> int:
+    """Between the least of what was asked for in the window up and the greatest in the window down, each the first.
 
-    >>> stabilized(3, 9, (Asked(0.0, 4), Asked(60.0, 5)), ())
+    >>> stabilized(3, 9, (Asked(0.0, 5), Asked(60.0, 4)), ())
     5
     """
-    least = min([desired, *(each.executors for each in lows)])
-    most = max([desired, *(each.executors for each in highs)])
-    return min(max(current, least), most)
+    least = lows[0].executors if lows and lows[0].executors < desired else desired
+    most = highs[0].executors if highs and highs[0].executors > desired else desired
+    if current < least:
+        return least
+    return min(current, most)
 
 
-def allowed(wanted: int, current: int, changes: Iterable[Asked], at: float, rules: Rules) -> int:
+def allowed(wanted: int, current: int, changes: tuple[Asked, ...], at: float, rules: Rules) -> int:
     """As far towards ``wanted`` as the scaling policies allow, but never away from it.
 
     >>> allowed(50, 10, (), 0.0, UP), allowed(1, 10, (), 0.0, DOWN)
@@ -165,17 +175,16 @@ def allowed(wanted: int, current: int, changes: Iterable[Asked], at: float, rule
     """
     if wanted == current or rules.select == "disabled":
         return current
-    changes = tuple(changes)
-    starts = [
-        (pace, current - sum(each.executors for each in _within(changes, at, pace.period_s))) for pace in rules.policies
-    ]
-    if wanted > current:
-        most = [_most(start, pace) for pace, start in starts]
-        limit = max(most) if rules.select == "max" else min(most)
-        return min(wanted, max(current, limit))
-    least = [_least(start, pace) for pace, start in starts]
-    limit = min(least) if rules.select == "max" else max(least)
-    return max(wanted, min(current, limit))
+    up = wanted > current
+    reach = _most if up else _least
+    limits = [reach(_start(pace, current, changes, at), pace) for pace in rules.policies]
+    limit = max(limits) if up == (rules.select == "max") else min(limits)
+    return min(wanted, max(current, limit)) if up else max(wanted, min(current, limit))
+
+
+def _start(pace: Pace, current: int, changes: tuple[Asked, ...], at: float) -> int:
+    """The number at the start of the period."""
+    return current - sum([each.executors for each in _within(changes, at, pace.period_s)]) if changes else current
 
 
 def _most(start: int, pace: Pace) -> int:
@@ -191,4 +200,10 @@ def _least(start: int, pace: Pace) -> int:
 
 
 def _within(log: tuple[Asked, ...], now: float, window_s: float) -> tuple[Asked, ...]:
-    return tuple(each for each in log if each.at > now - window_s)
+    """What of a log in order of time is in the window: mostly all of it, or nothing."""
+    begin = now - window_s
+    if not log or log[0].at > begin:
+        return log
+    if log[-1].at <= begin:
+        return ()
+    return tuple([each for each in log if each.at > begin])

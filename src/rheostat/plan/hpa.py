@@ -26,8 +26,9 @@ S4, section 4.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -40,7 +41,7 @@ from rheostat.plan.behavior import DOWN, UP, Behavior, BehaviorState, Rules
 from rheostat.plan.lag_change import gated, relative_change, slope
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import count, executors, percent
-from rheostat.values import dataclass, replace
+from rheostat.values import dataclass
 
 __all__ = [
     "METRICS",
@@ -143,8 +144,8 @@ class Metric:
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
-        "utilization": Metric(lambda seen: seen.busy_ratio, by_utilization, percent),
-        "occupancy": Metric(lambda seen: seen.occupancy, by_value, percent),
+        "utilization": Metric(attrgetter("busy_ratio"), by_utilization, percent),
+        "occupancy": Metric(attrgetter("occupancy"), by_value, percent),
     }
 )
 """Metrics of one look. utilization: busy share of the slots; occupancy: batch time ÷ τ."""
@@ -229,6 +230,11 @@ class HpaPolicy:
         self.options = options
         self.context = context
         self.behavior = Behavior(options.scale_up, options.scale_down)
+        self._targets = {
+            name: f"at a target of {METRICS[name].say(target)}"
+            for name, target in options.metrics.items()
+            if name in METRICS
+        }
 
     def initial(self) -> HpaState:
         """Nothing was asked for yet."""
@@ -240,33 +246,35 @@ class HpaPolicy:
         if pods is None:
             return Recommendation(None, unknown(seen, "executors")), state
         known = self.behavior.looked(seen.at, pods.current, state.behavior)
-        state = self._heard(seen, state)
-        asked = [self._ask(name, seen, pods, state) for name in self.options.metrics]
+        lags = self._heard(seen, state.lags)
+        asked = [self._ask(name, seen, pods, lags) for name in self.options.metrics]
         proposed = largest([each for each in asked if each is not None], pods.current)
         answered, after = answer(proposed, self.behavior, seen.at, pods.current, known)
-        return answered, HpaState(after, state.lags)
+        return answered, HpaState(after, lags)
 
     def capacity(self, executors: int, state: HpaState) -> float | None:  # noqa: ARG002
         """No model."""
         return None
 
-    def _heard(self, seen: Assessment, state: HpaState) -> HpaState:
-        """The state with this look's lag, if anybody asks for its change."""
+    def _heard(self, seen: Assessment, lags: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+        """The lags with this look's, if anybody asks for their change."""
         if "lag_change" not in self.options.metrics or seen.backlog is None:
-            return state
-        kept = [each for each in state.lags if seen.at - _DERIVED_S - _ROUNDING <= each[0] < seen.at]
-        return replace(state, lags=(*kept[-_MOST_LAGS:], (seen.at, float(seen.backlog))))
+            return lags
+        kept = [each for each in lags if seen.at - _DERIVED_S - _ROUNDING <= each[0] < seen.at]
+        return (*kept[-_MOST_LAGS:], (seen.at, float(seen.backlog)))
 
-    def _ask(self, name: MetricName, seen: Assessment, pods: Pods, state: HpaState) -> Proposal | None:
+    def _ask(
+        self, name: MetricName, seen: Assessment, pods: Pods, lags: tuple[tuple[float, float], ...]
+    ) -> Proposal | None:
         """What a metric asks for; None: it abstains."""
         if name == "lag_change":
-            return self._lag_change(seen, pods, state.lags)
+            return self._lag_change(seen, pods, lags)
         metric, target = METRICS[name], self.options.metrics[name]
         value = metric.read(seen)
         if value is None:
             return Proposal(None, f"{name} unknown", {name: None})
         desired = metric.rule(value, target, pods, self.options.tolerance)
-        text = f"{name} {metric.say(value)} at a target of {metric.say(target)} asks for {executors(desired)}"
+        text = f"{name} {metric.say(value)} {self._targets[name]} asks for {executors(desired)}"
         return Proposal(desired, text, {name: value, "target": target})
 
     def _lag_change(self, seen: Assessment, pods: Pods, lags: tuple[tuple[float, float], ...]) -> Proposal | None:
@@ -297,7 +305,7 @@ def group(seen: Assessment) -> Pods | None:
     if seen.missing or seen.invalid or not current or there is None:
         return None
     ready = min(current, there)
-    return Pods(current, ready, pending=current - ready)
+    return Pods(current, ready, current - ready)
 
 
 def unknown(seen: Assessment, needed: str) -> Reason:
@@ -306,11 +314,12 @@ def unknown(seen: Assessment, needed: str) -> Reason:
     return Reason(Code.METRICS_MISSING, f"nothing is proposed without: {', '.join(names)}")
 
 
-def largest(proposals: Iterable[Proposal], current: int) -> Proposal:
+def largest(proposals: Sequence[Proposal], current: int) -> Proposal:
     """What asks for most; unknown where none is known, or some are unknown and the rest ask for fewer."""
-    each = list(proposals)
-    known = [(one.executors, one) for one in each if one.executors is not None]
-    lacking = [one for one in each if one.executors is None]
+    if len(proposals) == 1:
+        return proposals[0]
+    known = [(one.executors, one) for one in proposals if one.executors is not None]
+    lacking = [one for one in proposals if one.executors is None]
     if not known:
         return lacking[0]
     most, winner = max(known, key=lambda pair: pair[0])
@@ -329,10 +338,9 @@ def answer(
             None, Reason(Code.METRICS_MISSING, f"nothing is proposed: {proposal.text}", figures)
         ), state
     shaped, after = behavior.shape(proposal.executors, at, current, state)
-    target = max(1, shaped.target)
-    code = Code.STEADY if target == current else Code.UNDERSIZED if target > current else Code.OVERSIZED
-    if target == current and shaped.code is not None:
-        code = shaped.code
-    move = f"{current} stays" if target == current else f"{current} → {target}"
-    text = f"{proposal.text}{'; ' if shaped.text else ''}{shaped.text}: {move}"
-    return Recommendation(target, Reason(code, text, figures)), after
+    target = shaped.target if shaped.target > 0 else 1
+    why = f"{proposal.text}; {shaped.text}" if shaped.text else proposal.text
+    if target == current:
+        return Recommendation(target, Reason(shaped.code or Code.STEADY, f"{why}: {current} stays", figures)), after
+    code = Code.UNDERSIZED if target > current else Code.OVERSIZED
+    return Recommendation(target, Reason(code, f"{why}: {current} → {target}", figures)), after

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -46,7 +47,7 @@ from rheostat.plan.behavior import DOWN, UP, Behavior, BehaviorState, Rules
 from rheostat.plan.hpa import Proposal, answer, by_average, group, unknown
 from rheostat.plan.policy import PolicyContext
 from rheostat.plan.words import count, executors, per_second
-from rheostat.values import dataclass, replace
+from rheostat.values import dataclass
 
 __all__ = ["KedaOptions", "KedaPolicy", "KedaState", "bounded_lag", "even"]
 
@@ -160,23 +161,25 @@ class KedaPolicy:
         """What the lag asks for, shaped by the behavior; no opinion without it."""
         pods = group(seen)
         if pods is None or seen.backlog is None:
-            return Recommendation(None, unknown(seen, "backlog")), replace(state, recent=())
-        state = self._measured(seen, pods.current, state)
-        state = replace(state, behavior=self.behavior.looked(seen.at, pods.current, state.behavior))
-        threshold, said = self._threshold(seen, state)
+            return Recommendation(None, unknown(seen, "backlog")), KedaState(state.behavior, state.rate)
+        current = pods.current
+        measured, recent = self._measured(seen, current, state)
+        behavior = self.behavior.looked(seen.at, current, state.behavior)
+        threshold, said = self._threshold(seen, measured)
         if threshold is None:
-            text = f"a lag of {count(seen.backlog)}, and what an executor carries is unknown: {pods.current} stays"
-            return Recommendation(pods.current, Reason(Code.CAPACITY_UNKNOWN, text)), state
+            text = f"a lag of {count(seen.backlog)}, and what an executor carries is unknown: {current} stays"
+            hold = Recommendation(current, Reason(Code.CAPACITY_UNKNOWN, text))
+            return hold, KedaState(behavior, measured, recent)
         lag = self._reported(seen, threshold)
         desired = by_average(lag, threshold, pods, self.options.tolerance)
         text = f"a lag of {count(seen.backlog)} at {said} asks for {executors(desired)}"
         proposal = Proposal(desired, text, {"lag": float(seen.backlog), "reported": lag, "threshold": threshold})
-        answered, after = answer(proposal, self.behavior, seen.at, pods.current, state.behavior)
-        return answered, replace(state, behavior=after)
+        answered, behavior = answer(proposal, self.behavior, seen.at, current, behavior)
+        return answered, KedaState(behavior, measured, recent)
 
     def capacity(self, executors: int, state: KedaState) -> float | None:
         """What n executors carry, where the threshold is made from it."""
-        rate = None if self.options.lag_threshold is not None else self._rate(state)
+        rate = None if self.options.lag_threshold is not None else self._rate(state.rate)
         return None if rate is None else executors * rate
 
     def _reported(self, seen: Assessment, threshold: float) -> float:
@@ -185,31 +188,42 @@ class KedaPolicy:
             return lag
         return bounded_lag(lag, threshold, partitions, seen.slots_per_executor or 1, self.options)
 
-    def _rate(self, state: KedaState) -> float | None:
-        return state.rate if self.options.executor_rate is None else self.options.executor_rate
+    def _rate(self, measured: float | None) -> float | None:
+        told = self.options.executor_rate
+        return measured if told is None else told
 
-    def _threshold(self, seen: Assessment, state: KedaState) -> tuple[float | None, str]:
+    def _threshold(self, seen: Assessment, measured: float | None) -> tuple[float | None, str]:
         """Records for each replica, and the words for it."""
         if self.options.lag_threshold is not None:
             return self.options.lag_threshold, f"{count(self.options.lag_threshold)} each"
-        rate, interval = self._rate(state), seen.trigger_s or seen.period_s
+        rate, interval = self._rate(measured), seen.trigger_s or seen.period_s
         if not rate or not interval:
             return None, ""
         threshold = self.options.threshold_triggers * interval * rate
-        return threshold, f"{count(threshold)} each (an executor carries {per_second(rate)})"
+        return threshold, _made_from(threshold, rate)
 
-    def _measured(self, seen: Assessment, current: int, state: KedaState) -> KedaState:
-        """The state with what this sample says of an executor; nothing while the number is settling."""
+    def _measured(self, seen: Assessment, current: int, state: KedaState) -> tuple[float | None, tuple[float, ...]]:
+        """The state's rate and recent records, with this sample's; no recent ones while the number is settling."""
         if self.options.lag_threshold is not None or self.options.executor_rate is not None:
-            return state
-        done, changed = seen.processed_rate, state.behavior.executors not in {None, current}
+            return state.rate, state.recent
+        done, before, rate = seen.processed_rate, state.behavior.executors, state.rate
+        changed = before is not None and before != current
         if not done or changed or seen.executors != current or seen.batches < _COLD:
-            return replace(state, recent=())
+            return rate, ()
         if seen.backlog_excess or (seen.occupancy is not None and seen.occupancy >= 1):
-            return replace(state, rate=done / current, recent=())
-        if not seen.batch_s or not seen.arrival_rate:
-            return replace(state, recent=())
-        idle = max(seen.trigger_s or 0.0, seen.batch_s) / seen.batch_s
-        recent = (*state.recent, min(done, seen.arrival_rate) * idle / current)[-_IN_A_ROW:]
-        agreed = min(recent) if len(recent) == _IN_A_ROW else 0.0
-        return replace(state, rate=max(agreed, state.rate or 0.0) or None, recent=recent)
+            return done / current, ()
+        arrival, batch_s, trigger_s = seen.arrival_rate, seen.batch_s, seen.trigger_s or 0.0
+        if not batch_s or not arrival:
+            return rate, ()
+        idle = trigger_s / batch_s if trigger_s > batch_s else 1.0
+        recent = (*state.recent, min(arrival, done) * idle / current)[-_IN_A_ROW:]
+        if len(recent) < _IN_A_ROW:
+            return rate, recent
+        agreed = min(recent)
+        return agreed if rate is None or agreed > rate else rate, recent
+
+
+@lru_cache(maxsize=32)
+def _made_from(threshold: float, rate: float) -> str:
+    """The words for a threshold, which changes as rarely as what an executor carries."""
+    return f"{count(threshold)} each (an executor carries {per_second(rate)})"

@@ -27,7 +27,9 @@ def count(value: float | None) -> str:
     >>> count(3310.4), count(None)
     ('3 310', 'unknown')
     """
-    return "unknown" if value is None else f"{value:,.0f}".replace(",", " ")
+    if value is None:
+        return "unknown"
+    return str(round(value)) if 0 <= value < 999 else f"{value:,.0f}".replace(",", " ")
 
 
 def batches(number: int) -> str:
