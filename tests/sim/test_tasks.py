@@ -1,11 +1,14 @@
 """Tasks on slots, worked by hand."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.sim.jobs import plain
 
 from rheostat.sim.fleet import Fleet
 from rheostat.sim.history import History
-from rheostat.sim.tasks import Equal, makespan, run, told
+from rheostat.sim.tally import Equal
+from rheostat.sim.tasks import credit, makespan, run, told
 
 INF = float("inf")
 
@@ -40,7 +43,7 @@ def warm_slots(fleet):
 
 
 def spans(placed):
-    return [(begin, end, executor.number, well) for begin, end, executor, well in placed.tasks]
+    return [(begin, end, executor.number, well) for begin, end, executor, well in placed[2]]
 
 
 def test_equal_tasks_on_equal_slots_are_told_as_if_each_had_been_placed():
@@ -48,14 +51,39 @@ def test_equal_tasks_on_equal_slots_are_told_as_if_each_had_been_placed():
     crew = fleet(2, executor={"cores": 2})
     placed = run(Equal(5, 2.0), 10.0, crew.used, crew, set())
     one_by_one = run([2.0] * 5, 10.0, crew.used, crew, warm_slots(crew))
-    assert (placed.end, one_by_one.end) == (14.0, 14.0)
+    assert (placed[1], one_by_one[1]) == (14.0, 14.0)
     for at, expected in [
-        (9.0, {}),
-        (10.0, {0: (0, 0.0, 2), 1: (0, 0.0, 2)}),
-        (12.5, {0: (2, 4.0, 1), 1: (2, 4.0, 0)}),
-        (14.0, {0: (3, 6.0, 0), 1: (2, 4.0, 0)}),
+        (9.0, ([0, 0], [0.0, 0.0], [0, 0])),
+        (10.0, ([0, 0], [0.0, 0.0], [2, 2])),
+        (12.5, ([2, 2], [4.0, 4.0], [1, 0])),
+        (14.0, ([3, 2], [6.0, 4.0], [0, 0])),
     ]:
-        assert told([placed], at) == told([one_by_one], at) == expected
+        assert told([placed], at, crew) == told([one_by_one], at, crew) == expected
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(1, 40)), min_size=1, max_size=3),
+    st.integers(1, 7),
+    st.integers(1, 3),
+    st.integers(0, 500),
+)
+def test_waves_are_told_and_counted_as_if_each_task_had_been_placed(stages, executors, cores, after):
+    """Stages one after the other, in quarters of a second, so that every sum is exact; also where one idles."""
+    crews = [fleet(executors + 1, executor={"cores": cores}) for _ in range(2)]
+    for crew in crews:
+        crew.running[-1].in_use = after % 2 == 0
+        crew.look(0.0)
+    in_waves, one_by_one, at = [], [], 1.0
+    for count, quarters in stages:
+        in_waves.append(run(Equal(count, quarters / 4), at, crews[0].used, crews[0], set()))
+        one_by_one.append(run([quarters / 4] * count, at, crews[1].used, crews[1], set()))
+        assert in_waves[-1][:2] == one_by_one[-1][:2]
+        at = in_waves[-1][1]
+    assert told(in_waves, after / 8, crews[0]) == told(one_by_one, after / 8, crews[1])
+    for _ in range(2):
+        credit(in_waves, crews[0])
+        credit(one_by_one, crews[1])
+    assert crews[0].tally.counted() == crews[1].tally.counted()
 
 
 def test_the_first_task_of_a_cold_slot_takes_longer():
@@ -75,7 +103,7 @@ def test_an_executor_that_registers_takes_the_next_waiting_task():
     crew.request(0.0, 2)
     placed = run([1.0] * 4, 0.0, crew.used, crew, {(0, 0)})
     assert spans(placed)[2:] == [(1.5, 2.5, 1, True), (2.0, 3.0, 0, True)]
-    assert placed.end == 3.0
+    assert placed[1] == 3.0
 
 
 def test_what_a_dead_executor_was_running_is_done_again_before_anything_else():
@@ -106,13 +134,13 @@ def test_in_a_settled_fleet_no_slot_is_cold_whatever_the_work():
     crew = fleet(3, executor={"cold_task_s": 2.0})
     crew.look(0.0)
     assert crew.settled
-    assert run([1.0] * 6, 0.0, crew.used, crew, set()).end == 2.0
+    assert run([1.0] * 6, 0.0, crew.used, crew, set())[1] == 2.0
 
 
 def test_without_executors_work_does_not_end():
     crew = fleet(1)
     crew.running[0].gone_at = 1.0
-    assert run([2.0], 0.0, crew.running, crew, warm_slots(crew)).end == INF
+    assert run([2.0], 0.0, crew.running, crew, warm_slots(crew))[1] == INF
 
 
 def test_a_slow_window_stretches_what_falls_into_it():

@@ -70,16 +70,20 @@ class Pieces:
 
     def rate(self, t: float) -> float:
         """Records/s at ``t``."""
-        return self._at(t)[1] if 0 <= t < self.duration else 0.0
+        return self._on(bisect_right(self._times, t) - 1, t) if 0 <= t < self.duration else 0.0
 
     def cumulative(self, t: float) -> float:
         """Records offered in [0, t]."""
+        times = self._times
         if t <= 0:
             return 0.0
-        if t >= self.duration:
+        if t >= times[-1]:
             return self._sums[-1]
-        index, rate = self._at(t)
-        return self._sums[index] + (t - self._times[index]) * (self._rates[index] + rate) / 2
+        after = bisect_right(times, t)
+        begin, end = times[after - 1], times[after]
+        first, last = self._rates[after - 1], self._rates[after]
+        rate = first + (t - begin) / (end - begin) * (last - first)
+        return self._sums[after - 1] + (t - begin) * (first + rate) / 2
 
     def when(self, count: float) -> float:
         """The first second by which ``count`` records were offered; infinite if that many never are.
@@ -98,8 +102,9 @@ class Pieces:
         index = bisect_left(self._sums, count) - 1
         begin, end, rate = self._times[index], self._times[index + 1], self._rates[index]
         bend, wanted = (self._rates[index + 1] - rate) / (end - begin), count - self._sums[index]
-        root = math.sqrt(max(0.0, rate * rate + 2 * bend * wanted))
-        return min(end, begin + 2 * wanted / (rate + root))
+        square = rate * rate + 2 * bend * wanted
+        found = begin + 2 * wanted / (rate + (math.sqrt(square) if square > 0 else 0.0))
+        return min(end, found)
 
     def before(self, t: float) -> float:
         """Records/s just before ``t``: the limit from the left. 0 up to second 0 and after the end."""
@@ -118,11 +123,6 @@ class Pieces:
     def pieces(self) -> Pieces:
         """Itself."""
         return self
-
-    def _at(self, t: float) -> tuple[int, float]:
-        """The piece that ``t`` lies in, and the rate there."""
-        index = bisect_right(self._times, t) - 1
-        return index, self._on(index, t)
 
     def _on(self, index: int, t: float) -> float:
         """The rate at ``t`` on the line of one piece."""

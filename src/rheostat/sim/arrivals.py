@@ -7,12 +7,12 @@ equal shares they sum to floor(A(t)) at every t. Each count only ever grows, and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf
 
 from rheostat.load.curves import Pieces
+from rheostat.values import dataclass
 
-__all__ = ["Arrivals"]
+__all__ = ["Arrivals", "Positions"]
 
 _EPSILON = 1e-6
 """Records: the integral of a curve is right to this, and a record that is due by it has arrived."""
@@ -29,6 +29,38 @@ class _Epoch:
     equal: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """How far the partitions have come.
+
+    Attributes:
+        total: records in all of them.
+        partitions: how many there are.
+        uneven: records of each, in order; None: ``total`` is spread evenly, the last ones have one more where it is no
+            multiple. So it is wherever shares are equal and no cap has ended a batch before.
+    """
+
+    total: int
+    partitions: int
+    uneven: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(cls, each: Sequence[int]) -> Positions:
+        """These."""
+        return cls(sum(each), len(each), tuple(each))
+
+    def each(self) -> tuple[int, ...]:
+        """Records of each partition.
+
+        >>> Positions(7, 3).each()
+        (2, 2, 3)
+        """
+        if self.uneven is not None:
+            return self.uneven
+        each, rest = divmod(self.total, self.partitions)
+        return (each,) * (self.partitions - rest) + (each + 1,) * rest
+
+
 class Arrivals:
     """The arrivals of a run. Immutable.
 
@@ -39,6 +71,8 @@ class Arrivals:
 
     def __init__(self, load: Pieces, changes: Sequence[tuple[float, tuple[float, ...]]]) -> None:
         self._load = load
+        self.end = load.duration
+        """When the load is over."""
         self._total = load.cumulative(load.duration)
         count = len(changes[0][1])
         base = tuple(k / count for k in range(count))
@@ -52,39 +86,32 @@ class Arrivals:
             self._epochs.append(_Epoch(start, offered, shares, base, equal))
         self._last = self._epochs[-1]
 
-    @property
-    def end(self) -> float:
-        """When the load is over."""
-        return self._load.duration
-
     def rate(self, at: float) -> float:
         """Records/s that arrive now, in all partitions."""
         return self._load.rate(at)
 
-    def latest(self, at: float) -> list[int]:
-        """Records that have arrived in each partition by ``at``."""
+    def latest(self, at: float) -> Positions:
+        """Records that have arrived by ``at``."""
         offered = self._load.cumulative(at)
-        epoch = self._epoch(at)
-        if not epoch.equal:
-            return [int(position + _EPSILON) for position in self._positions(epoch, offered)]
-        count = len(epoch.shares)
-        each, rest = divmod(int(offered + _EPSILON), count)
-        return [each] * (count - rest) + [each + 1] * rest
-
-    def oldest(self, committed: Sequence[int]) -> float:
-        """When the first record arrives, or arrived, of those beyond ``committed``; infinite if there is none."""
-        epoch = self._last
+        epoch = self._last if at >= self._last.start else self._epoch(at)
         if epoch.equal:
-            offered: float = _next_of_equals(committed)
+            return Positions(int(offered + _EPSILON), len(epoch.shares))
+        return Positions.of([int(position + _EPSILON) for position in self._positions(epoch, offered)])
+
+    def oldest(self, committed: Positions) -> float:
+        """When the first record arrives, or arrived, of those beyond ``committed``; infinite if there is none."""
+        offered: float
+        if not self._last.equal:
+            offered = min(self._offered(k, done + 1) for k, done in enumerate(committed.each()))
+        elif committed.uneven is None:
+            offered = committed.total + 1
         else:
-            offered = min(self._offered(k, done + 1) for k, done in enumerate(committed))
-        if offered > self._total + _EPSILON:
-            return inf
-        return self._load.when(min(offered, self._total))
+            offered = _next_of_equals(committed.uneven)
+        if offered <= self._total:
+            return self._load.when(offered)
+        return inf if offered > self._total + _EPSILON else self._load.when(self._total)
 
     def _epoch(self, at: float) -> _Epoch:
-        if len(self._epochs) == 1:
-            return self._last
         return next(epoch for epoch in reversed(self._epochs) if epoch.start <= at) if at >= 0 else self._epochs[0]
 
     @staticmethod

@@ -11,6 +11,7 @@ from rheostat.sim.events import LateRequests, NoRoom, SlowNode
 from rheostat.sim.history import History, changed
 from rheostat.sim.jobfile import JobFile
 from rheostat.sim.places import Places, leaving
+from rheostat.sim.tally import Tally
 
 __all__ = ["Fleet", "SimExecutor"]
 
@@ -25,12 +26,9 @@ class SimExecutor:
         gone_at: when it was removed or died.
         warm: of each slot, whether it has run a task.
         slow: windows ``(from, to, factor)`` in which its work takes longer.
-        finished, busy_s: tasks of finished batches that ended well on it, and their seconds.
     """
 
     __slots__ = (
-        "busy_s",
-        "finished",
         "gone_at",
         "host",
         "in_use",
@@ -63,8 +61,6 @@ class SimExecutor:
         self.in_use = warm
         self.warm = [warm] * cores
         self.slow: list[tuple[float, float, float]] = []
-        self.busy_s = 0.0
-        self.finished = 0
 
 
 class Fleet:
@@ -73,9 +69,11 @@ class Fleet:
     Attributes:
         requested: the number asked for last; None: nobody has asked.
         running: registered executors, the oldest first.
+        tally: what they have done, by their place in ``running``.
         starting: those on their way, in the order of their requests.
         settled: nothing is on its way, nothing is cold or slow: every slot is like every other.
-        slots: while it is settled, the executor of each slot.
+        slots: while it is settled, where in ``running`` the executor of each slot is.
+        one_each: while it is settled, whether each that is running has one slot.
         places: the nodes; None: the job has none.
     """
 
@@ -94,9 +92,11 @@ class Fleet:
         hosts: Sequence[str | None] = [None] * executors if self.places is None else self.places.first(executors)
         here = (SimExecutor(n, 0.0, 0.0, cores, host=host, warm=True) for n, host in enumerate(hosts))
         self.running = [self._on_its_node(each) for each in here]
+        self.tally = Tally(executors)
         self.starting: list[SimExecutor] = []
         self.settled = False
-        self.slots: tuple[SimExecutor, ...] = ()
+        self.slots: tuple[int, ...] = ()
+        self.one_each = False
         self._used: list[SimExecutor] = []
         self._note(0.0)
         changed(history.target, 0.0, executors)
@@ -148,6 +148,7 @@ class Fleet:
                 each.in_use = each.joins
                 self.starting.remove(each)
                 self.running.append(each)
+                self.tally.join()
                 self._past_starts.append((each.requested_at, each.ready_at))
             self._note(at)
         return len(came)
@@ -168,8 +169,7 @@ class Fleet:
     def lose(self, at: float, place: int, *, replaced: bool) -> None:
         """One dies; unless it is ``replaced``, it is missing until somebody asks again."""
         if self.running:
-            dead = self.running.pop(place % len(self.running))
-            dead.gone_at = at
+            self._forget(at, [place % len(self.running)])
             self._unreplaced += 1
             self._note(at)
             if replaced:
@@ -253,7 +253,9 @@ class Fleet:
         self.settled = False
         if not (windows or cold or stealing or self.starting):
             self._used = self.used
-            self.slots = tuple([each for each in self._used for _ in each.warm])
+            self.slots = tuple([n for n, each in enumerate(self.running) if each.in_use for _ in each.warm])
+            self.one_each = self.slots == tuple(range(len(self.running)))
+            self.tally.settle(self.slots)
             self.settled = True
 
     def finish(self, executor: SimExecutor, begin: float, work: float) -> float:
@@ -287,6 +289,7 @@ class Fleet:
         """The running ones at these places are gone."""
         for place in sorted(places, reverse=True):
             self.running.pop(place).gone_at = at
+            self.tally.leave(place)
 
     def _new(self, at: float, others: int, host: str | None) -> SimExecutor:
         cost = self._job.executor

@@ -147,7 +147,7 @@ class SimulatedJob:
     @property
     def history(self) -> History:
         """What has happened so far."""
-        self._history.records_in = sum(self._arrivals.latest(self._now))
+        self._history.records_in = self._arrivals.latest(self._now).total
         return self._history
 
     def advance(self, until: float) -> None:
@@ -269,7 +269,7 @@ class SimulatedJob:
     def _look(self) -> Observation:
         at, query = self._now, self._query
         fleet = self._fleet
-        cluster = self._view.cluster(at, fleet.running, query.tasks(at), fleet.requested)
+        cluster = self._view.cluster(at, fleet, query.tasks(at))
         nodes = None if fleet.places is None else fleet.places.seen(at, fleet.running + fleet.starting)
         if at < self._works_at:
             return self._view.observation(at, None, cluster, nodes)

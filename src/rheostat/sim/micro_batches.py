@@ -9,46 +9,28 @@ committed when it ends, all at once. Without new records no batch runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil, floor, inf
-from typing import NamedTuple
+from operator import sub
 
-from rheostat.model import StageWork
-from rheostat.sim.arrivals import Arrivals
-from rheostat.sim.batch_work import batch_work, sink_end
+from rheostat.model import Batch, StageWork
+from rheostat.sim.arrivals import Arrivals, Positions
+from rheostat.sim.batch_work import BatchWork, Sizes, sink_end, sink_limited
 from rheostat.sim.draws import noise, uniform
 from rheostat.sim.fleet import Fleet, SimExecutor
 from rheostat.sim.history import History
 from rheostat.sim.jobfile import JobFile
-from rheostat.sim.tasks import Placed, Tasks, Work, credit, run, told
+from rheostat.sim.tally import Equal
+from rheostat.sim.tasks import Done, Placed, Work, credit, run, told
 
-__all__ = ["Finished", "MicroBatches", "shared_out"]
+__all__ = ["MicroBatches", "batch_end", "batch_sizes"]
 
 _ROUNDING = 1e-9
 
 
-class Finished(NamedTuple):
-    """A finished batch, as its progress event and its stages tell.
-
-    Attributes:
-        commit_s: what came after the tasks and the sink.
-        work_s: time in which its tasks ran.
-        stages: where it has several.
-    """
-
-    end: float
-    batch_id: int
-    duration_s: float
-    planning_s: float
-    commit_s: float
-    records: int
-    work_s: float | None = None
-    stages: tuple[StageWork, ...] = ()
-
-
 @dataclass(slots=True)
 class _Batch:
-    """The running batch.
+    """The running batch, or the last one.
 
     Attributes:
         warm: slots that were warm when it began; None: all of them.
@@ -63,8 +45,8 @@ class _Batch:
     in_use: int
     warm: frozenset[tuple[int, int]] | None = None
     warmed: set[tuple[int, int]] | None = None
-    members: list[SimExecutor] = field(default_factory=list)
-    placed: list[Placed] = field(default_factory=list)
+    members: Sequence[SimExecutor] = ()
+    placed: Sequence[Placed] = ()
     tasks_end: float = inf
     end: float = inf
 
@@ -73,24 +55,24 @@ class MicroBatches:
     """The state of the query.
 
     Attributes:
-        committed, planned: records of each partition.
         next_at: when the running batch ends, or the next one begins.
-        running: the running batch.
-        finished: the last finished batch of this run; None: none yet.
     """
 
     def __init__(self, job: JobFile, arrivals: Arrivals, fleet: Fleet, seed: int, history: History) -> None:
         self._job, self._arrivals, self._fleet, self._seed, self._history = job, arrivals, fleet, seed, history
+        self._work = BatchWork(job)
         self._factors = [1.0] * len(job.stages)
+        self._trigger_s, self._cap, self._noise_cv = job.trigger_s, job.batch_cap, job.batch_noise_cv
+        self._planning_s, self._commits_s = job.driver.planning_s, (job.driver.commit_s, job.state.commit_s)
+        self._cores = job.executor.cores
+        self._sink_limited = sink_limited(job)
         self._moved = 0.0
         self.keep_batches = False
-        self.committed = [0] * job.partitions
-        self.planned = self.committed
-        self.running: _Batch | None = None
-        self.finished: Finished | None = None
+        self._committed = self._planned = Positions(0, job.partitions)
+        self._running: _Batch | None = None
+        self._last: _Batch | None = None
         self._next_id = 0
-        self._out = 0
-        self._oldest = arrivals.oldest(self.committed)
+        self._oldest = arrivals.oldest(self._committed)
         history.commits.append((0.0, 0, 0.0, 0.0))
         history.oldest.append(self._oldest)
         self.next_at = self._trigger(0.0, on_grid=True)
@@ -100,7 +82,7 @@ class MicroBatches:
     @property
     def at_boundary(self) -> bool:
         """Whether no batch is running."""
-        return self.running is None
+        return self._running is None
 
     @property
     def nothing_left(self) -> bool:
@@ -109,20 +91,20 @@ class MicroBatches:
 
     def step(self, at: float) -> bool:
         """What happens at ``next_at``: a batch ends (True) or begins (False)."""
-        if self.running is None:
+        if self._running is None:
             self._begin(at)
             return False
-        self._end(self.running, at)
+        self._end(self._running, at)
         return True
 
     def replan(self, at: float) -> None:  # noqa: ARG002 - what was done before now stays as it was
         """The executors may have changed: place the running batch anew, unless its placement stands."""
-        if self.running is not None and not self._stands(self.running):
-            self._place(self.running)
+        if self._running is not None and not self._stands(self._running):
+            self._place(self._running)
 
     def pause(self, at: float, seconds: float) -> None:
         """Between two batches: the query is stopped and works again after so long, as another run."""
-        self.finished = None
+        self._last = None
         self.next_at = self._trigger(at + seconds, on_grid=False)
 
     def moved(self, share: float) -> None:
@@ -140,67 +122,70 @@ class MicroBatches:
     @property
     def in_flight(self) -> tuple[int, float] | None:
         """Id and start of the running batch."""
-        return None if self.running is None else (self.running.batch_id, self.running.start)
+        return None if self._running is None else (self._running.batch_id, self._running.start)
 
-    def records(self, at: float) -> tuple[list[int], list[int], list[int]]:
+    @property
+    def finished(self) -> Batch | None:
+        """The last finished batch of this run, as its progress event and its stages tell; None: none yet."""
+        return None if self._last is None else _progress(self._last, self._planning_s)
+
+    def records(self, at: float) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Latest, planned and committed records of each partition."""
-        return self._arrivals.latest(at), self.planned, self.committed
+        committed = self._committed.each()
+        planned = committed if self._running is None else self._planned.each()
+        return self._arrivals.latest(at).each(), planned, committed
 
-    def tasks(self, at: float) -> Tasks:
-        """What the executors have done in the running batch by now, and what they are doing."""
-        return {} if self.running is None else told(self.running.placed, at)
+    def tasks(self, at: float) -> Done | None:
+        """What the executors have done in the running batch by now, and what they are doing; None: nothing runs."""
+        return None if self._running is None else told(self._running.placed, at, self._fleet)
 
     # ---------------------------------------------------------------------------------------------------
 
     def _trigger(self, earliest: float, *, on_grid: bool) -> float:
         """When the next batch begins: not before ``earliest``, and when there are records; infinite if never."""
-        every = self._job.trigger_s
+        every = self._trigger_s
         if self._oldest <= earliest and not (on_grid and every):
             return earliest
         due = max(earliest, self._oldest)
         return due if due == inf or not every else ceil(due / every - _ROUNDING) * every
 
     def _begin(self, at: float) -> None:
-        job, fleet = self._job, self._fleet
-        latest = self._arrivals.latest(at)
-        self.planned = shared_out(self.committed, latest, job.batch_cap)
-        sizes = [end - start for end, start in zip(self.planned, self.committed, strict=True)]
-        scale = noise(job.batch_noise_cv, uniform(self._seed, "batch", self._next_id)) if job.batch_noise_cv else 1.0
-        in_use = fleet.in_use
-        work = batch_work(
-            job,
-            sizes,
-            in_use * job.executor.cores,
-            factors=self._factors,
-            scale=scale,
-            moved=self._moved,
-            rate=self._arrivals.rate(at),
-        )
-        self._moved = 0.0
+        fleet, number, before = self._fleet, self._next_id, self._committed
+        planned = self._planned = batch_end(before, self._arrivals.latest(at), self._cap)
         if not fleet.settled:
             fleet.look(at)
+        in_use = fleet.in_use
+        work = self._work.of(
+            batch_sizes(before, planned),
+            in_use * self._cores,
+            factors=self._factors,
+            scale=noise(self._noise_cv, uniform(self._seed, "batch", number)) if self._noise_cv else 1.0,
+            moved=self._moved,
+            rate=self._arrivals.rate(at) / planned.partitions if self._work.waits else inf,
+        )
+        self._moved = 0.0
         warm = None if fleet.settled else frozenset(_warm_slots(fleet.used))
-        self.running = _Batch(self._next_id, at, sum(sizes), work, in_use, warm)
-        self._next_id += 1
-        self._place(self.running)
+        batch = self._running = _Batch(number, at, planned.total - before.total, work, in_use, warm)
+        self._next_id = number + 1
+        self._place(batch)
 
     def _place(self, batch: _Batch) -> None:
-        begin = batch.start + self._job.driver.planning_s
-        if batch.warm is None and not self._fleet.settled:
+        fleet, begin = self._fleet, batch.start + self._planning_s
+        if batch.warm is None and not fleet.settled:
             batch.warm = frozenset((each.number, core) for each in batch.members for core in range(len(each.warm)))
-        batch.members = _members(batch, self._fleet)
+        members = batch.members = _members(batch, fleet)
         warm = batch.warmed = set(batch.warm or ())
-        batch.placed = []
+        placed: list[Placed] = []
         at = begin
         for work in batch.work:
-            placed = run(work, at, batch.members, self._fleet, warm)
-            batch.placed.append(placed)
-            at = placed.end
+            placed.append(run(work, at, members, fleet, warm))
+            at = placed[-1][1]
             if at == inf:
                 break
-        batch.tasks_end = max(at, sink_end(self._job, begin, batch.records))
-        batch.end = batch.tasks_end + self._job.driver.commit_s + self._job.state.commit_s
-        self.next_at = batch.end
+        batch.placed = placed
+        batch.tasks_end = max(at, sink_end(self._job, begin, batch.records)) if self._sink_limited else at
+        driver_s, state_s = self._commits_s
+        batch.end = self.next_at = batch.tasks_end + driver_s + state_s
 
     def _stands(self, batch: _Batch) -> bool:
         """Whether a new placement would be the same: one slot by slot, on the executors that are used now.
@@ -211,49 +196,52 @@ class MicroBatches:
         return batch.warm is not None and fleet.undisturbed and set(batch.members) == set(fleet.used)
 
     def _end(self, batch: _Batch, at: float) -> None:
-        credit(batch.placed)
+        credit(batch.placed, self._fleet)
         if batch.warm is not None and batch.warmed is not None:
             for each in batch.members:
                 each.warm = [(each.number, core) in batch.warmed for core in range(len(each.warm))]
         self._commit(batch, at)
-        planning_s = self._job.driver.planning_s
-        work_s = batch.placed[-1].end - batch.start - planning_s
-        stages = tuple(map(_told, batch.placed)) if len(batch.placed) > 1 else ()
-        self.finished = Finished(
-            at, batch.batch_id, at - batch.start, planning_s, at - batch.tasks_end, batch.records, work_s, stages
-        )
-        self.running = None
-        every = self._job.trigger_s
+        self._last, self._running = batch, None
+        every = self._trigger_s
         grid = (floor(batch.start / every + _ROUNDING) + 1) * every if every else at
         self.next_at = self._trigger(max(at, grid), on_grid=False)
 
     def _commit(self, batch: _Batch, at: float) -> None:
         before = at - self._oldest
-        self.committed = self.planned
-        self._out += batch.records
-        self._oldest = self._arrivals.oldest(self.committed)
+        committed = self._committed = self._planned
+        self._oldest = oldest = self._arrivals.oldest(committed)
         history = self._history
-        history.commits.append((at, self._out, before, max(0.0, at - self._oldest)))
-        history.oldest.append(self._oldest)
-        history.records_out = self._out
+        history.commits.append((at, committed.total, before, at - oldest if oldest < at else 0.0))
+        history.oldest.append(oldest)
+        history.records_out = committed.total
         if self.keep_batches:
             history.batches.append((batch.start, at, batch.records, batch.in_use))
 
 
-def shared_out(committed: list[int], latest: list[int], cap: int | None) -> list[int]:
-    """Where a batch ends in each partition: at ``latest``, or with ``cap`` records shared out by what waits.
+def batch_end(committed: Positions, latest: Positions, cap: int | None) -> Positions:
+    """Where a batch ends: at ``latest``, or with no more than ``cap`` records."""
+    if cap is None or latest.total - committed.total <= cap:
+        return latest
+    return Positions.of(_shared_out(committed.each(), latest.each(), cap))
+
+
+def batch_sizes(begin: Positions, end: Positions) -> Sizes:
+    """The records of a batch."""
+    if begin.uneven is None and end.uneven is None:
+        return Sizes.even(end.total - begin.total, end.partitions)
+    return Sizes.of([*map(sub, end.each(), begin.each())])
+
+
+def _shared_out(committed: Sequence[int], latest: Sequence[int], cap: int) -> list[int]:
+    """Where a batch ends in each partition: with ``cap`` records shared out by what waits, which is more.
 
     Spark's Kafka source gives each partition ⌊cap × waiting ÷ all waiting⌋, or one record where that is under 1; so a
     batch may have a few less than the cap.
 
-    >>> shared_out([0, 0], [300, 100], 100), shared_out([0, 0], [30, 10], 100), shared_out([0, 0], [1000, 1], 100)
-    ([75, 25], [30, 10], [99, 1])
+    >>> _shared_out([0, 0], [300, 100], 100), _shared_out([0, 0], [1000, 1], 100)
+    ([75, 25], [99, 1])
     """
-    if cap is None:
-        return latest
     total = sum(latest) - sum(committed)
-    if total <= cap:
-        return latest
     waiting = [end - start for end, start in zip(latest, committed, strict=True)]
     return [start + _part(size, cap * size / total) for start, size in zip(committed, waiting, strict=True)]
 
@@ -262,10 +250,27 @@ def _part(size: int, share: float) -> int:
     return min(size, ceil(share) if share < 1 else floor(share))
 
 
-def _told(placed: Placed) -> StageWork:
-    if placed.equal is not None:
-        return StageWork(placed.equal.count, placed.equal.count * placed.equal.each_s)
-    well = [end - begin for begin, end, _, ended_well in placed.tasks if ended_well]
+def _progress(batch: _Batch, planning_s: float) -> Batch:
+    """What is told of a batch that has ended."""
+    duration_s, commit_s = batch.end - batch.start, batch.end - batch.tasks_end
+    return Batch(
+        at=batch.end,
+        batch_id=batch.batch_id,
+        duration_s=duration_s,
+        planning_s=planning_s,
+        add_batch_s=duration_s - planning_s - commit_s,
+        commit_s=commit_s,
+        records=batch.records,
+        work_s=batch.placed[-1][1] - batch.start - planning_s,
+        stages=tuple(map(_stage, batch.placed)) if len(batch.placed) > 1 else (),
+    )
+
+
+def _stage(placed: Placed) -> StageWork:
+    _, _, tasks = placed
+    if isinstance(tasks, Equal):
+        return StageWork(tasks.count, tasks.count * tasks.each_s)
+    well = [end - begin for begin, end, _, ended_well in tasks if ended_well]
     return StageWork(len(well), sum(well))
 
 
@@ -273,7 +278,9 @@ def _warm_slots(executors: Sequence[SimExecutor]) -> list[tuple[int, int]]:
     return [(each.number, core) for each in executors for core, warm in enumerate(each.warm) if warm]
 
 
-def _members(batch: _Batch, fleet: Fleet) -> list[SimExecutor]:
+def _members(batch: _Batch, fleet: Fleet) -> Sequence[SimExecutor]:
     """Those in use or to come, and those that the batch has lost."""
+    if not batch.members:
+        return fleet.used
     gone = [each for each in batch.members if each.gone_at < inf and each.gone_at > batch.start]
     return sorted([*fleet.used, *gone], key=lambda each: each.number) if gone else fleet.used

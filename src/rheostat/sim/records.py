@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from math import ceil, floor, inf, prod
 
-from rheostat.sim.arrivals import Arrivals
+from rheostat.model import Batch
+from rheostat.sim.arrivals import Arrivals, Positions
 from rheostat.sim.batch_work import sink_rate
 from rheostat.sim.capacity import record_capacity
 from rheostat.sim.fleet import Fleet, SimExecutor
 from rheostat.sim.history import History
 from rheostat.sim.jobfile import JobFile
-from rheostat.sim.micro_batches import Finished, shared_out
+from rheostat.sim.micro_batches import batch_end
 from rheostat.sim.parts import RecordModel
-from rheostat.sim.tasks import Tasks
+from rheostat.sim.tasks import Done
 
 __all__ = ["RecordAtATime"]
 
@@ -39,12 +40,11 @@ class RecordAtATime:
         self._works_at = 0.0
         self._budget = 0.0
         self._next_id = 0
-        self._out = 0
         self.keep_batches = False
-        self.committed = [0] * job.partitions
-        self.finished: Finished | None = None
+        self._committed = Positions(0, job.partitions)
+        self.finished: Batch | None = None
         self.in_flight: tuple[int, float] | None = None
-        self._oldest = arrivals.oldest(self.committed)
+        self._oldest = arrivals.oldest(self._committed)
         history.commits.append((0.0, 0, 0.0, 0.0))
         history.oldest.append(self._oldest)
         self._rate = self._capacity(0.0)
@@ -61,11 +61,11 @@ class RecordAtATime:
     def step(self, at: float) -> bool:
         """The end of an interval: what was processed is committed."""
         self._accrue(at)
-        latest = self._arrivals.latest(at)
-        waiting = sum(latest) - self._out
+        latest, committed = self._arrivals.latest(at), self._committed
+        waiting = latest.total - committed.total
         possible = max(0, floor(self._budget + _ROUNDING))
-        planned = shared_out(self.committed, latest, min(waiting, possible)) if waiting and possible else self.committed
-        records = sum(planned) - self._out
+        planned = batch_end(committed, latest, possible) if waiting and possible else committed
+        records = planned.total - committed.total
         saturated = records < waiting
         busy_s = self._every * (records / self._budget if records < self._budget and not saturated else 1.0)
         if records:
@@ -97,15 +97,17 @@ class RecordAtATime:
 
     # ---------------------------------------------------------------------------------------------- looks
 
-    def records(self, at: float) -> tuple[list[int], list[int], list[int]]:
+    def records(self, at: float) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Latest, planned and committed records of each partition; nothing is planned ahead."""
-        return self._arrivals.latest(at), self.committed, self.committed
+        committed = self._committed.each()
+        return self._arrivals.latest(at).each(), committed, committed
 
-    def tasks(self, at: float) -> Tasks:  # noqa: ARG002 - counted at the ends of intervals
-        """Whether the slots are busy now."""
+    def tasks(self, at: float) -> Done | None:  # noqa: ARG002 - counted at the ends of intervals
+        """Whether the slots are busy now; None: none is."""
         if self.in_flight is None:
-            return {}
-        return {each.number: (0, 0.0, len(each.warm)) for each in self._fleet.running if each.in_use}
+            return None
+        active = [len(each.warm) if each.in_use else 0 for each in self._fleet.running]
+        return [0] * len(active), [0.0] * len(active), active
 
     # ---------------------------------------------------------------------------------------------------
 
@@ -139,23 +141,21 @@ class RecordAtATime:
         self.next_at = max(at + self._every, ends * self._every)
         self._since = max(self._since, self.next_at - self._every) if self.next_at < inf else at
 
-    def _commit(self, at: float, planned: list[int], records: int, busy_s: float) -> None:
+    def _commit(self, at: float, planned: Positions, records: int, busy_s: float) -> None:
         before = at - self._oldest
-        self.committed = planned
-        self._out += records
+        self._committed = planned
         self._oldest = self._arrivals.oldest(planned)
         history = self._history
-        history.commits.append((at, self._out, before, max(0.0, at - self._oldest)))
+        history.commits.append((at, planned.total, before, max(0.0, at - self._oldest)))
         history.oldest.append(self._oldest)
-        history.records_out = self._out
-        self.finished = Finished(at, self._next_id, busy_s, 0.0, 0.0, records)
+        history.records_out = planned.total
+        self.finished = Batch(at, self._next_id, busy_s, 0.0, add_batch_s=busy_s, commit_s=0.0, records=records)
         self._next_id += 1
         if self.keep_batches:
             history.batches.append((at - self._every, at, records, self._fleet.in_use))
-        for each in self._fleet.running:
+        for place, each in enumerate(self._fleet.running):
             if each.in_use:
-                each.busy_s += busy_s * len(each.warm)
-                each.finished += len(each.warm)
+                self._fleet.tally.add(place, len(each.warm), busy_s * len(each.warm))
 
 
 def _slowness(executor: SimExecutor, at: float) -> float:

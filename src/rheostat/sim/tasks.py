@@ -9,29 +9,14 @@ it died is done again before anything else.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
+from collections.abc import Sequence
 from heapq import heapify, heappop, heapreplace
 from math import inf
-from operator import add
-from typing import NamedTuple
 
 from rheostat.sim.fleet import Fleet, SimExecutor
-from rheostat.values import dataclass
+from rheostat.sim.tally import Equal, ranges
 
-__all__ = ["Equal", "Placed", "Task", "Tasks", "Work", "credit", "makespan", "run", "told"]
-
-
-@dataclass(frozen=True, slots=True)
-class Equal:
-    """Tasks that all take as long: ``count`` of ``each_s`` seconds."""
-
-    count: int
-    each_s: float
-
-    def listed(self) -> list[float]:
-        """One figure for each task."""
-        return [self.each_s] * self.count
+__all__ = ["Done", "Placed", "Task", "Work", "credit", "makespan", "run", "told"]
 
 
 Work = Equal | list[float]
@@ -40,93 +25,81 @@ Work = Equal | list[float]
 Task = tuple[float, float, SimExecutor, bool]
 """``(begin, end, executor, whether it ended well)``."""
 
-
-Tasks = dict[int, tuple[int, float, int]]
-"""Of executors by number, what their tasks have come to: ``(ended well, their seconds, running now)``."""
-
-
-class Placed(NamedTuple):
-    """Work placed on slots. Equal tasks on equal slots are not listed one by one: task j runs on slot j mod s.
-
-    Attributes:
-        end: when the last one ends; infinite while there is no slot for it.
-        slots: the executors of the slots, for equal tasks.
-        tasks: the others, one by one.
-    """
-
-    begin: float
-    end: float
-    equal: Equal | None = None
-    slots: tuple[SimExecutor, ...] = ()
-    tasks: tuple[Task, ...] = ()
+Done = tuple[list[int], list[float], list[int]]
+"""Of each registered executor, what its tasks have come to: how many ended well, their seconds, how many run now."""
 
 
-def credit(batch: Sequence[Placed]) -> None:
+Placed = tuple[float, float, Equal | Sequence[Task]]
+"""Work placed on slots: ``(begin, end, tasks)``; the end is infinite while there is no slot for one of them.
+
+Equal tasks are in waves on the slots of the settled fleet, which is as it was when they were placed: task j runs on
+slot j mod s. Others are listed one by one.
+"""
+
+
+def credit(batch: Sequence[Placed], fleet: Fleet) -> None:
     """Count all of it as done, with the executors that did it."""
-    for placed in batch:
-        if placed.equal is not None:
-            whole, rest = divmod(placed.equal.count, len(placed.slots))
-            each_s = placed.equal.each_s
-            for executor in placed.slots if whole else ():
-                executor.finished += whole
-                executor.busy_s += whole * each_s
-            for executor in placed.slots[:rest]:
-                executor.finished += 1
-                executor.busy_s += each_s
-    for executor, ended, busy_s, _ in _listed(batch, inf):
-        executor.finished += ended
-        executor.busy_s += busy_s
+    waves = [tasks for _, _, tasks in batch if isinstance(tasks, Equal)]
+    fleet.tally.note(waves)
+    if len(waves) < len(batch):
+        _listed(batch, inf, fleet, (*fleet.tally.counted(), [0] * len(fleet.running)))
 
 
-def told(batch: Sequence[Placed], at: float) -> Tasks:
+def told(batch: Sequence[Placed], at: float, fleet: Fleet) -> Done:
     """What has been done of it by ``at``, and what is running then."""
-    tasks: Tasks = {}
-    for executor, ended, busy_s, running in (*_in_waves(batch, at), *_listed(batch, at)):
-        before = tasks.get(executor.number)
-        if before is not None:
-            ended, busy_s, running = before[0] + ended, before[1] + busy_s, before[2] + running
-        tasks[executor.number] = ended, busy_s, running
-    return tasks
+    waves = [(begin, end, tasks) for begin, end, tasks in batch if isinstance(tasks, Equal)]
+    done = _of_executors(_waves(waves, at, len(fleet.slots)) if waves else ([], [], []), fleet)
+    if len(waves) < len(batch):
+        _listed(batch, at, fleet, done)
+    return done
 
 
-_Done = tuple[SimExecutor, int, float, int]
-"""``(executor, ended well, their seconds, running now)``; more than once for an executor with several slots."""
+def _of_executors(slots: Done, fleet: Fleet) -> Done:
+    """The figures of slots, added up for each executor."""
+    if slots[0] and fleet.one_each:
+        return slots
+    count = len(fleet.running)
+    ended, busy_s, active = [0] * count, [0.0] * count, [0] * count
+    for number, place in enumerate(fleet.slots if slots[0] else ()):
+        ended[place] += slots[0][number]
+        busy_s[place] += slots[1][number]
+        active[place] += slots[2][number]
+    return ended, busy_s, active
 
 
-def _in_waves(batch: Sequence[Placed], at: float) -> Iterable[_Done]:
-    """Of the equal work; one batch places it on the same slots, stage after stage."""
-    waves = [_waves(each, each.equal, at) for each in batch if each.equal is not None and each.begin <= at]
-    if not waves:
-        return ()
-    slots = next(each.slots for each in batch if each.equal is not None)
-    return zip(slots, *[reduce(_added, column) for column in zip(*waves, strict=True)], strict=True)
+def _waves(batch: Sequence[tuple[float, float, Equal]], at: float, slots: int) -> Done:
+    """The same of each slot, for tasks in waves."""
+    done: Done = [], [], []
+    begun = [waves for waves in batch if waves[0] <= at]
+    for first, behind, _, shares in ranges(tuple([waves.count for _, _, waves in begun]), slots):
+        ended, busy_s, active = 0, 0.0, 0
+        for (begin, end, waves), (whole, more) in zip(begun, shares, strict=True):
+            count = whole + more
+            passed = count if at >= end else min(count, int((at - begin) / waves.each_s))
+            ended += passed
+            busy_s += passed * waves.each_s
+            active += passed < count
+        alike = behind - first
+        done[0].extend([ended] * alike)
+        done[1].extend([busy_s] * alike)
+        done[2].extend([active] * alike)
+    return done
 
 
-def _listed(batch: Sequence[Placed], at: float) -> Iterator[_Done]:
-    """Of the tasks that are listed one by one."""
-    for placed in batch:
-        for begin, end, executor, well in placed.tasks:
-            if end > at >= begin:
-                yield executor, 0, 0.0, 1
-            elif well and end <= at:
-                yield executor, 1, end - begin, 0
-
-
-def _waves(placed: Placed, equal: Equal, at: float) -> tuple[list[int], list[float], list[int]]:
-    """Of each slot: tasks that have ended, their seconds, and those that are running."""
-    count = len(placed.slots)
-    whole, rest = divmod(equal.count, count)
-    passed = whole + 1 if at >= placed.end else int((at - placed.begin) / equal.each_s)
-    more, less = min(whole + 1, passed), min(whole, passed)
-    return (
-        [more] * rest + [less] * (count - rest),
-        [more * equal.each_s] * rest + [less * equal.each_s] * (count - rest),
-        [int(more <= whole)] * rest + [int(less < whole)] * (count - rest),
-    )
-
-
-def _added(first: list[float], second: list[float]) -> list[float]:
-    return list(map(add, first, second))
+def _listed(batch: Sequence[Placed], at: float, fleet: Fleet, done: Done) -> None:
+    """Add those tasks that are listed one by one."""
+    ended, busy_s, active = done
+    places = {executor: place for place, executor in enumerate(fleet.running)}
+    for _, _, tasks in batch:
+        for begin, end, executor, well in () if isinstance(tasks, Equal) else tasks:
+            place = places.get(executor)
+            if place is None or begin > at:
+                continue
+            if end > at:
+                active[place] += 1
+            elif well:
+                ended[place] += 1
+                busy_s[place] += end - begin
 
 
 def makespan(work: Work, slots: int) -> float:
@@ -151,7 +124,7 @@ def run(work: Work, begin: float, executors: Sequence[SimExecutor], fleet: Fleet
     In a settled fleet every slot has.
     """
     if fleet.settled and isinstance(work, Equal) and executors:
-        return Placed(begin, begin + makespan(work, len(fleet.slots)), work, fleet.slots)
+        return begin, begin - (-work.count // len(fleet.slots)) * work.each_s, work
     if fleet.settled:
         warm.update((each.number, core) for each in executors for core in range(len(each.warm)))
     return _one_by_one(work.listed() if isinstance(work, Equal) else work, begin, executors, fleet, warm)
@@ -171,10 +144,11 @@ def _one_by_one(
     if free and fleet.undisturbed and all(each.gone_at == inf for each in executors):
         return _undisturbed(work, begin, free, cold_s, warm)
     lost: list[tuple[float, float]] = []
-    tasks, position, last = list[Task](), 0, begin
+    tasks: list[Task] = []
+    position, last = 0, begin
     while position < len(work) or lost:
         if not free:
-            return Placed(begin, inf, tasks=tuple(tasks))
+            return begin, inf, tasks
         at, number, core, executor = free[0]
         if executor.gone_at <= at:
             heappop(free)
@@ -196,14 +170,14 @@ def _one_by_one(
         tasks.append((at, end, executor, True))
         heapreplace(free, (end, number, core, executor))
         last = max(last, end)
-    return Placed(begin, last, tasks=tuple(tasks))
+    return begin, last, tasks
 
 
 def _undisturbed(
     work: Sequence[float], begin: float, free: list[_Slot], cold_s: dict[int, float], warm: set[tuple[int, int]]
 ) -> Placed:
     """The same where no executor is lost and each works at full speed: most batches of a growing fleet."""
-    tasks = list[Task]()
+    tasks: list[Task] = []
     for seconds in work:
         at, number, core, executor = free[0]
         end = at + seconds
@@ -212,4 +186,4 @@ def _undisturbed(
             end = at + (seconds + cold_s[number])
         tasks.append((at, end, executor, True))
         heapreplace(free, (end, number, core, executor))
-    return Placed(begin, max([begin, *[task[1] for task in tasks]]), tasks=tuple(tasks))
+    return begin, max([begin, *[task[1] for task in tasks]]), tasks

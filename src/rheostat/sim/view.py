@@ -17,19 +17,17 @@ from rheostat.model import (
     RunningBatch,
     SourceInfo,
 )
-from rheostat.sim.fleet import SimExecutor
+from rheostat.sim.fleet import Fleet, SimExecutor
 from rheostat.sim.jobfile import JobFile
-from rheostat.sim.micro_batches import Finished
-from rheostat.sim.tasks import Tasks
+from rheostat.sim.tasks import Done
 
 __all__ = ["Viewer", "without"]
 
 _NO_BATCH = "no batch of this run has ended yet"
 _STARTING = "the query is being started again"
-_IDLE = (0, 0.0, 0)
 
 
-class _Fleet:
+class _Executors:
     """What does not change of these executors: the same objects in every look, until there are others."""
 
     def __init__(self, executors: tuple[SimExecutor, ...], cores: int) -> None:
@@ -50,16 +48,16 @@ class Viewer:
         self._sources = (SourceInfo("kafka", job.name, job.partitions, job.batch_cap),)
         self._trigger_s = job.trigger_s if job.record is None else job.record.commit_every_s
         self._named = (job.name,) * job.partitions, tuple(range(job.partitions))
-        self._fleet = _Fleet((), job.executor.cores)
+        self._executors = _Executors((), job.executor.cores)
 
-    def offsets(self, at: float, records: tuple[Sequence[int], Sequence[int], Sequence[int]]) -> Offsets:
+    def offsets(self, at: float, records: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]) -> Offsets:
         """Positions of each partition: latest, planned, committed."""
         topics, numbers = self._named
-        latest, planned, committed = map(tuple, records)
+        latest, planned, committed = records
         return Offsets(at, topics, numbers, latest, planned, committed)
 
     def query(
-        self, at: float, run: int, offsets: Offsets, finished: Finished | None, running: tuple[int, float] | None
+        self, at: float, run: int, offsets: Offsets, finished: Batch | None, running: tuple[int, float] | None
     ) -> QueryReading:
         """One query. ``running``: id and start of the running batch."""
         batch_id, since = running or (None, None)
@@ -70,32 +68,32 @@ class Viewer:
             trigger_s=self._trigger_s,
             sources=self._sources,
             offsets=offsets,
-            batch=None if finished is None else _batch(finished),
+            batch=finished,
             running=RunningBatch(at, running is not None, batch_id, since),
         )
 
-    def cluster(self, at: float, executors: Sequence[SimExecutor], tasks: Tasks, requested: int | None) -> Cluster:
-        """The registered executors."""
-        fleet = self._fleet
-        if fleet.executors != (there := tuple(executors)):
-            fleet = self._fleet = _Fleet(there, self._job.executor.cores)
-        finished, busy_s = tuple([each.finished for each in there]), tuple([each.busy_s for each in there])
-        active = fleet.none
-        if tasks and there:
-            ended, seconds, active = zip(*[tasks.get(each.number, _IDLE) for each in there], strict=True)
-            finished, busy_s = tuple(map(add, finished, ended)), tuple(map(add, busy_s, seconds))
+    def cluster(self, at: float, fleet: Fleet, done: Done | None) -> Cluster:
+        """The registered executors; ``done``: in the running batch, and what they are doing."""
+        there = self._executors
+        if there.executors != (running := tuple(fleet.running)):
+            there = self._executors = _Executors(running, self._job.executor.cores)
+        active: Sequence[int] = there.none
+        finished, busy_s = fleet.tally.counted()
+        if done is not None:
+            ended, seconds, active = done
+            finished, busy_s = [*map(add, finished, ended)], [*map(add, busy_s, seconds)]
         return Cluster(
             at,
-            fleet.ids,
-            fleet.hosts,
-            fleet.cores,
-            active,
-            fleet.none,
-            finished,
-            busy_s,
-            fleet.added_at,
-            fleet.nodes,
-            requested,
+            there.ids,
+            there.hosts,
+            there.cores,
+            tuple(active),
+            there.none,
+            tuple(finished),
+            tuple(busy_s),
+            there.added_at,
+            there.nodes,
+            fleet.requested,
         )
 
     def observation(self, at: float, query: QueryReading | None, cluster: Cluster, nodes: Nodes | None) -> Observation:
@@ -120,17 +118,3 @@ def without(seen: Observation, sections: frozenset[str], why: str) -> Observatio
     queries = tuple(replace(query, **changes) for query in seen.queries)  # type: ignore[arg-type]
     gaps += [Gap(section, why, query.query_id) for query in queries for section in lost]
     return replace(seen, queries=queries, cluster=cluster, gaps=tuple(gaps), nodes=nodes)
-
-
-def _batch(finished: Finished) -> Batch:
-    return Batch(
-        at=finished.end,
-        batch_id=finished.batch_id,
-        duration_s=finished.duration_s,
-        planning_s=finished.planning_s,
-        add_batch_s=finished.duration_s - finished.planning_s - finished.commit_s,
-        commit_s=finished.commit_s,
-        records=finished.records,
-        work_s=finished.work_s,
-        stages=finished.stages,
-    )
