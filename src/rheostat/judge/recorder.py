@@ -71,8 +71,8 @@ class Recorder:
             return
         decision = record.decision
         if not decision.acts:
-            code = decision.reason.code
-            self._held[code] = (self._held[code][0] + 1 if code in self._held else 1, decision)
+            before = self._held.get(decision.reason.code)
+            self._held[decision.reason.code] = (1 if before is None else before[0] + 1, decision)
         elif len(self.acts) < self._keep and decision.target is not None:
             self._places[decision.decision_id] = len(self.acts)
             act = Act(record.at, decision.current, decision.target, decision.reason.code.value, decision.why)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from rheostat.analyze import analysis_settings, analyze
+from rheostat.analyze import AnalysisState, analysis_settings, analyze
 from rheostat.config import Settings
 from rheostat.errors import JournalError
 from rheostat.journal import DecisionRecord, Header, Journal, OutcomeRecord, StateStore
@@ -58,7 +58,7 @@ class Loop:
         self._lock = threading.Lock()
         self._wanted_pause = False
         self._wanted_bounds: Bounds | None = None
-        self._wanted_failover = settings.guard.failover
+        self._failover = self._wanted_failover = settings.guard.failover
         self._stopping = False
         self._outbox: list[Outcome] = []
         self._seen: Assessment | None = None
@@ -83,11 +83,11 @@ class Loop:
         """
         if after is not None:
             self._recover(after)
-        due = self._clock.now()
+        due, every_s = self._clock.now(), self._settings.sample_s
         while not self._stopping:
             self.cycle()
             now = self._clock.now()
-            due = next_due(due, now, self._settings.sample_s)
+            due = next_due(due, now, every_s)
             if self._clock.wait(due - now):
                 break
         self._finish()
@@ -145,39 +145,39 @@ class Loop:
 
     def _work(self, at: float) -> Decision:
         observation = self._observe(at)
-        seen, memory = self._analyze(observation)
-        decision, memory = self._plan(seen, memory)
+        seen, analysis = self._analyze(observation)
+        decision, memory = self._plan(seen, analysis)
         self._record(observation, seen, decision, memory)
         self._execute(decision)
         return decision
 
     def _observe(self, at: float) -> Observation:
-        self._trouble.during("observe")
+        self._trouble.stage = "observe"
         return self._source.observe(at)
 
-    def _analyze(self, observation: Observation) -> tuple[Assessment, Memory]:
-        self._trouble.during("analyze")
-        seen, analysis = analyze(observation, self._memory.analysis, self._analysis)
-        return seen, Memory(analysis, self._memory.plan, self._memory.own)
+    def _analyze(self, observation: Observation) -> tuple[Assessment, AnalysisState]:
+        self._trouble.stage = "analyze"
+        return analyze(observation, self._memory.analysis, self._analysis)
 
-    def _plan(self, seen: Assessment, memory: Memory) -> tuple[Decision, Memory]:
-        self._trouble.during("plan")
-        return decide(seen, memory, self._planner, self._rules)
+    def _plan(self, seen: Assessment, analysis: AnalysisState) -> tuple[Decision, Memory]:
+        self._trouble.stage = "plan"
+        return decide(seen, analysis, self._memory, self._planner, self._rules)
 
     def _record(
         self, observation: Observation | None, seen: Assessment | None, decision: Decision, then: Memory
     ) -> None:
         """Write the cycle down, and only then remember it."""
-        self._trouble.during("journal")
+        self._trouble.stage = "journal"
         self._journal.record(DecisionRecord.of(observation, seen, decision), self._states)
         self._memory = then
         self._seen = seen
-        self._save()
+        if self._store is not None:
+            self._save(self._store)
 
     def _execute(self, decision: Decision) -> None:
         if not decision.acts:
             return
-        self._trouble.during("execute")
+        self._trouble.stage = "execute"
         if self._settings.mode == "watch":
             self._outbox.append(not_executed(decision, Code.WATCH_ONLY))
         elif self._memory.own.paused:
@@ -195,8 +195,17 @@ class Loop:
     # ------------------------------------------------------------------------------- before and after it
 
     def _obey(self) -> None:
-        """Take over what was asked for from other threads; the journal gets a new session for it."""
-        self._trouble.during("plan")
+        """Take over what was asked for from other threads.
+
+        Whether there is anything is seen without the lock: what is asked for just after that is for the next cycle.
+        """
+        self._trouble.stage = "plan"
+        other = self._wanted_pause is not self._memory.own.paused or self._wanted_failover is not self._failover
+        if other or self._wanted_bounds is not None:
+            self._take_over()
+
+    def _take_over(self) -> None:
+        """What was asked for holds from now on; the journal gets a new session for it."""
         with self._lock:
             pause, bounds, self._wanted_bounds = self._wanted_pause, self._wanted_bounds, None
             failover = self._wanted_failover
@@ -205,7 +214,8 @@ class Loop:
             self._rules = _rules(self._settings)
             self._planner = replace(self._planner, bounds=bounds)
             self._journal.start(self._header(), f"bounds: {bounds.minimum} to {bounds.maximum}")
-        if failover is not self._settings.guard.failover:
+        if failover is not self._failover:
+            self._failover = failover
             guard = self._settings.guard.model_copy(update={"failover": failover})
             self._settings = self._settings.model_copy(update={"guard": guard})
             self._planner = replace(self._planner, guard=guard)
@@ -216,10 +226,10 @@ class Loop:
 
     def _settle(self, at: float) -> None:
         """Record what became of earlier decisions, and learn from it."""
-        self._trouble.during("poll")
-        if self._settings.mode != "watch":
+        self._trouble.stage = "poll"
+        if self._rules.active:
             self._poll(at)
-        self._trouble.during("journal")
+        self._trouble.stage = "journal"
         while self._outbox:
             outcome = self._outbox[0]
             self._journal.record(OutcomeRecord(outcome.at, outcome), self._states)
@@ -244,7 +254,7 @@ class Loop:
 
     def _recover(self, error: BaseException) -> None:
         """Go on after a run that ended anywhere: as after a restart, and with a number that is not used yet."""
-        self._trouble.during("run")
+        self._trouble.stage = "run"
         self._memory = self._memory.restarted().numbered_from(self._memory.plan.next_id + 1)
         self._journal.start(self._header(), "the loop is started again: its thread had died")
         self._publish(self._failed(self._clock.now(), error), failed_now=True)
@@ -284,13 +294,11 @@ class Loop:
         self._trouble.note(note)
         return Memory.initial(self._planner), note
 
-    def _save(self) -> None:
+    def _save(self, store: StateStore) -> None:
         """Keep the state for a restart. That it fails costs no more than what a restart would know."""
-        if self._store is None:
-            return
-        self._trouble.during("state")
+        self._trouble.stage = "state"
         try:
-            self._store.save(self._states())
+            store.save(self._states())
         except Exception as error:
             self._trouble.met(error)
 
@@ -299,15 +307,15 @@ class Loop:
         self._status = Status(
             before.mode,
             before.policy,
-            paused=self._memory.own.paused,
-            decision=decision,
-            executors=seen.executors if seen else None,
-            target=before.target if decision.target is None else decision.target,
-            lag_s=seen.lag_s if seen else None,
-            cycles=before.cycles + 1,
-            failures=before.failures + failed_now,
-            last_failure=self._trouble.last,
-            journal=before.journal,
+            self._memory.own.paused,
+            decision,
+            seen.executors if seen else None,
+            before.target if decision.target is None else decision.target,
+            seen.lag_s if seen else None,
+            before.cycles + 1,
+            before.failures + failed_now,
+            self._trouble.last,
+            before.journal,
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rheostat.analyze import AnalysisState
 from rheostat.loop.memory import Memory, OwnState
 from rheostat.model import (
     Action,
@@ -25,6 +26,8 @@ from rheostat.plan.words import executors
 from rheostat.values import dataclass, replace
 
 __all__ = ["Rules", "decide", "failed", "learn", "not_executed"]
+
+_REPLACING_LOST = Code.REPLACING_LOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,18 @@ class Rules:
         return cls(bounds, mode != "watch", mode == "act", max(30.0, 2 * sample_s), max(60.0, 4 * sample_s))
 
 
-def decide(seen: Assessment, memory: Memory, planner: Planner, rules: Rules) -> tuple[Decision, Memory]:
-    """The planner's decision, or the loop's own where the planner holds."""
+def decide(
+    seen: Assessment, analysis: AnalysisState, memory: Memory, planner: Planner, rules: Rules
+) -> tuple[Decision, Memory]:
+    """The planner's decision, or the loop's own where the planner holds.
+
+    Args:
+        seen: the assessment.
+        analysis: the state of the analysis after it.
+        memory: of before it.
+        planner: the planner.
+        rules: of the loop's own decisions.
+    """
     decision, plan = planner.plan(seen, memory.plan)
     own = _followed(seen, memory.own)
     active = rules.active and not own.paused
@@ -61,11 +74,11 @@ def decide(seen: Assessment, memory: Memory, planner: Planner, rules: Rules) -> 
         if asked is not None and _gives_way(decision, asked[0]):
             decision, plan = _instead(decision, plan, seen, planner, *asked)
         own = own if own.opened else replace(own, opened=True)
-        if decision.reason.code is Code.REPLACING_LOST:
+        if decision.reason.code is _REPLACING_LOST:
             own = replace(own, replaced_at=seen.at)
     if rules.executes and not own.paused and decision.acts:
         own = replace(own, target=decision.target)
-    return decision, Memory(memory.analysis, plan, own)
+    return decision, Memory(analysis, plan, own)
 
 
 def learn(outcome: Outcome, memory: Memory, planner: Planner) -> Memory:

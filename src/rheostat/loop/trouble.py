@@ -30,27 +30,24 @@ class Trouble:
     Attributes:
         count: failures so far.
         last: the last one in words.
+        stage: the one that has begun, so that a failure in it can be told.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self.last: str | None = None
-        self._stage = "observe"
+        self.stage = "observe"
         self._told: set[tuple[str, type[BaseException]]] = set()
-
-    def during(self, stage: str) -> None:
-        """Name the stage that begins, so that a failure in it can be told."""
-        self._stage = stage
 
     def met(self, error: BaseException) -> str:
         """A failure of the present stage; returns it in words. The first of its kind is logged."""
-        text = f"{self._stage} failed: {describe(error)}"
+        text = f"{self.stage} failed: {describe(error)}"
         self.count += 1
         self.last = text
-        kind = (self._stage, type(error))
+        kind = (self.stage, type(error))
         if kind not in self._told:
             self._told.add(kind)
-            _log.error("%s; %s (told once)", text, _WHAT_TO_DO[self._stage], exc_info=error)
+            _log.error("%s; %s (told once)", text, _WHAT_TO_DO[self.stage], exc_info=error)
         return text
 
     def note(self, text: str) -> None:
