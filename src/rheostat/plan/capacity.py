@@ -93,12 +93,13 @@ class Learned:
         >>> Learned(figures=(Figure(2, 200.0, 1, 0.0), Figure(6, 480.0, 1, 0.0))).carried(4)
         340.0
         """
-        below = (0, 0.0)
+        below, low = 0, 0.0
         for figure in self.figures:
-            if executors <= figure.executors:
-                return _between(below, (figure.executors, figure.rate), executors)
-            below = (figure.executors, figure.rate)
-        return below[1] * executors / below[0] if self.figures else None
+            above, high = figure.executors, figure.rate
+            if executors <= above:
+                return low + (high - low) * (executors - below) / (above - below)
+            below, low = above, high
+        return low * executors / below if self.figures else None
 
     def enough(self, rate: float) -> int | None:
         """The smallest n ≥ 1 that carries ``rate``; None without any figure.
@@ -108,17 +109,20 @@ class Learned:
         """
         if not self.figures or rate <= 0:
             return 1 if self.figures else None
-        below = (0, 0.0)
+        below, low = 0, 0.0
         for figure in self.figures:
-            if below[1] < rate <= figure.rate:
-                share = (rate - below[1]) / (figure.rate - below[1])
-                return max(1, math.ceil(below[0] + share * (figure.executors - below[0]) - _ROUNDING))
-            below = (figure.executors, figure.rate)
-        return max(below[0], needed(rate, below[1] / below[0]))
+            above, high = figure.executors, figure.rate
+            if low < rate <= high:
+                return max(1, math.ceil(below + (rate - low) / (high - low) * (above - below) - _ROUNDING))
+            below, low = above, high
+        return max(below, needed(rate, low / below))
 
     def figure(self, executors: int) -> Figure | None:
         """What was learned at exactly this number."""
-        return next((each for each in self.figures if each.executors == executors), None)
+        for each in self.figures:
+            if each.executors == executors:
+                return each
+        return None
 
 
 def from_arrival(seen: Assessment, learned: Learned, memory: int | None) -> Learned:
@@ -149,9 +153,10 @@ def from_healthy(seen: Assessment, learned: Learned) -> Learned:
         return replace(learned, recent=())
     recent = (*learned.recent, rate)[-_IN_A_ROW:]
     learned = Learned(learned.w_max, learned.samples, learned.figures, learned.shown, recent)
-    if len(learned.recent) < _IN_A_ROW or max(learned.recent) > _NOISE * min(learned.recent):
+    if len(recent) < _IN_A_ROW:
         return learned
-    return _raised(learned, seen.executors, min(learned.recent), seen)
+    least = min(recent)
+    return learned if max(recent) > _NOISE * least else _raised(learned, seen.executors, least, seen)
 
 
 def busy_rate(seen: Assessment) -> float | None:
@@ -162,10 +167,10 @@ def busy_rate(seen: Assessment) -> float | None:
     >>> busy_rate(Assessment(at=0.0, processed_rate=600.0, batch_s=4.0, trigger_s=10.0))
     1500.0
     """
-    batch_s = _batch_s(seen)
-    if not seen.processed_rate or not batch_s:
+    processed, batch_s, trigger_s = seen.processed_rate, _batch_s(seen), seen.trigger_s
+    if not processed or not batch_s:
         return None
-    return seen.processed_rate * max(seen.trigger_s or 0.0, batch_s) / batch_s
+    return processed * (trigger_s if trigger_s and trigger_s > batch_s else batch_s) / batch_s
 
 
 def _batch_s(seen: Assessment) -> float | None:
@@ -186,11 +191,12 @@ def _long(seen: Assessment) -> bool:
 
 def _raised(learned: Learned, executors: int, rate: float, seen: Assessment) -> Learned:
     """The same with a lower bound: a figure that lies under it is raised to it."""
-    shown = max(rate / executors, learned.shown or 0.0)
-    learned = learned if shown == learned.shown else replace(learned, shown=shown)
-    known, before = learned.carried(executors), learned.figure(executors)
+    if learned.shown is None or rate / executors > learned.shown:
+        learned = replace(learned, shown=rate / executors)
+    known = learned.carried(executors)
     if rate <= (known or 0.0) or (known is None and not _in_use(seen)):
         return learned
+    before = learned.figure(executors)
     return _with(learned, Figure(executors, rate, 0 if before is None else before.samples, seen.at))
 
 
@@ -216,10 +222,6 @@ def _compatible(other: Figure, new: Figure) -> bool:
 def _mean(mean: float, samples: int, new: float, memory: int | None) -> float:
     weight = samples if memory is None else min(samples, memory - 1)
     return (mean * weight + new) / (weight + 1)
-
-
-def _between(low: tuple[int, float], high: tuple[int, float], executors: int) -> float:
-    return low[1] + (high[1] - low[1]) * (executors - low[0]) / (high[0] - low[0])
 
 
 def cap_limits(seen: Assessment) -> bool:

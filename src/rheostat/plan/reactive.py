@@ -40,7 +40,7 @@ factor of two. Where n − 1 was measured within the last half hour, its figure 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
@@ -166,10 +166,14 @@ class ReactivePolicy:
 
         None until an overload was seen.
         """
-        w_max = state.learned.w_max
+        return self.carrying(state)(executors)
+
+    def carrying(self, state: ReactiveState) -> Callable[[int], float | None]:
+        """The capacity as a function of n alone."""
         if self.options.learn_from == "processed":
-            return state.learned.carried(executors)
-        return None if w_max is None else executors * w_max
+            return state.learned.carried
+        w_max = state.learned.w_max
+        return lambda executors: None if w_max is None else executors * w_max
 
     def _sample(self, seen: Assessment) -> _Sample | None:
         n, arrival, excess = in_force(seen), seen.arrival_rate, seen.backlog_excess
@@ -205,16 +209,15 @@ class ReactivePolicy:
 
     def _at_rest(self, seen: Assessment) -> bool:
         """Whether rates belong to the number in force: all registered, and the first batches over."""
-        if self.options.settle_batches == 0:
-            return True
-        return seen.executors == in_force(seen) and seen.batches >= self.options.settle_batches
+        wanted = self.options.settle_batches
+        return wanted == 0 or (seen.executors == in_force(seen) and seen.batches >= wanted)
 
     # ------------------------------------------------------------------------------------------- violation
 
     def _violation(self, sample: _Sample) -> str | None:
         """What is beyond its limit; None: nothing."""
-        if sample.slow >= self.options.sla:
-            return f"slow records {percent(sample.slow)} ≥ {percent(self.options.sla)}"
+        if sample.slow >= (sla := self.options.sla):
+            return f"slow records {percent(sample.slow)} ≥ {percent(sla)}"
         occupancy, limit = sample.seen.occupancy, self.options.occupancy_limit
         if occupancy is not None and limit is not None and occupancy >= limit and sample.arrival > 0:
             return f"occupancy {percent(occupancy)} ≥ {percent(limit)}"
@@ -222,8 +225,10 @@ class ReactivePolicy:
 
     def _falls_behind(self, sample: _Sample) -> str | None:
         """Whether a record that arrives now will wait for too long."""
+        if (sample.seen.processed_rate or 0.0) >= sample.arrival:
+            return None
         wait, share = expected_wait(sample.seen), self.options.wait_limit
-        if wait is None or share is None or (sample.seen.processed_rate or 0.0) >= sample.arrival:
+        if wait is None or share is None:
             return None
         limit = share * self.context.objective.lag_s
         return None if wait < limit else f"expected wait {seconds(wait)} ≥ {seconds(limit)}"
@@ -307,15 +312,16 @@ class ReactivePolicy:
     # --------------------------------------------------------------------------------------------- surplus
 
     def _healthy(self, sample: _Sample, state: ReactiveState) -> _Proposal:
+        headroom = self.options.headroom
         if self.options.learn_from == "processed" and self._at_rest(sample.seen):
             learned = from_healthy(sample.seen, state.learned)
-            state = state if learned is state.learned else replace(state, learned=learned)
-        enough = self._enough(sample.arrival / self.options.headroom, state)
+            state = ReactiveState(learned, state.streak, state.executors, state.since, state.at, state.whole_since)
+        enough = self._enough(sample.arrival / headroom, state)
         if enough is None:
             return self._unknown(sample, state)
         carried = self.capacity(min(enough, sample.n), state)
         text = (
-            f"arrival {per_second(sample.arrival)} needs {executors(enough)} at {percent(self.options.headroom)} of "
+            f"arrival {per_second(sample.arrival)} needs {executors(enough)} at {percent(headroom)} of "
             f"{per_second(carried)}"
         )
         if sample.n > enough:
@@ -339,7 +345,7 @@ class ReactivePolicy:
     def _low_use(self, sample: _Sample) -> str | None:
         """So low a use that one executor less would be at most half used, in words; None: it is not."""
         used, limit = usage(sample.seen), 0.5 * (sample.n - 1) / sample.n
-        if not self.options.probe or used is None or used >= limit:
+        if used is None or used >= limit or not self.options.probe:
             return None
         return f"{percent(used)} of the time used, under {percent(limit)}"
 
