@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from rheostat.errors import Fault, InputError
@@ -43,6 +44,7 @@ __all__ = [
     "QueryReading",
     "Reason",
     "Recommendation",
+    "Roster",
     "RoundTrip",
     "RunningBatch",
     "SourceInfo",
@@ -227,6 +229,49 @@ class Executor(NamedTuple):
     node: str | None = None
 
 
+@dataclass(frozen=True)
+class Roster:
+    """Which executors there are: what does not change as long as they are the same, a column for each figure.
+
+    What follows from it is found out once; so a source gives the same object for as long as it can.
+
+    Attributes:
+        ids, hosts, cores, added_at: of each executor, as in :class:`Executor`.
+        nodes: the node that it is on, where that is known and has another name than its host.
+    """
+
+    ids: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    cores: tuple[int, ...] = ()
+    added_at: tuple[float | None, ...] = ()
+    nodes: tuple[str | None, ...] = ()
+
+    @cached_property
+    def places(self) -> Mapping[str, str]:
+        """By id the name of each executor's node; its host where no node is known."""
+        on = [node or host for node, host in zip(self.nodes, self.hosts, strict=True)]
+        return dict(zip(self.ids, on, strict=True))
+
+    @cached_property
+    def slots(self) -> int | None:
+        """The cores together; None where some, or a time of registration, are unknown, negative or not finite.
+
+        >>> Roster(("1", "2"), ("a", "b"), (1, 2), (0.0, 7.5), (None, None)).slots
+        3
+        """
+        figures: tuple[Any, ...] = (*self.cores, *self.added_at)
+        try:
+            sound = min(figures, default=0) >= 0 and sum(figures) < math.inf
+        except TypeError:
+            return None
+        return sum(self.cores) if sound else None
+
+    @cached_property
+    def slots_per_executor(self) -> int | None:
+        """Cores of each, of the smallest where they differ; None where ``slots`` is, or nobody is there."""
+        return None if self.slots is None else min(self.cores, default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """The registered executors of the application, without those that are being removed.
@@ -235,29 +280,25 @@ class Cluster:
 
     Attributes:
         at: when they were read.
-        ids, hosts, cores: of each executor, as in :class:`Executor`.
-        active_tasks, failed_tasks, finished_tasks, busy_s: what it is doing, and what it has come to.
-        added_at: when it registered.
-        nodes: the node that it is on, where that is known and has another name than its host.
+        roster: which they are.
+        active_tasks, failed_tasks, finished_tasks, busy_s: what each is doing, and what it has come to, as in
+            :class:`Executor`.
         requested: the number asked for last; None: nobody has asked yet.
     """
 
     at: float
-    ids: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ()
-    cores: tuple[int, ...] = ()
+    roster: Roster = Roster()
     active_tasks: tuple[int, ...] = ()
     failed_tasks: tuple[int, ...] = ()
     finished_tasks: tuple[int, ...] = ()
     busy_s: tuple[float | None, ...] = ()
-    added_at: tuple[float | None, ...] = ()
-    nodes: tuple[str | None, ...] = ()
     requested: int | None = None
 
     @classmethod
     def of(cls, at: float, executors: Iterable[Executor], requested: int | None = None) -> Cluster:
         """The same from a row for each executor."""
-        return cls(at, *(*_columns(Executor, executors), requested))
+        ids, hosts, cores, active, failed, finished, busy_s, added_at, nodes = _columns(Executor, executors)
+        return cls(at, Roster(ids, hosts, cores, added_at, nodes), active, failed, finished, busy_s, requested)
 
     @property
     def executors(self) -> tuple[Executor, ...]:
@@ -266,14 +307,14 @@ class Cluster:
         >>> Cluster.of(0.0, [Executor("1", "a", 1, 0), Executor("2", "b", 1, 1)]).executors[1].host
         'b'
         """
-        told = self.active_tasks, self.failed_tasks, self.finished_tasks, self.busy_s
-        rows = zip(self.ids, self.hosts, self.cores, *told, self.added_at, self.nodes, strict=True)
+        who, told = self.roster, (self.active_tasks, self.failed_tasks, self.finished_tasks, self.busy_s)
+        rows = zip(who.ids, who.hosts, who.cores, *told, who.added_at, who.nodes, strict=True)
         return tuple(map(Executor._make, rows))
 
     @property
-    def places(self) -> tuple[str, ...]:
-        """Of each executor the name of its node; its host where no node is known."""
-        return tuple([node or host for node, host in zip(self.nodes, self.hosts, strict=True)])
+    def ids(self) -> tuple[str, ...]:
+        """Of each executor, as in :class:`Executor`."""
+        return self.roster.ids
 
 
 def _columns(row: Any, rows: Iterable[tuple[Any, ...]]) -> Any:

@@ -55,7 +55,8 @@ def test_nodes_come_back_as_they_change(tmp_path):
 def test_executors_come_back_with_their_nodes(tmp_path):
     [(seen, meant, decided)] = synthetic.cycles(1, synthetic.Shape(executors=3))
     assert seen.cluster is not None
-    seen = dataclasses.replace(seen, cluster=dataclasses.replace(seen.cluster, nodes=("near", None, "far")))
+    roster = dataclasses.replace(seen.cluster.roster, nodes=("near", None, "far"))
+    seen = dataclasses.replace(seen, cluster=dataclasses.replace(seen.cluster, roster=roster))
     writer = JournalWriter(tmp_path)
     writer.start(Header("0", {}, seed=7))
     writer.record(DecisionRecord.of(seen, meant, decided), dict)

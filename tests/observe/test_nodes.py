@@ -92,7 +92,8 @@ def test_executors_are_told_with_their_nodes_unless_their_host_is_one_or_nobody_
 
     named = site.watch.told(Cluster.of(100.0, executors))[0]
     assert named is not None
-    assert (named.nodes, named.places) == (("near", "far", None, None), ("near", "far", "far", "nowhere"))
+    assert named.roster.nodes == ("near", "far", None, None)
+    assert named.roster.places == {"0": "near", "1": "far", "2": "far", "3": "nowhere"}
     assert site.watch.told(None)[0] is None
 
 

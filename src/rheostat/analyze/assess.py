@@ -99,7 +99,7 @@ def _slow(machines: Machines, seen: Observation) -> dict[str, Any]:
     """The fields of the assessment on slow executors and nodes."""
     if not (machines.slow or machines.nodes) or seen.cluster is None:
         return {}
-    places = dict(zip(seen.cluster.ids, seen.cluster.places, strict=True))
+    places = seen.cluster.roster.places
     slow = tuple([name for name in machines.slow if name in places])
     nodes = () if seen.nodes is None else {node.name for node in seen.nodes.nodes}
     return {

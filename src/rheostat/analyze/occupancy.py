@@ -32,7 +32,9 @@ MOST_IDLE = 32
 
 
 _NAMES = ("cores", "active_tasks", "failed_tasks", "finished_tasks", "busy_s", "added_at")
-_columns = attrgetter(*_NAMES)
+_columns = attrgetter("roster.cores", *_NAMES[1:-1], "roster.added_at")
+_pasts_of = attrgetter("failed", "finished", "busy_s")
+_counters_of = attrgetter("failed_tasks", "finished_tasks", "busy_s")
 _sum: Any = sum
 """Of columns in which nothing is unknown, which their types do not tell."""
 
@@ -55,7 +57,7 @@ class _Readings(NamedTuple):
     """What the executors told, a column each; None where unknown or impossible.
 
     Attributes:
-        sums: of the columns from ``cores`` on; None where something is unknown.
+        sums: of ``cores``, ``failed``, ``finished``, ``busy_s`` and ``active``; None where something is unknown.
         grown: they are those of the reading before, all is known of both, and no counter has run backwards.
     """
 
@@ -66,7 +68,7 @@ class _Readings(NamedTuple):
     finished: tuple[int | None, ...] = ()
     busy_s: tuple[float | None, ...] = ()
     added_at: tuple[float | None, ...] = ()
-    sums: tuple[Any, ...] = (0,) * 6
+    sums: tuple[Any, ...] = (0,) * 5
     grown: bool = False
 
 
@@ -103,9 +105,9 @@ def read_cluster(
         at=at,
         executors=count,
         requested=known(cluster.requested, "cluster.requested", invalid),
-        slots_per_executor=_slots(readings.cores),
+        slots_per_executor=cluster.roster.slots_per_executor if readings.grown else _slots(readings.cores),
         busy_ratio=_busy_ratio([each for each in history.intervals if each.at > at - settings.rate_window_s]),
-        active_tasks=readings.sums[1],
+        active_tasks=readings.sums[-1],
         idle_s=_idle(history.counters.idle_since, at),
         failed_tasks=_failed(history.intervals, at - settings.failure_window_s),
         changed=past.executors != count,
@@ -120,7 +122,7 @@ def _read(cluster: Cluster, past: Counters, invalid: set[str]) -> _Readings:
     grown, sums = False, None
     try:
         grown = cluster.ids == past.ids and _grown_since(past, cluster)
-        sums = _sums(columns, grown=grown)
+        sums = _sums(cluster, grown=grown)
     except TypeError:
         pass  # something is unknown
     if sums is not None:
@@ -129,7 +131,8 @@ def _read(cluster: Cluster, past: Counters, invalid: set[str]) -> _Readings:
         tuple([known(value, f"executor.{name}", invalid) for value in column])
         for name, column in zip(_NAMES, columns, strict=True)
     ]
-    return _Readings._make((cluster.ids, *checked, tuple(map(total, checked)), False))
+    cores, active, *counters, _ = checked
+    return _Readings._make((cluster.ids, *checked, tuple(map(total, (cores, *counters, active))), False))
 
 
 def _grown_since(past: Counters, cluster: Cluster) -> bool:
@@ -138,24 +141,20 @@ def _grown_since(past: Counters, cluster: Cluster) -> bool:
     Raises:
         TypeError: one of them was not known, and is now.
     """
-    told: tuple[tuple[Any, Any], ...] = (
-        (past.failed, cluster.failed_tasks),
-        (past.finished, cluster.finished_tasks),
-        (past.busy_s, cluster.busy_s),
-    )
+    told: Iterable[tuple[Any, Any]] = zip(_pasts_of(past), _counters_of(cluster), strict=True)
     return all(then == now or all(map(le, then, now)) for then, now in told)
 
 
-def _sums(columns: Sequence[tuple[Any, ...]], *, grown: bool) -> tuple[Any, ...] | None:
-    """The sum of each; None where a figure is NaN, infinite or negative, as a counter that has grown cannot be.
+def _sums(cluster: Cluster, *, grown: bool) -> tuple[Any, ...] | None:
+    """The sum of each column; None where a figure is NaN, infinite or negative, as a counter that has grown cannot be.
 
     Raises:
         TypeError: a figure is unknown.
     """
+    slots, columns = cluster.roster.slots, (*_counters_of(cluster), cluster.active_tasks)
     sums = tuple(map(sum, columns))
-    cores, active, *_, added_at = columns
-    least = min(map(min, (cores, active, added_at) if grown else columns))
-    return sums if least >= 0 and sum(sums) < inf else None
+    least = min(cluster.active_tasks) if grown else min(map(min, columns))
+    return (slots, *sums) if slots is not None and least >= 0 and sum(sums) < inf else None
 
 
 def _slots(cores: Sequence[int | None]) -> int | None:
@@ -185,8 +184,8 @@ def _remembered(readings: _Readings, at: float, past: ClusterHistory, settings: 
 
 def _usual(readings: _Readings, past: Counters, at: float, before: float) -> tuple[Interval, Counters]:
     """The interval and the counters in a few passes, where the same executors tell all and nothing ran backwards."""
-    ids, _, active, failed, finished, busy_s, _, (slots, running, lost, ended, done_s, _), _ = readings
-    lost_then, ended_then, done_then_s = map(_sum, (past.failed, past.finished, past.busy_s))
+    ids, _, active, failed, finished, busy_s, _, (slots, lost, ended, done_s, running), _ = readings
+    lost_then, ended_then, done_then_s = map(_sum, _pasts_of(past))
     span_s = at - before
     figures = slots * span_s, done_s - done_then_s, running * span_s, ended - ended_then, lost - lost_then
     idle_since: tuple[float | None, ...] = (None,) * len(ids)

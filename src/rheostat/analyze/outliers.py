@@ -157,7 +157,7 @@ def watched(
     times = task_times(past.counters, counters, at - past.at)
     if load is None or len(times) < 2:
         return begun
-    hosts = dict(zip(cluster.ids, cluster.places, strict=True))
+    hosts = cluster.roster.places
     found = slow_ones(times, hosts, max(SLOW, EXPLAINED * load.hot))
     kept = [name for name in past.slow if name in hosts and name not in times]
     slow = tuple([name for name in found if name in past.suspects] + kept)

@@ -130,8 +130,9 @@ class Encoder:
         return place
 
     def _cluster(self, cluster: Cluster) -> list[Any]:
-        who = zip(cluster.ids, cluster.hosts, cluster.cores, cluster.added_at, cluster.nodes, strict=True)
-        places = [self._executor(*each) for each in who]
+        who = cluster.roster
+        rows = zip(who.ids, who.hosts, who.cores, who.added_at, who.nodes, strict=True)
+        places = [self._executor(*row) for row in rows]
         out: list[Any] = [cluster.at, cluster.requested, columns.encode_list(places)]
         counts = cluster.active_tasks, cluster.failed_tasks, cluster.finished_tasks
         for number, column in enumerate(counts):

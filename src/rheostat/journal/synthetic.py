@@ -25,6 +25,7 @@ from rheostat.model import (
     QueryReading,
     Reason,
     Recommendation,
+    Roster,
     RunningBatch,
     SourceInfo,
 )
@@ -93,15 +94,17 @@ def _observation(at: float, number: int, positions: tuple[list[int], ...], busy:
     places, count = range(len(busy)), len(busy)
     cluster = Cluster(
         at=at - 0.02,
-        ids=tuple([str(place) for place in places]),
-        hosts=tuple([f"10.0.0.{place}" for place in places]),
-        cores=(1,) * count,
+        roster=Roster(
+            ids=tuple([str(place) for place in places]),
+            hosts=tuple([f"10.0.0.{place}" for place in places]),
+            cores=(1,) * count,
+            added_at=(START - 60,) * count,
+            nodes=(None,) * count,
+        ),
         active_tasks=(number % 2,) * count,
         failed_tasks=(0,) * count,
         finished_tasks=tuple([number * 8 + place for place in places]),
         busy_s=tuple([value / 1000 for value in busy]),
-        added_at=(START - 60,) * count,
-        nodes=(None,) * count,
         requested=count,
     )
     return Observation(at, (query,), cluster)

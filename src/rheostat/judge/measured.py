@@ -247,7 +247,7 @@ def _longest_wait_s(source: SourceInfo) -> float:
 
 def _cores(record: DecisionRecord) -> Sequence[int]:
     found = record.observation.cluster if record.observation is not None else None
-    return () if found is None else found.cores
+    return () if found is None else found.roster.cores
 
 
 def _finished(batches: Iterable[Batch | None]) -> list[Batch]:
@@ -265,7 +265,8 @@ def _lifetimes(cycles: Sequence[DecisionRecord]) -> tuple[Lifetime, ...]:
         if record.observation is None or record.observation.cluster is None:
             continue
         at = record.observation.cluster.at
-        there = dict(zip(record.observation.cluster.ids, record.observation.cluster.added_at, strict=True))
+        roster = record.observation.cluster.roster
+        there = dict(zip(roster.ids, roster.added_at, strict=True))
         for name, added_at in there.items():
             before = found.get(name)
             added = added_at if added_at is not None else at

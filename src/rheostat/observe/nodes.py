@@ -252,14 +252,15 @@ def _where(cluster: Cluster, known: Mapping[str, _Heard]) -> list[str]:
     for name, one in known.items():
         for host in one.word.hosts:
             nodes_of.setdefault(host, []).append(name)
-    found = [nodes_of.get(host, []) for host in cluster.hosts]
+    found = [nodes_of.get(host, []) for host in cluster.roster.hosts]
     return [names[0] if len(names) == 1 else ELSEWHERE for names in found]
 
 
 def _named(cluster: Cluster, where: Sequence[str]) -> Cluster:
     """The executors with the nodes that they are on; none where it is not known, or is called as its address."""
-    pairs = zip(cluster.hosts, where, strict=True)
-    return replace(cluster, nodes=tuple([None if node in (host, ELSEWHERE) else node for host, node in pairs]))
+    pairs = zip(cluster.roster.hosts, where, strict=True)
+    nodes = tuple([None if node in (host, ELSEWHERE) else node for host, node in pairs])
+    return replace(cluster, roster=replace(cluster.roster, nodes=nodes))
 
 
 def _reading(name: str, used: int, one: _Heard) -> NodeReading:

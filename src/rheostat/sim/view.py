@@ -14,6 +14,7 @@ from rheostat.model import (
     Observation,
     Offsets,
     QueryReading,
+    Roster,
     RunningBatch,
     SourceInfo,
 )
@@ -27,19 +28,6 @@ _NO_BATCH = "no batch of this run has ended yet"
 _STARTING = "the query is being started again"
 
 
-class _Executors:
-    """What does not change of these executors: the same objects in every look, until there are others."""
-
-    def __init__(self, executors: tuple[SimExecutor, ...], cores: int) -> None:
-        self.executors = executors
-        self.ids = tuple([each.name for each in executors])
-        self.hosts = tuple([each.host for each in executors])
-        self.cores = (cores,) * len(executors)
-        self.added_at = tuple([each.ready_at for each in executors])
-        self.nodes = (None,) * len(executors)
-        self.none = (0,) * len(executors)
-
-
 class Viewer:
     """Makes the sections of an observation."""
 
@@ -48,7 +36,8 @@ class Viewer:
         self._sources = (SourceInfo("kafka", job.name, job.partitions, job.batch_cap),)
         self._trigger_s = job.trigger_s if job.record is None else job.record.commit_every_s
         self._named = (job.name,) * job.partitions, tuple(range(job.partitions))
-        self._executors = _Executors((), job.executor.cores)
+        self._there: tuple[SimExecutor, ...] = ()
+        self._roster = Roster()
 
     def offsets(self, at: float, records: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]) -> Offsets:
         """Positions of each partition: latest, planned, committed."""
@@ -74,27 +63,27 @@ class Viewer:
 
     def cluster(self, at: float, fleet: Fleet, done: Done | None) -> Cluster:
         """The registered executors; ``done``: in the running batch, and what they are doing."""
-        there = self._executors
-        if there.executors != (running := tuple(fleet.running)):
-            there = self._executors = _Executors(running, self._job.executor.cores)
-        active: Sequence[int] = there.none
+        roster = self._present(tuple(fleet.running))
+        none = (0,) * len(roster.ids)
+        active: Sequence[int] = none
         finished, busy_s = fleet.tally.counted()
         if done is not None:
             ended, seconds, active = done
             finished, busy_s = [*map(add, finished, ended)], [*map(add, busy_s, seconds)]
-        return Cluster(
-            at,
-            there.ids,
-            there.hosts,
-            there.cores,
-            tuple(active),
-            there.none,
-            tuple(finished),
-            tuple(busy_s),
-            there.added_at,
-            there.nodes,
-            fleet.requested,
-        )
+        return Cluster(at, roster, tuple(active), none, tuple(finished), tuple(busy_s), fleet.requested)
+
+    def _present(self, there: tuple[SimExecutor, ...]) -> Roster:
+        """Who is there: the same object in every look, until there are others."""
+        if self._there != there:
+            self._there = there
+            self._roster = Roster(
+                ids=tuple([each.name for each in there]),
+                hosts=tuple([each.host for each in there]),
+                cores=(self._job.executor.cores,) * len(there),
+                added_at=tuple([each.ready_at for each in there]),
+                nodes=(None,) * len(there),
+            )
+        return self._roster
 
     def observation(self, at: float, query: QueryReading | None, cluster: Cluster, nodes: Nodes | None) -> Observation:
         """All of it; ``query`` None: it is being started again."""
