@@ -99,11 +99,6 @@ class Planner:
         state: Any = PlanState
         return TypeAdapter(state[self.policy.state_type])
 
-    @cached_property
-    def _oldest_s(self) -> float:
-        """How old metrics may be."""
-        return oldest_s(self.guard, self.sample_s)
-
     def initial(self) -> PlanState[Any]:
         """The state before anything was seen."""
         return PlanState(self.policy.initial())
@@ -114,7 +109,7 @@ class Planner:
         current = _in_force(seen, guard)
         if current is None:
             return self._blind(seen, replace(state, guard=guard))
-        counts = sound(seen, self._oldest_s) and not self.guard.hold_both
+        counts = sound(seen, oldest_s(self.guard, self.sample_s)) and not self.guard.hold_both
         proposed, policy = self._ask(seen, current, guard, state.policy, counts=counts)
         guard = proposing(seen.at, proposed.target, guard, self.guard)
         if counts and proposed.target in (None, current) and silent(seen, current, self.bounds, guard):
