@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from rheostat.analyze.batches import Finished
-from rheostat.analyze.checks import largest, sweep, total
+from rheostat.analyze.checks import earliest, largest, sweep, total
 from rheostat.analyze.occupancy import ClusterFigures, read_cluster
 from rheostat.analyze.outliers import Load, machine_names, partition_load, watched
 from rheostat.analyze.parallel import stage_loads, useful_tasks
@@ -48,7 +48,9 @@ def analyze(
     sweep(observation, invalid)
     cluster, cluster_history = read_cluster(observation.cluster, state.cluster, settings, invalid)
     past = {history.query_id: history for history in state.queries}
-    readings, figures, histories = list[QueryReading](), [], list[QueryHistory]()
+    readings: list[QueryReading] = []
+    figures: list[QueryFigures] = []
+    histories: list[QueryHistory] = []
     for query in observation.queries:
         if query.failed_because is None:
             figure, history = read_query(
@@ -113,7 +115,8 @@ def _slow(machines: Machines, seen: Observation) -> dict[str, Any]:
 
 def _stages(queries: Sequence[tuple[QueryReading, QueryFigures]], slots: int | None) -> dict[str, Any]:
     """The fields on the stages of the last batches; the queries use their slots beside each other."""
-    stages, useful = list[StageLoad](), 0
+    stages: list[StageLoad] = []
+    useful = 0
     for reading, figures in queries:
         batch = reading.batch
         loads = () if batch is None else stage_loads(batch.stages, batch.records, figures.offsets.arrival_rate)
@@ -183,7 +186,7 @@ def _by_topic(offsets: Sequence[OffsetFigures]) -> tuple[tuple[str, float], ...]
     several = any(len(each.by_topic) > 1 for each in offsets)
     if not several or not all(each.by_topic for each in offsets):
         return ()
-    found = dict[str, float]()
+    found: dict[str, float] = {}
     for topic, rate in (pair for each in offsets for pair in each.by_topic):
         found[topic] = found.get(topic, 0.0) + rate
     return tuple(sorted(found.items()))
@@ -263,5 +266,7 @@ def _any(values: Iterable[bool | None]) -> bool | None:
 
 def _age(now: float, times: Iterable[float | None]) -> float | None:
     """Age of the oldest that is known; a reading made just after ``now`` has age 0."""
-    oldest = min((at for at in times if at is not None), default=None)
-    return None if oldest is None else max(0.0, now - oldest)
+    oldest = earliest(times)
+    if oldest is None:
+        return None
+    return now - oldest if oldest < now else 0.0

@@ -87,7 +87,9 @@ def marked(
     if mark.at <= marks[-1].at:
         return (mark,)
     marks = (*marks, mark)
-    first = max((i for i, each in enumerate(marks) if each.at <= mark.at - settings.rate_window_s), default=0)
+    first, since = 0, mark.at - settings.rate_window_s
+    while first + 1 < len(marks) and marks[first + 1].at <= since:
+        first += 1
     marks = marks[first:]
     half = len(marks) // 2
     return marks if len(marks) <= settings.max_samples else marks[:half:2] + marks[half:]

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from rheostat.model import Observation
 
-__all__ = ["Number", "known", "largest", "sweep", "total"]
+__all__ = ["Number", "earliest", "known", "largest", "sweep", "total"]
 
 Number = TypeVar("Number", int, float)
 
@@ -40,6 +40,12 @@ def largest(values: Iterable[Number | None]) -> Number | None:
     """The largest; None if one of them is unknown or there is none."""
     found = tuple(values)
     return None if not found or None in found else max(found)  # type: ignore[type-var] # there is no None in it
+
+
+def earliest(times: Iterable[float | None]) -> float | None:
+    """The first of those that are known; None where none is."""
+    found = [at for at in times if at is not None]
+    return min(found) if found else None
 
 
 def sweep(observation: Observation, invalid: set[str]) -> None:

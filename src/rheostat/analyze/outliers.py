@@ -97,7 +97,8 @@ def task_times(then: Counters, now: Counters, span_s: float) -> dict[str, float]
     {'1': 2.0, '2': 60.0}
     """
     before = dict(zip(then.ids, zip(then.busy_s, then.finished, then.idle_since, strict=True), strict=True))
-    times, unended = dict[str, float](), dict[str, float]()
+    times: dict[str, float] = {}
+    unended: dict[str, float] = {}
     for name, busy_s, finished, idle_since in zip(now.ids, now.busy_s, now.finished, now.idle_since, strict=True):
         busy_then, finished_then, idle_then = before.get(name, (None, None, None))
         if busy_s is None or finished is None or busy_then is None or finished_then is None:

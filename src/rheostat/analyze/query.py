@@ -14,7 +14,7 @@ from rheostat.analyze.batches import (
     read_finished,
     read_running,
 )
-from rheostat.analyze.checks import known, total
+from rheostat.analyze.checks import earliest, known, total
 from rheostat.analyze.overload import pressed, read_pressure
 from rheostat.analyze.rates import OffsetFigures, read_offsets
 from rheostat.analyze.state import AnalysisSettings, BatchMark, OffsetHistory, QueryHistory
@@ -101,7 +101,7 @@ def read_query(
         batches=_batches(finished, after),
         capped=capped(query.sources, finished, offsets, invalid),
         partitions=_partitions(query, offsets, invalid),
-        oldest=min((at for at in (offsets.at, running.at) if at is not None), default=None),
+        oldest=earliest((offsets.at, running.at)),
         pressure=pressure,
         throughput=_throughput(marks, after) if pressure else None,
     )

@@ -78,7 +78,9 @@ def read_offsets(
     usual = read_usual(offsets, past, when, settings)
     if usual is not None:
         return _summed(usual[0], at, len(past.numbers), exact=offsets.exact), usual[1]
-    before, seen, curves = _curves(past), list[_Seen](), dict[Key, _Curve]()
+    before = _curves(past)
+    seen: list[_Seen] = []
+    curves: dict[Key, _Curve] = {}
     for reading in offsets.partitions:
         key = (reading.topic, reading.partition)
         one, curves[key] = _read_partition(reading, before.pop(key, _Curve()), when, settings, invalid)
@@ -123,7 +125,7 @@ def _figures(seen: list[_Seen], at: float, *, exact: bool) -> OffsetFigures:
 
 def _by_topic(topics: Sequence[str], seen: Sequence[_Seen]) -> tuple[tuple[str, float], ...]:
     """The rate of each topic; none where that of a partition is unknown."""
-    found = dict[str, float]()
+    found: dict[str, float] = {}
     for topic, one in zip(topics, seen, strict=True):
         if one.rate is None:
             return ()
