@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rheostat.analyze.regression as regression
-from rheostat.analyze.regression import Point, line, parabola, trough
+from rheostat.analyze.regression import Point, line, parabola, trough, trough_or_line
 
 VECTOR = [Point(x, 10.0 + 2 * x + e) for x, e in enumerate((1, -1, 0, 0, -1, 1))]
 """SOURCES S5: the errors of the talk's baseline, around a line."""
@@ -86,3 +86,19 @@ def test_integrals_are_additive_and_never_negative(values, first, second):
 def test_a_parabola_leaves_no_more_than_a_line(values):
     points = series(*values)
     assert parabola(points).error <= line(points).error * (1 + 1e-9) + 1e-9
+
+
+@given(st.lists(st.integers(0, 10_000), min_size=1, max_size=14))
+def test_a_trough_or_a_line_is_the_parabola_where_that_shows_a_trough_and_the_line_elsewhere(values):
+    points = [Point(60.0 * place, float(value)) for place, value in enumerate(values)]
+    bent, straight = parabola(points), line(points)
+    turn = bent.vertex
+    shows = (
+        len(points) >= 6
+        and turn is not None
+        and bent.c2 > 0
+        and bent.first <= turn <= bent.last
+        and bent.c2**2 * bent.spread2 >= 4 * bent.error / (len(points) - 3)
+    )
+    assert trough_or_line(points) == (bent if shows else straight)
+    assert trough(points) == (bent if shows else None)

@@ -17,7 +17,7 @@ from itertools import pairwise
 from operator import mul
 from typing import NamedTuple
 
-__all__ = ["Fit", "Point", "line", "parabola", "trough"]
+__all__ = ["Fit", "Point", "line", "parabola", "trough", "trough_or_line"]
 
 _FEWEST_FOR_A_TROUGH = 6
 _BEND = 4.0
@@ -111,8 +111,8 @@ class Fit(NamedTuple):
         >>> line([Point(0, 10.0), Point(10, 0.0)]).integral(5, 25)
         12.5
         """
-        cuts = [start, *(root for root in self._roots() if start < root < end), end]
-        return sum(self._signed(low, high) for low, high in pairwise(cuts) if self.at((low + high) / 2) > 0)
+        cuts = [start, *[root for root in self._roots() if start < root < end], end]
+        return sum([self._signed(low, high) for low, high in pairwise(cuts) if self.at((low + high) / 2) > 0])
 
     def _signed(self, start: float, end: float) -> float:
         """∫ y, exact for a parabola by Simpson's rule."""
@@ -147,40 +147,70 @@ def trough(points: Sequence[Point]) -> Fit | None:
     line leaves unexplained it takes so much that F = (Σe² of the line − Σe²) ÷ (Σe² ÷ (n − 3)) ≥ 4. Fewer than six
     points show none.
     """
-    if len(points) < _FEWEST_FOR_A_TROUGH:
-        return None
-    fit = _fit(points, 2)
-    turn = fit.vertex
-    if turn is None or fit.c2 <= 0 or not fit.first <= turn <= fit.last:
-        return None
+    fit = trough_or_line(points)
+    return fit if fit.c2 > 0 else None
+
+
+def trough_or_line(points: Sequence[Point]) -> Fit:
+    """The parabola, where the series goes through a trough (:func:`trough`); else the line."""
+    straight, xs, rest = _straight(points)
+    bend = _bend(straight, xs, rest) if straight.points >= _FEWEST_FOR_A_TROUGH else None
+    if bend is None or bend.c2 <= 0:
+        return straight
+    if not straight.first <= straight.middle + (bend.alpha - straight.c1 / bend.c2) / 2 <= straight.last:
+        return straight
+    fit = _bent(straight, bend, rest)
     explained = fit.c2 * fit.c2 * fit.spread2
-    return fit if explained >= _BEND * fit.error / (fit.points - 3) else None
+    return fit if explained >= _BEND * fit.error / (fit.points - 3) else straight
 
 
 def _fit(points: Sequence[Point], degree: int) -> Fit:
+    straight, xs, rest = _straight(points)
+    bend = _bend(straight, xs, rest) if degree > 1 else None
+    return straight if bend is None else _bent(straight, bend, rest)
+
+
+def _straight(points: Sequence[Point]) -> tuple[Fit, list[float], list[float]]:
+    """The line; the times from their middle; and what is left."""
     n = len(points)
     times, values = zip(*points, strict=True)
-    middle, c0 = sum(times) / n, sum(values) / n
+    middle, c0, c1 = sum(times) / n, sum(values) / n, 0.0
     xs = [time - middle for time in times]
     rest = [value - c0 for value in values]
-    fit = Fit(n, middle, times[0], times[-1], c0)
     spread1 = sum(map(mul, xs, xs))
     if spread1 > 0:
         c1 = sum(map(mul, xs, rest)) / spread1
         rest = [y - c1 * x for x, y in zip(xs, rest, strict=True)]
-        fit = fit._replace(c1=c1, spread1=spread1)
-        if degree > 1:
-            fit, rest = _bent(fit, xs, rest)
-    return fit._replace(error=sum(map(mul, rest, rest)))
+    error = sum(map(mul, rest, rest))
+    return Fit(n, middle, times[0], times[-1], c0, c1, 0.0, 0.0, 0.0, max(0.0, spread1), 0.0, error), xs, rest
 
 
-def _bent(fit: Fit, xs: Sequence[float], rest: list[float]) -> tuple[Fit, list[float]]:
-    """The fit with its second term, and what is left then."""
-    alpha, beta = sum([x**3 for x in xs]) / fit.spread1, fit.spread1 / fit.points
+class _Bend(NamedTuple):
+    """The second term: c2, α, β, Σp2², and p2 at each point."""
+
+    c2: float
+    alpha: float
+    beta: float
+    spread2: float
+    at: list[float]
+
+
+def _bend(straight: Fit, xs: Sequence[float], rest: Sequence[float]) -> _Bend | None:
+    """The term that is missing in the line; None where the points do not tell it."""
+    if straight.spread1 <= 0:
+        return None
+    alpha, beta = sum([x**3 for x in xs]) / straight.spread1, straight.spread1 / straight.points
     bends = [x * x - alpha * x - beta for x in xs]
     spread2 = sum(map(mul, bends, bends))
-    if spread2 <= 1e-9 * fit.spread1**2:
-        return fit, rest
-    c2 = sum(map(mul, bends, rest)) / spread2
-    left = [y - c2 * bend for bend, y in zip(bends, rest, strict=True)]
-    return fit._replace(c2=c2, alpha=alpha, beta=beta, spread2=spread2), left
+    if spread2 <= 1e-9 * straight.spread1**2:
+        return None
+    return _Bend(sum(map(mul, bends, rest)) / spread2, alpha, beta, spread2, bends)
+
+
+def _bent(straight: Fit, bend: _Bend, rest: Sequence[float]) -> Fit:
+    """The line with its second term."""
+    c2, alpha, beta, spread2, bends = bend
+    left = [y - c2 * x for x, y in zip(bends, rest, strict=True)]
+    error = sum(map(mul, left, left))
+    n, middle, first, last, c0, c1 = straight[:6]
+    return Fit(n, middle, first, last, c0, c1, c2, alpha, beta, straight.spread1, spread2, error)

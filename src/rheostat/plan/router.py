@@ -115,13 +115,13 @@ def _larger(turn: Turn) -> Turn:
     if found is None:
         target = turn.n + 1 if settled else turn.n
         text = f"{text}; no row in the table: {turn.n} → {target}"
-        return replace(turn, target=target).why(turn.reason.code, text, target_rate=rate)
+        return turn.going(target, turn.reason.code, text, target_rate=rate)
     target = roomy(rows, found, rate, turn.options.utilization_up)
     text = f"{text}; {per_second(rate)} need {executors(target)}"
     target = max(target, turn.n if patient else turn.n + 1)
     if target == turn.n:
         return turn.staying(*_waiting(turn, text), target_rate=rate)
-    return replace(turn, target=target).why(turn.reason.code, f"{text}: {turn.n} → {target}", target_rate=rate)
+    return turn.going(target, turn.reason.code, f"{text}: {turn.n} → {target}", target_rate=rate)
 
 
 def _waiting(turn: Turn, text: str) -> tuple[Code, str]:
@@ -156,7 +156,7 @@ def _smaller(turn: Turn) -> Turn:
     text = f"up to {per_second(rate)} need {executors(target)} at {percent(share)}"
     if target >= turn.n:
         return turn.staying(Code.STEADY, f"{text}, {turn.n} in force", target_rate=rate)
-    return replace(turn, target=target).why(Code.OVERSIZED, f"{text}: {turn.n} → {target}", target_rate=rate)
+    return turn.going(target, Code.OVERSIZED, f"{text}: {turn.n} → {target}", target_rate=rate)
 
 
 def _upper(turn: Turn) -> float:
@@ -172,7 +172,8 @@ def post_decision(turn: Turn) -> Turn:
     """What the limits leave of it."""
     state, wanted = turn.state, turn.options.samples_to_shrink
     streak = min(state.streak + 1, wanted) if turn.target < turn.n else 0
-    turn = replace(turn, state=replace(state, decided_at=turn.seen.at, streak=streak))
+    state = RouterState(state.load, state.table, state.sizes, turn.seen.at, streak, state.recovery)
+    turn = replace(turn, state=state)
     if turn.target < turn.n and streak < wanted:
         text = f"{turn.reason.text}; {streak} of {wanted} in a row: {turn.n} stays"
         return turn.staying(Code.SURPLUS_COUNTING, text)
@@ -180,7 +181,7 @@ def post_decision(turn: Turn) -> Turn:
     target, why = shaped(turn.seen, turn.n, turn.target, since_s, turn.options)
     if why is None:
         return turn
-    return replace(turn, target=target).why(why.code, f"{turn.reason.text}; {why.text}")
+    return turn.going(target, why.code, f"{turn.reason.text}; {why.text}")
 
 
 Stage = Callable[[Turn], Turn]

@@ -8,7 +8,7 @@ from rheostat.plan import router_table as tables
 from rheostat.plan.capacity import cap_limits
 from rheostat.plan.reactive import expected_wait
 from rheostat.plan.router_load import is_outlier, up_to_now
-from rheostat.plan.router_turn import Turn
+from rheostat.plan.router_turn import RouterState, Turn
 from rheostat.plan.words import batches, carry, executors, per_second, percent, records, seconds, several
 from rheostat.values import replace
 
@@ -40,11 +40,13 @@ def decide(turn: Turn) -> Turn:
     if turn.unsettled is not None and turn.options.unsettled == "hold":
         code, text = turn.unsettled
         return turn.staying(code, f"{text}: no decision")
-    saturation, load = _saturation(turn), turn.state.load
-    fresh = turn.options.decide_every_s is None
-    turn = replace(turn, expected=up_to_now(load, turn.options.spikes) if fresh else load.fit)
+    saturation, state = _saturation(turn), turn.state
     if turn.may_record:
-        turn = _recorded(turn, saturated=saturation is not None)
+        table = _recorded(turn, saturated=saturation is not None)
+        state = RouterState(state.load, table, state.sizes, state.decided_at, state.streak, state.recovery)
+    fresh = turn.options.decide_every_s is None
+    expected = up_to_now(state.load, turn.options.spikes) if fresh else state.load.fit
+    turn = replace(turn, state=state, expected=expected)
     why = saturation or _eager(turn)
     if why is None:
         return _fewer(turn)
@@ -56,17 +58,17 @@ def decide(turn: Turn) -> Turn:
     return replace(turn, move="up").why(Code.UNDERSIZED if saturation is None else Code.SLA_VIOLATED, why)
 
 
-def _recorded(turn: Turn, *, saturated: bool) -> Turn:
-    """The turn with the row of this sample, keyed by the size at the metric's own time."""
+def _recorded(turn: Turn, *, saturated: bool) -> tables.Table:
+    """The table with the row of this sample, keyed by the size at the metric's own time."""
     options, table, sample = turn.options, turn.state.table, turn.seen
     if turn.size_then != sample.executors or turn.own_at != sample.at:
         sample = replace(sample, at=turn.own_at, executors=turn.size_then)
     if options.rows == "learned":
         change = options.record_change
-        return turn.remembering(tables.learned(table, sample, options.memory, change, saturated=saturated))
+        return tables.learned(table, sample, options.memory, change, saturated=saturated)
     if _lag(turn) is None or _utilization(turn) is None:
-        return turn
-    return turn.remembering(tables.saturated(table, sample, options.record_change))
+        return table
+    return tables.saturated(table, sample, options.record_change)
 
 
 # ------------------------------------------------------------------------------------------------------ up

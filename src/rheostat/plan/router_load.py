@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rheostat.analyze.regression import Fit, Point, line, trough
+from rheostat.analyze.regression import Fit, Point, trough_or_line
 from rheostat.values import dataclass
 
 __all__ = ["Bucket", "Load", "Spikes", "collected", "is_outlier", "up_to_now"]
@@ -74,6 +74,7 @@ class Spikes(NamedTuple):
 def is_outlier(fit: Fit | None, point: Point, spikes: Spikes) -> bool:
     """Whether a point lies beyond 3 σ of what the points before it follow; never after fewer than four.
 
+    >>> from rheostat.analyze.regression import line
     >>> fit = line([Point(x, 10 + 2 * x + e) for x, e in enumerate((1, -1, 0, 0, -1, 1))])
     >>> spikes = Spikes(deviations=3.0, floor=0.01, reset=3)
     >>> is_outlier(fit, Point(6, 22 + 2.44), spikes), is_outlier(fit, Point(6, 22 + 2.46), spikes)
@@ -118,12 +119,11 @@ def _complete(load: Load, point: Point, bucket: Bucket, oldest: float, spikes: S
 
 
 def _fitted(bucket: Bucket, baseline: tuple[Point, ...], outliers: tuple[Point, ...], resets: int) -> Load:
-    return Load(bucket, baseline, outliers, trough(baseline) or line(baseline), resets)
+    return Load(bucket, baseline, outliers, trough_or_line(baseline), resets)
 
 
 def up_to_now(load: Load, spikes: Spikes) -> Fit | None:
     """What the baseline follows together with the bucket that is being filled, unless a spike may be going on."""
     if load.bucket is None or not load.baseline or load.outliers or is_outlier(load.fit, load.bucket.point, spikes):
         return load.fit
-    points = (*load.baseline, load.bucket.point)
-    return trough(points) or line(points)
+    return trough_or_line((*load.baseline, load.bucket.point))

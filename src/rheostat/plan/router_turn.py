@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
@@ -102,13 +103,15 @@ class Turn:
 
     def why(self, code: Code, text: str, **figures: float | None) -> Turn:
         """The same with another reason."""
-        known = {"arrival_rate": self.seen.arrival_rate, "executors": float(self.n)}
-        return replace(self, reason=Reason(code, text, {**known, **figures}))
+        return replace(self, reason=self._reason(code, text, figures))
 
     def staying(self, code: Code, text: str, **figures: float | None) -> Turn:
         """The same with the number in force, and why."""
-        return replace(self, move="stay", target=self.n).why(code, text, **figures)
+        return replace(self, move="stay", target=self.n, reason=self._reason(code, text, figures))
 
-    def remembering(self, table: Table) -> Turn:
-        """The same with another table."""
-        return self if table is self.state.table else replace(self, state=replace(self.state, table=table))
+    def going(self, target: int, code: Code, text: str, **figures: float | None) -> Turn:
+        """The same with another number, and why."""
+        return replace(self, target=target, reason=self._reason(code, text, figures))
+
+    def _reason(self, code: Code, text: str, figures: Mapping[str, float | None]) -> Reason:
+        return Reason(code, text, {"arrival_rate": self.seen.arrival_rate, "executors": float(self.n), **figures})
