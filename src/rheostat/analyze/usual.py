@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import compress
 from math import inf
-from operator import le
+from operator import itemgetter, le
 from typing import Any, NamedTuple
 
 from rheostat.analyze.curve import thinned
@@ -20,6 +20,8 @@ from rheostat.analyze.state import AnalysisSettings, OffsetHistory
 from rheostat.model import Offsets
 
 __all__ = ["Sums", "read_usual"]
+
+_first = itemgetter(0)
 
 Row = tuple[Any, ...]
 """A figure of each partition; in a complete history whole numbers."""
@@ -111,13 +113,14 @@ def _columns(offsets: Offsets, past: OffsetHistory) -> tuple[Row, Row, Row, Row]
 
 def _passed(rows: Sequence[Row], committed: Sequence[int]) -> int:
     """The last row that the committed offsets have reached in every partition; −1: none."""
-    low, high = -1, len(rows) - 1
+    low, high = -1, bisect_right(rows, committed[0], key=_first) - 1
+    middle = high  # most often they have come as far in the others as in the first partition
     while low < high:
-        middle = (low + high + 1) // 2
         if all(map(le, rows[middle], committed)):
             low = middle
         else:
             high = middle - 1
+        middle = (low + high + 1) // 2
     return low
 
 

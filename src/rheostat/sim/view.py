@@ -50,16 +50,9 @@ class Viewer:
     ) -> QueryReading:
         """One query. ``running``: id and start of the running batch."""
         batch_id, since = running or (None, None)
-        return QueryReading(
-            query_id=self._job.name,
-            run_id=f"run-{run}",
-            name=self._job.name,
-            trigger_s=self._trigger_s,
-            sources=self._sources,
-            offsets=offsets,
-            batch=finished,
-            running=RunningBatch(at, running is not None, batch_id, since),
-        )
+        now = RunningBatch(at, running is not None, batch_id, since)
+        name = self._job.name
+        return QueryReading(name, f"run-{run}", name, self._trigger_s, self._sources, offsets, finished, now)
 
     def cluster(self, at: float, fleet: Fleet, done: Done | None) -> Cluster:
         """The registered executors; ``done``: in the running batch, and what they are doing."""
