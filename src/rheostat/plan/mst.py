@@ -157,7 +157,7 @@ class MstPolicy:
         if waits > 0:
             sample = self._sample(seen, n, reached, state)
             return sample.propose(n, Code.STEADY, f"the next decision is in {seconds(waits)}: {n} stays"), state
-        state = self._learned(seen, n, reached, replace(state, checked_at=seen.at))
+        state = self._learned(seen, n, reached, state)
         return self._decided(self._sample(seen, n, reached, state), state)
 
     def capacity(self, executors: int, state: MstState) -> float | None:
@@ -191,7 +191,7 @@ class MstPolicy:
         return _Sample(seen, n, reached, found, tuple(each.model for each in models), measured)
 
     def _learned(self, seen: Assessment, n: int, reached: Reach, state: MstState) -> MstState:
-        """The state with what this sample teaches of each query."""
+        """The state with what this sample teaches of each query; a decision follows."""
         known = {each.query: each for each in state.queries}
         distance_ms = reached.distance_ms(n)
         fresh = []
@@ -199,7 +199,7 @@ class MstPolicy:
             past = known.pop(look.query, None) or QueryModel(look.query)
             fresh.append(self._learner.learned(look, past, settled=self._at_rest(seen, n, least=1)))
         queries = (*fresh, *known.values())[:_MOST_QUERIES]
-        return replace(state, queries=queries, distance_ms=distance_ms)
+        return MstState(queries, state.streak, state.executors, state.since, seen.at, state.overlaps, distance_ms)
 
     def _at_rest(self, seen: Assessment, n: int, least: int = 0) -> bool:
         """Whether figures belong to the number in force: all registered, and the first batches over."""
@@ -210,14 +210,14 @@ class MstPolicy:
     def _decided(self, sample: _Sample, state: MstState) -> _Proposal:
         pressure = sample.pressure
         if pressure is not None and pressure > HIGH:
-            return self._overloaded(sample, replace(state, streak=0), pressure)
+            return self._overloaded(sample, _uncounted(state), pressure)
         short = self._short(sample)
         if short is not None:
             target, text = self._up(sample, self._asked(sample))
-            return sample.propose(target, Code.UNDERSIZED, f"{short}: {text}"), replace(state, streak=0)
+            return sample.propose(target, Code.UNDERSIZED, f"{short}: {text}"), _uncounted(state)
         if pressure is None:
             text = f"whether the job is overloaded is not known yet: {sample.n} stays"
-            return sample.propose(sample.n, Code.STEADY, text), replace(state, streak=0)
+            return sample.propose(sample.n, Code.STEADY, text), _uncounted(state)
         return self._down(sample, state)
 
     def _overloaded(self, sample: _Sample, state: MstState, pressure: float) -> _Proposal:
@@ -312,10 +312,10 @@ class MstPolicy:
         models = [model for model in sample.models if model is not None]
         if len(models) < len(sample.models):
             text = f"no overload seen yet, so MST is unknown: {sample.n} stays"
-            return sample.propose(sample.n, Code.CAPACITY_UNKNOWN, text), replace(state, streak=0)
+            return sample.propose(sample.n, Code.CAPACITY_UNKNOWN, text), _uncounted(state)
         if None in rates:
             text = f"the present throughput is not known yet: {sample.n} stays"
-            return sample.propose(sample.n, Code.STEADY, text), replace(state, streak=0)
+            return sample.propose(sample.n, Code.STEADY, text), _uncounted(state)
         asked, margin = [], max(map(self._margin, models))
         for look, model in zip(sample.looks, models, strict=True):
             arrival, present = look.seen.arrival_rate or 0.0, look.seen.processed_rate or 0.0
@@ -325,7 +325,7 @@ class MstPolicy:
         target = enough_below(sample.demands, asked, sample.n, sample.reached, in_turn=in_turn)
         text = f"{_rate(sample.seen)} with a margin of {percent(margin)} needs {executors(target)}{_dt(sample)}"
         if target == sample.n:
-            return sample.propose(sample.n, Code.STEADY, f"{text}: {sample.n} stays"), replace(state, streak=0)
+            return sample.propose(sample.n, Code.STEADY, f"{text}: {sample.n} stays"), _uncounted(state)
         return self._surplus(sample, state, target, text)
 
     def _surplus(self, sample: _Sample, state: MstState, target: int, text: str) -> _Proposal:
@@ -353,6 +353,11 @@ def _followed(seen: Assessment, n: int, state: MstState) -> MstState:
     overlaps = state.overlaps if state.executors is None else seen.at
     streak = state.streak if n < (state.executors or 0) else 0
     return replace(state, executors=n, since=seen.at, streak=streak, overlaps=overlaps)
+
+
+def _uncounted(state: MstState) -> MstState:
+    """The state without a surplus in a row."""
+    return replace(state, streak=0) if state.streak else state
 
 
 def _drain_s(seen: Assessment) -> float | None:

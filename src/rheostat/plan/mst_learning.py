@@ -159,7 +159,7 @@ class Learner:
         if not rate:
             return replace(past, recent=()) if past.recent else past
         recent = (*past.recent, rate)[-_IN_A_ROW:]
-        past = replace(past, recent=recent)
+        past = QueryModel(past.query, past.points, past.shown, recent, past.model, past.watched, past.forgot_at)
         if len(recent) < _IN_A_ROW or max(recent) > _AGREE * min(recent):
             return past
         known = None if past.model is None else past.model.mst(look.executors, look.distance_ms)
