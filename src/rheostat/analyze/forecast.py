@@ -41,7 +41,9 @@ def extended(series: tuple[Point, ...], point: Point, back_s: float) -> tuple[Po
         return (point,)
     if len(series) > 1 and point.at - series[-2].at < back_s / _MOST:
         return (*series[:-1], point)
-    first = next((place for place, each in enumerate(series) if each.at >= point.at - back_s), len(series))
+    first, oldest = 0, point.at - back_s
+    while first < len(series) and series[first].at < oldest:
+        first += 1
     return (*series[first:], point)
 
 
@@ -51,7 +53,7 @@ def ahead(horizon_s: float, step_s: float) -> tuple[float, ...]:
     >>> ahead(20.0, 5.0), ahead(12.0, 5.0)
     ((5.0, 10.0, 15.0, 20.0), (5.0, 10.0, 15.0))
     """
-    return tuple(step_s * number for number in range(1, max(1, math.ceil(horizon_s / step_s - 1e-9)) + 1))
+    return tuple([step_s * number for number in range(1, max(1, math.ceil(horizon_s / step_s - 1e-9)) + 1)])
 
 
 def forecast(series: Sequence[Point], times: Sequence[float], late_s: float = 0.0) -> tuple[Rates, ...]:
@@ -71,15 +73,16 @@ def forecast(series: Sequence[Point], times: Sequence[float], late_s: float = 0.
     """
     if not series:
         return ()
-    now = series[-1].at
-    offsets = [point.at - now for point in series]
+    at, rates = zip(*series, strict=True)
+    now = at[-1]
+    offsets = [each - now for each in at]
     middle = sum(offsets) / len(offsets)
     away = [offset - middle for offset in offsets]
     spread = sum([each**2 for each in away])
-    lines = [_line(away, column, spread) for column in zip(*[point.rates for point in series], strict=True)]
-    return tuple(
-        [tuple([max(0.0, mean + slope * (time + late_s - middle)) for mean, slope in lines]) for time in times]
-    )
+    lines = [_line(away, column, spread) for column in zip(*rates, strict=True)]
+    places = [time + late_s - middle for time in times]
+    columns = [[rate if (rate := mean + slope * x) > 0.0 else 0.0 for x in places] for mean, slope in lines]
+    return tuple(zip(*columns, strict=True))
 
 
 def _line(away: Sequence[float], rates: Sequence[float], spread: float) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite
+from math import inf
 
 from rheostat.learn.polynomial import Polynomial
 from rheostat.learn.surface import Seen, Surface, surface
@@ -52,10 +52,14 @@ class SlowModel:
         Raises:
             ValueError: another number of topics, a workload that is negative or not finite, no executor.
         """
-        if len(workload) != len(self.costs) or not all(isfinite(w) and w >= 0 for w in workload) or executors < 1:
+        load = 0.0
+        sound = len(workload) == len(self.costs) and executors >= 1
+        for cost, rate in zip(self.costs, workload, strict=False):
+            sound = sound and 0 <= rate < inf
+            load += cost * rate
+        if not sound:
             message = f"no prediction for workload {tuple(workload)} on {executors} executors"
             raise ValueError(message)
-        load = float(sum(cost * w for cost, w in zip(self.costs, workload, strict=True)))
         least, most = self._surface.bounds(load, executors)
         return min(max(self._assumed(load, executors), least), most, CEILING)
 

@@ -9,7 +9,7 @@ it at ``headroom`` of what it was seen to carry.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from rheostat.analyze.forecast import Rates
@@ -57,12 +57,16 @@ class Carrier(NamedTuple):
     sla: float
     capacity: Callable[[int], float | None]
 
-    def carries(self, executors: int, points: Sequence[Rates], share: float = 1.0) -> bool:
-        """Whether so many executors carry every point, at this share of what they were seen to carry."""
-        seen = self.capacity(executors)
-        if seen is not None and max(map(sum, points)) > share * seen:
-            return False
-        return all(self.model.predict(point, executors) < self.sla for point in points)
+    def first(self, numbers: Iterable[int], points: Sequence[Rates], share: float = 1.0) -> int | None:
+        """The first of these that carries every point, at this share of what it was seen to carry; None: none does."""
+        most, capacity, predict, sla = max(map(sum, points)), self.capacity, self.model.predict, self.sla
+        for number in numbers:
+            seen = capacity(number)
+            if seen is not None and most > share * seen:
+                continue
+            if all(predict(point, number) < sla for point in points):
+                return number
+        return None
 
 
 def smallest(carrier: Carrier, points: Sequence[Rates], in_force: int, headroom: float, useful: int | None) -> int:
@@ -85,7 +89,8 @@ def smallest(carrier: Carrier, points: Sequence[Rates], in_force: int, headroom:
 
 
 def _first(carrier: Carrier, points: Sequence[Rates], low: int, high: int, share: float) -> int:
-    return next((n for n in range(low, high) if carrier.carries(n, points, share)), max(low, high))
+    found = carrier.first(range(low, high), points, share)
+    return max(low, high) if found is None else found
 
 
 class Residuals(NamedTuple):
@@ -102,5 +107,6 @@ class Residuals(NamedTuple):
 
 def residuals(model: SlowModel, forecast: Rates, came: Rates, executors: int, slow: float, most: float) -> Residuals:
     """|measured − predicted| at the number in force, both no more than ``most``."""
-    expected, known = (min(most, model.predict(rates, executors)) for rates in (forecast, came))
-    return Residuals(abs(min(most, slow) - expected), abs(min(most, slow) - known))
+    measured = min(most, slow)
+    expected, known = min(most, model.predict(forecast, executors)), min(most, model.predict(came, executors))
+    return Residuals(abs(measured - expected), abs(measured - known))

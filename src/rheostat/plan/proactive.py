@@ -152,7 +152,9 @@ class ProactivePolicy:
             proposal, reactive = self._reactive.recommend(seen, state.reactive)
             return replace(proposal, target=None), replace(state, reactive=reactive)
         hold_s = math.inf if self.options.hold_s is None else self.options.hold_s
-        state = replace(state, recovery=followed(seen, sample.n, state.recovery, hold_s))
+        recovery = followed(seen, sample.n, state.recovery, hold_s)
+        if recovery is not state.recovery:
+            state = replace(state, recovery=recovery)
         return self._explore(sample, state) if state.model is None else self._control(sample, state, state.model)
 
     def capacity(self, executors: int, state: ProactiveState) -> float | None:
@@ -178,7 +180,7 @@ class ProactivePolicy:
         if rates is None or seen.invalid:
             return state
         series = extended(state.series, Point(seen.at, rates), self.options.back_s)
-        topics = tuple(topic for topic, _ in seen.arrival_rates)
+        topics = tuple([topic for topic, _ in seen.arrival_rates])
         if topics == state.data.topics:
             return replace(state, series=series)
         return self._anew(seen.at, replace(state, series=series), topics)
@@ -196,12 +198,12 @@ class ProactivePolicy:
             return sample.seen.executors == sample.n
         return ready(sample.seen, sample.n) and state.recovery.recovered
 
-    def _kept(self, sample: _Sample, state: ProactiveState) -> ProactiveState:
-        """The state with a row of this sample, if it counts."""
+    def _kept(self, sample: _Sample, state: ProactiveState) -> Collected:
+        """The rows with one of this sample, if it counts."""
         if not self._counts(sample, state):
-            return state
+            return state.data
         row = Sample(sample.at, sample.rates, sample.n, sample.slow)
-        return replace(state, data=added(row, state.data, self.context.archive))
+        return added(row, state.data, self.context.archive)
 
     def _due(self, sample: _Sample, last: float | None, every_s: float | None) -> bool:
         """Whether so much time has passed; half a sample period early is not too early."""
@@ -214,7 +216,7 @@ class ProactivePolicy:
             text = f"exploring: a check each {seconds(self.options.explore_every_s or 0.0)}"
             return sample.propose(sample.n, Code.STEADY, text), state
         proposal, reactive = self._reactive.recommend(sample.seen, state.reactive)
-        state = self._kept(sample, replace(state, reactive=reactive, explored_at=sample.at))
+        state = replace(state, reactive=reactive, explored_at=sample.at, data=self._kept(sample, state))
         found = self._checked(sample, state)
         if found is None:
             return proposal, state
@@ -273,15 +275,16 @@ class ProactivePolicy:
         """What the residual of this sample says, where there is one; and the state with its row."""
         if not self._due(sample, state.sampled_at, self.options.sample_every_s):
             return None, state
-        state = self._kept(sample, replace(state, sampled_at=sample.at))
+        data = self._kept(sample, state)
         told = None if state.outlook is None else state.outlook.told(sample.at)
         if told is None or not self._counts(sample, state):
-            return None, state
+            return None, replace(state, sampled_at=sample.at, data=data)
         most = self.options.most_slow or _MOST_SLOW
         found = residuals(model, told, sample.rates, sample.n, sample.slow, most)
         worsening, watched = self._detector.watch(found.of_model, state.watched)
         missed = self._detector.forecast_missed(found.total, found.of_model)
-        return worsening, replace(state, watched=replace(watched, misses=watched.misses + 1 if missed else 0))
+        watched = Watched(watched.recent, watched.total, watched.misses + 1 if missed else 0)
+        return worsening, replace(state, sampled_at=sample.at, data=data, watched=watched)
 
     def _decided(self, sample: _Sample, state: ProactiveState, model: SlowModel) -> _Proposal:
         if not self._due(sample, state.decided_at, self.options.decide_every_s):
@@ -306,7 +309,8 @@ class ProactivePolicy:
     def _target(self, sample: _Sample, state: ProactiveState, model: SlowModel, points: tuple[Rates, ...]) -> int:
         asked = (sample.rates, *points) if self.options.present else points
         bounded = self.options.bounded and len(sample.rates) == 1
-        carrier = Carrier(model, self.options.sla, lambda n: self.capacity(n, state) if bounded else None)
+        capacity = self._reactive.carrying(state.reactive) if bounded else _unknown
+        carrier = Carrier(model, self.options.sla, capacity)
         partitions, slots = sample.seen.partitions, sample.seen.slots_per_executor
         useful = -(-partitions // slots) if partitions and slots else None
         return smallest(carrier, asked, sample.n, self.options.headroom, useful)
@@ -339,11 +343,17 @@ def _saying(proposal: Recommendation, text: str) -> Recommendation:
 
 
 def _with(proposal: Recommendation, **figures: float) -> Recommendation:
-    return replace(proposal, reason=replace(proposal.reason, figures={**proposal.reason.figures, **figures}))
+    reason = proposal.reason
+    return Recommendation(proposal.target, Reason(reason.code, reason.text, {**reason.figures, **figures}))
+
+
+def _unknown(executors: int) -> float | None:  # noqa: ARG001
+    """No capacity that is looked at."""
+    return None
 
 
 def _rates(seen: Assessment) -> Rates | None:
     """Records/s by topic where a query reads several, else in all; None: unknown."""
     if seen.arrival_rate is None:
         return None
-    return tuple(rate for _, rate in seen.arrival_rates) or (seen.arrival_rate,)
+    return tuple([rate for _, rate in seen.arrival_rates]) or (seen.arrival_rate,)
