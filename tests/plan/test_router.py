@@ -283,6 +283,7 @@ def test_how_long_increases_take_is_without_the_delay_of_the_figures():
             CONTEXT,
             known(recovery=Recovery(took_s=(150.0,))),
             1000.0 - age_s,
+            RouterOptions.model_validate({}).spikes,
             3,
         )
         for age_s in (0.0, 100.0, 140.0)

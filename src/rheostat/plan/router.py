@@ -60,7 +60,7 @@ def collect(turn: Turn) -> Turn:
     if not sizes or sizes[-1][1] != turn.n:
         sizes = (*sizes, (turn.seen.at, turn.n))[-_KEPT_SIZES:]
     state = RouterState(
-        load=collected(state.load, middle, turn.rate, (options.bucket_s, options.window_s), options.spikes),
+        load=collected(state.load, middle, turn.rate, (options.bucket_s, options.window_s), turn.spikes),
         table=tables.current(state.table, options.version),
         sizes=sizes,
         decided_at=state.decided_at,
@@ -204,6 +204,7 @@ class RouterPolicy:
     def __init__(self, options: RouterOptions, context: PolicyContext) -> None:
         self.options = options
         self.context = context
+        self._spikes = options.spikes
 
     def initial(self) -> RouterState:
         """Nothing was seen."""
@@ -217,7 +218,7 @@ class RouterPolicy:
             reason = Reason(Code.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
             return Recommendation(None, reason), state if state.streak == 0 else replace(state, streak=0)
         age_s = max(seen.metrics_age_s or 0.0, self.options.metrics_delay_s)
-        turn = Turn(seen, n, self.options, self.context, state, seen.at - age_s, n)
+        turn = Turn(seen, n, self.options, self.context, state, seen.at - age_s, self._spikes, n)
         if not self._due(seen, state):
             text = f"a decision each {seconds(self.options.decide_every_s or 0.0)}"
             turn = collect(turn).why(Code.STEADY, text)

@@ -45,7 +45,7 @@ def decide(turn: Turn) -> Turn:
         table = _recorded(turn, saturated=saturation is not None)
         state = RouterState(state.load, table, state.sizes, state.decided_at, state.streak, state.recovery)
     fresh = turn.options.decide_every_s is None
-    expected = up_to_now(state.load, turn.options.spikes) if fresh else state.load.fit
+    expected = up_to_now(state.load, turn.spikes) if fresh else state.load.fit
     turn = replace(turn, state=state, expected=expected)
     why = saturation or _eager(turn)
     if why is None:
@@ -118,7 +118,7 @@ def _rides_out(turn: Turn, carried: float) -> bool:
     """
     options, load, wait = turn.options, turn.state.load, expected_wait(turn.seen)
     present = Point(turn.own_at - turn.context.rate_window_s / 2, turn.rate)
-    if not options.ride_out or wait is None or not (load.outliers or is_outlier(load.fit, present, options.spikes)):
+    if not options.ride_out or wait is None or not (load.outliers or is_outlier(load.fit, present, turn.spikes)):
         return False
     buckets = options.outliers_to_reset - len(load.outliers)
     takes_s = buckets * options.bucket_s + turn.horizon_at - turn.own_at

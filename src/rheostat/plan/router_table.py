@@ -169,7 +169,7 @@ def learned(table: Table, seen: Assessment, memory: int | None, record_change: f
         return table
     costs = watched(table.costs, number, seen.executors, float(records), batch_s)
     fixed = fixed_s(costs, seen.executors)
-    table = replace(table, costs=costs)
+    table = Table(table.rows, table.aside, table.version, table.cost, costs, table.strange)
     if fixed is not None and batch_s < _SHORT * fixed:
         return table
     known, period_s = fixed or 0.0, seen.period_s

@@ -10,7 +10,7 @@ from rheostat.analyze.regression import Fit, Point, line
 from rheostat.model import Assessment, Code, Reason
 from rheostat.plan.policy import PolicyContext
 from rheostat.plan.recovery import Recovery, rescale_s
-from rheostat.plan.router_load import Load
+from rheostat.plan.router_load import Load, Spikes
 from rheostat.plan.router_options import RouterOptions
 from rheostat.plan.router_table import Table
 from rheostat.values import dataclass, replace
@@ -51,6 +51,7 @@ class Turn:
         options, context: the policy's.
         state: what is remembered.
         own_at: the time at which the figures were true.
+        spikes: how outliers are told.
         target: how many are wanted so far.
         size_then: the size in force all through the window of the figures; None: there were several.
         unsettled: why there may be no decrease and no row; None: nothing speaks against them.
@@ -65,6 +66,7 @@ class Turn:
     context: PolicyContext
     state: RouterState
     own_at: float
+    spikes: Spikes
     target: int
     size_then: int | None = None
     unsettled: tuple[Code, str] | None = None
