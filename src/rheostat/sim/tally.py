@@ -119,7 +119,9 @@ class Tally:
         for first, behind, tasks, shares in ranges(tuple([each.count for each in waves]), len(self._slots)):
             seconds: list[float] = []
             for each, (whole, more) in zip(waves, shares, strict=True):
-                seconds += (whole * each.each_s, each.each_s) if more else (whole * each.each_s,)
+                seconds.append(whole * each.each_s)
+                if more:
+                    seconds.append(each.each_s)
             finished += [before + tasks for before in self._finished[first:behind]]
             busy_s += map(sum, repeat(seconds), self._busy_s[first:behind])
         self._finished, self._busy_s = finished, busy_s

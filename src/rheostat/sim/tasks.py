@@ -70,15 +70,20 @@ def _of_executors(slots: Done, fleet: Fleet) -> Done:
 def _waves(batch: Sequence[tuple[float, float, Equal]], at: float, slots: int) -> Done:
     """The same of each slot, for tasks in waves."""
     done: Done = [], [], []
-    begun = [waves for waves in batch if waves[0] <= at]
-    for first, behind, _, shares in ranges(tuple([waves.count for _, _, waves in begun]), slots):
+    begun = [
+        (waves.count if at >= end else int((at - begin) / waves.each_s), waves)
+        for begin, end, waves in batch
+        if begin <= at
+    ]
+    for first, behind, _, shares in ranges(tuple([waves.count for _, waves in begun]), slots):
         ended, busy_s, active = 0, 0.0, 0
-        for (begin, end, waves), (whole, more) in zip(begun, shares, strict=True):
+        for (passed, waves), (whole, more) in zip(begun, shares, strict=True):
             count = whole + more
-            passed = count if at >= end else min(count, int((at - begin) / waves.each_s))
-            ended += passed
-            busy_s += passed * waves.each_s
-            active += passed < count
+            if passed < count:
+                count = passed
+                active += 1
+            ended += count
+            busy_s += count * waves.each_s
         alike = behind - first
         done[0].extend([ended] * alike)
         done[1].extend([busy_s] * alike)
