@@ -89,21 +89,21 @@ def read_query(
     pressure, turns = read_pressure(held, turns, before, now, settings.rate_window_s)
     remembered = QueryHistory(query.query_id, query.run_id, now, history, done, marks, after, turns)
     figures = QueryFigures(
-        offsets=offsets,
-        finished=finished,
-        running=running.active,
-        processed_rate=processed_rate(marks),
-        backlog_excess=excess,
-        batch_s=batch_s,
-        trigger_s=trigger_s,
-        period_s=period_s,
-        occupancy=None if batch_s is None or period_s is None else batch_s / period_s,
-        batches=_batches(finished, after),
-        capped=capped(query.sources, finished, offsets, invalid),
-        partitions=_partitions(query, offsets, invalid),
-        oldest=earliest((offsets.at, running.at)),
-        pressure=pressure,
-        throughput=_throughput(marks, after) if pressure else None,
+        offsets,
+        finished,
+        running.active,
+        processed_rate(marks),
+        excess,
+        batch_s,
+        trigger_s,
+        period_s,
+        None if batch_s is None or period_s is None else batch_s / period_s,
+        _batches(finished, after),
+        capped(query.sources, finished, offsets, invalid),
+        _partitions(query, offsets, invalid),
+        earliest((offsets.at, running.at)),
+        pressure,
+        _throughput(marks, after) if pressure else None,
     )
     return figures, remembered
 
