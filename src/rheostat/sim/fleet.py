@@ -73,7 +73,6 @@ class Fleet:
         starting: those on their way, in the order of their requests.
         settled: nothing is on its way, nothing is cold or slow: every slot is like every other.
         slots: while it is settled, where in ``running`` the executor of each slot is.
-        one_each: while it is settled, whether each that is running has one slot.
         places: the nodes; None: the job has none.
     """
 
@@ -96,7 +95,6 @@ class Fleet:
         self.starting: list[SimExecutor] = []
         self.settled = False
         self.slots: tuple[int, ...] = ()
-        self.one_each = False
         self._used: list[SimExecutor] = []
         self._note(0.0)
         changed(history.target, 0.0, executors)
@@ -254,7 +252,6 @@ class Fleet:
         if not (windows or cold or stealing or self.starting):
             self._used = self.used
             self.slots = tuple([n for n, each in enumerate(self.running) if each.in_use for _ in each.warm])
-            self.one_each = self.slots == tuple(range(len(self.running)))
             self.tally.settle(self.slots)
             self.settled = True
 

@@ -21,7 +21,7 @@ from rheostat.sim.fleet import Fleet, SimExecutor
 from rheostat.sim.history import History
 from rheostat.sim.jobfile import JobFile
 from rheostat.sim.tally import Equal
-from rheostat.sim.tasks import Done, Placed, Work, credit, run, told
+from rheostat.sim.tasks import Done, Placed, Task, Work, credit, run, told
 
 __all__ = ["MicroBatches", "batch_end", "batch_sizes"]
 
@@ -173,7 +173,7 @@ class MicroBatches:
         fleet, begin = self._fleet, batch.start + self._planning_s
         if batch.warm is None and not fleet.settled:
             batch.warm = frozenset((each.number, core) for each in batch.members for core in range(len(each.warm)))
-        members = batch.members = _members(batch, fleet)
+        members = batch.members = _members(batch, fleet) if batch.members else fleet.used
         warm = batch.warmed = set(batch.warm or ())
         placed: list[Placed] = []
         at = begin
@@ -254,20 +254,19 @@ def _progress(batch: _Batch, planning_s: float) -> Batch:
     """What is told of a batch that has ended."""
     duration_s, commit_s = batch.end - batch.start, batch.end - batch.tasks_end
     return Batch(
-        at=batch.end,
-        batch_id=batch.batch_id,
-        duration_s=duration_s,
-        planning_s=planning_s,
-        add_batch_s=duration_s - planning_s - commit_s,
-        commit_s=commit_s,
-        records=batch.records,
+        batch.end,
+        batch.batch_id,
+        duration_s,
+        planning_s,
+        duration_s - planning_s - commit_s,
+        commit_s,
+        batch.records,
         work_s=batch.placed[-1][1] - batch.start - planning_s,
-        stages=tuple(map(_stage, batch.placed)) if len(batch.placed) > 1 else (),
+        stages=tuple([_stage(tasks) for _, _, tasks in batch.placed]) if len(batch.placed) > 1 else (),
     )
 
 
-def _stage(placed: Placed) -> StageWork:
-    _, _, tasks = placed
+def _stage(tasks: Equal | Sequence[Task]) -> StageWork:
     if isinstance(tasks, Equal):
         return StageWork(tasks.count, tasks.count * tasks.each_s)
     well = [end - begin for begin, end, _, ended_well in tasks if ended_well]
@@ -280,7 +279,5 @@ def _warm_slots(executors: Sequence[SimExecutor]) -> list[tuple[int, int]]:
 
 def _members(batch: _Batch, fleet: Fleet) -> Sequence[SimExecutor]:
     """Those in use or to come, and those that the batch has lost."""
-    if not batch.members:
-        return fleet.used
     gone = [each for each in batch.members if each.gone_at < inf and each.gone_at > batch.start]
     return sorted([*fleet.used, *gone], key=lambda each: each.number) if gone else fleet.used

@@ -64,20 +64,23 @@ class Tally:
 
     Waves of equal tasks are noted, and counted when somebody asks: nearly all that is ever done is done so, and each of
     many executors has then one sum for all of them.
+
+    Attributes:
+        one_each: whether waves are on one slot of each executor, in their order.
     """
 
     def __init__(self, executors: int) -> None:
         self._finished = [0] * executors
         self._busy_s = [0.0] * executors
         self._slots: tuple[int, ...] = ()
-        self._alike = False
+        self.one_each = False
         self._waves: list[Equal] = []
 
     def settle(self, slots: tuple[int, ...]) -> None:
         """From now on waves are on these slots: the place of the executor of each."""
         self.counted()
         self._slots = slots
-        self._alike = slots == tuple(range(len(self._finished)))
+        self.one_each = slots == tuple(range(len(self._finished)))
 
     def note(self, waves: Sequence[Equal]) -> None:
         """Such tasks have ended: of each, task j on slot j mod s."""
@@ -106,7 +109,7 @@ class Tally:
     def counted(self) -> tuple[list[int], list[float]]:
         """Tasks that ended well, and their seconds, of each executor."""
         waves, self._waves = self._waves, []
-        if waves and self._alike:
+        if waves and self.one_each:
             self._count_alike(waves)
         elif waves:
             self._count_slots(waves)

@@ -56,7 +56,7 @@ def told(batch: Sequence[Placed], at: float, fleet: Fleet) -> Done:
 
 def _of_executors(slots: Done, fleet: Fleet) -> Done:
     """The figures of slots, added up for each executor."""
-    if slots[0] and fleet.one_each:
+    if slots[0] and fleet.tally.one_each:
         return slots
     count = len(fleet.running)
     ended, busy_s, active = [0] * count, [0.0] * count, [0] * count
@@ -129,7 +129,7 @@ def run(work: Work, begin: float, executors: Sequence[SimExecutor], fleet: Fleet
     In a settled fleet every slot has.
     """
     if fleet.settled and isinstance(work, Equal) and executors:
-        return begin, begin - (-work.count // len(fleet.slots)) * work.each_s, work
+        return begin, begin + makespan(work, len(fleet.slots)), work
     if fleet.settled:
         warm.update((each.number, core) for each in executors for core in range(len(each.warm)))
     return _one_by_one(work.listed() if isinstance(work, Equal) else work, begin, executors, fleet, warm)
