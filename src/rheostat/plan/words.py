@@ -47,7 +47,7 @@ def carry(number: int) -> str:
     >>> carry(1), carry(3)
     ('1 executor carries', '3 executors carry')
     """
-    return several(number, "executor carries", "executors carry")
+    return "1 executor carries" if number == 1 else f"{count(number)} executors carry"
 
 
 def executors(number: int) -> str:
@@ -86,7 +86,7 @@ def per_second(value: float | None) -> str:
     """
     if value is None:
         return "unknown"
-    return f"{value:.1f}/s" if 0 < value < 10 else f"{count(value)}/s"
+    return f"{value:.1f}/s" if 0 < value < 10 else f"{value:,.0f}/s".replace(",", " ")
 
 
 def percent(share: float | None) -> str:
