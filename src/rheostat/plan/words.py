@@ -65,7 +65,8 @@ def several(number: int, what: str, many: str | None = None) -> str:
     >>> several(1, "batch", "batches"), several(0, "batch", "batches"), several(1200, "task")
     ('1 batch', '0 batches', '1 200 tasks')
     """
-    return f"{count(number)} {what if number == 1 else many or what + 's'}"
+    words = what if number == 1 else many or what + "s"
+    return f"{number} {words}" if 0 <= number < 1000 else f"{count(number)} {words}"
 
 
 def names(given: Iterable[str]) -> str:
@@ -97,6 +98,8 @@ def percent(share: float | None) -> str:
     """
     if share is None:
         return "unknown"
+    if 0 <= share < 9:
+        return f"{round(100 * share)} %"
     return "∞ %" if math.isinf(share) else f"{count(100 * share)} %"
 
 
