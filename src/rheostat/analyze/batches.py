@@ -49,10 +49,10 @@ def read_finished(batch: Batch | None, invalid: set[str]) -> Finished:
     if batch is None:
         return Finished()
     return Finished(
-        at=known(batch.at, "batch.at", invalid),
-        batch_id=known(batch.batch_id, "batch.batch_id", invalid),
-        duration_s=known(batch.duration_s, "batch.duration_s", invalid),
-        records=known(batch.records, "batch.records", invalid),
+        known(batch.at, "batch.at", invalid),
+        known(batch.batch_id, "batch.batch_id", invalid),
+        known(batch.duration_s, "batch.duration_s", invalid),
+        known(batch.records, "batch.records", invalid),
     )
 
 

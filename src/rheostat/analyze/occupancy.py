@@ -102,15 +102,15 @@ def read_cluster(
     count = len(readings.ids)
     history = _remembered(readings, at, past, settings)
     figures = ClusterFigures(
-        at=at,
-        executors=count,
-        requested=known(cluster.requested, "cluster.requested", invalid),
-        slots_per_executor=cluster.roster.slots_per_executor if readings.grown else _slots(readings.cores),
-        busy_ratio=_busy_ratio([each for each in history.intervals if each.at > at - settings.rate_window_s]),
-        active_tasks=readings.sums[-1],
-        idle_s=_idle(history.counters.idle_since, at),
-        failed_tasks=_failed(history.intervals, at - settings.failure_window_s),
-        changed=past.executors != count,
+        at,
+        count,
+        known(cluster.requested, "cluster.requested", invalid),
+        cluster.roster.slots_per_executor if readings.grown else _slots(readings.cores),
+        _busy_ratio([each for each in history.intervals if each.at > at - settings.rate_window_s]),
+        readings.sums[-1],
+        _idle(history.counters.idle_since, at),
+        _failed(history.intervals, at - settings.failure_window_s),
+        past.executors != count,
     )
     return figures, history
 

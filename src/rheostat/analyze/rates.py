@@ -92,18 +92,19 @@ def read_offsets(
 
 
 def _summed(sums: Sums, at: float, partitions: int, *, exact: bool) -> OffsetFigures:
+    committed_known = True
     return OffsetFigures(
-        at=at,
-        waiting=sums.waiting,
-        in_flight=sums.in_flight,
-        backlog=sums.backlog,
-        arrival_rate=sums.arrival_rate,
-        lag_s=sums.lag_s,
-        partitions=partitions,
-        exact=exact,
-        committed_known=True,
-        progress=sums.progress,
-        by_topic=sums.by_topic,
+        at,
+        sums.waiting,
+        sums.in_flight,
+        sums.backlog,
+        sums.arrival_rate,
+        sums.lag_s,
+        partitions,
+        exact,
+        committed_known,
+        sums.progress,
+        sums.by_topic,
     )
 
 
