@@ -95,8 +95,7 @@ class _Sample(NamedTuple):
 
     @property
     def demands(self) -> list[Demand]:
-        pairs = zip(self.looks, self.models, strict=True)
-        return [Demand(model, look.executors) for look, model in pairs]
+        return [Demand(model, look.executors) for look, model in zip(self.looks, self.models, strict=True)]
 
     @property
     def arrivals(self) -> list[float]:
@@ -104,6 +103,8 @@ class _Sample(NamedTuple):
 
     @property
     def pressure(self) -> float | None:
+        if len(self.looks) == 1:
+            return self.looks[0].seen.pressure
         known = [look.seen.pressure for look in self.looks if look.seen.pressure is not None]
         return max(known) if len(known) == len(self.looks) else None
 
@@ -188,7 +189,7 @@ class MstPolicy:
         known = {each.query: each for each in state.queries}
         models = [known.get(look.query, _NOTHING) for look in found]
         measured = all(each.points for each in models)
-        return _Sample(seen, n, reached, found, tuple(each.model for each in models), measured)
+        return _Sample(seen, n, reached, found, tuple([each.model for each in models]), measured)
 
     def _learned(self, seen: Assessment, n: int, reached: Reach, state: MstState) -> MstState:
         """The state with what this sample teaches of each query; a decision follows."""

@@ -251,11 +251,11 @@ class ProactivePolicy:
     # ---------------------------------------------------------------------------------------------- control
 
     def _control(self, sample: _Sample, state: ProactiveState, model: SlowModel) -> _Proposal:
-        worsening, state = self._compared(sample, state, model)
         caught: Recommendation | None = None
+        reactive = state.reactive
         if self.options.net:
-            caught, reactive = self._reactive.recommend(sample.seen, state.reactive)
-            state = replace(state, reactive=reactive)
+            caught, reactive = self._reactive.recommend(sample.seen, reactive)
+        worsening, state = self._compared(sample, state, model, reactive)
         proposal, state = self._decided(sample, state, model)
         if caught is not None and (caught.target or 0) > max(sample.n, proposal.target or 0):
             proposal = caught
@@ -270,21 +270,21 @@ class ProactivePolicy:
         return Recommendation(target, reason), self._anew(sample.at, state, state.data.topics)
 
     def _compared(
-        self, sample: _Sample, state: ProactiveState, model: SlowModel
+        self, sample: _Sample, state: ProactiveState, model: SlowModel, reactive: ReactiveState
     ) -> tuple[Worsening | None, ProactiveState]:
-        """What the residual of this sample says, where there is one; and the state with its row."""
+        """What the residual of this sample says, where there is one; and the state with its row and ``reactive``."""
         if not self._due(sample, state.sampled_at, self.options.sample_every_s):
-            return None, state
+            return None, replace(state, reactive=reactive)
         data = self._kept(sample, state)
         told = None if state.outlook is None else state.outlook.told(sample.at)
         if told is None or not self._counts(sample, state):
-            return None, replace(state, sampled_at=sample.at, data=data)
+            return None, replace(state, reactive=reactive, sampled_at=sample.at, data=data)
         most = self.options.most_slow or _MOST_SLOW
         found = residuals(model, told, sample.rates, sample.n, sample.slow, most)
         worsening, watched = self._detector.watch(found.of_model, state.watched)
         missed = self._detector.forecast_missed(found.total, found.of_model)
         watched = Watched(watched.recent, watched.total, watched.misses + 1 if missed else 0)
-        return worsening, replace(state, sampled_at=sample.at, data=data, watched=watched)
+        return worsening, replace(state, reactive=reactive, sampled_at=sample.at, data=data, watched=watched)
 
     def _decided(self, sample: _Sample, state: ProactiveState, model: SlowModel) -> _Proposal:
         if not self._due(sample, state.decided_at, self.options.decide_every_s):
