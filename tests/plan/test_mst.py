@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.plan.closed_loop import run
 from tests.plan.options import documented, expected
 from tests.plan.samples import outcome, planner, seen
@@ -469,3 +471,10 @@ def test_with_the_profile_faithful_and_without_its_hold_several_leave_at_once_af
 @pytest.mark.parametrize("name", ["mst"])
 def test_the_page_has_its_options(name):
     assert documented(name) == expected(MstPolicy, "faithful")
+
+
+@given(st.floats(0.0, 3000.0), st.integers(1, 30), st.booleans())
+def test_without_nodes_it_is_as_with_nodes_that_are_all_in_one_place(rate, number, in_turn):
+    demands, here = [Demand(MstModel(alpha=100.0, beta=0.9), 2.0)], Reach(distances=(0.0,) * (number + 1))
+    found = enough_below(demands, [rate], number, Reach(), in_turn=in_turn)
+    assert found == enough_below(demands, [rate], number, here, in_turn=in_turn)
