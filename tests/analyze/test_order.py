@@ -1,11 +1,11 @@
 """The figures that are handed to the assessment by their order."""
 
-from rheostat.analyze.assess import _assessment
+from rheostat.analyze.assess import _assessment, _Health, _Slow
 from rheostat.analyze.batches import Finished
 from rheostat.analyze.occupancy import ClusterFigures
 from rheostat.analyze.query import QueryFigures
 from rheostat.analyze.rates import OffsetFigures
-from rheostat.model import Assessment
+from rheostat.model import Assessment, Nodes, QueryLoad, StageLoad
 
 
 def test_each_figure_stands_under_its_name():
@@ -47,7 +47,16 @@ def test_each_figure_stands_under_its_name():
         idle_s=(25.0,),
         failed_tasks=26,
     )
-    assert _assessment(100.0, [query], cluster, {"b", "a"}, {"sink": "slow", "skew": 1.27}) == Assessment(
+    health = _Health(
+        by_query=(QueryLoad("q"),),
+        nodes=Nodes(94.0, ()),
+        sink="slow",
+        slow=_Slow(names=("node n",), executors=("1",), on=("n",), nodes=("n", "o"), factor=2.6),
+        skew=1.27,
+        useful_executors=28,
+        stages=(StageLoad(29, 1.0, 0.5),),
+    )
+    assert _assessment(100.0, [query], cluster, ("a", "b"), health) == Assessment(
         at=100.0,
         executors=20,
         requested=21,
@@ -83,6 +92,15 @@ def test_each_figure_stands_under_its_name():
         metrics_age_s=5.0,
         invalid=("a", "b"),
         queries=1,
+        by_query=(QueryLoad("q"),),
+        nodes=Nodes(94.0, ()),
         sink="slow",
+        slow=("node n",),
+        slow_executors=("1",),
+        slow_on=("n",),
+        slow_nodes=("n", "o"),
+        slow_factor=2.6,
         skew=1.27,
+        useful_executors=28,
+        stages=(StageLoad(29, 1.0, 0.5),),
     )

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from rheostat.analyze import AnalysisSettings, AnalysisState, analyze
-from rheostat.analyze.outliers import Load, partition_load, slow_ones, task_times
+from rheostat.analyze.outliers import partition_heat, partition_skew, slow_ones, task_times
 from rheostat.analyze.state import Counters, OffsetHistory
 from rheostat.model import (
     Assessment,
@@ -210,9 +210,9 @@ def test_the_load_is_the_more_uneven_of_what_arrives_and_what_waits():
     history = OffsetHistory(
         ("t", "t"), (0, 1), (0.0, 60.0), ((900, 900), (1000, 1000)), (900, 700), (None, None), complete=True
     )
-    assert partition_load(history) == Load(1.5, 1.5)
+    assert (partition_skew(history), partition_heat(history)) == (1.5, 1.5)
 
 
 def test_the_load_is_unknown_where_a_position_is():
     history = OffsetHistory(("t",), (0,), (0.0, 60.0), ((None,), (1000,)), (900,), (None,), complete=False)
-    assert partition_load(history) is None
+    assert partition_skew(history) is None

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from rheostat.analyze.batches import Finished
-from rheostat.analyze.checks import earliest, largest, sweep, total
+from rheostat.analyze.checks import largest, sweep, total
 from rheostat.analyze.occupancy import ClusterFigures, read_cluster
-from rheostat.analyze.outliers import Load, machine_names, partition_load, watched
+from rheostat.analyze.outliers import machine_names, watched
 from rheostat.analyze.parallel import stage_loads, useful_tasks
 from rheostat.analyze.query import QueryFigures, read_query
 from rheostat.analyze.rates import OffsetFigures
 from rheostat.analyze.sink import read_sink
 from rheostat.analyze.state import AnalysisSettings, AnalysisState, ClusterHistory, Machines, QueryHistory
 from rheostat.config.node_names import ELSEWHERE
-from rheostat.model import Assessment, Cluster, Observation, QueryLoad, QueryReading, StageLoad
-from rheostat.values import replace
+from rheostat.model import Assessment, Cluster, Nodes, Observation, QueryLoad, QueryReading, StageLoad
+from rheostat.values import dataclass
 
 __all__ = ["NEEDED", "analyze"]
 
@@ -25,9 +23,34 @@ NEEDED = ("arrival_rate", "backlog", "backlog_excess", "batch_s", "executors", "
 """The figures without which no decision can be made. The processed rate, the busy ratio and the split of the backlog
 are not among them: in overload they may stay unknown for minutes, and that is when an increase must not wait."""
 
-_needed = attrgetter(*NEEDED)
-
 _ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class _Slow:
+    """What the assessment says of slow executors and nodes."""
+
+    names: tuple[str, ...] = ()
+    executors: tuple[str, ...] = ()
+    on: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    factor: float | None = None
+
+
+_NOBODY = _Slow()
+
+
+@dataclass(frozen=True, slots=True)
+class _Health:
+    """What the assessment says beyond the load of the executors."""
+
+    by_query: tuple[QueryLoad, ...]
+    nodes: Nodes | None
+    sink: str | None
+    slow: _Slow
+    skew: float | None
+    useful_executors: int | None
+    stages: tuple[StageLoad, ...]
 
 
 def analyze(
@@ -64,19 +87,18 @@ def analyze(
             readings.append(query)
             figures.append(figure)
             histories.append(history)
-    histories += _absent(past.values(), observation.at, settings.rate_window_s)
-    read = list(zip(readings, figures, strict=True))
-    sink = read_sink(read, cluster_history.counters) if cluster.at is not None else None
-    machines = _machines(observation.cluster, cluster_history, histories[: len(read)], state.machines, settings)
-    health = {"sink": sink, "skew": machines.skew, **_slow(machines, observation)}
-    if any(query.batch is not None and query.batch.stages for query in readings):
-        health |= _stages(read, cluster.slots_per_executor)
-    seen = _assessment(observation.at, figures, cluster, invalid, health)
-    if len(figures) > 1:
-        loads = tuple(_load(history.query_id, each) for history, each in zip(histories, figures, strict=False))
-        seen = replace(seen, by_query=loads)
-    if observation.nodes is not None:
-        seen = replace(seen, nodes=observation.nodes)
+    machines = _machines(observation.cluster, cluster_history, histories, state.machines, settings)
+    health = _Health(
+        tuple(map(_load, readings, figures)) if len(figures) > 1 else (),
+        observation.nodes,
+        None if cluster.at is None else read_sink(zip(readings, figures, strict=True), cluster_history.counters),
+        _slow(machines, observation),
+        machines.skew,
+        *_stages(readings, figures, cluster.slots_per_executor),
+    )
+    seen = _assessment(observation.at, figures, cluster, tuple(sorted(invalid)), health)
+    if past:
+        histories += _absent(past.values(), observation.at, settings.rate_window_s)
     return seen, AnalysisState(tuple(histories), cluster_history, machines)
 
 
@@ -91,39 +113,46 @@ def _machines(
     at, window_s = history.at, settings.rate_window_s
     if cluster is None or at is None or (past.at is not None and 0 <= at - past.at < window_s):
         return past
-    loads = [partition_load(query.offsets) for query in queries]
-    known = [load for load in loads if load is not None]
-    load = Load(*map(max, zip(*known, strict=True))) if known and len(known) == len(loads) else None
-    return watched(past, at, history.counters, cluster, load, window_s)
+    return watched(past, at, history.counters, cluster, [query.offsets for query in queries], window_s)
 
 
-def _slow(machines: Machines, seen: Observation) -> dict[str, Any]:
-    """The fields of the assessment on slow executors and nodes."""
+def _slow(machines: Machines, seen: Observation) -> _Slow:
+    """What the assessment says of slow executors and nodes."""
     if not (machines.slow or machines.nodes) or seen.cluster is None:
-        return {}
+        return _NOBODY
     places = seen.cluster.roster.places
     slow = tuple([name for name in machines.slow if name in places])
     nodes = () if seen.nodes is None else {node.name for node in seen.nodes.nodes}
-    return {
-        "slow": machine_names(slow, places),
-        "slow_executors": slow,
-        "slow_on": tuple([places[name] if places[name] in nodes else ELSEWHERE for name in slow]) if nodes else (),
-        "slow_nodes": tuple([name for name, _ in machines.nodes if name in nodes]),
-        "slow_factor": machines.factor if slow else None,
-    }
+    return _Slow(
+        machine_names(slow, places),
+        slow,
+        on=tuple([places[name] if places[name] in nodes else ELSEWHERE for name in slow]) if nodes else (),
+        nodes=tuple([name for name, _ in machines.nodes if name in nodes]),
+        factor=machines.factor if slow else None,
+    )
 
 
-def _stages(queries: Sequence[tuple[QueryReading, QueryFigures]], slots: int | None) -> dict[str, Any]:
-    """The fields on the stages of the last batches; the queries use their slots beside each other."""
+def _stages(
+    readings: Sequence[QueryReading], queries: Sequence[QueryFigures], slots: int | None
+) -> tuple[int | None, tuple[StageLoad, ...]]:
+    """Executors that the stages of the last batches keep busy, and the stages; the queries use slots beside each other.
+
+    Nothing where no batch has several.
+    """
     stages: list[StageLoad] = []
-    useful = 0
-    for reading, figures in queries:
-        batch = reading.batch
-        loads = () if batch is None else stage_loads(batch.stages, batch.records, figures.offsets.arrival_rate)
-        stages += loads
-        useful += useful_tasks(loads, figures.partitions or 0)
-    partitions = total([figures.partitions for _, figures in queries])
-    return {"stages": tuple(stages), "useful_executors": -(-useful // slots) if slots and partitions else None}
+    useful, several = 0, False
+    for reading, query in zip(readings, queries, strict=True):
+        batch, partitions = reading.batch, query.partitions or 0
+        if batch is not None and batch.stages:
+            loads = stage_loads(batch.stages, batch.records, query.offsets.arrival_rate)
+            useful += useful_tasks(loads, partitions)
+            stages += loads
+            several = True
+        else:
+            useful += partitions
+    if not (several and slots and total([query.partitions for query in queries])):
+        return None, tuple(stages)
+    return -(-useful // slots), tuple(stages)
 
 
 def _absent(histories: Iterable[QueryHistory], now: float, patience_s: float) -> list[QueryHistory]:
@@ -132,22 +161,19 @@ def _absent(histories: Iterable[QueryHistory], now: float, patience_s: float) ->
 
 
 def _assessment(
-    at: float, queries: Sequence[QueryFigures], cluster: ClusterFigures, invalid: set[str], health: Mapping[str, Any]
+    at: float, queries: Sequence[QueryFigures], cluster: ClusterFigures, invalid: tuple[str, ...], health: _Health
 ) -> Assessment:
-    """The assessment; ``health``: its fields after the count of queries.
-
-    The others are given in their order: to hand over so many by name takes three times as long as to make the value.
-    """
+    """All figures in their order: by position, since so many by name take longer than all else that is done here."""
     query = queries[0] if len(queries) == 1 else _together(queries)
-    offsets = query.offsets
+    offsets, finished, slow = query.offsets, query.finished, health.slow
     draining, drain_s = _drain(offsets.backlog, offsets.arrival_rate, query.processed_rate)
-    seen = Assessment(
+    return Assessment(
         at,
         cluster.executors,
         cluster.requested,
         cluster.slots_per_executor,
         offsets.arrival_rate,
-        _by_topic([each.offsets for each in queries]),
+        _by_topic(queries),
         query.processed_rate,
         offsets.waiting,
         offsets.in_flight,
@@ -160,9 +186,9 @@ def _assessment(
         query.batch_s,
         query.trigger_s,
         query.period_s,
-        query.finished.duration_s,
-        query.finished.batch_id,
-        query.finished.records,
+        finished.duration_s,
+        finished.batch_id,
+        finished.records,
         query.occupancy,
         query.pressure,
         query.throughput,
@@ -174,25 +200,40 @@ def _assessment(
         query.capped,
         cluster.failed_tasks,
         query.partitions,
-        _age(at, (cluster.at, query.oldest)),
-        (),
-        tuple(sorted(invalid)),
+        _age(at, cluster.at, query.oldest),
+        _missing(query, cluster.executors),
+        invalid,
         len(queries),
-        **health,
+        health.by_query,
+        health.nodes,
+        health.sink,
+        slow.names,
+        slow.executors,
+        slow.on,
+        slow.nodes,
+        slow.factor,
+        health.skew,
+        health.useful_executors,
+        health.stages,
     )
-    figures = _needed(seen)
-    if None not in figures:
-        return seen
-    return replace(seen, missing=tuple([name for name, figure in zip(NEEDED, figures, strict=True) if figure is None]))
 
 
-def _by_topic(offsets: Sequence[OffsetFigures]) -> tuple[tuple[str, float], ...]:
+def _missing(query: QueryFigures, executors: int | None) -> tuple[str, ...]:
+    """The names of needed figures that are unknown."""
+    offsets = query.offsets
+    needed = offsets.arrival_rate, offsets.backlog, query.backlog_excess, query.batch_s, executors, offsets.lag_s
+    if None not in needed:
+        return ()
+    return tuple([name for name, figure in zip(NEEDED, needed, strict=True) if figure is None])
+
+
+def _by_topic(queries: Sequence[QueryFigures]) -> tuple[tuple[str, float], ...]:
     """The arrival rates by topic, summed over the queries, where one of them reads several; else none."""
-    several = any(len(each.by_topic) > 1 for each in offsets)
-    if not several or not all(each.by_topic for each in offsets):
+    rates = [query.offsets.by_topic for query in queries]
+    if () in rates or max(map(len, rates), default=0) < 2:
         return ()
     found: dict[str, float] = {}
-    for topic, rate in (pair for each in offsets for pair in each.by_topic):
+    for topic, rate in (pair for each in rates for pair in each):
         found[topic] = found.get(topic, 0.0) + rate
     return tuple(sorted(found.items()))
 
@@ -230,9 +271,9 @@ def _together(queries: Sequence[QueryFigures]) -> QueryFigures:
     )
 
 
-def _load(query_id: str, query: QueryFigures) -> QueryLoad:
+def _load(reading: QueryReading, query: QueryFigures) -> QueryLoad:
     return QueryLoad(
-        query_id=query_id,
+        query_id=reading.query_id,
         arrival_rate=query.offsets.arrival_rate,
         processed_rate=query.processed_rate,
         backlog_excess=query.backlog_excess,
@@ -269,9 +310,7 @@ def _any(values: Iterable[bool | None]) -> bool | None:
     return None if None in found or not found else False
 
 
-def _age(now: float, times: Iterable[float | None]) -> float | None:
-    """Age of the oldest that is known; a reading made just after ``now`` has age 0."""
-    oldest = earliest(times)
-    if oldest is None:
-        return None
-    return now - oldest if oldest < now else 0.0
+def _age(now: float, one: float | None, other: float | None) -> float | None:
+    """Age of the older that is known; a reading made just after ``now`` has age 0."""
+    oldest = other if one is None or (other is not None and other < one) else one
+    return None if oldest is None else max(0.0, now - oldest)

@@ -13,6 +13,7 @@ task.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from operator import attrgetter, le
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 from rheostat.analyze.checks import Number, known, total
 from rheostat.analyze.state import AnalysisSettings, ClusterHistory, Counters, Interval
 from rheostat.model import Cluster
+from rheostat.values import dataclass
 
 __all__ = ["ClusterFigures", "read_cluster"]
 
@@ -33,13 +35,13 @@ MOST_IDLE = 32
 
 _NAMES = ("cores", "active_tasks", "failed_tasks", "finished_tasks", "busy_s", "added_at")
 _columns = attrgetter("roster.cores", *_NAMES[1:-1], "roster.added_at")
-_pasts_of = attrgetter("failed", "finished", "busy_s")
-_counters_of = attrgetter("failed_tasks", "finished_tasks", "busy_s")
-_sum: Any = sum
-"""Of columns in which nothing is unknown, which their types do not tell."""
 
 
-class ClusterFigures(NamedTuple):
+_at = attrgetter("at")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFigures:
     """The executors; None where unknown. ``changed``: their number is another than at the last known reading."""
 
     at: float | None = None
@@ -54,12 +56,7 @@ class ClusterFigures(NamedTuple):
 
 
 class _Readings(NamedTuple):
-    """What the executors told, a column each; None where unknown or impossible.
-
-    Attributes:
-        sums: of ``cores``, ``failed``, ``finished``, ``busy_s`` and ``active``; None where something is unknown.
-        grown: they are those of the reading before, all is known of both, and no counter has run backwards.
-    """
+    """What the executors told, a column each; None where unknown or impossible."""
 
     ids: tuple[str, ...] = ()
     cores: tuple[int | None, ...] = ()
@@ -68,8 +65,6 @@ class _Readings(NamedTuple):
     finished: tuple[int | None, ...] = ()
     busy_s: tuple[float | None, ...] = ()
     added_at: tuple[float | None, ...] = ()
-    sums: tuple[Any, ...] = (0,) * 5
-    grown: bool = False
 
 
 class _Past(NamedTuple):
@@ -98,71 +93,46 @@ def read_cluster(
     at = known(cluster.at, "cluster.at", invalid) if cluster is not None else None
     if cluster is None or at is None:
         return ClusterFigures(), past
-    readings = _read(cluster, past.counters, invalid)
-    count = len(readings.ids)
-    history = _remembered(readings, at, past, settings)
+    slots: int | None
+    active: int | None
+    requested, count = known(cluster.requested, "cluster.requested", invalid), len(cluster.ids)
+    history = _usual(cluster, past, at, settings)
+    if history is not None:
+        slots = cluster.roster.slots_per_executor
+        active = sum(cluster.active_tasks)
+    else:
+        readings = _read(cluster, invalid)
+        history = _remembered(readings, at, past, settings)
+        slots = _slots(readings.cores)
+        active = total(readings.active) if count else 0
+    intervals = history.intervals
     figures = ClusterFigures(
         at,
         count,
-        known(cluster.requested, "cluster.requested", invalid),
-        cluster.roster.slots_per_executor if readings.grown else _slots(readings.cores),
-        _busy_ratio([each for each in history.intervals if each.at > at - settings.rate_window_s]),
-        readings.sums[-1],
+        requested,
+        slots,
+        _busy_ratio(intervals[bisect_right(intervals, at - settings.rate_window_s, key=_at) :]),
+        active,
         _idle(history.counters.idle_since, at),
-        _failed(history.intervals, at - settings.failure_window_s),
+        _failed(intervals, at - settings.failure_window_s),
         past.executors != count,
     )
     return figures, history
 
 
-def _read(cluster: Cluster, past: Counters, invalid: set[str]) -> _Readings:
+def _read(cluster: Cluster, invalid: set[str]) -> _Readings:
     if not cluster.ids:
         return _Readings()
-    columns: tuple[tuple[Any, ...], ...] = _columns(cluster)
-    grown, sums = False, None
-    try:
-        grown = cluster.ids == past.ids and _grown_since(past, cluster)
-        sums = _sums(cluster, grown=grown)
-    except TypeError:
-        pass  # something is unknown
-    if sums is not None:
-        return _Readings._make((cluster.ids, *columns, sums, grown))
     checked = [
         tuple([known(value, f"executor.{name}", invalid) for value in column])
-        for name, column in zip(_NAMES, columns, strict=True)
+        for name, column in zip(_NAMES, _columns(cluster), strict=True)
     ]
-    cores, active, *counters, _ = checked
-    return _Readings._make((cluster.ids, *checked, tuple(map(total, (cores, *counters, active))), False))
-
-
-def _grown_since(past: Counters, cluster: Cluster) -> bool:
-    """Whether no counter of the same executors is less than it was, so that none is negative.
-
-    Raises:
-        TypeError: one of them was not known, and is now.
-    """
-    told: Iterable[tuple[Any, Any]] = zip(_pasts_of(past), _counters_of(cluster), strict=True)
-    return all(then == now or all(map(le, then, now)) for then, now in told)
-
-
-def _sums(cluster: Cluster, *, grown: bool) -> tuple[Any, ...] | None:
-    """The sum of each column; None where a figure is NaN, infinite or negative, as a counter that has grown cannot be.
-
-    Raises:
-        TypeError: a figure is unknown.
-    """
-    slots, columns = cluster.roster.slots, (*_counters_of(cluster), cluster.active_tasks)
-    sums = tuple(map(sum, columns))
-    least = min(cluster.active_tasks) if grown else min(map(min, columns))
-    return (slots, *sums) if slots is not None and least >= 0 and sum(sums) < inf else None
+    return _Readings._make((cluster.ids, *checked))
 
 
 def _slots(cores: Sequence[int | None]) -> int | None:
     """Cores of each executor; of the smallest where they differ."""
-    try:
-        return min(cores, default=None)  # type: ignore[type-var] # a None is caught
-    except TypeError:
-        return None
+    return None if None in cores else min(cores, default=None)  # type: ignore[type-var] # there is no None in it
 
 
 def _remembered(readings: _Readings, at: float, past: ClusterHistory, settings: AnalysisSettings) -> ClusterHistory:
@@ -172,27 +142,57 @@ def _remembered(readings: _Readings, at: float, past: ClusterHistory, settings: 
         return past
     if before is None or at < before:
         return ClusterHistory(at, len(readings.ids), _counters(readings, _pasts(past.counters), at))
-    if readings.grown:
-        interval, counters = _usual(readings, past.counters, at, before)
-    else:
-        pasts = _pasts(past.counters)
-        interval, counters = _interval(readings, at, before, pasts), _counters(readings, pasts, at)
-    horizon_s = max(settings.rate_window_s, settings.failure_window_s)
-    intervals = _appended(past.intervals, interval, horizon_s, settings.max_samples)
-    return ClusterHistory(at, len(readings.ids), counters, intervals)
+    pasts = _pasts(past.counters)
+    intervals = _appended(past.intervals, _interval(readings, at, before, pasts), settings)
+    return ClusterHistory(at, len(readings.ids), _counters(readings, pasts, at), intervals)
 
 
-def _usual(readings: _Readings, past: Counters, at: float, before: float) -> tuple[Interval, Counters]:
-    """The interval and the counters in a few passes, where the same executors tell all and nothing ran backwards."""
-    ids, _, active, failed, finished, busy_s, _, (slots, lost, ended, done_s, running), _ = readings
-    lost_then, ended_then, done_then_s = map(_sum, _pasts_of(past))
+def _usual(cluster: Cluster, past: ClusterHistory, at: float, settings: AnalysisSettings) -> ClusterHistory | None:
+    """The same in a few passes, where the same executors tell all, nothing is impossible and nothing ran backwards.
+
+    What was known before is finite and not negative; so is what is no less and has a finite sum.
+    """
+    then, before, ids = past.counters, past.at, cluster.ids
+    if before is None or at <= before or not ids or ids != then.ids:
+        return None
+    try:
+        running = sum(cluster.active_tasks)
+        if cluster.roster.slots is None or min(cluster.active_tasks) < 0 or not running < inf:
+            return None
+        ended = _growth(then.finished, cluster.finished_tasks)
+        lost = _growth(then.failed, cluster.failed_tasks)
+        grown_s = _growth(then.busy_s, cluster.busy_s)
+    except TypeError:  # a figure is not known
+        return None
+    if ended is None or lost is None or grown_s is None:
+        return None
     span_s = at - before
-    figures = slots * span_s, done_s - done_then_s, running * span_s, ended - ended_then, lost - lost_then
-    idle_since: tuple[float | None, ...] = (None,) * len(ids)
-    if 0 in active:
-        columns = zip(active, finished, past.finished, past.idle_since, strict=True)
-        idle_since = tuple([_still_idle(running, done, then, since, at) for running, done, then, since in columns])
-    return Interval(at, span_s, *figures), Counters(ids, busy_s, finished, failed, idle_since)
+    slot_s, active_s = cluster.roster.slots * span_s, running * span_s
+    interval = Interval._make((at, span_s, slot_s, grown_s, active_s, ended, lost))
+    idle_since = _idle_all(cluster, then, at)
+    counters = Counters._make((ids, cluster.busy_s, cluster.finished_tasks, cluster.failed_tasks, idle_since))
+    return ClusterHistory(at, len(ids), counters, _appended(past.intervals, interval, settings))
+
+
+def _growth(then: Sequence[Any], now: Sequence[Any]) -> Any:
+    """How much a column has grown, all in all; None where one has fallen or is infinite."""
+    together = sum(now)
+    if then == now:
+        return together - together
+    return together - sum(then) if all(map(le, then, now)) and together < inf else None
+
+
+def _idle_all(cluster: Cluster, past: Counters, at: float) -> tuple[float | None, ...]:
+    """Since when each has no task, of executors whose past is known."""
+    if 0 not in cluster.active_tasks:
+        return (None,) * len(cluster.ids)
+    columns = zip(cluster.active_tasks, cluster.finished_tasks, past.finished, past.idle_since, strict=True)
+    return tuple(
+        [
+            None if running else since if since is not None and done == before else at
+            for running, done, before, since in columns
+        ]
+    )
 
 
 def _pasts(counters: Counters) -> dict[str, _Past]:
@@ -212,7 +212,7 @@ def _counters(readings: _Readings, pasts: Mapping[str, _Past], at: float) -> Cou
 
 def _interval(readings: _Readings, at: float, before: float, pasts: Mapping[str, _Past]) -> Interval:
     span_s = at - before
-    done = [_work(each, pasts.get(each[0]), at, before) for each in zip(*readings[:7], strict=True)]
+    done = [_work(each, pasts.get(each[0]), at, before) for each in zip(*readings, strict=True)]
     work = [each for each in done if each is not None]
     if not work:
         return Interval(at, span_s, 0.0, 0.0, 0.0, 0, 0)
@@ -240,10 +240,11 @@ def _grown(now: Number | None, before: Number | None) -> Number | None:
     return None if now is None or before is None else now - before
 
 
-def _appended(past: tuple[Interval, ...], new: Interval, horizon_s: float, most: int) -> tuple[Interval, ...]:
-    """The intervals that the horizon reaches, and the new one; short ones are joined so that ``most`` suffice."""
-    kept = tuple(each for each in past if each.at > new.at - horizon_s)
-    if kept and kept[-1].span_s < horizon_s / (most - 2):
+def _appended(past: tuple[Interval, ...], new: Interval, settings: AnalysisSettings) -> tuple[Interval, ...]:
+    """The intervals that the horizon reaches, and the new one; short ones are joined so that they stay few enough."""
+    horizon_s = max(settings.rate_window_s, settings.failure_window_s)
+    kept = past[bisect_right(past, new.at - horizon_s, key=_at) :]
+    if kept and kept[-1].span_s < horizon_s / (settings.max_samples - 2):
         return (*kept[:-1], _both(kept[-1], new))
     return (*kept, new)
 
@@ -271,22 +272,18 @@ def _idle_since(
         return None
     if past is None:
         return added_at if finished == 0 and added_at is not None else at
-    return _still_idle(running, finished, past.finished, past.idle_since, at)
-
-
-def _still_idle(running: Any, finished: Any, before: int | None, since: float | None, at: float) -> float | None:
-    """The same for one whose past is known."""
-    if running:
-        return None
-    return since if since is not None and before == finished else at
+    return past.idle_since if past.idle_since is not None and past.finished == finished else at
 
 
 def _idle(idle_since: Sequence[float | None], at: float) -> tuple[float, ...]:
+    if idle_since and idle_since.count(idle_since[0]) == len(idle_since):  # most often: all, or none
+        since = idle_since[0]
+        return () if since is None else (round(max(0.0, at - since), 1),) * min(len(idle_since), MOST_IDLE)
     idle_s = {since: round(max(0.0, at - since), 1) for since in set(idle_since) if since is not None}
     return tuple(sorted([idle_s[since] for since in idle_since if since is not None], reverse=True)[:MOST_IDLE])
 
 
-def _busy_ratio(window: list[Interval]) -> float | None:
+def _busy_ratio(window: Sequence[Interval]) -> float | None:
     """Share of slot time in tasks, in [0, 1]; see the module for the two ways of measuring it."""
     if not window:
         return None
@@ -305,4 +302,7 @@ def _busy_ratio(window: list[Interval]) -> float | None:
 
 def _failed(intervals: tuple[Interval, ...], since: float) -> int | None:
     """Tasks that failed after ``since``; None before the second reading."""
-    return total([0, *(each.failed for each in intervals if each.at > since)]) if intervals else None
+    if not intervals:
+        return None
+    failed = [each.failed for each in intervals[bisect_right(intervals, since, key=_at) :]]
+    return total(failed) if failed else 0

@@ -21,9 +21,12 @@ next executor would be no faster there than the one that was taken away.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import inf
+from operator import sub
 from statistics import median
-from typing import NamedTuple
+from typing import Any
 
+from rheostat.analyze.checks import largest
 from rheostat.analyze.state import Counters, Machines, OffsetHistory
 from rheostat.model import Cluster
 
@@ -31,9 +34,9 @@ __all__ = [
     "EXPLAINED",
     "REMEMBERED_S",
     "SLOW",
-    "Load",
     "machine_names",
-    "partition_load",
+    "partition_heat",
+    "partition_skew",
     "slow_ones",
     "task_times",
     "watched",
@@ -54,37 +57,29 @@ _LEAST_TASKS = 2
 _LEAST_RECORDS = 10
 
 
-class Load(NamedTuple):
-    """How unevenly partitions are loaded.
+def partition_skew(history: OffsetHistory) -> float | None:
+    """Share of the largest partition of a query ÷ an even share.
 
-    Attributes:
-        skew: share of the largest ÷ an even share.
-        hot: the largest ÷ the median; infinite where that is empty.
+    By what has arrived lately and by what waits, whichever is more uneven; None where that is not known, or fewer than
+    10 records for each partition arrived and wait.
     """
-
-    skew: float
-    hot: float
+    return max([max(sizes) * len(sizes) / sum(sizes) for sizes in _sizes(history)], default=None)
 
 
-def partition_load(history: OffsetHistory) -> Load | None:
-    """The load of one query's partitions, by what has arrived lately and by what waits, whichever is more uneven.
+def partition_heat(history: OffsetHistory) -> float:
+    """The largest partition ÷ the median one, by the same; infinite where the median one is empty."""
+    heats = [max(sizes) / middle if (middle := median(sizes)) > 0 else inf for sizes in _sizes(history)]
+    return max(heats, default=1.0)
 
-    None where it is not known, or fewer than 10 records for each partition arrived and wait.
-    """
+
+def _sizes(history: OffsetHistory) -> list[list[int]]:
+    """Records of each partition: those that arrived lately, and those that wait, each where they are enough to tell."""
     if not history.complete or len(history.rows) < 2:
-        return None
-    last = history.rows[-1]
-    loads = [_load(last, below) for below in (history.rows[0], history.committed)]
-    known = [load for load in loads if load is not None]
-    return Load(*map(max, zip(*known, strict=True))) if known else None
-
-
-def _load(above: Sequence[int | None], below: Sequence[int | None]) -> Load | None:
-    sizes = [end - start for end, start in zip(above, below, strict=True) if end is not None and start is not None]
-    most, middle, together = max(sizes), median(sizes), sum(sizes)
-    if together < _LEAST_RECORDS * len(sizes):
-        return None
-    return Load(most * len(sizes) / together, most / middle if middle > 0 else float("inf"))
+        return []
+    last: tuple[Any, ...] = history.rows[-1]
+    below: tuple[tuple[Any, ...], ...] = history.rows[0], history.committed
+    sizes = [list(map(sub, last, each)) for each in below]
+    return [each for each in sizes if sum(each) >= _LEAST_RECORDS * len(each)]
 
 
 def task_times(then: Counters, now: Counters, span_s: float) -> dict[str, float]:
@@ -96,11 +91,9 @@ def task_times(then: Counters, now: Counters, span_s: float) -> dict[str, float]
     >>> task_times(then, Counters(("1", "2"), (22.0, 10.0), (11, 5), (0, 0), (None, None)), 60.0)
     {'1': 2.0, '2': 60.0}
     """
-    before = dict(zip(then.ids, zip(then.busy_s, then.finished, then.idle_since, strict=True), strict=True))
     times: dict[str, float] = {}
     unended: dict[str, float] = {}
-    for name, busy_s, finished, idle_since in zip(now.ids, now.busy_s, now.finished, now.idle_since, strict=True):
-        busy_then, finished_then, idle_then = before.get(name, (None, None, None))
+    for name, busy_s, finished, idle_since, busy_then, finished_then, idle_then in _both_ends(then, now):
         if busy_s is None or finished is None or busy_then is None or finished_then is None:
             continue
         ended = finished - finished_then
@@ -109,6 +102,20 @@ def task_times(then: Counters, now: Counters, span_s: float) -> dict[str, float]
         elif ended == 0 and idle_since is None and idle_then is None:
             unended[name] = span_s
     return times | unended if times else {}
+
+
+def _both_ends(then: Counters, now: Counters) -> Iterable[tuple[Any, ...]]:
+    """Of each executor its id and what it had come to at the end of a window, and at its begin if it was there."""
+    before: Iterable[tuple[Any, ...]] = zip(then.busy_s, then.finished, then.idle_since, strict=True)
+    if then.ids != now.ids:
+        known = dict(zip(then.ids, before, strict=True))
+        before = [known.get(name, (None, None, None)) for name in now.ids]
+        return [(*ends, *begins) for ends, begins in zip(zip(*_ends(now), strict=True), before, strict=True)]
+    return zip(*_ends(now), then.busy_s, then.finished, then.idle_since, strict=True)
+
+
+def _ends(now: Counters) -> tuple[tuple[Any, ...], ...]:
+    return now.ids, now.busy_s, now.finished, now.idle_since
 
 
 def slow_ones(times: Mapping[str, float], hosts: Mapping[str, str], limit: float) -> dict[str, float]:
@@ -145,30 +152,38 @@ def _nodes(names: Iterable[str], hosts: Mapping[str, str]) -> Iterable[tuple[lis
 
 
 def watched(
-    past: Machines, at: float, counters: Counters, cluster: Cluster, load: Load | None, window_s: float
+    past: Machines, at: float, counters: Counters, cluster: Cluster, offsets: Sequence[OffsetHistory], window_s: float
 ) -> Machines:
-    """What is known of the executors at ``at``; it changes when a window ends."""
+    """What is known of the executors at ``at``, with the ``offsets`` of all queries; it changes when a window ends."""
     if past.at is None or at < past.at:
         return Machines(at, counters)
     if at - past.at < window_s:
         return past
-    skew = past.skew if load is None else load.skew
+    skews = [partition_skew(each) for each in offsets]
+    skew = largest(skews)
     remembered = tuple([(place, then) for place, then in past.nodes if 0 <= at - then < REMEMBERED_S])
-    begun = Machines(at, counters, past.suspects, past.slow, past.factor, skew, remembered)
     times = task_times(past.counters, counters, at - past.at)
-    if load is None or len(times) < 2:
-        return begun
+    if skew is None or len(times) < 2:
+        known = past.skew if skew is None else skew
+        return Machines(at, counters, past.suspects, past.slow, past.factor, known, remembered)
+    if not past.slow and not remembered and max(times.values()) < SLOW * min(times.values()):
+        return Machines(at, counters, skew=skew)  # nobody is slow, or was
+    begun = Machines(at, counters, past.suspects, past.slow, past.factor, skew, remembered)
+    return _judged(begun, at, times, cluster, max(map(partition_heat, offsets)))
+
+
+def _judged(begun: Machines, at: float, times: Mapping[str, float], cluster: Cluster, heat: float) -> Machines:
+    """Who is slow by the task times of a window, when the next one has begun."""
     hosts = cluster.roster.places
-    found = slow_ones(times, hosts, max(SLOW, EXPLAINED * load.hot))
-    kept = [name for name in past.slow if name in hosts and name not in times]
-    slow = tuple([name for name in found if name in past.suspects] + kept)
-    factor = max([found[name] for name in slow if name in found], default=past.factor if kept else None)
+    found = slow_ones(times, hosts, max(SLOW, EXPLAINED * heat))
+    kept = [name for name in begun.slow if name in hosts and name not in times]
+    slow = tuple([name for name in found if name in begun.suspects] + kept)
+    factor = max([found[name] for name in slow if name in found], default=begun.factor if kept else None)
     fast = {hosts[name] for name in times if name in hosts and name not in found}
-    before = {place: then for place, then in remembered if place not in fast}
+    before = {place: then for place, then in begun.nodes if place not in fast}
     now = dict.fromkeys(_slow_places(slow, hosts), at)
-    return begun._replace(
-        suspects=(*found, *kept), slow=slow, factor=factor, nodes=tuple(sorted((before | now).items()))
-    )
+    nodes = tuple(sorted((before | now).items()))
+    return begun._replace(suspects=(*found, *kept), slow=slow, factor=factor, nodes=nodes)
 
 
 def _slow_places(slow: Collection[str], hosts: Mapping[str, str]) -> set[str]:

@@ -32,13 +32,10 @@ def stage_loads(stages: Sequence[StageWork], records: int | None, arrival_rate: 
     whole_s = sum([stage.busy_s for stage in stages])
     if whole_s <= 0:
         return ()
-    each_s = arrival_rate / records if arrival_rate is not None and records else None
-    return tuple(
-        [
-            StageLoad(stage.tasks, stage.busy_s / whole_s, None if each_s is None else stage.busy_s * each_s)
-            for stage in stages
-        ]
-    )
+    if arrival_rate is None or not records:
+        return tuple([StageLoad(tasks, busy_s / whole_s) for tasks, busy_s in stages])
+    each_s = arrival_rate / records
+    return tuple([StageLoad._make((tasks, busy_s / whole_s, busy_s * each_s)) for tasks, busy_s in stages])
 
 
 def useful_tasks(stages: Sequence[StageLoad], partitions: int) -> int:

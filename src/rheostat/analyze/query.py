@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from rheostat.analyze.batches import (
     Finished,
     batch_time,
@@ -19,11 +17,13 @@ from rheostat.analyze.overload import pressed, read_pressure
 from rheostat.analyze.rates import OffsetFigures, read_offsets
 from rheostat.analyze.state import AnalysisSettings, BatchMark, OffsetHistory, QueryHistory
 from rheostat.model import QueryReading
+from rheostat.values import dataclass
 
 __all__ = ["QueryFigures", "healthy_backlog", "read_query"]
 
 
-class QueryFigures(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class QueryFigures:
     """The figures of an assessment, of one query.
 
     Attributes:

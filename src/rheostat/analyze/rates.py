@@ -9,35 +9,13 @@ from typing import NamedTuple
 from rheostat.analyze.checks import known, largest, total
 from rheostat.analyze.curve import arrival_time, arrived, extended, needed, thinned
 from rheostat.analyze.state import AnalysisSettings, OffsetHistory
-from rheostat.analyze.usual import Sums, read_usual
+from rheostat.analyze.usual import OffsetFigures, read_usual
 from rheostat.model import Offsets, PartitionOffsets
+from rheostat.values import replace
 
 __all__ = ["OffsetFigures", "read_offsets"]
 
 Key = tuple[str, int]
-
-
-class OffsetFigures(NamedTuple):
-    """Of one query, over all its partitions; None where one of them is unknown.
-
-    Attributes:
-        at: when the offsets were read.
-        committed_known: whether all committed offsets are known, so that ``progress`` is complete.
-        progress: records committed since the observation before.
-        by_topic: the arrival rate of each topic, sorted by topic; empty where one is unknown.
-    """
-
-    at: float | None = None
-    waiting: int | None = None
-    in_flight: int | None = None
-    backlog: int | None = None
-    arrival_rate: float | None = None
-    lag_s: float | None = None
-    partitions: int | None = None
-    exact: bool = True
-    committed_known: bool = False
-    progress: int = 0
-    by_topic: tuple[tuple[str, float], ...] = ()
 
 
 class _Curve(NamedTuple):
@@ -77,7 +55,7 @@ def read_offsets(
     when = (at, max(now, at))
     usual = read_usual(offsets, past, when, settings)
     if usual is not None:
-        return _summed(usual[0], at, len(past.numbers), exact=offsets.exact), usual[1]
+        return usual
     before = _curves(past)
     seen: list[_Seen] = []
     curves: dict[Key, _Curve] = {}
@@ -88,24 +66,8 @@ def read_offsets(
     absent = _absent(before, at, settings.rate_window_s)
     by_topic = () if absent else _by_topic(offsets.topics, seen)
     seen += [_UNKNOWN] * len(absent)
-    return _figures(seen, at, exact=offsets.exact)._replace(by_topic=by_topic), _history(curves | absent, at, settings)
-
-
-def _summed(sums: Sums, at: float, partitions: int, *, exact: bool) -> OffsetFigures:
-    committed_known = True
-    return OffsetFigures(
-        at,
-        sums.waiting,
-        sums.in_flight,
-        sums.backlog,
-        sums.arrival_rate,
-        sums.lag_s,
-        partitions,
-        exact,
-        committed_known,
-        sums.progress,
-        sums.by_topic,
-    )
+    figures = replace(_figures(seen, at, exact=offsets.exact), by_topic=by_topic)
+    return figures, _history(curves | absent, at, settings)
 
 
 def _figures(seen: list[_Seen], at: float, *, exact: bool) -> OffsetFigures:

@@ -9,43 +9,51 @@ offsets have passed in every partition.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import compress
 from math import inf
 from operator import itemgetter, le
-from typing import Any, NamedTuple
+from typing import Any
 
 from rheostat.analyze.curve import thinned
 from rheostat.analyze.state import AnalysisSettings, OffsetHistory
 from rheostat.model import Offsets
+from rheostat.values import dataclass
 
-__all__ = ["Sums", "read_usual"]
-
-_first = itemgetter(0)
+__all__ = ["OffsetFigures", "read_usual"]
 
 Row = tuple[Any, ...]
 """A figure of each partition; in a complete history whole numbers."""
 
 
-class Sums(NamedTuple):
-    """Over all partitions; ``lag_s`` is the largest, ``progress`` what was committed since the observation before.
+@dataclass(frozen=True, slots=True)
+class OffsetFigures:
+    """Of one query, over all its partitions; None where one of them is unknown.
 
-    ``by_topic``: the arrival rate of each topic, sorted by topic.
+    Attributes:
+        at: when the offsets were read.
+        committed_known: whether all committed offsets are known, so that ``progress`` is complete.
+        progress: records committed since the observation before.
+        by_topic: the arrival rate of each topic, sorted by topic; empty where one is unknown.
     """
 
-    waiting: int
-    in_flight: int
-    backlog: int
-    arrival_rate: float
-    lag_s: float
-    progress: int
-    by_topic: tuple[tuple[str, float], ...]
+    at: float | None = None
+    waiting: int | None = None
+    in_flight: int | None = None
+    backlog: int | None = None
+    arrival_rate: float | None = None
+    lag_s: float | None = None
+    partitions: int | None = None
+    exact: bool = True
+    committed_known: bool = False
+    progress: int = 0
+    by_topic: tuple[tuple[str, float], ...] = ()
 
 
 def read_usual(
     offsets: Offsets, past: OffsetHistory, when: tuple[float, float], settings: AnalysisSettings
-) -> tuple[Sums, OffsetHistory] | None:
-    """The sums and the new history, or None where a reading is of another kind.
+) -> tuple[OffsetFigures, OffsetHistory] | None:
+    """The figures and the new history, or None where a reading is of another kind.
 
     Args:
         offsets: of at least one partition.
@@ -54,83 +62,113 @@ def read_usual(
         settings: how far back to look.
     """
     at, now = when
-    columns = _columns(offsets, past)
-    if columns is None or at <= past.times[-1]:
+    if not _continues(offsets, past) or at <= past.times[-1]:
         return None
-    latest, planned, committed, before = columns
+    latest: Row = offsets.latest
+    planned: Row = offsets.planned
+    committed: Row = offsets.committed
+    arrived, in_hand, done = sum(latest), sum(planned), sum(committed)
+    if not arrived < inf:
+        return None
     times, rows = (*past.times, at), (*past.rows, latest)
     since = at - settings.rate_window_s
     first = bisect_right(times, since) - 1
-    arrived, done = sum(latest), sum(committed)
-    passed = _passed(rows, committed)
-    lag_s = 0.0 if arrived == done else max(0.0, now - _arrival(times, rows, committed, passed))
-    planned_all = sum(planned)
-
-    def rate(of: Sequence[Row]) -> float:
-        return (sum(of[-1]) - _arrived(times, of, first, since)) / (at - (since if first >= 0 else times[0]))
-
-    whole = rate(rows)
-    sums = Sums(
-        waiting=arrived - planned_all,
-        in_flight=planned_all - done,
-        backlog=arrived - done,
-        arrival_rate=whole,
-        lag_s=lag_s,
-        progress=done - sum(before),
-        by_topic=_by_topic(past.topics, rows, rate, whole),
+    begin = since if first >= 0 else times[0]
+    rate = (arrived - _arrived(times, rows, first, since)) / (at - begin)
+    if arrived == done:
+        passed, lag_s = first, 0.0
+    else:
+        passed, arrival = _oldest(times, rows, committed)
+        lag_s = max(0.0, now - arrival)
+    topics = past.topics
+    one = topics[0] == topics[-1]  # they are sorted
+    by_topic = ((topics[0], rate),) if one else _by_topic(topics, times, rows, first, since)
+    figures = OffsetFigures(
+        at,
+        arrived - in_hand,
+        in_hand - done,
+        arrived - done,
+        rate,
+        lag_s,
+        len(latest),
+        exact=offsets.exact,
+        committed_known=True,
+        progress=done - sum(past.committed),  # type: ignore[arg-type] # it is complete
+        by_topic=by_topic,
     )
     times, rows = thinned(times, rows, first=min(first, passed), most=settings.max_samples)
-    named = offsets.topics, offsets.numbers
-    return sums, OffsetHistory(*named, times, rows, committed, past.absent_since, complete=True)
+    columns = offsets.topics, offsets.numbers, times, rows, committed, past.absent_since, True
+    return figures, OffsetHistory._make(columns)
 
 
 def _by_topic(
-    topics: Row, rows: Sequence[Row], rate: Callable[[Sequence[Row]], float], whole: float
+    topics: Sequence[str], times: Sequence[float], rows: Sequence[Row], first: int, since: float
 ) -> tuple[tuple[str, float], ...]:
-    """The rate of each topic; partitions are sorted by topic, so that one topic shows at the ends."""
-    if topics[0] == topics[-1]:
-        return ((topics[0], whole),)
-    found = []
+    """The rate of each topic."""
+    span_s, found = times[-1] - (since if first >= 0 else times[0]), []
     for topic in sorted(set(topics)):
         mine = [each == topic for each in topics]
-        found.append((topic, rate([tuple(compress(row, mine)) for row in rows])))
+        of = [tuple(compress(row, mine)) for row in rows]
+        found.append((topic, (sum(of[-1]) - _arrived(times, of, first, since)) / span_s))
     return tuple(found)
 
 
-def _columns(offsets: Offsets, past: OffsetHistory) -> tuple[Row, Row, Row, Row] | None:
-    """Latest, planned, committed, and committed before; None unless 0 ≤ before ≤ committed ≤ planned ≤ latest < ∞."""
+def _continues(offsets: Offsets, past: OffsetHistory) -> bool:
+    """Whether all is known of the same partitions, and before ≤ committed ≤ planned ≤ latest ≥ latest before."""
     if not past.complete or offsets.numbers != past.numbers or offsets.topics != past.topics:
-        return None
-    columns: tuple[Row, Row, Row, Row] = offsets.latest, offsets.planned, offsets.committed, past.committed
+        return False
+    columns: Any = past.committed, offsets.committed, offsets.planned, offsets.latest, past.rows[-1]
     try:
-        for latest, planned, committed, before, last in zip(*columns, past.rows[-1], strict=True):
+        for before, committed, planned, latest, last in zip(*columns, strict=True):
             if not before <= committed <= planned <= latest >= last:
-                return None
-        return columns if sum(offsets.latest) < inf else None  # type: ignore[arg-type] # a None is caught
+                return False
     except TypeError:  # a position is not known
-        return None
+        return False
+    return True
+
+
+def _oldest(times: Sequence[float], rows: Sequence[Row], committed: Row) -> tuple[int, float]:
+    """The last row that the committed offsets have reached in every partition, −1 for none; and A⁻¹(committed).
+
+    A⁻¹(committed) is when the oldest record that waits arrived: the least of the partitions that have one. A row that
+    is the last for the first partition is so for all, unless another partition has come less far.
+    """
+    passed = min(bisect_right(rows, committed[0], key=itemgetter(0)), len(rows) - 1) - 1
+    share = None if passed < 0 else _share(rows[passed], rows[passed + 1], committed)
+    if share is None:
+        passed = _passed(rows[: passed + 1], committed)
+        share = None if passed < 0 else _share(rows[passed], rows[passed + 1], committed)
+    if share is None:
+        return -1, times[0]
+    return passed, times[passed] + share * (times[passed + 1] - times[passed])
+
+
+def _share(reached: Row, following: Row, committed: Row) -> float | None:
+    """The least share of the way between two rows that a partition has come; None: one has not reached the first.
+
+    Some partition has records that wait at the second row.
+    """
+    least = inf
+    for below, above, done in zip(reached, following, committed, strict=True):
+        if done < below:
+            return None
+        if done < above:
+            share = (done - below) / (above - below)
+            if share < least:
+                least = share
+    return least
 
 
 def _passed(rows: Sequence[Row], committed: Sequence[int]) -> int:
     """The last row that the committed offsets have reached in every partition; −1: none."""
-    low, high = -1, bisect_right(rows, committed[0], key=_first) - 1
-    middle = high  # most often they have come as far in the others as in the first partition
+    low, high = -1, len(rows) - 1
     while low < high:
+        middle = (low + high + 1) // 2
         if all(map(le, rows[middle], committed)):
             low = middle
         else:
             high = middle - 1
-        middle = (low + high + 1) // 2
     return low
-
-
-def _arrival(times: Sequence[float], rows: Sequence[Row], committed: Sequence[int], passed: int) -> float:
-    """When the oldest record that waits arrived: the least A⁻¹(committed) of the partitions that have one."""
-    if passed < 0:
-        return times[0]
-    columns = zip(rows[passed], rows[passed + 1], committed, strict=True)
-    share: float = min([(done - below) / (above - below) for below, above, done in columns if above > done])
-    return times[passed] + share * (times[passed + 1] - times[passed])
 
 
 def _arrived(times: Sequence[float], rows: Sequence[Row], first: int, since: float) -> float:
