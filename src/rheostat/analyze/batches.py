@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from rheostat.analyze.checks import known, total
 from rheostat.analyze.rates import OffsetFigures
 from rheostat.analyze.state import AnalysisSettings, BatchMark, QueryHistory
 from rheostat.model import Batch, RunningBatch, SourceInfo
+from rheostat.values import dataclass
 
 __all__ = [
     "Finished",
@@ -26,7 +26,8 @@ CAPPED_SHARE = 0.99
 """A batch of this share of the cap is as large as the cap allows: caps are shared out over partitions and rounded."""
 
 
-class Finished(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Finished:
     """The last finished batch; None where unknown or impossible."""
 
     at: float | None = None
@@ -35,7 +36,8 @@ class Finished(NamedTuple):
     records: int | None = None
 
 
-class Running(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Running:
     """The running batch. ``active`` None: unknown. ``age_s``: how long it has been seen, at the reading."""
 
     at: float | None = None

@@ -53,4 +53,5 @@ def sweep(observation: Observation, invalid: set[str]) -> None:
     for query in observation.queries:
         if query.batch is not None:
             for figure, name in zip(_figures(query.batch), _NAMES, strict=True):
-                known(figure, name, invalid)
+                if figure is not None and not 0 <= figure < inf:
+                    invalid.add(name)
