@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rheostat.analyze import AnalysisSettings, AnalysisState, analyze
-from rheostat.analyze.outliers import partition_heat, partition_skew, slow_ones, task_times
-from rheostat.analyze.state import Counters, OffsetHistory
+from rheostat.analyze.outliers import _judged, partition_heat, partition_skew, slow_ones, task_times
+from rheostat.analyze.state import Counters, Machines, OffsetHistory
 from rheostat.model import (
     Assessment,
     Cluster,
@@ -216,3 +218,12 @@ def test_the_load_is_the_more_uneven_of_what_arrives_and_what_waits():
 def test_the_load_is_unknown_where_a_position_is():
     history = OffsetHistory(("t",), (0,), (0.0, 60.0), ((None,), (1000,)), (900,), (None,), complete=False)
     assert partition_skew(history) is None
+
+
+@given(st.lists(st.floats(1.0, 1.99), min_size=2, max_size=6), st.floats(1.0, 5.0))
+def test_times_that_differ_less_than_twofold_need_no_judgement(times_s, heat):
+    """What the end of a window skips: whoever was suspected before, nobody is slow now, on no node."""
+    times = {str(number): time_s for number, time_s in enumerate(times_s)}
+    cluster = Cluster.of(60.0, [Executor(name, f"host-{int(name) % 2}", 1, 0) for name in times])
+    begun = Machines(60.0, suspects=tuple(times), factor=3.0, skew=1.2)
+    assert _judged(begun, 60.0, times, cluster, heat) == Machines(60.0, skew=1.2)
