@@ -144,29 +144,33 @@ WORSE = st.fixed_dictionaries(
         "invalid": st.sampled_from([(), ("batch.at",)]),
         "queries": st.integers(0, 2),
         "metrics_age_s": maybe(st.sampled_from([0.0, 30.0, 30.1, 45.0, 45.1])),
-        "slow_executors": st.sampled_from([(), ("3",)]),
     },
 )
-USELESS = st.builds(Useless, executors, executors, ages, rates, rates, rates, st.sampled_from(Cause), st.booleans())
+SLOW = st.fixed_dictionaries({"slow_executors": st.sampled_from([(), ("3",)])})
 
 
 @st.composite
-def contexts(draw) -> Context:
-    """A sample that may be spoilt, at any number, with anything to take back or to replace."""
-    seen = replace(draw(assessments()), **draw(WORSE))
+def contexts(draw, changes) -> Context:
+    """A sample with some changes, at any number, often with something to take back or to replace."""
+    current = draw(st.integers(1, 5))
+    seen = replace(draw(assessments()), executors=current, **draw(changes))
     more = {"replace_slow": draw(st.booleans()), "metrics_delay_s": draw(st.sampled_from([0.0, 15.0]))}
-    settings = draw(guards()).model_copy(update=more)
-    state = replace(draw(plan_states()).guard, useless=draw(maybe(USELESS)))
-    return Context(seen, draw(executors), None, draw(bounds), settings, 15.0, state, 30.0, fewer_do=draw(st.booleans()))
+    settings, numbers = draw(guards()).model_copy(update=more), st.integers(1, 5)
+    useless = st.builds(
+        Useless, numbers, st.just(current), ages, rates, rates, rates, st.sampled_from(Cause), st.booleans()
+    )
+    state = replace(draw(plan_states()).guard, useless=draw(maybe(useless)), pending=None)
+    limits = draw(st.just(Bounds(1, 40)) | bounds)
+    return Context(seen, current, None, limits, settings, 15.0, state, 30.0, fewer_do=draw(st.booleans()))
 
 
-@given(contexts())
+@given(contexts(WORSE))
 def test_metrics_are_sound_where_no_step_on_them_holds(context):
     held = [step.apply(context.current, context) for step in STEPS[:4]]
     assert sound(context.seen, oldest_s(context.settings, context.sample_s)) == (held == [None] * 4)
 
 
-@given(contexts(), maybe(executors))
+@given(contexts(SLOW), maybe(st.integers(1, 5)))
 def test_no_step_has_anything_to_say_where_all_are_said_to_be_silent(context, target):
     """What the planner leaves out of the usual cycle changes nothing."""
     proposed = Recommendation(target, Reason(Code.STEADY, "as told"))
