@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.sim.jobs import plain
 
+from rheostat.sim.chains import Chains
 from rheostat.sim.fleet import Fleet
 from rheostat.sim.history import History
 from rheostat.sim.tally import Equal
@@ -84,6 +85,61 @@ def test_waves_are_told_and_counted_as_if_each_task_had_been_placed(stages, exec
         credit(in_waves, crews[0])
         credit(one_by_one, crews[1])
     assert crews[0].tally.counted() == crews[1].tally.counted()
+
+
+def growing(seed, there, cold, coming, cold_s):
+    """So many executors, some of them cold, the newest first; others are on their way."""
+    made = Fleet(
+        plain(executor={"cold_task_s": cold_s, "start_up": {"median_s": 4.0, "p95_s": 9.0}}), seed, there, History()
+    )
+    for each in made.running[: min(cold, there)]:
+        each.warm = [False]
+    made.running.reverse()
+    made.request(0.0, there + coming)
+    made.look(0.5)
+    return made
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 60), st.sampled_from([0.1, 0.25, 1 / 3, 0.7])), min_size=1, max_size=3),
+    st.tuples(
+        st.integers(0, 20), st.integers(1, 7), st.integers(0, 4), st.integers(1, 3), st.sampled_from([0.0, 0.5, 2.1])
+    ),
+    st.integers(0, 300),
+    st.integers(0, 9),
+)
+def test_chains_are_told_and_counted_as_if_each_task_had_been_placed(stages, made, after, lost):
+    """To the last bit: of cold and warm ones, and of those that come meanwhile, also when one has been lost since."""
+    crews = [growing(*made) for _ in range(2)]
+    warm = [warm_slots(crew) for crew in crews]
+    chained, listed, at = [], [], 1.1
+    for count, each_s in stages:
+        chained.append(run(Equal(count, each_s), at, crews[0].used, crews[0], warm[0]))
+        listed.append(run([each_s] * count, at, crews[1].used, crews[1], warm[1]))
+        _, end, tasks = chained[-1]
+        assert isinstance(tasks, Chains)
+        took_s = [end - begin for begin, end, _, _ in spans(listed[-1])]
+        assert (end, tasks.count, tasks.seconds) == (listed[-1][1], count, sum(took_s))
+        at = end
+    assert warm[0] == warm[1]
+    for crew in crews:
+        crew.register(after / 10)
+        crew.lose(after / 10, lost, replaced=False)
+    assert told(chained, after / 10, crews[0]) == told(listed, after / 10, crews[1])
+    for placed, crew in zip((chained, listed), crews, strict=True):
+        credit(placed, crew)
+    assert crews[0].tally.counted() == crews[1].tally.counted()
+
+
+def test_of_several_that_are_free_at_once_the_lowest_number_takes_the_next_task_warm_or_not():
+    """Executor 1 of three is cold: of two tasks it does the second all the same, and executor 2 none."""
+    crew = fleet(3, executor={"cold_task_s": 2.0})
+    crew.running[1].warm = [False]
+    crew.look(0.0)
+    tasks = run(Equal(2, 1.0), 0.0, crew.running, crew, warm_slots(crew))[2]
+    assert isinstance(tasks, Chains)
+    done = {each.number: chain.times for chain in tasks.each for each in chain.executors}
+    assert done == {0: [0.0, 1.0], 1: [0.0, 3.0]}
 
 
 def test_the_first_task_of_a_cold_slot_takes_longer():

@@ -74,6 +74,7 @@ class Fleet:
         settled: nothing is on its way, nothing is cold or slow: every slot is like every other.
         slots: while it is settled, where in ``running`` the executor of each slot is.
         places: the nodes; None: the job has none.
+        one_slot_each: whether an executor has one slot.
     """
 
     def __init__(self, job: JobFile, seed: int, executors: int, history: History) -> None:
@@ -86,6 +87,8 @@ class Fleet:
         self._wanted = executors
         self._past_starts: list[tuple[float, float]] = []
         cores = job.executor.cores
+        self.one_slot_each = cores == 1
+        self._slows_neighbours = job.executor.slows_neighbours
         self.requested: int | None = None
         self.places = Places.of(job)
         hosts: Sequence[str | None] = [None] * executors if self.places is None else self.places.first(executors)
@@ -235,7 +238,7 @@ class Fleet:
     @property
     def undisturbed(self) -> bool:
         """Whether nothing changes the speed at which any of them works."""
-        return not self._job.executor.slows_neighbours and not any(each.slow for each in self.running)
+        return not self._slows_neighbours and not [each for each in self.running if each.slow]
 
     def room(self, at: float) -> int:
         """Executors that there is room for."""

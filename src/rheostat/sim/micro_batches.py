@@ -16,6 +16,7 @@ from operator import sub
 from rheostat.model import Batch, StageWork
 from rheostat.sim.arrivals import Arrivals, Positions
 from rheostat.sim.batch_work import BatchWork, Sizes, sink_end, sink_limited
+from rheostat.sim.chains import Chains
 from rheostat.sim.draws import noise, uniform
 from rheostat.sim.fleet import Fleet, SimExecutor
 from rheostat.sim.history import History
@@ -266,9 +267,11 @@ def _progress(batch: _Batch, planning_s: float) -> Batch:
     )
 
 
-def _stage(tasks: Equal | Sequence[Task]) -> StageWork:
+def _stage(tasks: Equal | Chains | Sequence[Task]) -> StageWork:
     if isinstance(tasks, Equal):
         return StageWork(tasks.count, tasks.count * tasks.each_s)
+    if isinstance(tasks, Chains):
+        return StageWork(tasks.count, tasks.seconds)
     well = [end - begin for begin, end, _, ended_well in tasks if ended_well]
     return StageWork(len(well), sum(well))
 

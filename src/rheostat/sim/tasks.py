@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heapreplace
 from math import inf
 
+from rheostat.sim.chains import Chains, chained, starts
 from rheostat.sim.fleet import Fleet, SimExecutor
 from rheostat.sim.tally import Equal, ranges
 
@@ -29,11 +30,11 @@ Done = tuple[list[int], list[float], list[int]]
 """Of each registered executor, what its tasks have come to: how many ended well, their seconds, how many run now."""
 
 
-Placed = tuple[float, float, Equal | Sequence[Task]]
+Placed = tuple[float, float, Equal | Chains | Sequence[Task]]
 """Work placed on slots: ``(begin, end, tasks)``; the end is infinite while there is no slot for one of them.
 
 Equal tasks are in waves on the slots of the settled fleet, which is as it was when they were placed: task j runs on
-slot j mod s. Others are listed one by one.
+slot j mod s; or in chains. Others are listed one by one.
 """
 
 
@@ -92,10 +93,13 @@ def _waves(batch: Sequence[tuple[float, float, Equal]], at: float, slots: int) -
 
 
 def _listed(batch: Sequence[Placed], at: float, fleet: Fleet, done: Done) -> None:
-    """Add those tasks that are listed one by one."""
+    """Add those tasks that are not in waves."""
     ended, busy_s, active = done
     places = {executor: place for place, executor in enumerate(fleet.running)}
     for _, _, tasks in batch:
+        if isinstance(tasks, Chains):
+            tasks.add(at, places, ended, busy_s, active)
+            continue
         for begin, end, executor, well in () if isinstance(tasks, Equal) else tasks:
             place = places.get(executor)
             if place is None or begin > at:
@@ -132,7 +136,27 @@ def run(work: Work, begin: float, executors: Sequence[SimExecutor], fleet: Fleet
         return begin, begin + makespan(work, len(fleet.slots)), work
     if fleet.settled:
         warm.update((each.number, core) for each in executors for core in range(len(each.warm)))
-    return _one_by_one(work.listed() if isinstance(work, Equal) else work, begin, executors, fleet, warm)
+    if not isinstance(work, Equal):
+        return _one_by_one(work, begin, executors, fleet, warm)
+    if executors and fleet.one_slot_each and begin + work.each_s > begin and _undisturbed(executors, fleet):
+        return _chained(work, begin, executors, fleet, warm)
+    return _one_by_one(work.listed(), begin, executors, fleet, warm)
+
+
+def _undisturbed(executors: Sequence[SimExecutor], fleet: Fleet) -> bool:
+    """Whether none is lost and each works at full speed: as for most batches of a growing fleet."""
+    return fleet.undisturbed and {each.gone_at for each in executors} == {inf}
+
+
+def _chained(
+    work: Equal, begin: float, executors: Sequence[SimExecutor], fleet: Fleet, warm: set[tuple[int, int]]
+) -> Placed:
+    """Where executors have one slot each."""
+    cold = {each.number: max(begin, each.ready_at) for each in executors if (each.number, 0) not in warm}
+    chains = chained(work, starts(executors, begin, fleet.cold_tasks_s(cold)))
+    if cold:
+        warm.update([(each.number, 0) for chain in chains.each for each in chain.executors])
+    return begin, chains.end, chains
 
 
 _Slot = tuple[float, int, int, SimExecutor]
@@ -146,8 +170,8 @@ def _one_by_one(
     ]
     heapify(free)
     cold_s = fleet.cold_tasks_s({number: at for at, number, core, _ in free if (number, core) not in warm})
-    if free and fleet.undisturbed and all(each.gone_at == inf for each in executors):
-        return _undisturbed(work, begin, free, cold_s, warm)
+    if free and _undisturbed(executors, fleet):
+        return _straight(work, begin, free, cold_s, warm)
     lost: list[tuple[float, float]] = []
     tasks: list[Task] = []
     position, last = 0, begin
@@ -178,10 +202,10 @@ def _one_by_one(
     return begin, last, tasks
 
 
-def _undisturbed(
+def _straight(
     work: Sequence[float], begin: float, free: list[_Slot], cold_s: dict[int, float], warm: set[tuple[int, int]]
 ) -> Placed:
-    """The same where no executor is lost and each works at full speed: most batches of a growing fleet."""
+    """The same where nothing is lost and nothing slow."""
     tasks: list[Task] = []
     for seconds in work:
         at, number, core, executor = free[0]

@@ -1,0 +1,118 @@
+"""Equal tasks on executors with one slot each, of which some are cold or come later.
+
+What is equal for many executors is worked out once for all of them: those that begin at the same moment and are as warm
+end their tasks at the same moments. It is what placing every task by itself comes to, in the same order: the next task
+goes to the slot that is free first, and of several to that of the executor with the lowest number.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from math import inf
+from operator import sub
+
+from rheostat.sim.fleet import SimExecutor
+from rheostat.sim.tally import Equal
+from rheostat.values import dataclass
+
+__all__ = ["Chain", "Chains", "chained", "starts"]
+
+Start = tuple[float, float]
+"""When an executor begins, and what its first task takes longer."""
+
+_Next = tuple[float, int, float, list[SimExecutor], list[float]]
+"""``(when they are free, lowest number, what the next task takes longer, executors, times so far)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What each of some executors does: one task after the other.
+
+    Attributes:
+        executors: by number.
+        times: when the first task begins, and when each of them ends.
+    """
+
+    executors: Sequence[SimExecutor]
+    times: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """All tasks of some work; each of them ends well.
+
+    Attributes:
+        each: of all executors that have a task.
+        count: how many tasks.
+        seconds: what they take, added up in the order in which they are placed.
+    """
+
+    each: Sequence[Chain]
+    count: int
+    seconds: float
+
+    @property
+    def end(self) -> float:
+        """When the last one ends."""
+        return max([chain.times[-1] for chain in self.each], default=-inf)
+
+    def add(
+        self, at: float, places: Mapping[SimExecutor, int], ended: list[int], busy_s: list[float], active: list[int]
+    ) -> None:
+        """Count what has been done by ``at``, and what is running then, with the executors that are at ``places``."""
+        for chain in self.each:
+            times = chain.times
+            begun = bisect_right(times, at)
+            if not begun:
+                continue
+            running = begun < len(times)
+            seconds = [*map(sub, times[1:begun], times)]
+            for executor in chain.executors:
+                place = places.get(executor)
+                if place is not None:
+                    ended[place] += begun - 1
+                    busy_s[place] = sum(seconds, busy_s[place])
+                    active[place] += running
+
+
+def starts(
+    executors: Sequence[SimExecutor], begin: float, cold_s: Mapping[int, float]
+) -> dict[Start, list[SimExecutor]]:
+    """Who begins at the same moment and is as warm, by number. ``cold_s``: of cold ones, by their number."""
+    found: dict[Start, list[SimExecutor]] = {}
+    for each in sorted(executors, key=_number):
+        start = max(begin, each.ready_at), cold_s.get(each.number, 0.0)
+        if start in found:
+            found[start].append(each)
+        else:
+            found[start] = [each]
+    return found
+
+
+def _number(executor: SimExecutor) -> int:
+    return executor.number
+
+
+def chained(work: Equal, groups: Mapping[Start, list[SimExecutor]]) -> Chains:
+    """Place it on such executors; there is one. Its tasks take long enough for time to pass."""
+    each_s, left, total_s = work.each_s, work.count, 0.0
+    free: list[_Next] = [(at, who[0].number, more_s, who, [at]) for (at, more_s), who in groups.items()]
+    heapify(free)
+    while left:
+        at, number, more_s, who, times = heappop(free)
+        count = len(who)
+        if free and free[0][0] == at:  # others are free at the same moment: those with lower numbers go first
+            count = sum([each.number < free[0][1] for each in who])
+        if left < count:
+            count = left
+        if count < len(who):
+            heappush(free, (at, who[count].number, more_s, who[count:], times[:]))
+            who = who[:count]
+        end = at + (each_s + more_s)
+        times.append(end)
+        total_s = sum([end - at] * count, total_s)
+        left -= count
+        heappush(free, (end, number, 0.0, who, times))
+    return Chains([Chain(who, times) for _, _, _, who, times in free if len(times) > 1], work.count, total_s)
