@@ -73,15 +73,16 @@ def forecast(series: Sequence[Point], times: Sequence[float], late_s: float = 0.
     """
     if not series:
         return ()
-    at, rates = zip(*series, strict=True)
-    now = at[-1]
-    offsets = [each - now for each in at]
+    now, latest = series[-1]
+    offsets = [at - now for at, _ in series]
     middle = sum(offsets) / len(offsets)
     away = [offset - middle for offset in offsets]
     spread = sum([each**2 for each in away])
-    lines = [_line(away, column, spread) for column in zip(*rates, strict=True)]
     places = [time + late_s - middle for time in times]
-    columns = [[rate if (rate := mean + slope * x) > 0.0 else 0.0 for x in places] for mean, slope in lines]
+    columns = []
+    for topic in range(len(latest)):
+        mean, slope = _line(away, [rates[topic] for _, rates in series], spread)
+        columns.append([rate if (rate := mean + slope * x) > 0.0 else 0.0 for x in places])
     return tuple(zip(*columns, strict=True))
 
 

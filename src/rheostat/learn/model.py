@@ -60,11 +60,15 @@ class SlowModel:
         if not sound:
             message = f"no prediction for workload {tuple(workload)} on {executors} executors"
             raise ValueError(message)
-        least, most = self._surface.bounds(load, executors)
-        return min(max(self._assumed(load, executors), least), most, CEILING)
+        table = self._surface
+        share = max(self._assumed(load, executors, table), table.least_at(load, executors))
+        return min(share, table.most_at(load, executors), CEILING) if share > 0.0 else 0.0
 
-    def _assumed(self, load: float, executors: int) -> float:
-        capacity = max(executors * (self.w_max or 0.0), self._surface.sound_load(executors))
+    def _assumed(self, load: float, executors: int, table: Surface) -> float:
+        capacity = executors * (self.w_max or 0.0)
+        if load <= _CARRIED * capacity:
+            return 0.0
+        capacity = max(capacity, table.sound_load(executors))
         if load <= _CARRIED * capacity:
             return 0.0
         if load >= CEILING * capacity:

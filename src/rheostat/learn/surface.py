@@ -68,13 +68,15 @@ class Surface(NamedTuple):
     most: list[list[float]]
     sound: list[float]
 
-    def bounds(self, load: float, executors: int) -> tuple[float, float]:
-        """At least and at most; both non-decreasing in the load and non-increasing in executors."""
+    def least_at(self, load: float, executors: int) -> float:
+        """Least value of f, 0 or more; non-decreasing in the load and non-increasing in executors."""
         harder = bisect_left(self.numbers, executors)
+        return self._at(self.least[harder], load) if harder < len(self.numbers) else 0.0
+
+    def most_at(self, load: float, executors: int) -> float:
+        """Greatest value of f, 0 or more; non-decreasing in the load and non-increasing in executors."""
         easier = bisect_right(self.numbers, executors) - 1
-        least = self._at(self.least[harder], load) if harder < len(self.numbers) else 0.0
-        most = self._at(self.most[easier], load, beyond=inf) if easier >= 0 else inf
-        return least, most
+        return self._at(self.most[easier], load, beyond=inf) if easier >= 0 else inf
 
     def sound_load(self, executors: int) -> float:
         """The largest load that as many executors, or fewer, were seen to carry within the objective; 0: none."""

@@ -150,8 +150,8 @@ def from_healthy(seen: Assessment, learned: Learned) -> Learned:
     """What three healthy samples in a row show, if they agree."""
     rate = busy_rate(seen) if seen.backlog_excess == 0 else None
     if not rate or not seen.executors:
-        return replace(learned, recent=())
-    recent = (*learned.recent, rate)[-_IN_A_ROW:]
+        return replace(learned, recent=()) if learned.recent else learned
+    recent = (*learned.recent[1 - _IN_A_ROW :], rate)
     learned = Learned(learned.w_max, learned.samples, learned.figures, learned.shown, recent)
     if len(recent) < _IN_A_ROW:
         return learned

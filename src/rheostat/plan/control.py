@@ -64,7 +64,10 @@ class Carrier(NamedTuple):
             seen = capacity(number)
             if seen is not None and most > share * seen:
                 continue
-            if all(predict(point, number) < sla for point in points):
+            for point in points:
+                if predict(point, number) >= sla:
+                    break
+            else:
                 return number
         return None
 

@@ -58,6 +58,7 @@ __all__ = ["ProactiveOptions", "ProactivePolicy", "ProactiveState"]
 
 _Proposal = tuple[Recommendation, "ProactiveState"]
 _MOST_SLOW = 1e6
+_FORECAST = Code.FORECAST
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +94,24 @@ class ProactiveState:
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """A complete sample: the figures that every rule needs, none of them unknown."""
+    """A complete sample: the figures that every rule needs, none of them unknown.
+
+    Attributes:
+        total: the sum of the rates.
+        series: the arrival rates up to it.
+        recovery: where the last change of the number stands with it.
+        counts: whether slow records are those of the number in force: it is there, the job has recovered from before.
+    """
 
     seen: Assessment
+    at: float
     n: int
     rates: Rates
+    total: float
     slow: float
-
-    @property
-    def at(self) -> float:
-        return self.seen.at
+    series: tuple[Point, ...]
+    recovery: Recovery
+    counts: bool
 
     def propose(self, target: int, code: Code, text: str, **figures: float | None) -> Recommendation:
         known = {"slow_records": self.slow, "arrival_rate": self.seen.arrival_rate, "executors": float(self.n)}
@@ -123,14 +132,20 @@ class ProactivePolicy:
     def __init__(self, options: ProactiveOptions, context: PolicyContext) -> None:
         self.options = options
         self.context = context
+        self._interval_s = options.slow_interval_s
+        self._most_slow = options.most_slow or _MOST_SLOW
+        self._hold_s = options.hold_s
+        self._check_every = options.check_every
+        self._back_s = options.back_s
+        self._step_s = options.step_s
+        self._horizon_s = options.horizon_s
+        self._ahead = ahead(options.horizon_s, options.step_s)
+        self._late_s = min(context.rate_window_s, options.back_s) / 2 if options.timely else 0.0
+        self._gains = (options.gain_up, options.gain_down)
         explores_s = max(context.sample_s, options.explore_every_s or 0.0)
         self._reactive = ReactivePolicy(options, replace(context, sample_s=explores_s))
-        self._detector = Detector(
-            options.residual_limit,
-            options.residuals_in_a_row,
-            options.residual_allowance,
-            options.residual_patience,
-        )
+        limit, in_a_row = options.residual_limit, options.residuals_in_a_row
+        self._detector = Detector(limit, in_a_row, options.residual_allowance, options.residual_patience)
         self._training = TrainingOptions(
             degrees=tuple(range(1, options.degree + 1)),
             resamples=options.resamples,
@@ -146,15 +161,17 @@ class ProactivePolicy:
 
     def recommend(self, seen: Assessment, state: ProactiveState) -> _Proposal:
         """Propose by the rules above."""
-        state = self._heard(seen, state)
-        sample = self._sample(seen)
+        rates = _rates(seen)
+        series = state.series
+        if rates is not None and not seen.invalid:
+            series = extended(series, Point(seen.at, rates), self._back_s)
+            topics = tuple([topic for topic, _ in seen.arrival_rates])
+            if topics != state.data.topics:
+                state = self._anew(seen.at, state, topics)
+        sample = self._sample(seen, rates, series, state.recovery)
         if sample is None:
             proposal, reactive = self._reactive.recommend(seen, state.reactive)
-            return replace(proposal, target=None), replace(state, reactive=reactive)
-        hold_s = math.inf if self.options.hold_s is None else self.options.hold_s
-        recovery = followed(seen, sample.n, state.recovery, hold_s)
-        if recovery is not state.recovery:
-            state = replace(state, recovery=recovery)
+            return replace(proposal, target=None), replace(state, reactive=reactive, series=series)
         return self._explore(sample, state) if state.model is None else self._control(sample, state, state.model)
 
     def capacity(self, executors: int, state: ProactiveState) -> float | None:
@@ -174,33 +191,21 @@ class ProactivePolicy:
 
     # ---------------------------------------------------------------------------------------------- samples
 
-    def _heard(self, seen: Assessment, state: ProactiveState) -> ProactiveState:
-        """The state with the arrival rates of this sample, also of one that counts for nothing else (in a hold)."""
-        rates = _rates(seen)
-        if rates is None or seen.invalid:
-            return state
-        series = extended(state.series, Point(seen.at, rates), self.options.back_s)
-        topics = tuple([topic for topic, _ in seen.arrival_rates])
-        if topics == state.data.topics:
-            return replace(state, series=series)
-        return self._anew(seen.at, replace(state, series=series), topics)
-
-    def _sample(self, seen: Assessment) -> _Sample | None:
-        n, rates, excess = in_force(seen), _rates(seen), seen.backlog_excess
+    def _sample(
+        self, seen: Assessment, rates: Rates | None, series: tuple[Point, ...], recovery: Recovery
+    ) -> _Sample | None:
+        n, excess, hold_s = in_force(seen), seen.backlog_excess, self._hold_s
         if seen.missing or seen.invalid or not n or rates is None or excess is None:
             return None
-        slow = slow_records(excess, sum(rates), self.options.slow_interval_s)
-        return _Sample(seen, n, rates, min(slow, self.options.most_slow or _MOST_SLOW))
-
-    def _counts(self, sample: _Sample, state: ProactiveState) -> bool:
-        """Whether slow records are those of the number in force: it is there, and the job has recovered from before."""
-        if self.options.hold_s is None:
-            return sample.seen.executors == sample.n
-        return ready(sample.seen, sample.n) and state.recovery.recovered
+        total = sum(rates)
+        slow = min(slow_records(excess, total, self._interval_s), self._most_slow)
+        recovery = followed(seen, n, recovery, math.inf if hold_s is None else hold_s)
+        counts = seen.executors == n if hold_s is None else recovery.recovered and ready(seen, n)
+        return _Sample(seen, seen.at, n, rates, total, slow, series, recovery, counts)
 
     def _kept(self, sample: _Sample, state: ProactiveState) -> Collected:
         """The rows with one of this sample, if it counts."""
-        if not self._counts(sample, state):
+        if not sample.counts:
             return state.data
         row = Sample(sample.at, sample.rates, sample.n, sample.slow)
         return added(row, state.data, self.context.archive)
@@ -214,21 +219,35 @@ class ProactivePolicy:
     def _explore(self, sample: _Sample, state: ProactiveState) -> _Proposal:
         if not self._due(sample, state.explored_at, self.options.explore_every_s):
             text = f"exploring: a check each {seconds(self.options.explore_every_s or 0.0)}"
+            state = replace(state, series=sample.series, recovery=sample.recovery)
             return sample.propose(sample.n, Code.STEADY, text), state
         proposal, reactive = self._reactive.recommend(sample.seen, state.reactive)
-        state = replace(state, reactive=reactive, explored_at=sample.at, data=self._kept(sample, state))
+        state = ProactiveState(
+            state.mode,
+            reactive,
+            sample.recovery,
+            sample.series,
+            self._kept(sample, state),
+            state.model,
+            state.outlook,
+            state.level,
+            state.watched,
+            sample.at,
+            state.sampled_at,
+            state.decided_at,
+        )
         found = self._checked(sample, state)
         if found is None:
             return proposal, state
         state = replace(state, data=replace(state.data, unchecked=0))
-        if found.model is not None:
-            state = replace(state, mode="control", model=found.model, outlook=None, level=None, watched=Watched())
-        follows = "control begins" if found.model is not None else "exploration goes on"
-        return _saying(proposal, f"{found.text}: {follows}"), state
+        if found.model is None:
+            return _saying(proposal, f"{found.text}: exploration goes on"), state
+        state = replace(state, mode="control", model=found.model, outlook=None, level=None, watched=Watched())
+        return _saying(proposal, f"{found.text}: control begins"), state
 
     def _checked(self, sample: _Sample, state: ProactiveState) -> Check | None:
         """The check of a model, where one is due; None: none is, or the capacity is unknown."""
-        if state.data.unchecked < self.options.check_every:
+        if state.data.unchecked < self._check_every:
             return None
         carried = self.capacity(sample.n, state)
         if not carried:
@@ -273,38 +292,61 @@ class ProactivePolicy:
         self, sample: _Sample, state: ProactiveState, model: SlowModel, reactive: ReactiveState
     ) -> tuple[Worsening | None, ProactiveState]:
         """What the residual of this sample says, where there is one; and the state with its row and ``reactive``."""
-        if not self._due(sample, state.sampled_at, self.options.sample_every_s):
-            return None, replace(state, reactive=reactive)
-        data = self._kept(sample, state)
-        told = None if state.outlook is None else state.outlook.told(sample.at)
-        if told is None or not self._counts(sample, state):
-            return None, replace(state, reactive=reactive, sampled_at=sample.at, data=data)
-        most = self.options.most_slow or _MOST_SLOW
-        found = residuals(model, told, sample.rates, sample.n, sample.slow, most)
-        worsening, watched = self._detector.watch(found.of_model, state.watched)
+        worsening, watched, data, sampled_at = None, state.watched, state.data, state.sampled_at
+        if self._due(sample, sampled_at, self.options.sample_every_s):
+            data, sampled_at = self._kept(sample, state), sample.at
+            told = None if state.outlook is None or not sample.counts else state.outlook.told(sample.at)
+            if told is not None:
+                worsening, watched = self._judged(sample, told, watched, model)
+        return worsening, ProactiveState(
+            state.mode,
+            reactive,
+            sample.recovery,
+            sample.series,
+            data,
+            model,
+            state.outlook,
+            state.level,
+            watched,
+            state.explored_at,
+            sampled_at,
+            state.decided_at,
+        )
+
+    def _judged(self, sample: _Sample, told: Rates, watched: Watched, model: SlowModel) -> tuple[Worsening, Watched]:
+        """What the residual says, and what the detector remembers of it."""
+        found = residuals(model, told, sample.rates, sample.n, sample.slow, self._most_slow)
+        worsening, watched = self._detector.watch(found.of_model, watched)
         missed = self._detector.forecast_missed(found.total, found.of_model)
-        watched = Watched(watched.recent, watched.total, watched.misses + 1 if missed else 0)
-        return worsening, replace(state, reactive=reactive, sampled_at=sample.at, data=data, watched=watched)
+        return worsening, Watched(watched.recent, watched.total, watched.misses + 1 if missed else 0)
 
     def _decided(self, sample: _Sample, state: ProactiveState, model: SlowModel) -> _Proposal:
         if not self._due(sample, state.decided_at, self.options.decide_every_s):
             text = f"in control: a decision each {seconds(self.options.decide_every_s or 0.0)}"
-            return sample.propose(sample.n, Code.FORECAST, text), state
-        horizon_s = max(self.options.horizon_s, rescale_s(state.recovery))
-        points = self._points(state, horizon_s)
+            return sample.propose(sample.n, _FORECAST, text), state
+        horizon_s = max(self._horizon_s, rescale_s(sample.recovery))
+        times = self._ahead if horizon_s == self._horizon_s else ahead(horizon_s, self._step_s)
+        points = forecast(sample.series, times, self._late_s)
         target = self._target(sample, state, model, points)
-        gains = (self.options.gain_up, self.options.gain_down)
-        level = eased(sample.n if state.level is None else state.level, target, sample.n, gains)
+        level = eased(sample.n if state.level is None else state.level, target, sample.n, self._gains)
         proposed = rounded(level)
-        if proposed < sample.n and not self._counts(sample, state):
+        if proposed < sample.n and not sample.counts:
             proposed = sample.n
-        outlook = Outlook(sample.at, self.options.step_s, points)
-        state = replace(state, level=level, decided_at=sample.at, outlook=outlook)
-        return self._said(sample, state, (target, proposed), horizon_s), state
-
-    def _points(self, state: ProactiveState, horizon_s: float) -> tuple[Rates, ...]:
-        late_s = min(self.context.rate_window_s, self.options.back_s) / 2 if self.options.timely else 0.0
-        return forecast(state.series, ahead(horizon_s, self.options.step_s), late_s)
+        said = self._said(sample, points, (target, proposed), horizon_s, state.watched.misses)
+        return said, ProactiveState(
+            state.mode,
+            state.reactive,
+            state.recovery,
+            state.series,
+            state.data,
+            model,
+            Outlook(sample.at, self._step_s, points),
+            level,
+            state.watched,
+            state.explored_at,
+            state.sampled_at,
+            sample.at,
+        )
 
     def _target(self, sample: _Sample, state: ProactiveState, model: SlowModel, points: tuple[Rates, ...]) -> int:
         asked = (sample.rates, *points) if self.options.present else points
@@ -316,17 +358,16 @@ class ProactivePolicy:
         return smallest(carrier, asked, sample.n, self.options.headroom, useful)
 
     def _said(
-        self, sample: _Sample, state: ProactiveState, numbers: tuple[int, int], horizon_s: float
+        self, sample: _Sample, points: tuple[Rates, ...], numbers: tuple[int, int], horizon_s: float, misses: int
     ) -> Recommendation:
         target, proposed = numbers
-        most = max(map(sum, state.outlook.points)) if state.outlook is not None else 0.0
+        most = max(map(sum, points))
+        move = f"{sample.n} stays" if proposed == sample.n else f"{sample.n} → {proposed}"
         text = (
-            f"slow records {percent(sample.slow)}; arrival {per_second(sum(sample.rates))}, at most {per_second(most)} "
-            f"within {seconds(horizon_s)}, which {executors(target)} can carry: "
-            + (f"{sample.n} stays" if proposed == sample.n else f"{sample.n} → {proposed}")
+            f"slow records {percent(sample.slow)}; arrival {per_second(sample.total)}, at most {per_second(most)} "
+            f"within {seconds(horizon_s)}, which {executors(target)} can carry: {move}"
         )
-        misses = float(state.watched.misses)
-        return sample.propose(proposed, Code.FORECAST, text, forecast=most, wanted=float(target), misses=misses)
+        return sample.propose(proposed, _FORECAST, text, forecast=most, wanted=float(target), misses=float(misses))
 
     def _relearned(self, sample: _Sample, proposal: Recommendation, state: ProactiveState) -> _Proposal:
         """A model of all rows so far, where one is due and stable; else it goes on with the old one."""

@@ -43,7 +43,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from pydantic import BaseModel
 
@@ -58,6 +58,9 @@ __all__ = ["ReactiveOptions", "ReactivePolicy", "ReactiveState", "expected_wait"
 
 _DOUBT_S = 1800.0
 """How long a measured figure outweighs low use, s: a cliff between two numbers costs one violation in that time."""
+
+_STEADY = Code.STEADY
+_SURPLUS_COUNTING = Code.SURPLUS_COUNTING
 
 _Proposal = tuple[Recommendation, "ReactiveState"]
 
@@ -83,7 +86,8 @@ class ReactiveState:
     whole_since: float | None = None
 
 
-class _Sample(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Sample:
     """A complete sample: the figures that every rule needs, none of them unknown."""
 
     seen: Assessment
@@ -144,6 +148,15 @@ class ReactivePolicy:
     def __init__(self, options: ReactiveOptions, context: PolicyContext) -> None:
         self.options = options
         self.context = context
+        self._sla = options.sla
+        self._interval_s = options.slow_interval_s
+        self._occupancy_limit = options.occupancy_limit
+        self._headroom = options.headroom
+        self._of_capacity = f"at {percent(options.headroom)} of"
+        self._of_processed = options.learn_from == "processed"
+        self._settle_batches = options.settle_batches
+        self._samples_to_shrink = options.samples_to_shrink
+        self._longest_s = 2 * context.sample_s
 
     def initial(self) -> ReactiveState:
         """Nothing is known about the capacity."""
@@ -157,8 +170,8 @@ class ReactivePolicy:
             reason = Reason(Code.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
             learned = replace(state.learned, recent=())
             return Recommendation(None, reason), replace(state, learned=learned, streak=0, at=seen.at)
-        state = self._reached(sample, state)
         violation = self._violation(sample)
+        state = self._reached(sample, state, healthy=violation is None)
         return self._healthy(sample, state) if violation is None else self._violated(sample, state, violation)
 
     def capacity(self, executors: int, state: ReactiveState) -> float | None:
@@ -166,38 +179,42 @@ class ReactivePolicy:
 
         None until an overload was seen.
         """
-        return self.carrying(state)(executors)
+        if self._of_processed:
+            return state.learned.carried(executors)
+        w_max = state.learned.w_max
+        return None if w_max is None else executors * w_max
 
     def carrying(self, state: ReactiveState) -> Callable[[int], float | None]:
         """The capacity as a function of n alone."""
-        if self.options.learn_from == "processed":
-            return state.learned.carried
-        w_max = state.learned.w_max
-        return lambda executors: None if w_max is None else executors * w_max
+        return state.learned.carried if self._of_processed else lambda executors: self.capacity(executors, state)
 
     def _sample(self, seen: Assessment) -> _Sample | None:
         n, arrival, excess = in_force(seen), seen.arrival_rate, seen.backlog_excess
         if seen.missing or seen.invalid or not n or arrival is None or excess is None:
             return None
-        return _Sample(seen, n, arrival, excess, slow_records(excess, arrival, self.options.slow_interval_s))
+        return _Sample(seen, n, arrival, excess, slow_records(excess, arrival, self._interval_s))
 
-    def _reached(self, sample: _Sample, state: ReactiveState) -> ReactiveState:
-        """The state as this sample finds it: a new number, or a sample that came late, ends what was counted."""
-        at, changed = sample.seen.at, state.executors != sample.n
-        late = state.at is not None and at - state.at > 2 * self.context.sample_s
+    def _reached(self, sample: _Sample, state: ReactiveState, *, healthy: bool) -> ReactiveState:
+        """The state as this sample finds it, with what a healthy one shows.
+
+        A new number, or a sample that came late, ends what was counted.
+        """
+        seen, n, learned, streak = sample.seen, sample.n, state.learned, state.streak
+        at, changed = seen.at, state.executors != n
+        late = state.at is not None and at - state.at > self._longest_s
         if changed or late:
-            fell = not late and self.options.shrink_on and sample.n < (state.executors or 0)
-            streak = state.streak if fell else 0
-            state = replace(state, streak=streak, learned=replace(state.learned, recent=()))
+            fell = not late and self.options.shrink_on and n < (state.executors or 0)
+            streak, learned = streak if fell else 0, replace(learned, recent=())
         whole_since = None
-        if sample.seen.executors == sample.n:
+        if seen.executors == n:
             whole_since = at if changed or state.whole_since is None else state.whole_since
-        since = at if changed else state.since
-        return ReactiveState(state.learned, state.streak, sample.n, since, at, whole_since)
+        if healthy and self._of_processed and self._at_rest(sample):
+            learned = from_healthy(seen, learned)
+        return ReactiveState(learned, streak, n, at if changed else state.since, at, whole_since)
 
     def _enough(self, rate: float, state: ReactiveState) -> int | None:
         """The smallest number that carries this rate; None while the capacity is unknown."""
-        if self.options.learn_from == "processed":
+        if self._of_processed:
             return state.learned.enough(rate)
         w_max = state.learned.w_max
         return None if w_max is None else needed(rate, w_max)
@@ -207,18 +224,18 @@ class ReactivePolicy:
         known, shown = self._enough(rate, state), state.learned.shown
         return needed(rate, shown) if known is None and shown else known
 
-    def _at_rest(self, seen: Assessment) -> bool:
+    def _at_rest(self, sample: _Sample) -> bool:
         """Whether rates belong to the number in force: all registered, and the first batches over."""
-        wanted = self.options.settle_batches
-        return wanted == 0 or (seen.executors == in_force(seen) and seen.batches >= wanted)
+        wanted = self._settle_batches
+        return wanted == 0 or (sample.seen.executors == sample.n and sample.seen.batches >= wanted)
 
     # ------------------------------------------------------------------------------------------- violation
 
     def _violation(self, sample: _Sample) -> str | None:
         """What is beyond its limit; None: nothing."""
-        if sample.slow >= (sla := self.options.sla):
-            return f"slow records {percent(sample.slow)} ≥ {percent(sla)}"
-        occupancy, limit = sample.seen.occupancy, self.options.occupancy_limit
+        if sample.slow >= self._sla:
+            return f"slow records {percent(sample.slow)} ≥ {percent(self._sla)}"
+        occupancy, limit = sample.seen.occupancy, self._occupancy_limit
         if occupancy is not None and limit is not None and occupancy >= limit and sample.arrival > 0:
             return f"occupancy {percent(occupancy)} ≥ {percent(limit)}"
         return self._falls_behind(sample)
@@ -248,14 +265,14 @@ class ReactivePolicy:
 
     def _learn_violated(self, sample: _Sample, state: ReactiveState) -> Learned:
         """What it teaches, once the number is at rest; an overload may last for long without two batches' ends."""
-        if not (self._at_rest(sample.seen) or self._whole(sample, state)):
+        if not (self._at_rest(sample) or self._whole(sample, state)):
             return replace(state.learned, recent=())
         learn = from_arrival if self.options.learn_from == "arrival" else from_overload
         return learn(sample.seen, state.learned, self.options.memory)
 
     def _wait(self, sample: _Sample, state: ReactiveState) -> tuple[Code, str] | None:
         """Why one more executor would not help, or not yet."""
-        if self.options.learn_from == "processed" and cap_limits(sample.seen):
+        if self._of_processed and cap_limits(sample.seen):
             text = "the batch cap limits the rate, not the executors; raise maxOffsetsPerTrigger"
             return Code.USELESS_EXECUTORS, text
         if not self._settled(sample, state):
@@ -268,7 +285,7 @@ class ReactivePolicy:
 
     def _settled(self, sample: _Sample, state: ReactiveState) -> bool:
         waited = sample.seen.at - (sample.seen.at if state.since is None else state.since)
-        return self._at_rest(sample.seen) or waited >= self.context.objective.lag_s
+        return self._at_rest(sample) or waited >= self.context.objective.lag_s
 
     def _whole(self, sample: _Sample, state: ReactiveState) -> bool:
         """Whether the number in force has been there for the objective's lag, and has finished a batch since.
@@ -312,17 +329,12 @@ class ReactivePolicy:
     # --------------------------------------------------------------------------------------------- surplus
 
     def _healthy(self, sample: _Sample, state: ReactiveState) -> _Proposal:
-        headroom = self.options.headroom
-        if self.options.learn_from == "processed" and self._at_rest(sample.seen):
-            learned = from_healthy(sample.seen, state.learned)
-            state = ReactiveState(learned, state.streak, state.executors, state.since, state.at, state.whole_since)
-        enough = self._enough(sample.arrival / headroom, state)
+        enough = self._enough(sample.arrival / self._headroom, state)
         if enough is None:
             return self._unknown(sample, state)
         carried = self.capacity(min(enough, sample.n), state)
         text = (
-            f"arrival {per_second(sample.arrival)} needs {executors(enough)} at {percent(headroom)} of "
-            f"{per_second(carried)}"
+            f"arrival {per_second(sample.arrival)} needs {executors(enough)} {self._of_capacity} {per_second(carried)}"
         )
         if sample.n > enough:
             target = enough if self.options.decrease == "needed" else sample.n - 1
@@ -331,7 +343,7 @@ class ReactivePolicy:
         if low is not None and self._doubtful(sample, state):
             return self._surplus(sample, state, sample.n - 1, Code.PROBE_DOWN, f"{text}, yet {low}")
         steady = f"no violation, slow records {percent(sample.slow)}; {text}, {sample.n} in force"
-        return sample.hold(Code.STEADY, steady), state if state.streak == 0 else replace(state, streak=0)
+        return sample.hold(_STEADY, steady), _counted(state, 0)
 
     def _unknown(self, sample: _Sample, state: ReactiveState) -> _Proposal:
         low = self._low_use(sample)
@@ -340,7 +352,7 @@ class ReactivePolicy:
         used = usage(sample.seen)
         share = "how much of the time is used is not known" if used is None else f"{percent(used)} of the time used"
         text = f"no violation, and the capacity is unknown until one is measured; {share}"
-        return sample.hold(Code.CAPACITY_UNKNOWN, text), replace(state, streak=0)
+        return sample.hold(Code.CAPACITY_UNKNOWN, text), _counted(state, 0)
 
     def _low_use(self, sample: _Sample) -> str | None:
         """So low a use that one executor less would be at most half used, in words; None: it is not."""
@@ -356,9 +368,9 @@ class ReactivePolicy:
 
     def _blind(self, seen: Assessment) -> str | None:
         """What is not known, and might be a violation, in words; None: nothing is."""
-        if self.options.occupancy_limit is not None and seen.occupancy is None:
+        if self._occupancy_limit is not None and seen.occupancy is None:
             return "how long batches take"
-        if self.options.wait_limit is not None and seen.processed_rate is None and seen.backlog:
+        if seen.processed_rate is None and seen.backlog and self.options.wait_limit is not None:
             return "how fast the backlog is worked off"
         return None
 
@@ -366,11 +378,18 @@ class ReactivePolicy:
         """Count one more sample of a surplus; propose from the last one on, until the number changes."""
         blind = self._blind(sample.seen)
         if blind is not None:
-            return sample.hold(Code.SURPLUS_COUNTING, f"{text}, but {blind} is not known: the count waits"), state
-        wanted = self.options.samples_to_shrink
+            return sample.hold(_SURPLUS_COUNTING, f"{text}, but {blind} is not known: the count waits"), state
+        wanted = self._samples_to_shrink
         streak = min(state.streak + 1, wanted)
-        state = replace(state, streak=streak)
+        state = _counted(state, streak)
         if streak < wanted:
-            return sample.hold(Code.SURPLUS_COUNTING, f"{text}: sample {streak} of {wanted} in a row"), state
+            return sample.hold(_SURPLUS_COUNTING, f"{text}: sample {streak} of {wanted} in a row"), state
         reason = sample.reason(code, f"{text}, {several(wanted, 'sample')} in a row: {sample.n} → {target}")
         return Recommendation(target, reason), state
+
+
+def _counted(state: ReactiveState, streak: int) -> ReactiveState:
+    """The same with so many samples in a row with a surplus."""
+    if state.streak == streak:
+        return state
+    return ReactiveState(state.learned, streak, state.executors, state.since, state.at, state.whole_since)
