@@ -1,5 +1,7 @@
 """Tasks on slots, worked by hand."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from rheostat.sim.chains import Chains
 from rheostat.sim.fleet import Fleet
 from rheostat.sim.history import History
 from rheostat.sim.tally import Equal
-from rheostat.sim.tasks import credit, makespan, run, told
+from rheostat.sim.tasks import _one_by_one, credit, makespan, run, told
 
 INF = float("inf")
 
@@ -44,6 +46,10 @@ def warm_slots(fleet):
 
 
 def spans(placed):
+    """All tasks, in the order in which they are placed."""
+    if isinstance(placed[2], Chains):
+        spans = [(*span, each.executors, True) for each in placed[2].each for span in pairwise(each.times)]
+        return sorted((begin, end, one.number, well) for begin, end, who, well in spans for one in who)
     return [(begin, end, executor.number, well) for begin, end, executor, well in placed[2]]
 
 
@@ -51,7 +57,7 @@ def test_equal_tasks_on_equal_slots_are_told_as_if_each_had_been_placed():
     """5 tasks of 2 s on two executors of 2 slots: 0, 0, 1, 1, then the fifth on executor 0."""
     crew = fleet(2, executor={"cores": 2})
     placed = run(Equal(5, 2.0), 10.0, crew.used, crew, set())
-    one_by_one = run([2.0] * 5, 10.0, crew.used, crew, warm_slots(crew))
+    one_by_one = _one_by_one([2.0] * 5, 10.0, crew.used, crew, warm_slots(crew))
     assert (placed[1], one_by_one[1]) == (14.0, 14.0)
     for at, expected in [
         (9.0, ([0, 0], [0.0, 0.0], [0, 0])),
@@ -77,7 +83,7 @@ def test_waves_are_told_and_counted_as_if_each_task_had_been_placed(stages, exec
     in_waves, one_by_one, at = [], [], 1.0
     for count, quarters in stages:
         in_waves.append(run(Equal(count, quarters / 4), at, crews[0].used, crews[0], set()))
-        one_by_one.append(run([quarters / 4] * count, at, crews[1].used, crews[1], set()))
+        one_by_one.append(_one_by_one([quarters / 4] * count, at, crews[1].used, crews[1], warm_slots(crews[1])))
         assert in_waves[-1][:2] == one_by_one[-1][:2]
         at = in_waves[-1][1]
     assert told(in_waves, after / 8, crews[0]) == told(one_by_one, after / 8, crews[1])
@@ -101,7 +107,11 @@ def growing(seed, there, cold, coming, cold_s):
 
 
 @given(
-    st.lists(st.tuples(st.integers(1, 60), st.sampled_from([0.1, 0.25, 1 / 3, 0.7])), min_size=1, max_size=3),
+    st.lists(
+        st.tuples(st.integers(0, 9), st.integers(1, 60), st.sampled_from([0.1, 0.25, 1 / 3, 0.7])),
+        min_size=1,
+        max_size=3,
+    ),
     st.tuples(
         st.integers(0, 20), st.integers(1, 7), st.integers(0, 4), st.integers(1, 3), st.sampled_from([0.0, 0.5, 2.1])
     ),
@@ -113,13 +123,14 @@ def test_chains_are_told_and_counted_as_if_each_task_had_been_placed(stages, mad
     crews = [growing(*made) for _ in range(2)]
     warm = [warm_slots(crew) for crew in crews]
     chained, listed, at = [], [], 1.1
-    for count, each_s in stages:
-        chained.append(run(Equal(count, each_s), at, crews[0].used, crews[0], warm[0]))
-        listed.append(run([each_s] * count, at, crews[1].used, crews[1], warm[1]))
+    for longer, count, each_s in stages:
+        work = [each_s + 0.3] * longer + [each_s] * count
+        chained.append(run(work if longer else Equal(count, each_s), at, crews[0].used, crews[0], warm[0]))
+        listed.append(_one_by_one(work, at, crews[1].used, crews[1], warm[1]))
         _, end, tasks = chained[-1]
         assert isinstance(tasks, Chains)
         took_s = [end - begin for begin, end, _, _ in spans(listed[-1])]
-        assert (end, tasks.count, tasks.seconds) == (listed[-1][1], count, sum(took_s))
+        assert (end, tasks.count, tasks.seconds) == (listed[-1][1], len(work), sum(took_s))
         at = end
     assert warm[0] == warm[1]
     for crew in crews:

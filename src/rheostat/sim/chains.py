@@ -1,4 +1,4 @@
-"""Equal tasks on executors with one slot each, of which some are cold or come later.
+"""Equal tasks, or few kinds of them, on executors with one slot each, of which some are cold or come later.
 
 What is equal for many executors is worked out once for all of them: those that begin at the same moment and are as warm
 end their tasks at the same moments. It is what placing every task by itself comes to, in the same order: the next task
@@ -41,7 +41,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """All tasks of some work; each of them ends well.
+    """All tasks of some work. Each of them ends well.
 
     Attributes:
         each: of all executors that have a task.
@@ -95,24 +95,27 @@ def _number(executor: SimExecutor) -> int:
     return executor.number
 
 
-def chained(work: Equal, groups: Mapping[Start, list[SimExecutor]]) -> Chains:
-    """Place it on such executors; there is one. Its tasks take long enough for time to pass."""
-    each_s, left, total_s = work.each_s, work.count, 0.0
+def chained(kinds: Sequence[Equal], groups: Mapping[Start, list[SimExecutor]]) -> Chains:
+    """Place tasks of one kind after the other on such executors; there is one. Time passes in each task."""
+    total_s = 0.0
     free: list[_Next] = [(at, who[0].number, more_s, who, [at]) for (at, more_s), who in groups.items()]
     heapify(free)
-    while left:
-        at, number, more_s, who, times = heappop(free)
-        count = len(who)
-        if free and free[0][0] == at:  # others are free at the same moment: those with lower numbers go first
-            count = sum([each.number < free[0][1] for each in who])
-        if left < count:
-            count = left
-        if count < len(who):
-            heappush(free, (at, who[count].number, more_s, who[count:], times[:]))
-            who = who[:count]
-        end = at + (each_s + more_s)
-        times.append(end)
-        total_s = sum([end - at] * count, total_s)
-        left -= count
-        heappush(free, (end, number, 0.0, who, times))
-    return Chains([Chain(who, times) for _, _, _, who, times in free if len(times) > 1], work.count, total_s)
+    for kind in kinds:
+        each_s, left = kind.each_s, kind.count
+        while left:
+            at, number, more_s, who, times = heappop(free)
+            count = len(who)
+            if free and free[0][0] == at:  # others are free at the same moment: those with lower numbers go first
+                count = sum([each.number < free[0][1] for each in who])
+            if left < count:
+                count = left
+            if count < len(who):
+                heappush(free, (at, who[count].number, more_s, who[count:], times[:]))
+                who = who[:count]
+            end = at + (each_s + more_s)
+            times.append(end)
+            total_s = sum([end - at] * count, total_s)
+            left -= count
+            heappush(free, (end, number, 0.0, who, times))
+    each = [Chain(who, times) for _, _, _, who, times in free if len(times) > 1]
+    return Chains(each, sum([kind.count for kind in kinds]), total_s)

@@ -136,11 +136,27 @@ def run(work: Work, begin: float, executors: Sequence[SimExecutor], fleet: Fleet
         return begin, begin + makespan(work, len(fleet.slots)), work
     if fleet.settled:
         warm.update((each.number, core) for each in executors for core in range(len(each.warm)))
-    if not isinstance(work, Equal):
-        return _one_by_one(work, begin, executors, fleet, warm)
-    if executors and fleet.one_slot_each and begin + work.each_s > begin and _undisturbed(executors, fleet):
-        return _chained(work, begin, executors, fleet, warm)
-    return _one_by_one(work.listed(), begin, executors, fleet, warm)
+    kinds = _kinds(work)
+    passing = kinds and begin + min([kind.each_s for kind in kinds]) > begin
+    if passing and executors and fleet.one_slot_each and _undisturbed(executors, fleet):
+        return _chained(kinds, begin, executors, fleet, warm)
+    return _one_by_one(work.listed() if isinstance(work, Equal) else work, begin, executors, fleet, warm)
+
+
+def _kinds(work: Work) -> Sequence[Equal]:
+    """The tasks as equal ones, followed by others that are; empty: they are more different, or there are none.
+
+    >>> _kinds([2.5, 2.5, 2.0]), _kinds([2.5, 2.0, 2.5])
+    ((Equal(count=2, each_s=2.5), Equal(count=1, each_s=2.0)), ())
+    """
+    if isinstance(work, Equal):
+        return (work,)
+    first = work.count(work[0]) if work else 0
+    rest = work[first:]
+    if not rest:
+        return (Equal(first, work[0]),) if work else ()
+    alike = rest[0] != work[0] and rest.count(rest[0]) == len(rest)
+    return (Equal(first, work[0]), Equal(len(rest), rest[0])) if alike else ()
 
 
 def _undisturbed(executors: Sequence[SimExecutor], fleet: Fleet) -> bool:
@@ -149,11 +165,11 @@ def _undisturbed(executors: Sequence[SimExecutor], fleet: Fleet) -> bool:
 
 
 def _chained(
-    work: Equal, begin: float, executors: Sequence[SimExecutor], fleet: Fleet, warm: set[tuple[int, int]]
+    kinds: Sequence[Equal], begin: float, executors: Sequence[SimExecutor], fleet: Fleet, warm: set[tuple[int, int]]
 ) -> Placed:
     """Where executors have one slot each."""
     cold = {each.number: max(begin, each.ready_at) for each in executors if (each.number, 0) not in warm}
-    chains = chained(work, starts(executors, begin, fleet.cold_tasks_s(cold)))
+    chains = chained(kinds, starts(executors, begin, fleet.cold_tasks_s(cold)))
     if cold:
         warm.update([(each.number, 0) for chain in chains.each for each in chain.executors])
     return begin, chains.end, chains
