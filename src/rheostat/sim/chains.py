@@ -81,13 +81,15 @@ def starts(
     executors: Sequence[SimExecutor], begin: float, cold_s: Mapping[int, float]
 ) -> dict[Start, list[SimExecutor]]:
     """Who begins at the same moment and is as warm, by number. ``cold_s``: of cold ones, by their number."""
-    found: dict[Start, list[SimExecutor]] = {}
+    found: dict[Start, list[SimExecutor]] = {(begin, 0.0): []}
+    usual = found[begin, 0.0]
     for each in sorted(executors, key=_number):
-        start = max(begin, each.ready_at), cold_s.get(each.number, 0.0)
-        if start in found:
-            found[start].append(each)
+        if each.ready_at <= begin and each.number not in cold_s:
+            usual.append(each)
         else:
-            found[start] = [each]
+            found.setdefault((max(begin, each.ready_at), cold_s.get(each.number, 0.0)), []).append(each)
+    if not usual:
+        del found[begin, 0.0]
     return found
 
 
@@ -104,8 +106,8 @@ def chained(kinds: Sequence[Equal], groups: Mapping[Start, list[SimExecutor]]) -
         each_s, left = kind.each_s, kind.count
         while left:
             at, number, more_s, who, times = heappop(free)
-            count = len(who)
-            if free and free[0][0] == at:  # others are free at the same moment: those with lower numbers go first
+            count, until = len(who), free[0][0] if free else inf
+            if until == at:  # others are free at the same moment: those with lower numbers go first
                 count = sum([each.number < free[0][1] for each in who])
             if left < count:
                 count = left
@@ -113,9 +115,15 @@ def chained(kinds: Sequence[Equal], groups: Mapping[Start, list[SimExecutor]]) -
                 heappush(free, (at, who[count].number, more_s, who[count:], times[:]))
                 who = who[:count]
             end = at + (each_s + more_s)
+            took_s = [end - at] * count
             times.append(end)
-            total_s = sum([end - at] * count, total_s)
             left -= count
+            while end < until and left >= count:  # they are the next again
+                at, end = end, end + each_s
+                took_s += [end - at] * count
+                times.append(end)
+                left -= count
+            total_s = sum(took_s, total_s)
             heappush(free, (end, number, 0.0, who, times))
     each = [Chain(who, times) for _, _, _, who, times in free if len(times) > 1]
     return Chains(each, sum([kind.count for kind in kinds]), total_s)
