@@ -23,6 +23,9 @@ _FEWEST_FOR_A_TROUGH = 6
 _BEND = 4.0
 """F from which on a bend is no chance: about the 95 % point for one term against ten or more points."""
 
+_LEVEL = 1e-9
+"""Σp2² ÷ (Σp1²)² up to which the points do not tell a bend."""
+
 
 class Point(NamedTuple):
     """What was measured at a time, s."""
@@ -111,7 +114,11 @@ class Fit(NamedTuple):
         >>> line([Point(0, 10.0), Point(10, 0.0)]).integral(5, 25)
         12.5
         """
-        cuts = [start, *[root for root in self._roots() if start < root < end], end]
+        roots = [root for root in self._roots() if start < root < end]
+        if not roots:
+            value = self.at((start + end) / 2)
+            return (end - start) / 6 * (self.at(start) + 4 * value + self.at(end)) if value > 0 else 0.0
+        cuts = [start, *roots, end]
         return sum([self._signed(low, high) for low, high in pairwise(cuts) if self.at((low + high) / 2) > 0])
 
     def _signed(self, start: float, end: float) -> float:
@@ -152,16 +159,37 @@ def trough(points: Sequence[Point]) -> Fit | None:
 
 
 def trough_or_line(points: Sequence[Point]) -> Fit:
-    """The parabola, where the series goes through a trough (:func:`trough`); else the line."""
-    straight, xs, rest = _straight(points)
-    bend = _bend(straight, xs, rest) if straight.points >= _FEWEST_FOR_A_TROUGH else None
-    if bend is None or bend.c2 <= 0:
+    """The parabola, where the series goes through a trough (:func:`trough`); else the line.
+
+    The figures are those of :func:`parabola` and :func:`line` to the last digit; both terms are summed in one pass, and
+    the parabola is made only where it opens upwards and turns within the points.
+    """
+    n = len(points)
+    if n < _FEWEST_FOR_A_TROUGH:
+        return line(points)
+    times, values = zip(*points, strict=True)
+    middle, c0, first, last = sum(times) / n, sum(values) / n, times[0], times[-1]
+    xs = [time - middle for time in times]
+    spread1 = sum(map(mul, xs, xs))
+    if spread1 <= 0:
+        return line(points)
+    ys = [value - c0 for value in values]
+    c1, alpha, beta = sum(map(mul, xs, ys)) / spread1, sum([x**3 for x in xs]) / spread1, spread1 / n
+    error = spread2 = bent = 0.0
+    for x, y in zip(xs, ys, strict=True):
+        rest, p2 = y - c1 * x, x * x - alpha * x - beta
+        error += rest * rest
+        spread2 += p2 * p2
+        bent += p2 * rest
+    straight = Fit(n, middle, first, last, c0, c1, 0.0, 0.0, 0.0, spread1, 0.0, error)
+    c2 = bent / spread2 if bent > 0 and spread2 > _LEVEL * spread1**2 else 0.0
+    if c2 <= 0 or not first <= middle + (alpha - c1 / c2) / 2 <= last:
         return straight
-    if not straight.first <= straight.middle + (bend.alpha - straight.c1 / bend.c2) / 2 <= straight.last:
+    left = [y - c1 * x - c2 * (x * x - alpha * x - beta) for x, y in zip(xs, ys, strict=True)]
+    error = sum(map(mul, left, left))
+    if c2 * c2 * spread2 < _BEND * error / (n - 3):
         return straight
-    fit = _bent(straight, bend, rest)
-    explained = fit.c2 * fit.c2 * fit.spread2
-    return fit if explained >= _BEND * fit.error / (fit.points - 3) else straight
+    return Fit(n, middle, first, last, c0, c1, c2, alpha, beta, spread1, spread2, error)
 
 
 def _fit(points: Sequence[Point], degree: int) -> Fit:
@@ -202,7 +230,7 @@ def _bend(straight: Fit, xs: Sequence[float], rest: Sequence[float]) -> _Bend | 
     alpha, beta = sum([x**3 for x in xs]) / straight.spread1, straight.spread1 / straight.points
     bends = [x * x - alpha * x - beta for x in xs]
     spread2 = sum(map(mul, bends, bends))
-    if spread2 <= 1e-9 * straight.spread1**2:
+    if spread2 <= _LEVEL * straight.spread1**2:
         return None
     return _Bend(sum(map(mul, bends, rest)) / spread2, alpha, beta, spread2, bends)
 

@@ -69,4 +69,4 @@ def rescale_s(past: Recovery) -> float:
     >>> rescale_s(Recovery(took_s=(15.0, 45.0, 30.0)))
     45.0
     """
-    return max(past.took_s, default=0.0)
+    return max(past.took_s) if past.took_s else 0.0

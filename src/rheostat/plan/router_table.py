@@ -137,8 +137,13 @@ def _between(rows: Learned, new: Figure, noise: float) -> Learned:
         noise: ratio up to which two rates are the same.
     """
     most, least, size = new.rate * noise, new.rate / noise, new.executors
-    below = [each for each in rows.figures if each.executors < size and each.rate <= most]
-    above = [each for each in rows.figures if each.executors > size and each.rate >= least]
+    below, above = [], []
+    for each in rows.figures:
+        if each.executors < size:
+            if each.rate <= most:
+                below.append(each)
+        elif each.executors > size and each.rate >= least:
+            above.append(each)
     return Learned(rows.w_max, rows.samples, (*below, new, *above), rows.shown, rows.recent)
 
 

@@ -13,9 +13,9 @@ from rheostat.plan.recovery import Recovery, rescale_s
 from rheostat.plan.router_load import Load, Spikes
 from rheostat.plan.router_options import RouterOptions
 from rheostat.plan.router_table import Table
-from rheostat.values import dataclass, replace
+from rheostat.values import dataclass
 
-__all__ = ["RouterState", "Turn"]
+__all__ = ["RouterState", "Turn", "horizon"]
 
 _NOTHING = Reason(Code.STEADY, "nothing speaks for a change")
 
@@ -41,9 +41,9 @@ class RouterState:
     recovery: Recovery = field(default_factory=Recovery)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Turn:
-    """One decision on its way through the stages.
+    """The sheet of one decision, on which each stage writes what it found; nobody keeps it.
 
     Attributes:
         seen: a complete sample.
@@ -53,6 +53,7 @@ class Turn:
         own_at: the time at which the figures were true.
         spikes: how outliers are told.
         target: how many are wanted so far.
+        horizon_at: t3, as :func:`horizon` tells it.
         size_then: the size in force all through the window of the figures; None: there were several.
         unsettled: why there may be no decrease and no row; None: nothing speaks against them.
         expected: what the load follows; None: no bucket is complete yet.
@@ -68,6 +69,7 @@ class Turn:
     own_at: float
     spikes: Spikes
     target: int
+    horizon_at: float = 0.0
     size_then: int | None = None
     unsettled: tuple[Code, str] | None = None
     expected: Fit | None = None
@@ -85,15 +87,6 @@ class Turn:
         return self.expected or line((Point(self.own_at, self.rate),))
 
     @property
-    def horizon_at(self) -> float:
-        """t3, X from now; X is no shorter than the longest of the last increases took.
-
-        How long they took was seen with the delay of the figures, which is not a part of it.
-        """
-        took_s = rescale_s(self.state.recovery) - (self.seen.at - self.own_at)
-        return self.seen.at + max(self.options.horizon_s, took_s)
-
-    @property
     def catch_up_s(self) -> float:
         """The catch-up time, s."""
         return self.options.catch_up_lags * self.context.objective.lag_s
@@ -104,16 +97,33 @@ class Turn:
         return self.unsettled is None and self.size_then is not None and self.seen.sink is None
 
     def why(self, code: Code, text: str, **figures: float | None) -> Turn:
-        """The same with another reason."""
-        return replace(self, reason=self._reason(code, text, figures))
+        """With another reason."""
+        self.reason = self._reason(code, text, figures)
+        return self
 
     def staying(self, code: Code, text: str, **figures: float | None) -> Turn:
-        """The same with the number in force, and why."""
-        return replace(self, move="stay", target=self.n, reason=self._reason(code, text, figures))
+        """With the number in force, and why."""
+        self.move, self.target = "stay", self.n
+        return self.why(code, text, **figures)
 
     def going(self, target: int, code: Code, text: str, **figures: float | None) -> Turn:
-        """The same with another number, and why."""
-        return replace(self, target=target, reason=self._reason(code, text, figures))
+        """With another number, and why."""
+        self.target = target
+        return self.why(code, text, **figures)
 
     def _reason(self, code: Code, text: str, figures: Mapping[str, float | None]) -> Reason:
         return Reason(code, text, {"arrival_rate": self.seen.arrival_rate, "executors": float(self.n), **figures})
+
+
+def horizon(at: float, own_at: float, recovery: Recovery, horizon_s: float) -> float:
+    """t3, X from now; X is no shorter than the longest of the last increases took.
+
+    How long they took was seen with the delay of the figures, which is not a part of it.
+
+    Args:
+        at: now, s.
+        own_at: the time at which the figures were true, s.
+        recovery: how long increases take.
+        horizon_s: X at the least.
+    """
+    return at + max(horizon_s, rescale_s(recovery) - (at - own_at))
