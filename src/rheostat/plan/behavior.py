@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Literal
 
 from pydantic import Field
@@ -35,6 +34,7 @@ from rheostat.values import dataclass
 __all__ = ["DOWN", "UP", "Asked", "Behavior", "BehaviorState", "Pace", "Rules", "Shaped", "allowed", "stabilized"]
 
 _ROUNDING = 1e-9
+_STABILIZING = Code.STABILIZING
 
 
 class Pace(FrozenModel):
@@ -105,23 +105,15 @@ class Shaped:
     text: str = ""
 
 
-@dataclass(frozen=True)
 class Behavior:
-    """The rules of both directions."""
+    """The rules of both directions. Immutable."""
 
-    up: Rules = UP
-    down: Rules = DOWN
-
-    @cached_property
-    def _longest_s(self) -> float:
-        """The longest period of a scaling policy."""
-        return max(pace.period_s for rules in (self.up, self.down) for pace in rules.policies)
-
-    @cached_property
-    def _because(self) -> tuple[str, str]:
-        """Why it is not more, and why it is not fewer, in words."""
-        up_s, down_s = (seconds(rules.stabilization_s) for rules in (self.up, self.down))
-        return f"because of what was asked for within {up_s}", f"because of what was asked for within {down_s}"
+    def __init__(self, up: Rules = UP, down: Rules = DOWN) -> None:
+        self._up, self._down = up, down
+        self._up_s, self._down_s = up.stabilization_s, down.stabilization_s
+        self._longest_s = max([pace.period_s for rules in (up, down) for pace in rules.policies])
+        self._no_more = f"because of what was asked for within {seconds(self._up_s)}"
+        self._no_fewer = f"because of what was asked for within {seconds(self._down_s)}"
 
     def looked(self, at: float, current: int, state: BehaviorState) -> BehaviorState:
         """The state with the number in force as it is now found. To be told of every look that counts."""
@@ -135,23 +127,23 @@ class Behavior:
 
     def shape(self, desired: int, at: float, current: int, state: BehaviorState) -> tuple[Shaped, BehaviorState]:
         """The number to go to where the metrics ask for ``desired``; and the state with that remembered."""
-        highs = _within(state.highs, at, self.down.stabilization_s)
-        lows = _within(state.lows, at, self.up.stabilization_s)
+        highs = _within(state.highs, at, self._down_s)
+        lows = _within(state.lows, at, self._up_s)
         calm = stabilized(desired, current, highs, lows)
         asked = Asked(at, desired)
         highs = (*[each for each in highs if each.executors > desired], asked)
         lows = (*[each for each in lows if each.executors < desired], asked) if lows else (asked,)
         after = BehaviorState(highs, lows, state.changes, state.executors, state.at)
         if calm != current:
-            limit = allowed(calm, current, state.changes, at, self.up if calm > current else self.down)
+            limit = allowed(calm, current, state.changes, at, self._up if calm > current else self._down)
             if limit != calm:
                 text = f"no more than to {executors(limit)} at this pace"
                 return Shaped(limit, Code.LARGEST_STEP, text), after
         if calm == desired:
             return Shaped(calm), after
-        up, down = self._because
-        text = f"no fewer than {calm} {down}" if desired < current else f"no more than {calm} {up}"
-        return Shaped(calm, Code.STABILIZING, text), after
+        fewer = desired < current
+        text = f"no fewer than {calm} {self._no_fewer}" if fewer else f"no more than {calm} {self._no_more}"
+        return Shaped(calm, _STABILIZING, text), after
 
 
 def stabilized(desired: int, current: int, highs: Sequence[Asked], lows: Sequence[Asked]) -> int:

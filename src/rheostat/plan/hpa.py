@@ -58,6 +58,7 @@ __all__ = [
 ]
 
 _ROUNDING = 1e-9
+_STEADY, _UNDERSIZED, _OVERSIZED = Code.STEADY, Code.UNDERSIZED, Code.OVERSIZED
 _DERIVED_S, _MOST_LAGS = 60.0, 64
 
 
@@ -341,6 +342,6 @@ def answer(
     target = shaped.target if shaped.target > 0 else 1
     why = f"{proposal.text}; {shaped.text}" if shaped.text else proposal.text
     if target == current:
-        return Recommendation(target, Reason(shaped.code or Code.STEADY, f"{why}: {current} stays", figures)), after
-    code = Code.UNDERSIZED if target > current else Code.OVERSIZED
+        return Recommendation(target, Reason(shaped.code or _STEADY, f"{why}: {current} stays", figures)), after
+    code = _UNDERSIZED if target > current else _OVERSIZED
     return Recommendation(target, Reason(code, f"{why}: {current} → {target}", figures)), after

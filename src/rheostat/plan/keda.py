@@ -152,6 +152,8 @@ class KedaPolicy:
         self.options = options
         self.context = context
         self.behavior = Behavior(options.scale_up, options.scale_down)
+        self._lag_threshold, self._executor_rate = options.lag_threshold, options.executor_rate
+        self._tolerance, self._triggers = options.tolerance, options.threshold_triggers
 
     def initial(self) -> KedaState:
         """Nothing was asked for yet."""
@@ -171,7 +173,7 @@ class KedaPolicy:
             hold = Recommendation(current, Reason(Code.CAPACITY_UNKNOWN, text))
             return hold, KedaState(behavior, measured, recent)
         lag = self._reported(seen, threshold)
-        desired = by_average(lag, threshold, pods, self.options.tolerance)
+        desired = by_average(lag, threshold, pods, self._tolerance)
         text = f"a lag of {count(seen.backlog)} at {said} asks for {executors(desired)}"
         proposal = Proposal(desired, text, {"lag": float(seen.backlog), "reported": lag, "threshold": threshold})
         answered, behavior = answer(proposal, self.behavior, seen.at, current, behavior)
@@ -179,7 +181,7 @@ class KedaPolicy:
 
     def capacity(self, executors: int, state: KedaState) -> float | None:
         """What n executors carry, where the threshold is made from it."""
-        rate = None if self.options.lag_threshold is not None else self._rate(state.rate)
+        rate = None if self._lag_threshold is not None else self._rate(state.rate)
         return None if rate is None else executors * rate
 
     def _reported(self, seen: Assessment, threshold: float) -> float:
@@ -189,22 +191,21 @@ class KedaPolicy:
         return bounded_lag(lag, threshold, partitions, seen.slots_per_executor or 1, self.options)
 
     def _rate(self, measured: float | None) -> float | None:
-        told = self.options.executor_rate
-        return measured if told is None else told
+        return measured if self._executor_rate is None else self._executor_rate
 
     def _threshold(self, seen: Assessment, measured: float | None) -> tuple[float | None, str]:
         """Records for each replica, and the words for it."""
-        if self.options.lag_threshold is not None:
-            return self.options.lag_threshold, f"{count(self.options.lag_threshold)} each"
+        if self._lag_threshold is not None:
+            return self._lag_threshold, f"{count(self._lag_threshold)} each"
         rate, interval = self._rate(measured), seen.trigger_s or seen.period_s
         if not rate or not interval:
             return None, ""
-        threshold = self.options.threshold_triggers * interval * rate
+        threshold = self._triggers * interval * rate
         return threshold, _made_from(threshold, rate)
 
     def _measured(self, seen: Assessment, current: int, state: KedaState) -> tuple[float | None, tuple[float, ...]]:
         """The state's rate and recent records, with this sample's; no recent ones while the number is settling."""
-        if self.options.lag_threshold is not None or self.options.executor_rate is not None:
+        if self._lag_threshold is not None or self._executor_rate is not None:
             return state.rate, state.recent
         done, before, rate = seen.processed_rate, state.behavior.executors, state.rate
         changed = before is not None and before != current
