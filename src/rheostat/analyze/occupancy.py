@@ -123,11 +123,17 @@ def read_cluster(
 def _read(cluster: Cluster, invalid: set[str]) -> _Readings:
     if not cluster.ids:
         return _Readings()
-    checked = [
-        tuple([known(value, f"executor.{name}", invalid) for value in column])
-        for name, column in zip(_NAMES, _columns(cluster), strict=True)
-    ]
-    return _Readings._make((cluster.ids, *checked))
+    columns = zip(_NAMES, _columns(cluster), strict=True)
+    return _Readings._make((cluster.ids, *[_checked(column, name, invalid) for name, column in columns]))
+
+
+def _checked(column: tuple[Any, ...], name: str, invalid: set[str]) -> tuple[Any, ...]:
+    """A column with None for what is impossible. All of it is sound where the least and the sum are."""
+    try:
+        sound = min(column) >= 0 and sum(column) < inf
+    except TypeError:  # a figure is not known
+        sound = False
+    return column if sound else tuple([known(value, f"executor.{name}", invalid) for value in column])
 
 
 def _slots(cores: Sequence[int | None]) -> int | None:
