@@ -42,13 +42,14 @@ from rheostat.analyze.forecast import Point, Rates, ahead, extended, forecast
 from rheostat.learn.model import SlowModel
 from rheostat.learn.samples import Sample
 from rheostat.learn.training import TrainingOptions
-from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.model import Assessment, Code, Recommendation
 from rheostat.plan.collector import Collected, added, dropped, gathered
 from rheostat.plan.control import Carrier, Outlook, residuals, smallest
 from rheostat.plan.exploration import Check, check
 from rheostat.plan.hysteresis import eased, rounded
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.proactive_options import FAITHFUL, ProactiveOptions
+from rheostat.plan.proactive_sample import ProactiveSample, figured, rates_of, saying
 from rheostat.plan.reactive import ReactivePolicy, ReactiveState, slow_records
 from rheostat.plan.recovery import Recovery, followed, ready, rescale_s
 from rheostat.plan.words import executors, per_second, percent, seconds, several
@@ -92,32 +93,6 @@ class ProactiveState:
     decided_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """A complete sample: the figures that every rule needs, none of them unknown.
-
-    Attributes:
-        total: the sum of the rates.
-        series: the arrival rates up to it.
-        recovery: where the last change of the number stands with it.
-        counts: whether slow records are those of the number in force: it is there, the job has recovered from before.
-    """
-
-    seen: Assessment
-    at: float
-    n: int
-    rates: Rates
-    total: float
-    slow: float
-    series: tuple[Point, ...]
-    recovery: Recovery
-    counts: bool
-
-    def propose(self, target: int, code: Code, text: str, **figures: float | None) -> Recommendation:
-        known = {"slow_records": self.slow, "arrival_rate": self.seen.arrival_rate, "executors": float(self.n)}
-        return Recommendation(target, Reason(code, text, {**known, **figures}))
-
-
 class ProactivePolicy:
     """Reactive until a model is stable, then by forecast and model. See the module's description."""
 
@@ -141,6 +116,15 @@ class ProactivePolicy:
         self._horizon_s = options.horizon_s
         self._ahead = ahead(options.horizon_s, options.step_s)
         self._late_s = min(context.rate_window_s, options.back_s) / 2 if options.timely else 0.0
+        self._explore_every_s = options.explore_every_s
+        self._sample_every_s = options.sample_every_s
+        self._decide_every_s = options.decide_every_s
+        self._early_s = context.sample_s / 2
+        self._net = options.net
+        self._present = options.present
+        self._bounded = options.bounded
+        self._sla = options.sla
+        self._headroom = options.headroom
         self._gains = (options.gain_up, options.gain_down)
         explores_s = max(context.sample_s, options.explore_every_s or 0.0)
         self._reactive = ReactivePolicy(options, replace(context, sample_s=explores_s))
@@ -161,7 +145,7 @@ class ProactivePolicy:
 
     def recommend(self, seen: Assessment, state: ProactiveState) -> _Proposal:
         """Propose by the rules above."""
-        rates = _rates(seen)
+        rates = rates_of(seen)
         series = state.series
         if rates is not None and not seen.invalid:
             series = extended(series, Point(seen.at, rates), self._back_s)
@@ -193,7 +177,7 @@ class ProactivePolicy:
 
     def _sample(
         self, seen: Assessment, rates: Rates | None, series: tuple[Point, ...], recovery: Recovery
-    ) -> _Sample | None:
+    ) -> ProactiveSample | None:
         n, excess, hold_s = in_force(seen), seen.backlog_excess, self._hold_s
         if seen.missing or seen.invalid or not n or rates is None or excess is None:
             return None
@@ -201,24 +185,24 @@ class ProactivePolicy:
         slow = min(slow_records(excess, total, self._interval_s), self._most_slow)
         recovery = followed(seen, n, recovery, math.inf if hold_s is None else hold_s)
         counts = seen.executors == n if hold_s is None else recovery.recovered and ready(seen, n)
-        return _Sample(seen, seen.at, n, rates, total, slow, series, recovery, counts)
+        return ProactiveSample(seen, seen.at, n, rates, total, slow, series, recovery, counts)
 
-    def _kept(self, sample: _Sample, state: ProactiveState) -> Collected:
+    def _kept(self, sample: ProactiveSample, state: ProactiveState) -> Collected:
         """The rows with one of this sample, if it counts."""
         if not sample.counts:
             return state.data
         row = Sample(sample.at, sample.rates, sample.n, sample.slow)
         return added(row, state.data, self.context.archive)
 
-    def _due(self, sample: _Sample, last: float | None, every_s: float | None) -> bool:
+    def _due(self, sample: ProactiveSample, last: float | None, every_s: float | None) -> bool:
         """Whether so much time has passed; half a sample period early is not too early."""
-        return every_s is None or last is None or sample.at - last >= every_s - self.context.sample_s / 2
+        return every_s is None or last is None or sample.at - last >= every_s - self._early_s
 
     # ------------------------------------------------------------------------------------------ exploration
 
-    def _explore(self, sample: _Sample, state: ProactiveState) -> _Proposal:
-        if not self._due(sample, state.explored_at, self.options.explore_every_s):
-            text = f"exploring: a check each {seconds(self.options.explore_every_s or 0.0)}"
+    def _explore(self, sample: ProactiveSample, state: ProactiveState) -> _Proposal:
+        if not self._due(sample, state.explored_at, self._explore_every_s):
+            text = f"exploring: a check each {seconds(self._explore_every_s or 0.0)}"
             state = replace(state, series=sample.series, recovery=sample.recovery)
             return sample.propose(sample.n, Code.STEADY, text), state
         proposal, reactive = self._reactive.recommend(sample.seen, state.reactive)
@@ -241,11 +225,11 @@ class ProactivePolicy:
             return proposal, state
         state = replace(state, data=replace(state.data, unchecked=0))
         if found.model is None:
-            return _saying(proposal, f"{found.text}: exploration goes on"), state
+            return saying(proposal, f"{found.text}: exploration goes on"), state
         state = replace(state, mode="control", model=found.model, outlook=None, level=None, watched=Watched())
-        return _saying(proposal, f"{found.text}: control begins"), state
+        return saying(proposal, f"{found.text}: control begins"), state
 
-    def _checked(self, sample: _Sample, state: ProactiveState) -> Check | None:
+    def _checked(self, sample: ProactiveSample, state: ProactiveState) -> Check | None:
         """The check of a model, where one is due; None: none is, or the capacity is unknown."""
         if state.data.unchecked < self._check_every:
             return None
@@ -269,17 +253,17 @@ class ProactivePolicy:
 
     # ---------------------------------------------------------------------------------------------- control
 
-    def _control(self, sample: _Sample, state: ProactiveState, model: SlowModel) -> _Proposal:
+    def _control(self, sample: ProactiveSample, state: ProactiveState, model: SlowModel) -> _Proposal:
         caught: Recommendation | None = None
         reactive = state.reactive
-        if self.options.net:
+        if self._net:
             caught, reactive = self._reactive.recommend(sample.seen, reactive)
         worsening, state = self._compared(sample, state, model, reactive)
         proposal, state = self._decided(sample, state, model)
         if caught is not None and (caught.target or 0) > max(sample.n, proposal.target or 0):
             proposal = caught
         if worsening is not None:
-            proposal = _with(proposal, residual=state.watched.recent[-1], score=worsening.score)
+            proposal = figured(proposal, residual=state.watched.recent[-1], score=worsening.score)
         if worsening is None or not worsening.changed:
             return self._relearned(sample, proposal, state)
         how = "gradually" if worsening.gradual else "abruptly"
@@ -289,11 +273,11 @@ class ProactivePolicy:
         return Recommendation(target, reason), self._anew(sample.at, state, state.data.topics)
 
     def _compared(
-        self, sample: _Sample, state: ProactiveState, model: SlowModel, reactive: ReactiveState
+        self, sample: ProactiveSample, state: ProactiveState, model: SlowModel, reactive: ReactiveState
     ) -> tuple[Worsening | None, ProactiveState]:
         """What the residual of this sample says, where there is one; and the state with its row and ``reactive``."""
         worsening, watched, data, sampled_at = None, state.watched, state.data, state.sampled_at
-        if self._due(sample, sampled_at, self.options.sample_every_s):
+        if self._due(sample, sampled_at, self._sample_every_s):
             data, sampled_at = self._kept(sample, state), sample.at
             told = None if state.outlook is None or not sample.counts else state.outlook.told(sample.at)
             if told is not None:
@@ -313,16 +297,18 @@ class ProactivePolicy:
             state.decided_at,
         )
 
-    def _judged(self, sample: _Sample, told: Rates, watched: Watched, model: SlowModel) -> tuple[Worsening, Watched]:
+    def _judged(
+        self, sample: ProactiveSample, told: Rates, watched: Watched, model: SlowModel
+    ) -> tuple[Worsening, Watched]:
         """What the residual says, and what the detector remembers of it."""
         found = residuals(model, told, sample.rates, sample.n, sample.slow, self._most_slow)
         worsening, watched = self._detector.watch(found.of_model, watched)
         missed = self._detector.forecast_missed(found.total, found.of_model)
         return worsening, Watched(watched.recent, watched.total, watched.misses + 1 if missed else 0)
 
-    def _decided(self, sample: _Sample, state: ProactiveState, model: SlowModel) -> _Proposal:
-        if not self._due(sample, state.decided_at, self.options.decide_every_s):
-            text = f"in control: a decision each {seconds(self.options.decide_every_s or 0.0)}"
+    def _decided(self, sample: ProactiveSample, state: ProactiveState, model: SlowModel) -> _Proposal:
+        if not self._due(sample, state.decided_at, self._decide_every_s):
+            text = f"in control: a decision each {seconds(self._decide_every_s or 0.0)}"
             return sample.propose(sample.n, _FORECAST, text), state
         horizon_s = max(self._horizon_s, rescale_s(sample.recovery))
         times = self._ahead if horizon_s == self._horizon_s else ahead(horizon_s, self._step_s)
@@ -348,17 +334,24 @@ class ProactivePolicy:
             sample.at,
         )
 
-    def _target(self, sample: _Sample, state: ProactiveState, model: SlowModel, points: tuple[Rates, ...]) -> int:
-        asked = (sample.rates, *points) if self.options.present else points
-        bounded = self.options.bounded and len(sample.rates) == 1
+    def _target(
+        self, sample: ProactiveSample, state: ProactiveState, model: SlowModel, points: tuple[Rates, ...]
+    ) -> int:
+        asked = (sample.rates, *points) if self._present else points
+        bounded = self._bounded and len(sample.rates) == 1
         capacity = self._reactive.carrying(state.reactive) if bounded else _unknown
-        carrier = Carrier(model, self.options.sla, capacity)
+        carrier = Carrier(model, self._sla, capacity)
         partitions, slots = sample.seen.partitions, sample.seen.slots_per_executor
         useful = -(-partitions // slots) if partitions and slots else None
-        return smallest(carrier, asked, sample.n, self.options.headroom, useful)
+        return smallest(carrier, asked, sample.n, self._headroom, useful)
 
     def _said(
-        self, sample: _Sample, points: tuple[Rates, ...], numbers: tuple[int, int], horizon_s: float, misses: int
+        self,
+        sample: ProactiveSample,
+        points: tuple[Rates, ...],
+        numbers: tuple[int, int],
+        horizon_s: float,
+        misses: int,
     ) -> Recommendation:
         target, proposed = numbers
         most = max(map(sum, points))
@@ -369,32 +362,16 @@ class ProactivePolicy:
         )
         return sample.propose(proposed, _FORECAST, text, forecast=most, wanted=float(target), misses=float(misses))
 
-    def _relearned(self, sample: _Sample, proposal: Recommendation, state: ProactiveState) -> _Proposal:
+    def _relearned(self, sample: ProactiveSample, proposal: Recommendation, state: ProactiveState) -> _Proposal:
         """A model of all rows so far, where one is due and stable; else it goes on with the old one."""
         found = self._checked(sample, state) if self.options.relearn else None
         if found is None:
             return proposal, state
         follows = "it replaces the old one" if found.model is not None else "the old one stays"
         state = replace(state, model=found.model or state.model, data=replace(state.data, unchecked=0))
-        return _saying(proposal, f"{found.text}: {follows}"), state
-
-
-def _saying(proposal: Recommendation, text: str) -> Recommendation:
-    return replace(proposal, reason=replace(proposal.reason, text=f"{proposal.reason.text}; {text}"))
-
-
-def _with(proposal: Recommendation, **figures: float) -> Recommendation:
-    reason = proposal.reason
-    return Recommendation(proposal.target, Reason(reason.code, reason.text, {**reason.figures, **figures}))
+        return saying(proposal, f"{found.text}: {follows}"), state
 
 
 def _unknown(executors: int) -> float | None:  # noqa: ARG001
     """No capacity that is looked at."""
     return None
-
-
-def _rates(seen: Assessment) -> Rates | None:
-    """Records/s by topic where a query reads several, else in all; None: unknown."""
-    if seen.arrival_rate is None:
-        return None
-    return tuple([rate for _, rate in seen.arrival_rates]) or (seen.arrival_rate,)
