@@ -7,7 +7,8 @@ from pydantic import TypeAdapter
 from tests.learn.data import staircase
 
 from rheostat.learn import Polynomial, SlowModel, train
-from rheostat.learn.surface import Seen, spans
+from rheostat.learn.model import CEILING
+from rheostat.learn.surface import Seen, spans, surface
 
 
 def model_of(coefficients, seen, w_max=1000.0, top=10.0, degree=1, costs=(1.0,)):
@@ -39,6 +40,24 @@ PLANE = model_of((0.3, 0.1, -0.1), [(2, 0.0, 2000.0), (3, 1000.0, 3000.0)])
 )
 def test_the_expected_share_of_slow_records(workload, executors, expected):
     assert PLANE.predict((workload,), executors) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("coefficients", [(0.3, 0.1, -0.1), (-0.5, 0.4, -0.2), (0.0, 0.05, 0.0)])
+@pytest.mark.parametrize("w_max", [1000.0, 300.0, None])
+def test_the_bounds_that_are_not_looked_at_would_change_nothing(coefficients, w_max):
+    spans_seen = [Seen(2, 0.0, 2000.0), Seen(3, 1000.0, 3000.0)]
+    model = model_of(coefficients, spans_seen, w_max)
+    table = surface(model.polynomial, spans_seen, model.top, model.objective)
+
+    def whole(load, n):
+        """The rule as the docstring of ``predict`` tells it, nothing left out."""
+        capacity = max(n * (w_max or 0.0), table.sound_load(n))
+        line = CEILING if load >= CEILING * capacity else model.objective * (load / capacity - 0.9) / (1 - 0.9)
+        assumed = 0.0 if load <= 0.9 * capacity else line
+        return min(max(assumed, table.least_at(load, n)), table.most_at(load, n), CEILING)
+
+    cases = [(load, n) for load in (0.0, 1.0, *range(90, 9000, 45)) for n in range(1, 9)]
+    assert [model.predict((load,), n) for load, n in cases] == [whole(load, n) for load, n in cases]
 
 
 def test_a_wave_of_the_polynomial_is_levelled_half_way():
