@@ -95,16 +95,17 @@ class Fit(NamedTuple):
         >>> round(line(points).half_width(6, deviations=1.0), 4)
         1.3663
         """
-        terms = 1 + (self.spread1 > 0) + (self.spread2 > 0)
-        if self.points <= terms:
+        points, middle, _, _, _, _, _, alpha, beta, spread1, spread2, error = self
+        terms = 1 + (spread1 > 0) + (spread2 > 0)
+        if points <= terms:
             return math.inf
-        x = time - self.middle
-        leverage = 1 / self.points
-        if self.spread1 > 0:
-            leverage += x * x / self.spread1
-        if self.spread2 > 0:
-            leverage += (x * x - self.alpha * x - self.beta) ** 2 / self.spread2
-        return deviations * math.sqrt(self.error / (self.points - terms) * (1 + leverage))
+        x = time - middle
+        leverage = 1 / points
+        if spread1 > 0:
+            leverage += x * x / spread1
+        if spread2 > 0:
+            leverage += (x * x - alpha * x - beta) ** 2 / spread2
+        return deviations * math.sqrt(error / (points - terms) * (1 + leverage))
 
     def integral(self, start: float, end: float) -> float:
         """∫ max(0, y) from ``start`` to ``end``: what will have come, if no rate is below 0.

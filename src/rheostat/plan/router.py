@@ -117,13 +117,13 @@ def _larger(turn: Turn) -> Turn:
     if found is None:
         target = turn.n + 1 if settled else turn.n
         text = f"{text}; no row in the table: {turn.n} → {target}"
-        return turn.going(target, turn.reason.code, text, target_rate=rate)
+        return turn.going(target, turn.reason.code, text, rate)
     target = roomy(rows, found, rate, turn.options.utilization_up)
     text = f"{text}; {per_second(rate)} need {executors(target)}"
     target = max(target, turn.n if patient else turn.n + 1)
     if target == turn.n:
-        return turn.staying(*_waiting(turn, text), target_rate=rate)
-    return turn.going(target, turn.reason.code, f"{text}: {turn.n} → {target}", target_rate=rate)
+        return turn.staying(*_waiting(turn, text), rate)
+    return turn.going(target, turn.reason.code, f"{text}: {turn.n} → {target}", rate)
 
 
 def _waiting(turn: Turn, text: str) -> tuple[Code, str]:
@@ -150,15 +150,17 @@ def _smaller(turn: Turn) -> Turn:
     rows, share, upper = turn.state.table.rows, turn.options.utilization_down, _upper(turn)
     if math.isinf(upper):
         return turn.staying(Code.FORECAST, "too few buckets yet to tell how far the load may rise")
-    rate = max(_target_rate(turn, 0.0), upper)
+    rate = _target_rate(turn, 0.0)
+    if upper > rate:
+        rate = upper
     found = look_up(rows, rate)
     if found is None:
         return turn.staying(Code.CAPACITY_UNKNOWN, "no row in the table yet")
     target = max(roomy(rows, found, rate, share), rows.figures[0].executors - 1)
     text = f"up to {per_second(rate)} need {executors(target)} at {percent(share)}"
     if target >= turn.n:
-        return turn.staying(Code.STEADY, f"{text}, {turn.n} in force", target_rate=rate)
-    return turn.going(target, Code.OVERSIZED, f"{text}: {turn.n} → {target}", target_rate=rate)
+        return turn.staying(Code.STEADY, f"{text}, {turn.n} in force", rate)
+    return turn.going(target, Code.OVERSIZED, f"{text}: {turn.n} → {target}", rate)
 
 
 def _upper(turn: Turn) -> float:

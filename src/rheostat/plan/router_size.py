@@ -32,8 +32,9 @@ def target_rate(fit: Fit, now: float, buffered: float, times: Times) -> float:
     >>> round(target_rate(level, 60.0, 200_000, Times(catch_up_s=600, horizon_s=600, pause_s=180)))
     1633
     """
-    events = fit.integral(now, now + times.pause_s + times.catch_up_s) + buffered
-    return max(events / times.catch_up_s, fit.at(now + times.horizon_s), 0.0)
+    catch_up_s, horizon_s, pause_s = times
+    recovery = (fit.integral(now, now + pause_s + catch_up_s) + buffered) / catch_up_s
+    return max(recovery, fit.at(now + horizon_s), 0.0)
 
 
 def least_size(seen: Assessment, most_partitions: float | None) -> int:

@@ -75,13 +75,13 @@ def look_up(rows: Learned, rate: float) -> int | None:
 
 
 def roomy(rows: Learned, size: int, rate: float, utilization: float) -> int:
-    """The step after the look-up: no less than ``size``, and used no more than ``utilization``.
+    """The step after the look-up: no less than ``size``, what it found for the rate; used no more than ``utilization``.
 
     >>> table = Learned(figures=(Figure(4, 10_000.0, 1, 0.0), Figure(10, 20_000.0, 1, 0.0)))
     >>> roomy(table, 4, 9000.0, 0.6)
     7
     """
-    return max(size, rows.enough(rate / utilization) or size)
+    return size if utilization == 1 else max(size, rows.enough(rate / utilization) or size)
 
 
 def record_cost(seen: Assessment) -> float | None:
@@ -200,7 +200,7 @@ def _measured(table: Table, shown: Figure, memory: int | None, record_change: fl
             return replace(table, strange=table.strange + 1)
         anew = _put_aside(table)
         return replace(anew, rows=_near(anew.rows, shown))
-    count = before.samples if memory is None else min(before.samples, memory - 1)
+    count = before.samples if memory is None or before.samples < memory else memory - 1
     mean = (before.rate * count + shown.rate) / (count + 1)
     rows = _near(table.rows, Figure(shown.executors, mean, count + 1, shown.at))
     return Table(rows, table.aside, table.version, table.cost, table.costs, 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
@@ -96,23 +95,23 @@ class Turn:
         """Whether the sample may become a row: a sick sink slows batches down, whatever executors can do."""
         return self.unsettled is None and self.size_then is not None and self.seen.sink is None
 
-    def why(self, code: Code, text: str, **figures: float | None) -> Turn:
-        """With another reason."""
-        self.reason = self._reason(code, text, figures)
+    def why(self, code: Code, text: str, target_rate: float | None = None) -> Turn:
+        """With another reason; ``target_rate``: what must be processed, records/s, where the size goes by it."""
+        figures = {"arrival_rate": self.seen.arrival_rate, "executors": float(self.n)}
+        if target_rate is not None:
+            figures["target_rate"] = target_rate
+        self.reason = Reason(code, text, figures)
         return self
 
-    def staying(self, code: Code, text: str, **figures: float | None) -> Turn:
+    def staying(self, code: Code, text: str, target_rate: float | None = None) -> Turn:
         """With the number in force, and why."""
         self.move, self.target = "stay", self.n
-        return self.why(code, text, **figures)
+        return self.why(code, text, target_rate)
 
-    def going(self, target: int, code: Code, text: str, **figures: float | None) -> Turn:
+    def going(self, target: int, code: Code, text: str, target_rate: float | None = None) -> Turn:
         """With another number, and why."""
         self.target = target
-        return self.why(code, text, **figures)
-
-    def _reason(self, code: Code, text: str, figures: Mapping[str, float | None]) -> Reason:
-        return Reason(code, text, {"arrival_rate": self.seen.arrival_rate, "executors": float(self.n), **figures})
+        return self.why(code, text, target_rate)
 
 
 def horizon(at: float, own_at: float, recovery: Recovery, horizon_s: float) -> float:
@@ -126,4 +125,5 @@ def horizon(at: float, own_at: float, recovery: Recovery, horizon_s: float) -> f
         recovery: how long increases take.
         horizon_s: X at the least.
     """
-    return at + max(horizon_s, rescale_s(recovery) - (at - own_at))
+    took_s = rescale_s(recovery) - (at - own_at)
+    return at + max(horizon_s, took_s)
