@@ -125,6 +125,13 @@ def test_then_at_most_60_percent_are_used(rate, size):
     assert roomy(TALK, look_up(TALK, rate) or 0, rate, 0.6) == size
 
 
+@pytest.mark.parametrize(("rate", "size"), [(5_000, 2), (10_000, 4), (12_500, 6), (40_000, 21)])
+def test_used_in_full_is_what_was_looked_up(rate, size):
+    """12 500: ⌈4 + 6 × 2500 ÷ 10 000⌉; 40 000: ⌈40 000 ÷ (35 000 ÷ 18)⌉. A little less than in full comes close."""
+    assert roomy(TALK, look_up(TALK, rate) or 0, rate, 1.0) == size
+    assert roomy(TALK, look_up(TALK, rate) or 0, rate, 1 - 1e-12) == size
+
+
 @pytest.mark.parametrize(
     ("new", "kept"),
     [
