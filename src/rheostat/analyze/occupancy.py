@@ -76,14 +76,8 @@ class _Past(NamedTuple):
     idle_since: float | None
 
 
-class _Work(NamedTuple):
-    """What one executor did in an interval."""
-
-    slot_s: float
-    busy_s: float | None
-    active_s: float
-    finished: int | None
-    failed: int | None
+_Work = tuple[float, float | None, float, int | None, int | None]
+"""What one executor did in an interval: its slot time, ended task time, active time, and tasks ended and failed."""
 
 
 def read_cluster(
@@ -239,7 +233,7 @@ def _work(reading: tuple[Any, ...], past: _Past | None, at: float, before: float
     if (grown_s or 0.0) < 0 or (ended or 0) < 0 or (lost or 0) < 0:
         return None
     span_s = at - before
-    return _Work(cores * span_s, grown_s, active * span_s, ended, lost)
+    return cores * span_s, grown_s, active * span_s, ended, lost
 
 
 def _grown(now: Number | None, before: Number | None) -> Number | None:

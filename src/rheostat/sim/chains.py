@@ -67,14 +67,17 @@ class Chains:
             begun = bisect_right(times, at)
             if not begun:
                 continue
-            running = begun < len(times)
+            running, done = begun < len(times), begun - 1
             seconds = [*map(sub, times[1:begun], times)]
             for executor in chain.executors:
                 place = places.get(executor)
-                if place is not None:
-                    ended[place] += begun - 1
+                if place is None:
+                    continue
+                if done:
+                    ended[place] += done
                     busy_s[place] = sum(seconds, busy_s[place])
-                    active[place] += running
+                if running:
+                    active[place] += 1
 
 
 def starts(

@@ -248,15 +248,19 @@ class Fleet:
     def look(self, at: float) -> None:
         """Find out whether all is settled."""
         self._past_starts = [(begin, end) for begin, end in self._past_starts if end > at]
-        windows = any(until > at for each in self.running for _, until, _ in each.slow)
-        cold = not all(all(each.warm) for each in self.running)
-        stealing = bool(self._past_starts) and self._job.executor.slows_neighbours > 0
         self.settled = False
-        if not (windows or cold or stealing or self.starting):
-            self._used = self.used
-            self.slots = tuple([n for n, each in enumerate(self.running) if each.in_use for _ in each.warm])
-            self.tally.settle(self.slots)
-            self.settled = True
+        if self.starting or self._uneven(at):
+            return
+        self._used = self.used
+        self.slots = tuple([n for n, each in enumerate(self.running) if each.in_use for _ in each.warm])
+        self.tally.settle(self.slots)
+        self.settled = True
+
+    def _uneven(self, at: float) -> bool:
+        """Whether some work slower than others, or may yet."""
+        stealing = bool(self._past_starts) and self._slows_neighbours > 0
+        cold = any(False in each.warm for each in self.running)
+        return stealing or cold or any(until > at for each in self.running for _, until, _ in each.slow)
 
     def finish(self, executor: SimExecutor, begin: float, work: float) -> float:
         """When work that takes ``work`` seconds at full speed ends.
