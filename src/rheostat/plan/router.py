@@ -1,7 +1,7 @@
 """``router``: a chain of small rules, short-term prediction and a performance table. S5, the router autoscaler.
 
-Each decision goes through :data:`CHAIN`, a tuple of stages that all write on the sheet of that decision, a
-:class:`~rheostat.plan.router_turn.Turn`:
+Each decision goes through :data:`CHAIN`, a tuple of pure stages from one :class:`~rheostat.plan.router_turn.Turn` to
+the next:
 
 1. **collect**: the arrival rate into its time bucket, spikes aside (:mod:`rheostat.plan.router_load`); which size was
    in force when. Figures count for their own time, which is the delay of the metrics ago.
@@ -68,9 +68,8 @@ def collect(turn: Turn) -> Turn:
         recovery=followed(turn.seen, turn.n, state.recovery, math.inf),
     )
     counted_s = window_s if options.rows == "saturated" else 0.0
-    turn.state, turn.size_then = state, size_at(sizes, turn.own_at, counted_s)
-    turn.horizon_at = horizon(turn.seen.at, turn.own_at, state.recovery, options.horizon_s)
-    return turn
+    horizon_at = horizon(turn.seen.at, turn.own_at, state.recovery, options.horizon_s)
+    return replace(turn, state=state, size_then=size_at(sizes, turn.own_at, counted_s), horizon_at=horizon_at)
 
 
 def size_at(sizes: tuple[tuple[float, int], ...], own_at: float, window_s: float) -> int | None:
@@ -176,7 +175,8 @@ def post_decision(turn: Turn) -> Turn:
     """What the limits leave of it."""
     state, wanted = turn.state, turn.options.samples_to_shrink
     streak = min(state.streak + 1, wanted) if turn.target < turn.n else 0
-    turn.state = RouterState(state.load, state.table, state.sizes, turn.seen.at, streak, state.recovery)
+    state = RouterState(state.load, state.table, state.sizes, turn.seen.at, streak, state.recovery)
+    turn = replace(turn, state=state)
     if turn.target < turn.n and streak < wanted:
         text = f"{turn.reason.text}; {streak} of {wanted} in a row: {turn.n} stays"
         return turn.staying(Code.SURPLUS_COUNTING, text)

@@ -17,8 +17,8 @@ __all__ = ["decide", "pre_decision"]
 
 def pre_decision(turn: Turn) -> Turn:
     """Whether a decrease may be made, and rows collected."""
-    turn.unsettled = _unsettled(turn)
-    return turn
+    found = _unsettled(turn)
+    return turn if found is None else replace(turn, unsettled=found)
 
 
 def _unsettled(turn: Turn) -> tuple[Code, str] | None:
@@ -43,9 +43,10 @@ def decide(turn: Turn) -> Turn:
     saturation, state = _saturation(turn), turn.state
     if turn.may_record:
         table = _recorded(turn, saturated=saturation is not None)
-        turn.state = RouterState(state.load, table, state.sizes, state.decided_at, state.streak, state.recovery)
+        state = RouterState(state.load, table, state.sizes, state.decided_at, state.streak, state.recovery)
     fresh = turn.options.decide_every_s is None
-    turn.expected = up_to_now(state.load, turn.spikes) if fresh else state.load.fit
+    expected = up_to_now(state.load, turn.spikes) if fresh else state.load.fit
+    turn = replace(turn, state=state, expected=expected)
     why = saturation or _eager(turn)
     if why is None:
         return _fewer(turn)
@@ -54,8 +55,7 @@ def decide(turn: Turn) -> Turn:
     if saturation is not None and cap_limits(turn.seen):
         text = "the batch cap limits the rate, not the executors; raise maxOffsetsPerTrigger"
         return turn.staying(Code.USELESS_EXECUTORS, f"{why}, but {text}")
-    turn.move = "up"
-    return turn.why(Code.UNDERSIZED if saturation is None else Code.SLA_VIOLATED, why)
+    return replace(turn, move="up").why(Code.UNDERSIZED if saturation is None else Code.SLA_VIOLATED, why)
 
 
 def _recorded(turn: Turn, *, saturated: bool) -> tables.Table:
@@ -139,8 +139,7 @@ def _fewer(turn: Turn) -> Turn:
     rise = _anticipated(turn) if turn.options.anticipation == "any" else None
     if rise is not None:
         return turn.staying(Code.FORECAST, f"{per_second(rise)} more are expected: no decrease")
-    turn.move = "down"
-    return turn
+    return replace(turn, move="down")
 
 
 def _anticipated(turn: Turn) -> float | None:

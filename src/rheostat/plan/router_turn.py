@@ -12,7 +12,7 @@ from rheostat.plan.recovery import Recovery, rescale_s
 from rheostat.plan.router_load import Load, Spikes
 from rheostat.plan.router_options import RouterOptions
 from rheostat.plan.router_table import Table
-from rheostat.values import dataclass
+from rheostat.values import dataclass, replace
 
 __all__ = ["RouterState", "Turn", "horizon"]
 
@@ -40,9 +40,9 @@ class RouterState:
     recovery: Recovery = field(default_factory=Recovery)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Turn:
-    """The sheet of one decision, on which each stage writes what it found; nobody keeps it.
+    """One decision on its way through the stages.
 
     Attributes:
         seen: a complete sample.
@@ -96,22 +96,22 @@ class Turn:
         return self.unsettled is None and self.size_then is not None and self.seen.sink is None
 
     def why(self, code: Code, text: str, target_rate: float | None = None) -> Turn:
-        """With another reason; ``target_rate``: what must be processed, records/s, where the size goes by it."""
+        """The same with another reason; ``target_rate``: what must be processed, records/s, where that matters."""
+        return replace(self, reason=self._reason(code, text, target_rate))
+
+    def staying(self, code: Code, text: str, target_rate: float | None = None) -> Turn:
+        """The same with the number in force, and why."""
+        return replace(self, move="stay", target=self.n, reason=self._reason(code, text, target_rate))
+
+    def going(self, target: int, code: Code, text: str, target_rate: float | None = None) -> Turn:
+        """The same with another number, and why."""
+        return replace(self, target=target, reason=self._reason(code, text, target_rate))
+
+    def _reason(self, code: Code, text: str, target_rate: float | None) -> Reason:
         figures = {"arrival_rate": self.seen.arrival_rate, "executors": float(self.n)}
         if target_rate is not None:
             figures["target_rate"] = target_rate
-        self.reason = Reason(code, text, figures)
-        return self
-
-    def staying(self, code: Code, text: str, target_rate: float | None = None) -> Turn:
-        """With the number in force, and why."""
-        self.move, self.target = "stay", self.n
-        return self.why(code, text, target_rate)
-
-    def going(self, target: int, code: Code, text: str, target_rate: float | None = None) -> Turn:
-        """With another number, and why."""
-        self.target = target
-        return self.why(code, text, target_rate)
+        return Reason(code, text, figures)
 
 
 def horizon(at: float, own_at: float, recovery: Recovery, horizon_s: float) -> float:
