@@ -37,7 +37,7 @@ else:
         Raises:
             TypeError: there is no field of such a name.
         """
-        return _maker(type(value), tuple(changes))(value, *changes.values())
+        return _maker(type(value), tuple(changes))(value, changes)
 
 
 @cache
@@ -51,7 +51,6 @@ def _maker(kind: type, changed: tuple[str, ...]) -> Callable[..., Any]:
     if unknown := sorted(set(changed).difference(names)):
         message = f"{kind.__name__} has no field {unknown[0]!r}"
         raise TypeError(message)
-    new = {name: f"new_{place}" for place, name in enumerate(changed)}
-    given = ", ".join(new.get(name, f"old.{name}") for name in names)
-    made: Callable[..., Any] = eval(f"lambda {', '.join(['old', *new.values()])}: kind({given})", {"kind": kind})  # noqa: S307
+    given = ", ".join(f"new[{name!r}]" if name in changed else f"old.{name}" for name in names)
+    made: Callable[..., Any] = eval(f"lambda old, new: kind({given})", {"kind": kind})  # noqa: S307
     return made

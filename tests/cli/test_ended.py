@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -47,8 +48,10 @@ def until(condition, what):
 )
 def test_it_ends_in_order_and_leaves_no_process(number, whole_group):
     command = [sys.executable, "-m", "rheostat", *LONG]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, text=True, start_new_session=True, stdout=pipe, stderr=pipe) as process:
+    pipe, heard = subprocess.PIPE, partial(signal.signal, number, signal.SIG_DFL)  # also below nohup
+    with subprocess.Popen(
+        command, text=True, start_new_session=True, stdout=pipe, stderr=pipe, preexec_fn=heard
+    ) as process:
         until(lambda: len(children(process.pid)) == 3, "the workers and the tracker of what they share")
         started = children(process.pid)
         until(lambda: sum(map(busy, started)) == 2, "both workers to work")
