@@ -105,7 +105,7 @@ def read_cluster(
         count,
         requested,
         slots,
-        _busy_ratio(intervals[bisect_right(intervals, at - settings.rate_window_s, key=_at) :]),
+        _busy_ratio(_after(at - settings.rate_window_s, intervals)),
         active,
         _idle(history.counters.idle_since, at),
         _failed(intervals, at - settings.failure_window_s),
@@ -243,10 +243,15 @@ def _grown(now: Number | None, before: Number | None) -> Number | None:
 def _appended(past: tuple[Interval, ...], new: Interval, settings: AnalysisSettings) -> tuple[Interval, ...]:
     """The intervals that the horizon reaches, and the new one; short ones are joined so that they stay few enough."""
     horizon_s = max(settings.rate_window_s, settings.failure_window_s)
-    kept = past[bisect_right(past, new.at - horizon_s, key=_at) :]
+    kept = _after(new.at - horizon_s, past)
     if kept and kept[-1].span_s < horizon_s / (settings.max_samples - 2):
         return (*kept[:-1], _both(kept[-1], new))
     return (*kept, new)
+
+
+def _after(since: float, intervals: tuple[Interval, ...]) -> tuple[Interval, ...]:
+    """Those that end after it; they are in order."""
+    return intervals[bisect_right(intervals, since, key=_at) :]
 
 
 def _both(first: Interval, second: Interval) -> Interval:
@@ -304,5 +309,5 @@ def _failed(intervals: tuple[Interval, ...], since: float) -> int | None:
     """Tasks that failed after ``since``; None before the second reading."""
     if not intervals:
         return None
-    failed = [each.failed for each in intervals[bisect_right(intervals, since, key=_at) :]]
+    failed = [each.failed for each in _after(since, intervals)]
     return total(failed) if failed else 0

@@ -58,7 +58,7 @@ class Loop:
         self._lock = threading.Lock()
         self._wanted_pause = False
         self._wanted_bounds: Bounds | None = None
-        self._failover = self._wanted_failover = settings.guard.failover
+        self._wanted_failover = settings.guard.failover
         self._stopping = False
         self._outbox: list[Outcome] = []
         self._seen: Assessment | None = None
@@ -200,8 +200,8 @@ class Loop:
         Whether there is anything is seen without the lock: what is asked for just after that is for the next cycle.
         """
         self._trouble.stage = "plan"
-        other = self._wanted_pause is not self._memory.own.paused or self._wanted_failover is not self._failover
-        if other or self._wanted_bounds is not None:
+        failover = self._wanted_failover is not self._settings.guard.failover
+        if failover or self._wanted_pause is not self._memory.own.paused or self._wanted_bounds is not None:
             self._take_over()
 
     def _take_over(self) -> None:
@@ -214,8 +214,7 @@ class Loop:
             self._rules = _rules(self._settings)
             self._planner = replace(self._planner, bounds=bounds)
             self._journal.start(self._header(), f"bounds: {bounds.minimum} to {bounds.maximum}")
-        if failover is not self._failover:
-            self._failover = failover
+        if failover is not self._settings.guard.failover:
             guard = self._settings.guard.model_copy(update={"failover": failover})
             self._settings = self._settings.model_copy(update={"guard": guard})
             self._planner = replace(self._planner, guard=guard)
