@@ -45,10 +45,10 @@ def looks(
 ) -> list[Assessment]:
     """What is said at the end of each window. In each, ten tasks end on every executor; given is what each takes, s.
 
-    None: the tasks that were running go on running.
+    None: the tasks that were running go on running. Every executor has ended a task before the first one.
     """
     state, said = AnalysisState(), []
-    busy, done = [0.0] * len(hosts), [0] * len(hosts)
+    busy, done = [1.0] * len(hosts), [1] * len(hosts)
     for number in range(len(windows) + 1):
         for place, task_s in enumerate(windows[number - 1] if number else ()):
             if task_s is not None:
@@ -95,6 +95,30 @@ def test_who_is_slow(windows, slow, factor):
     assert said[-1].skew == 1.0
 
 
+@pytest.mark.parametrize(
+    ("cores", "ended", "busy_s", "slow"),
+    [
+        pytest.param(1, (0, 0, 2, 10, 20), (0.0, 0.0, 10.5, 14.0, 18.0), [(), (), (), ()], id="its first task is slow"),
+        pytest.param(2, (0, 1, 3, 10, 20), (0.0, 4.0, 12.0, 14.0, 18.0), [(), (), (), ()], id="the first in each slot"),
+        pytest.param(1, (0, 2, 4, 6, 8), (0.0, 5.0, 9.0, 14.0, 19.0), [(), (), ("2",), ("2",)], id="slow ever after"),
+        pytest.param(1, (0,) * 15, (0.0,) * 15, [()] * 13 + [("2",)], id="its first task does not end"),
+    ],
+)
+def test_an_executor_is_not_slow_for_its_first_tasks(
+    cores: int, ended: Sequence[int], busy_s: Sequence[float], slow: Sequence[tuple[str, ...]]
+) -> None:
+    settings = AnalysisSettings(objective_lag_s=30.0, rate_window_s=5.0)
+    state, said, begun_at = AnalysisState(), [], 600.0
+    for number, (done, busy) in enumerate(zip(ended, busy_s, strict=True)):
+        at, others = begun_at + 5.0 * number, 10 * number + 2
+        executors = [Executor(name, "h", cores, 1, 0, others, 0.4 * others, 0.0) for name in ("0", "1")]
+        new = Executor("2", "h", cores, 1, 0, done, busy, begun_at)
+        cluster = Cluster.of(at, (*executors, new))
+        seen, state = analyze(Observation(at, (query(at, EVEN),), cluster), state, settings)
+        said.append(seen.slow_executors)
+    assert said[1:] == slow
+
+
 def test_the_ids_of_the_slow_are_told_too():
     assert looks([(6.0, 6.0, 2.0, 2.0)] * 2)[-1].slow_executors == ("0", "1")
 
@@ -132,7 +156,7 @@ def test_an_executor_that_is_gone_is_slow_no_more():
         executors = [Executor(str(n), "h", 1, 1, 0, done, done * (5.0 if n == 1 else 1.0), 0.0) for n in numbers]
         return Observation(at, (query(at, EVEN),), Cluster.of(at, tuple(executors)))
 
-    _, state = analyze(look(0.0, (0, 1, 2), 0), AnalysisState(), SETTINGS)
+    _, state = analyze(look(0.0, (0, 1, 2), 1), AnalysisState(), SETTINGS)
     _, state = analyze(look(60.0, (0, 1, 2), 10), state, SETTINGS)
     seen, state = analyze(look(120.0, (0, 1, 2), 20), state, SETTINGS)
     assert seen.slow == ("executor 1 on h",)
@@ -147,7 +171,7 @@ class TestOnNodes:
 
     def looks(self, *windows: dict[int, float], on: Mapping[int, str | None] = ON) -> list[Assessment]:
         """What is said at the end of each window; given is how long each of the ten tasks of an executor took, s."""
-        state, said, busy, done = AnalysisState(), [], dict.fromkeys(on, 0.0), dict.fromkeys(on, 0)
+        state, said, busy, done = AnalysisState(), [], dict.fromkeys(on, 1.0), dict.fromkeys(on, 1)
         rows = tuple(NodeReading(name, 1, 1) for name in ("far", "mid", "near"))
         for number, times in enumerate((windows[0], *windows)):
             for executor, task_s in times.items() if number else ():

@@ -13,6 +13,10 @@ longer tasks for no fault of its own. But its mean task cannot be longer than th
 the largest has h times the records of the median one, up to h times the median task time is explained by that, and
 ``EXPLAINED`` × h is asked for. Where the load of the partitions is not known, nobody is called slow.
 
+**Nor cold.** The first task in each slot of an executor takes longer for its code being loaded and its Python being
+started. What a window tells of an executor counts when one task had ended in each of its slots before, or the executor
+had been there for ``COLD_S``.
+
 What no window contradicts stays: an executor that is slow remains so while too few tasks end to tell. A *place* is slow
 while all executors on it are, and then for ``REMEMBERED_S``, unless one that works there is as fast as the others: the
 next executor would be no faster there than the one that was taken away.
@@ -28,9 +32,10 @@ from typing import Any
 
 from rheostat.analyze.checks import largest
 from rheostat.analyze.state import Counters, Machines, OffsetHistory
-from rheostat.model import Cluster
+from rheostat.model import Cluster, Roster
 
 __all__ = [
+    "COLD_S",
     "EXPLAINED",
     "REMEMBERED_S",
     "SLOW",
@@ -48,6 +53,9 @@ SLOW = 2.0
 
 EXPLAINED = 1.5
 """How many times as long as the load of the partitions explains."""
+
+COLD_S = 60.0
+"""An executor of which no task has ended in this time is not cold but slow."""
 
 REMEMBERED_S = 600.0
 """How long a node counts as slow on which nobody works any more: as long as an increase that brought nothing is
@@ -163,13 +171,35 @@ def watched(
     skew = largest(skews)
     remembered = tuple([(place, then) for place, then in past.nodes if 0 <= at - then < REMEMBERED_S])
     times = task_times(past.counters, counters, at - past.at)
-    if skew is None or len(times) < 2:
-        known = past.skew if skew is None else skew
-        return Machines(at, counters, past.suspects, past.slow, past.factor, known, remembered)
-    if not past.slow and not remembered and max(times.values()) < SLOW * min(times.values()):
+    known = skew is not None and len(times) > 1
+    if known and not past.slow and not remembered and max(times.values()) < SLOW * min(times.values()):
         return Machines(at, counters, skew=skew)  # nobody is slow, or was
-    begun = Machines(at, counters, past.suspects, past.slow, past.factor, skew, remembered)
-    return _judged(begun, at, times, cluster, max(map(partition_heat, offsets)))
+    begun = Machines(
+        at, counters, past.suspects, past.slow, past.factor, past.skew if skew is None else skew, remembered
+    )
+    cold = _cold(past.counters, cluster.roster, past.at)
+    warm = {name: task_s for name, task_s in times.items() if name not in cold}
+    if skew is None or len(warm) < 2:
+        return begun
+    return _judged(begun, at, warm, cluster, max(map(partition_heat, offsets)))
+
+
+def _cold(then: Counters, roster: Roster, at: float) -> set[str]:
+    """The executors that were cold at the begin of a window; none where their cores are not known.
+
+    >>> then = Counters(("1", "2"), (3.0, 0.0), (2, 0), (0, 0), (None, None))
+    >>> roster = Roster(("1", "2", "3"), ("a", "b", "c"), (2, 2, 2), (0.0, 0.0, 9.0), (None, None, None))
+    >>> sorted(_cold(then, roster, 10.0)), sorted(_cold(then, roster, 60.0))
+    (['2', '3'], ['3'])
+    """
+    if roster.slots is None:
+        return set()
+    ended = dict(zip(then.ids, then.finished, strict=True))
+    return {
+        name
+        for name, cores, added_at in zip(roster.ids, roster.cores, roster.added_at, strict=True)
+        if (ended.get(name) or 0) < cores and (added_at is None or at < added_at + COLD_S)
+    }
 
 
 def _judged(begun: Machines, at: float, times: Mapping[str, float], cluster: Cluster, heat: float) -> Machines:
