@@ -114,6 +114,15 @@ class Journal:
     def notes(self) -> list[str]:
         return [each.note for each in self.records() if isinstance(each, SessionRecord) and each.note]
 
+    def until(self, condition: Callable[[], object], what: str, timeout_s: float = TIMEOUT_S) -> None:
+        """Wait for a condition; if it does not come, fail with what was decided last."""
+        try:
+            until(condition, what, timeout_s)
+        except AssertionError as late:
+            texts = [decision.reason.text for decision in self.decisions()[-5:]]
+            texts += [outcome.reason.text for outcome in self.outcomes()[-2:]]
+            raise AssertionError("\n".join([str(late), *texts])) from None
+
     def executors(self) -> int | None:
         """Registered executors when last seen."""
         last = self.cycles()[-1:]

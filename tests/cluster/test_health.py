@@ -63,17 +63,17 @@ def test_a_sink_that_slows_down_gets_advice_and_no_executors(spark: SparkSession
 
     journal = Journal(tmp_path / "journal")
     with fed(tmp_path / "log"), streaming(spark, tmp_path, write), attach(spark, config=settings((1, ROOM), tmp_path)):
-        until(lambda: calm(journal), "a calm query")
+        journal.until(lambda: calm(journal), "a calm query")
         slowed_at = time.time()
         sick.set()
-        until(lambda: journal.codes(slowed_at).count(Code.SICK_SINK) >= 5, "advice on the sink")
+        journal.until(lambda: journal.codes(slowed_at).count(Code.SICK_SINK) >= 5, "advice on the sink")
         late = journal.decisions(slowed_at)
         assert [decision for decision in late if decision.action is Action.UP] == []
         advice = [decision for decision in late if decision.reason.code is Code.SICK_SINK]
         assert all("the sink is sick" in decision.reason.text for decision in advice)
         sick.clear()
         recovered.set()
-        until(lambda: last(journal).sink is None, "a healthy sink")
+        journal.until(lambda: last(journal).sink is None, "a healthy sink")
 
     seen = [cycle.assessment for cycle in journal.cycles() if cycle.assessment is not None]
     assert any(len(each.stages) > 1 and each.useful_executors == PARTITIONS for each in seen)
@@ -93,15 +93,15 @@ def test_a_slowed_executor_is_named(lab: Lab, spark: SparkSession, tmp_path: Pat
     journal = Journal(tmp_path / "journal")
     fixed = settings((ROOM, ROOM), tmp_path, policy="static", objective="lag < 60s")
     with fed(tmp_path / "log"), streaming(spark, tmp_path, write), attach(spark, config=fixed):
-        until(lambda: last(journal).executors == ROOM and working(journal), "three executors at work")
+        journal.until(lambda: last(journal).executors == ROOM and working(journal), "three executors at work")
         name = SparkLevers(spark).registered()[1]
         slow_down(lab, order, name)
-        until(lambda: [each.split()[1] for each in last(journal).slow] == [name], "the slow one to be named")
+        journal.until(lambda: [each.split()[1] for each in last(journal).slow] == [name], "the slow one to be named")
         told = journal.decisions()[-1].reason.text
         assert f"slow: executor {name} on " in told
         assert last(journal).skew == pytest.approx(1.0, abs=0.3)
         order.write_text("")
-        until(lambda: last(journal).slow == (), "the name to be taken back")
+        journal.until(lambda: last(journal).slow == (), "the name to be taken back")
 
 
 @pytest.mark.timeout(600)
@@ -123,17 +123,19 @@ def test_a_slowed_executor_is_replaced_and_no_record_is_lost(lab: Lab, spark: Sp
     guard = {"replace_slow": True}
     allowed = settings((1, ROOM + 1), tmp_path, policy="static", objective="lag < 60s", guard=guard)
     with fed(tmp_path / "log") as halt, streaming(spark, tmp_path, write), attach(spark, config=allowed):
-        until(lambda: working(journal), "three executors at work", LONG_S)
+        journal.until(lambda: working(journal), "three executors at work", LONG_S)
         slowed_at = time.time()
         slow_down(lab, order, name)
-        until(
+        journal.until(
             lambda: name not in levers.registered() and journal.answered(),
             "one to come, and the slow one to go",
             LONG_S,
         )
-        until(lambda: last(journal).executors == ROOM and last(journal).slow == (), "three equally fast", LONG_S)
+        journal.until(
+            lambda: last(journal).executors == ROOM and last(journal).slow == (), "three equally fast", LONG_S
+        )
         sent = halt()
-        until(lambda: len(written(out)) >= sent, "every record to be written", LONG_S)
+        journal.until(lambda: len(written(out)) >= sent, "every record to be written", LONG_S)
 
     come, *go = changes(journal.decisions(slowed_at))
     assert (come.action, come.target, come.reason.code) == (Action.UP, ROOM + 1, Code.SLOW_EXECUTOR)

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.cluster.sites import Site
 from tests.cluster.slowed import fed, last, session, settings, slow_down, slowed_by, streaming, working, written
-from tests.cluster.support import Journal, changes, until
+from tests.cluster.support import Journal, changes
 
 from rheostat import attach
 from rheostat.lab import Lab, LabSpec
@@ -70,18 +70,20 @@ def test_a_slow_node_is_left_though_it_is_the_nearest(
     more = {"actuator": "workers", "workers": workers, "guard": {"replace_slow": True}}
     given = settings((2, 3), tmp_path, policy="static", objective="lag < 60s", **more)
     with fed(tmp_path / "log") as halt, streaming(spark, tmp_path, write), attach(spark, config=given):
-        until(lambda: used() == ("core", "near") and working(journal), "an executor on core and one on near", LONG_S)
+        journal.until(
+            lambda: used() == ("core", "near") and working(journal), "an executor on core and one on near", LONG_S
+        )
         slowed_at = time.time()
         seen = journal.cycles()[-1].observation
         assert seen is not None
         assert seen.cluster is not None
         [name] = [each.executor_id for each in seen.cluster.executors if each.node == "near"]
         slow_down(lab, order, name)
-        until(lambda: used() == ("core", "far") and journal.answered(), "one on far, and none on near", LONG_S)
-        until(lambda: not sites["near"].tell()["workers"], "the Worker on near to go last", LONG_S)
+        journal.until(lambda: used() == ("core", "far") and journal.answered(), "one on far, and none on near", LONG_S)
+        journal.until(lambda: not sites["near"].tell()["workers"], "the Worker on near to go last", LONG_S)
         assert last(journal).slow_nodes == ("near",)
         sent = halt()
-        until(lambda: len(written(out)) >= sent, "every record to be written", LONG_S)
+        journal.until(lambda: len(written(out)) >= sent, "every record to be written", LONG_S)
 
     come, *go = changes(journal.decisions(slowed_at))
     assert (come.reason.code, come.placement) == (
