@@ -21,8 +21,8 @@ from rheostat.sim.draws import noise, uniform
 from rheostat.sim.fleet import Fleet, SimExecutor
 from rheostat.sim.history import History
 from rheostat.sim.jobfile import JobFile
-from rheostat.sim.tally import Equal
-from rheostat.sim.tasks import Done, Placed, Task, Work, credit, run, told
+from rheostat.sim.tally import Done, Equal
+from rheostat.sim.tasks import Placed, Task, Work, credit, run, told
 
 __all__ = ["MicroBatches", "batch_end", "batch_sizes"]
 
@@ -136,9 +136,12 @@ class MicroBatches:
         planned = committed if self._running is None else self._planned.each()
         return self._arrivals.latest(at).each(), planned, committed
 
-    def tasks(self, at: float) -> Done | None:
-        """What the executors have done in the running batch by now, and what they are doing; None: nothing runs."""
-        return None if self._running is None else told(self._running.placed, at, self._fleet)
+    def tasks(self, at: float) -> Done:
+        """What the executors have done by now, and what they are doing."""
+        if self._running is not None:
+            return told(self._running.placed, at, self._fleet)
+        finished, busy_s = self._fleet.tally.counted()
+        return tuple(finished), tuple(busy_s), (0,) * len(finished)
 
     # ---------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from rheostat.sim.history import History
 from rheostat.sim.jobfile import JobFile
 from rheostat.sim.micro_batches import batch_end
 from rheostat.sim.parts import RecordModel
-from rheostat.sim.tasks import Done
+from rheostat.sim.tally import Done
 
 __all__ = ["RecordAtATime"]
 
@@ -102,12 +102,12 @@ class RecordAtATime:
         committed = self._committed.each()
         return self._arrivals.latest(at).each(), committed, committed
 
-    def tasks(self, at: float) -> Done | None:  # noqa: ARG002 - counted at the ends of intervals
-        """Whether the slots are busy now; None: none is."""
-        if self.in_flight is None:
-            return None
-        active = [len(each.warm) if each.in_use else 0 for each in self._fleet.running]
-        return [0] * len(active), [0.0] * len(active), active
+    def tasks(self, at: float) -> Done:  # noqa: ARG002 - counted at the ends of intervals
+        """What the executors have done in the intervals that have ended, and whether their slots are busy now."""
+        works = self.in_flight is not None
+        finished, busy_s = self._fleet.tally.counted()
+        active = [len(each.warm) if works and each.in_use else 0 for each in self._fleet.running]
+        return tuple(finished), tuple(busy_s), tuple(active)
 
     # ---------------------------------------------------------------------------------------------------
 

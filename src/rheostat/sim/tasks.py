@@ -12,12 +12,13 @@ from bisect import insort
 from collections.abc import Sequence
 from heapq import heapify, heappop, heapreplace
 from math import inf
+from operator import add
 
 from rheostat.sim.chains import Chains, chained, starts
 from rheostat.sim.fleet import Fleet, SimExecutor
-from rheostat.sim.tally import Equal, ranges
+from rheostat.sim.tally import Begun, Done, Equal, shares, so_far
 
-__all__ = ["Done", "Placed", "Task", "Work", "credit", "makespan", "run", "told"]
+__all__ = ["Placed", "Task", "Work", "credit", "makespan", "run", "told"]
 
 
 Work = Equal | list[float]
@@ -25,10 +26,6 @@ Work = Equal | list[float]
 
 Task = tuple[float, float, SimExecutor, bool]
 """``(begin, end, executor, whether it ended well)``."""
-
-Done = tuple[list[int], list[float], list[int]]
-"""Of each registered executor, what its tasks have come to: how many ended well, their seconds, how many run now."""
-
 
 Placed = tuple[float, float, Equal | Chains | Sequence[Task]]
 """Work placed on slots: ``(begin, end, tasks)``; the end is infinite while there is no slot for one of them.
@@ -40,60 +37,51 @@ slot j mod s; or in chains. Others are listed one by one.
 
 def credit(batch: Sequence[Placed], fleet: Fleet) -> None:
     """Count all of it as done, with the executors that did it."""
-    waves = [tasks for _, _, tasks in batch if isinstance(tasks, Equal)]
-    fleet.tally.note(waves)
-    if len(waves) < len(batch):
-        _listed(batch, inf, fleet, (*fleet.tally.counted(), [0] * len(fleet.running)))
+    others = []
+    for placed in batch:
+        if isinstance(placed[2], Equal):
+            fleet.tally.note(placed[2])
+        else:
+            others.append(placed)
+    if others:
+        _listed(others, inf, fleet, (*fleet.tally.counted(), [0] * len(fleet.running)))
 
 
 def told(batch: Sequence[Placed], at: float, fleet: Fleet) -> Done:
-    """What has been done of it by ``at``, and what is running then."""
-    waves = [(begin, end, tasks) for begin, end, tasks in batch if isinstance(tasks, Equal)]
-    done = _of_executors(_waves(waves, at, len(fleet.slots)) if waves else ([], [], []), fleet)
-    if len(waves) < len(batch):
-        _listed(batch, at, fleet, done)
-    return done
+    """What the executors have done by ``at``, in finished batches and in this one, and what is running then."""
+    begun: list[Begun] = []
+    others: list[Placed] = []
+    for placed in batch:
+        begin, end, tasks = placed
+        if not isinstance(tasks, Equal):
+            others.append(placed)
+        elif begin <= at:
+            each_s = tasks.each_s
+            begun.append((tasks.count if at >= end else int((at - begin) / each_s), tasks.count, each_s))
+    if fleet.tally.one_each and not others:
+        return fleet.tally.told(begun)
+    ended, busy_s, active = done = _on_slots(begun, fleet)
+    _listed(others, at, fleet, done)
+    before, before_s = fleet.tally.counted()
+    return tuple(map(add, before, ended)), tuple(map(add, before_s, busy_s)), tuple(active)
 
 
-def _of_executors(slots: Done, fleet: Fleet) -> Done:
-    """The figures of slots, added up for each executor."""
-    if slots[0] and fleet.tally.one_each:
-        return slots
+def _on_slots(begun: Sequence[Begun], fleet: Fleet) -> tuple[list[int], list[float], list[int]]:
+    """What has been done of waves, added up for each executor slot by slot."""
     count = len(fleet.running)
     ended, busy_s, active = [0] * count, [0.0] * count, [0] * count
-    for number, place in enumerate(fleet.slots if slots[0] else ()):
-        ended[place] += slots[0][number]
-        busy_s[place] += slots[1][number]
-        active[place] += slots[2][number]
+    if begun:
+        found = shares(tuple([tasks for _, tasks, _ in begun]), (len(fleet.slots),))
+        each_slot = found.spread(so_far(begun, found.ranges))
+        for place, (_, _, tasks, seconds, running) in zip(fleet.slots, each_slot, strict=True):
+            ended[place] += tasks
+            busy_s[place] += seconds
+            active[place] += running
     return ended, busy_s, active
 
 
-def _waves(batch: Sequence[tuple[float, float, Equal]], at: float, slots: int) -> Done:
-    """The same of each slot, for tasks in waves."""
-    done: Done = [], [], []
-    begun = [
-        (waves.count if at >= end else int((at - begin) / waves.each_s), waves)
-        for begin, end, waves in batch
-        if begin <= at
-    ]
-    for first, behind, _, shares in ranges(tuple([waves.count for _, waves in begun]), slots):
-        ended, busy_s, active = 0, 0.0, 0
-        for (passed, waves), (whole, more) in zip(begun, shares, strict=True):
-            count = whole + more
-            if passed < count:
-                count = passed
-                active += 1
-            ended += count
-            busy_s += count * waves.each_s
-        alike = behind - first
-        done[0].extend([ended] * alike)
-        done[1].extend([busy_s] * alike)
-        done[2].extend([active] * alike)
-    return done
-
-
-def _listed(batch: Sequence[Placed], at: float, fleet: Fleet, done: Done) -> None:
-    """Add those tasks that are not in waves."""
+def _listed(batch: Sequence[Placed], at: float, fleet: Fleet, done: tuple[list[int], list[float], list[int]]) -> None:
+    """Add tasks that are not in waves."""
     ended, busy_s, active = done
     places = {executor: place for place, executor in enumerate(fleet.running)}
     for _, _, tasks in batch:

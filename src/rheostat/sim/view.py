@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from operator import add
 
 from rheostat.model import (
     Batch,
@@ -20,7 +18,7 @@ from rheostat.model import (
 )
 from rheostat.sim.fleet import Fleet, SimExecutor
 from rheostat.sim.jobfile import JobFile
-from rheostat.sim.tasks import Done
+from rheostat.sim.tally import Done
 
 __all__ = ["Viewer", "without"]
 
@@ -36,7 +34,8 @@ class Viewer:
         self._sources = (SourceInfo("kafka", job.name, job.partitions, job.batch_cap),)
         self._trigger_s = job.trigger_s if job.record is None else job.record.commit_every_s
         self._named = (job.name,) * job.partitions, tuple(range(job.partitions))
-        self._there: tuple[SimExecutor, ...] = ()
+        self._there: list[SimExecutor] = []
+        self._none: tuple[int, ...] = ()
         self._roster = Roster()
 
     def offsets(self, at: float, records: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]) -> Offsets:
@@ -54,28 +53,23 @@ class Viewer:
         name = self._job.name
         return QueryReading(name, f"run-{run}", name, self._trigger_s, self._sources, offsets, finished, now)
 
-    def cluster(self, at: float, fleet: Fleet, done: Done | None) -> Cluster:
-        """The registered executors; ``done``: in the running batch, and what they are doing."""
-        roster = self._present(tuple(fleet.running))
-        none = (0,) * len(roster.ids)
-        active: Sequence[int] = none
-        finished, busy_s = fleet.tally.counted()
-        if done is not None:
-            ended, seconds, active = done
-            finished, busy_s = [*map(add, finished, ended)], [*map(add, busy_s, seconds)]
-        return Cluster(at, roster, tuple(active), none, tuple(finished), tuple(busy_s), fleet.requested)
+    def cluster(self, at: float, fleet: Fleet, done: Done) -> Cluster:
+        """The registered executors, and what they have done and are doing."""
+        roster = self._roster if self._there == fleet.running else self._present(fleet.running)
+        finished, busy_s, active = done
+        return Cluster(at, roster, active, self._none, finished, busy_s, fleet.requested)
 
-    def _present(self, there: tuple[SimExecutor, ...]) -> Roster:
+    def _present(self, there: list[SimExecutor]) -> Roster:
         """Who is there: the same object in every look, until there are others."""
-        if self._there != there:
-            self._there = there
-            self._roster = Roster(
-                ids=tuple([each.name for each in there]),
-                hosts=tuple([each.host for each in there]),
-                cores=(self._job.executor.cores,) * len(there),
-                added_at=tuple([each.ready_at for each in there]),
-                nodes=(None,) * len(there),
-            )
+        self._there = there[:]
+        self._none = (0,) * len(there)
+        self._roster = Roster(
+            ids=tuple([each.name for each in there]),
+            hosts=tuple([each.host for each in there]),
+            cores=(self._job.executor.cores,) * len(there),
+            added_at=tuple([each.ready_at for each in there]),
+            nodes=(None,) * len(there),
+        )
         return self._roster
 
     def observation(self, at: float, query: QueryReading | None, cluster: Cluster, nodes: Nodes | None) -> Observation:
