@@ -2,13 +2,14 @@
 
 import doctest
 import math
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import rheostat.analyze.regression as regression
-from rheostat.analyze.regression import Point, line, parabola, trough, trough_or_line
+from rheostat.analyze.regression import Fit, Point, line, parabola, trough, trough_or_line
 
 VECTOR = [Point(x, 10.0 + 2 * x + e) for x, e in enumerate((1, -1, 0, 0, -1, 1))]
 """SOURCES S5: the errors of the talk's baseline, around a line."""
@@ -88,9 +89,8 @@ def test_a_parabola_leaves_no_more_than_a_line(values):
     assert parabola(points).error <= line(points).error * (1 + 1e-9) + 1e-9
 
 
-@given(st.lists(st.integers(0, 10_000), min_size=1, max_size=14))
-def test_a_trough_or_a_line_is_the_parabola_where_that_shows_a_trough_and_the_line_elsewhere(values):
-    points = [Point(60.0 * place, float(value)) for place, value in enumerate(values)]
+def trough_or_line_in_full(points: list[Point]) -> Fit:
+    """As the docstring has it: from both fits, whatever the slope of the line says."""
     bent, straight = parabola(points), line(points)
     turn = bent.vertex
     shows = (
@@ -100,5 +100,29 @@ def test_a_trough_or_a_line_is_the_parabola_where_that_shows_a_trough_and_the_li
         and bent.first <= turn <= bent.last
         and bent.c2**2 * bent.spread2 >= 4 * bent.error / (len(points) - 3)
     )
-    assert trough_or_line(points) == (bent if shows else straight)
-    assert trough(points) == (bent if shows else None)
+    return bent if shows else straight
+
+
+@given(st.lists(st.integers(0, 10_000), min_size=1, max_size=14))
+def test_a_trough_or_a_line_is_the_parabola_where_that_shows_a_trough_and_the_line_elsewhere(values):
+    points = [Point(60.0 * place, float(value)) for place, value in enumerate(values)]
+    told = trough_or_line_in_full(points)
+    assert trough_or_line(points) == told
+    assert trough(points) == (told if told.c2 > 0 else None)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.01, 100), st.floats(-1, 1)), min_size=6, max_size=14),
+    st.floats(-0.2, 1.2),
+    st.sampled_from([0.0, 1e-9, 1e-3, 1.0]),
+    st.sampled_from([0.0, 1e-6, 1.0, 1e3]),
+)
+def test_no_trough_is_missed_because_the_line_is_steep(steps, turn, bend, noise):
+    """Bowls that turn near an end of the points, or beyond it; at uneven times as long after 0 as those of clocks."""
+    ends = list(accumulate(step for step, _ in steps))
+    lowest = turn * ends[-1]
+    points = [
+        Point(1.7e9 + at, 1000.0 + bend * (at - lowest) ** 2 + noise * error)
+        for at, (_, error) in zip(ends, steps, strict=True)
+    ]
+    assert trough_or_line(points) == trough_or_line_in_full(points)

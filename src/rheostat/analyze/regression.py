@@ -26,6 +26,9 @@ _BEND = 4.0
 _LEVEL = 1e-9
 """Σp2² ÷ (Σp1²)² up to which the points do not tell a bend."""
 
+_SURE = 1.001
+"""A bound that is passed by this factor is so whatever rounding does."""
+
 
 class Point(NamedTuple):
     """What was measured at a time, s."""
@@ -115,12 +118,13 @@ class Fit(NamedTuple):
         >>> line([Point(0, 10.0), Point(10, 0.0)]).integral(5, 25)
         12.5
         """
-        roots = [root for root in self._roots() if start < root < end]
-        if not roots:
-            value = self.at((start + end) / 2)
-            return (end - start) / 6 * (self.at(start) + 4 * value + self.at(end)) if value > 0 else 0.0
-        cuts = [start, *roots, end]
-        return sum([self._signed(low, high) for low, high in pairwise(cuts) if self.at((low + high) / 2) > 0])
+        _, middle, _, _, c0, c1, c2, _, _, _, _, _ = self
+        if c2 == 0 and not (c1 and start < middle - c0 / c1 < end):  # a line that does not cross 0: the usual case
+            low, high = c0 + c1 * (start - middle), c0 + c1 * (end - middle)
+            value = c0 + c1 * ((start + end) / 2 - middle)
+            return (end - start) / 6 * (low + 4 * value + high) if value > 0 else 0.0
+        cuts = [start, *(root for root in self._roots() if start < root < end), end]
+        return sum([self._signed(low, high) for low, high in pairwise(cuts) if self.at((low + high) / 2) > 0], 0.0)
 
     def _signed(self, start: float, end: float) -> float:
         """∫ y, exact for a parabola by Simpson's rule."""
@@ -140,12 +144,37 @@ class Fit(NamedTuple):
 
 def line(points: Sequence[Point]) -> Fit:
     """The least-squares line; through one point, or several at the same time, it is level."""
-    return _fit(points, 1)
+    n = len(points)
+    times, values = zip(*points, strict=True)
+    middle, c0 = sum(times) / n, sum(values) / n
+    spread1 = cross = error = 0.0
+    for time, value in zip(times, values, strict=True):
+        x = time - middle
+        spread1 += x * x
+        cross += x * (value - c0)
+    c1 = cross / spread1 if spread1 > 0 else 0.0
+    for time, value in zip(times, values, strict=True):
+        rest = value - c0 - c1 * (time - middle)
+        error += rest * rest
+    return Fit(n, middle, times[0], times[-1], c0, c1, 0.0, 0.0, 0.0, spread1, 0.0, error)
 
 
 def parabola(points: Sequence[Point]) -> Fit:
     """The least-squares parabola; a line where fewer than three times are there."""
-    return _fit(points, 2)
+    straight = line(points)
+    n, middle, first, last, c0, c1, _, _, _, spread1, _, _ = straight
+    if spread1 <= 0:
+        return straight
+    xs = [time - middle for time, _ in points]
+    rest = [value - c0 - c1 * x for x, (_, value) in zip(xs, points, strict=True)]
+    alpha, beta = sum([x**3 for x in xs]) / spread1, spread1 / n
+    bends = [x * x - alpha * x - beta for x in xs]
+    spread2 = sum(map(mul, bends, bends))
+    if spread2 <= _LEVEL * spread1**2:
+        return straight
+    c2 = sum(map(mul, bends, rest)) / spread2
+    left = [y - c2 * bend for bend, y in zip(bends, rest, strict=True)]
+    return Fit(n, middle, first, last, c0, c1, c2, alpha, beta, spread1, spread2, sum(map(mul, left, left)))
 
 
 def trough(points: Sequence[Point]) -> Fit | None:
@@ -162,84 +191,32 @@ def trough(points: Sequence[Point]) -> Fit | None:
 def trough_or_line(points: Sequence[Point]) -> Fit:
     """The parabola, where the series goes through a trough (:func:`trough`); else the line.
 
-    The figures are those of :func:`parabola` and :func:`line` to the last digit; both terms are summed in one pass, and
-    the parabola is made only where it opens upwards and turns within the points.
+    The parabola is made only where it may turn within the points.
     """
-    n = len(points)
-    if n < _FEWEST_FOR_A_TROUGH:
-        return line(points)
-    times, values = zip(*points, strict=True)
-    middle, c0, first, last = sum(times) / n, sum(values) / n, times[0], times[-1]
-    xs = [time - middle for time in times]
-    spread1 = sum(map(mul, xs, xs))
-    if spread1 <= 0:
-        return line(points)
-    ys = [value - c0 for value in values]
-    c1, alpha, beta = sum(map(mul, xs, ys)) / spread1, sum([x**3 for x in xs]) / spread1, spread1 / n
-    error = spread2 = bent = 0.0
-    for x, y in zip(xs, ys, strict=True):
-        rest, p2 = y - c1 * x, x * x - alpha * x - beta
-        error += rest * rest
-        spread2 += p2 * p2
-        bent += p2 * rest
-    straight = Fit(n, middle, first, last, c0, c1, 0.0, 0.0, 0.0, spread1, 0.0, error)
-    c2 = bent / spread2 if bent > 0 and spread2 > _LEVEL * spread1**2 else 0.0
-    if c2 <= 0 or not first <= middle + (alpha - c1 / c2) / 2 <= last:
+    straight = line(points)
+    if straight.points < _FEWEST_FOR_A_TROUGH or _steep(straight, points[straight.points // 2].at):
         return straight
-    left = [y - c1 * x - c2 * (x * x - alpha * x - beta) for x, y in zip(xs, ys, strict=True)]
-    error = sum(map(mul, left, left))
-    if c2 * c2 * spread2 < _BEND * error / (n - 3):
+    fit = parabola(points)
+    turn = fit.vertex
+    if turn is None or fit.c2 <= 0 or not fit.first <= turn <= fit.last:
         return straight
-    return Fit(n, middle, first, last, c0, c1, c2, alpha, beta, spread1, spread2, error)
+    return fit if fit.c2 * fit.c2 * fit.spread2 >= _BEND * fit.error / (fit.points - 3) else straight
 
 
-def _fit(points: Sequence[Point], degree: int) -> Fit:
-    straight, xs, rest = _straight(points)
-    bend = _bend(straight, xs, rest) if degree > 1 else None
-    return straight if bend is None else _bent(straight, bend, rest)
+def _steep(straight: Fit, between: float) -> bool:
+    """Whether the line is so steep, beside what it leaves, that no parabola through the points turns within them.
 
+    From x̄ a parabola turns at (α − c1 ÷ c2) / 2. As α is not beyond the ends, that lies within them only if |c1| ÷ c2
+    is no more than the far end − 2 · the near one: *reach*. By Cauchy and Schwarz c2² · Σp2² is no more than the Σe² of
+    the line. And Σp2² is no less than what x² with any line leaves at three of the points, l, r and h = l + r apart:
+    l² r² h² ÷ (l² + r² + h²). So none turns within the points where c1² l² r² h² > reach² (l² + r² + h²) Σe².
 
-def _straight(points: Sequence[Point]) -> tuple[Fit, list[float], list[float]]:
-    """The line; the times from their middle; and what is left."""
-    n = len(points)
-    times, values = zip(*points, strict=True)
-    middle, c0, c1 = sum(times) / n, sum(values) / n, 0.0
-    xs = [time - middle for time in times]
-    rest = [value - c0 for value in values]
-    spread1 = sum(map(mul, xs, xs))
-    if spread1 > 0:
-        c1 = sum(map(mul, xs, rest)) / spread1
-        rest = [y - c1 * x for x, y in zip(xs, rest, strict=True)]
-    error = sum(map(mul, rest, rest))
-    return Fit(n, middle, times[0], times[-1], c0, c1, 0.0, 0.0, 0.0, max(0.0, spread1), 0.0, error), xs, rest
-
-
-class _Bend(NamedTuple):
-    """The second term: c2, α, β, Σp2², and p2 at each point."""
-
-    c2: float
-    alpha: float
-    beta: float
-    spread2: float
-    at: list[float]
-
-
-def _bend(straight: Fit, xs: Sequence[float], rest: Sequence[float]) -> _Bend | None:
-    """The term that is missing in the line; None where the points do not tell it."""
-    if straight.spread1 <= 0:
-        return None
-    alpha, beta = sum([x**3 for x in xs]) / straight.spread1, straight.spread1 / straight.points
-    bends = [x * x - alpha * x - beta for x in xs]
-    spread2 = sum(map(mul, bends, bends))
-    if spread2 <= _LEVEL * straight.spread1**2:
-        return None
-    return _Bend(sum(map(mul, bends, rest)) / spread2, alpha, beta, spread2, bends)
-
-
-def _bent(straight: Fit, bend: _Bend, rest: Sequence[float]) -> Fit:
-    """The line with its second term."""
-    c2, alpha, beta, spread2, bends = bend
-    left = [y - c2 * x for x, y in zip(bends, rest, strict=True)]
-    error = sum(map(mul, left, left))
-    n, middle, first, last, c0, c1 = straight[:6]
-    return Fit(n, middle, first, last, c0, c1, c2, alpha, beta, straight.spread1, spread2, error)
+    Args:
+        straight: the line through points in order of time.
+        between: the time of one of them, near the middle one.
+    """
+    _, middle, first, last, _, c1, _, _, _, _, _, error = straight
+    left, right, whole = between - first, last - between, last - first
+    reach = whole + (middle - first if c1 > 0 else last - middle)
+    slope = c1 * left * right * whole
+    return slope * slope > _SURE * reach * reach * (left * left + right * right + whole * whole) * error
