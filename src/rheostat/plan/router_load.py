@@ -82,9 +82,11 @@ def is_outlier(fit: Fit | None, point: Point, spikes: Spikes) -> bool:
     """
     if fit is None or fit.points < _FEWEST:
         return False
-    expected = fit.at(point.at)
-    deviation = max(fit.deviation, spikes.floor * abs(expected))
-    return abs(point.value - expected) > spikes.deviations * deviation
+    at, value = point
+    deviations, floor, _ = spikes
+    expected = fit.at(at)
+    error = abs(value - expected)
+    return error > deviations * (floor * abs(expected)) and error > deviations * fit.deviation
 
 
 def collected(load: Load, at: float, rate: float, spans: tuple[float, float], spikes: Spikes) -> Load:
@@ -101,8 +103,9 @@ def collected(load: Load, at: float, rate: float, spans: tuple[float, float], sp
     number, bucket = int(at // bucket_s), load.bucket
     if bucket is None or number < bucket.number:
         return Load(Bucket(number, 1, at, rate), resets=load.resets)
-    if number == bucket.number:
-        grown = Bucket(number, bucket.samples + 1, bucket.time + at, bucket.rate + rate)
+    filled, samples, time, total = bucket
+    if number == filled:
+        grown = Bucket(number, samples + 1, time + at, total + rate)
         return Load(grown, load.baseline, load.outliers, load.fit, load.resets)
     return _complete(load, bucket.point, Bucket(number, 1, at, rate), at - window_s, spikes)
 
@@ -124,6 +127,8 @@ def _fitted(bucket: Bucket, baseline: tuple[Point, ...], outliers: tuple[Point, 
 
 def up_to_now(load: Load, spikes: Spikes) -> Fit | None:
     """What the baseline follows together with the bucket that is being filled, unless a spike may be going on."""
-    if load.bucket is None or not load.baseline or load.outliers or is_outlier(load.fit, load.bucket.point, spikes):
-        return load.fit
-    return trough_or_line((*load.baseline, load.bucket.point))
+    bucket, baseline, fit = load.bucket, load.baseline, load.fit
+    if bucket is None or not baseline or load.outliers:
+        return fit
+    point = bucket.point
+    return fit if is_outlier(fit, point, spikes) else trough_or_line((*baseline, point))
