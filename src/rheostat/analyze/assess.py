@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rheostat.analyze.batches import Finished
-from rheostat.analyze.checks import largest, sweep, total
+from rheostat.analyze.checks import earlier, largest, sweep, total
 from rheostat.analyze.occupancy import ClusterFigures, read_cluster
 from rheostat.analyze.outliers import machine_names, watched
 from rheostat.analyze.parallel import stage_loads, useful_tasks
@@ -229,6 +229,9 @@ def _missing(query: QueryFigures, executors: int | None) -> tuple[str, ...]:
 
 def _by_topic(queries: Sequence[QueryFigures]) -> tuple[tuple[str, float], ...]:
     """The arrival rates by topic, summed over the queries, where one of them reads several; else none."""
+    if len(queries) == 1:
+        mine = queries[0].offsets.by_topic
+        return mine if len(mine) > 1 else ()
     rates = [query.offsets.by_topic for query in queries]
     if () in rates or max(map(len, rates), default=0) < 2:
         return ()
@@ -312,5 +315,5 @@ def _any(values: Iterable[bool | None]) -> bool | None:
 
 def _age(now: float, one: float | None, other: float | None) -> float | None:
     """Age of the older that is known; a reading made just after ``now`` has age 0."""
-    oldest = other if one is None or (other is not None and other < one) else one
-    return None if oldest is None else max(0.0, now - oldest)
+    oldest = earlier(one, other)
+    return None if oldest is None else age_s if (age_s := now - oldest) > 0.0 else 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rheostat.analyze.checks import known, total
+from rheostat.analyze.checks import known
 from rheostat.analyze.rates import OffsetFigures
 from rheostat.analyze.state import AnalysisSettings, BatchMark, QueryHistory
 from rheostat.model import Batch, RunningBatch, SourceInfo
@@ -71,28 +71,27 @@ def read_running(running: RunningBatch | None, invalid: set[str]) -> Running:
 
 def batch_time(finished: Finished, running: Running) -> float | None:
     """Duration of the last batch, or of the running one if that is already longer."""
-    durations = [value for value in (finished.duration_s, running.age_s) if value is not None]
-    return max(durations) if durations else None
+    last_s, age_s = finished.duration_s, running.age_s
+    return age_s if last_s is None or (age_s is not None and age_s > last_s) else last_s
 
 
 def marked(
     marks: tuple[BatchMark, ...], finished: Finished, done: int, settings: AnalysisSettings
 ) -> tuple[BatchMark, ...]:
     """The batch ends with a newly seen one; those that the rate window no longer reaches are dropped."""
-    if finished.at is None or finished.batch_id is None:
+    at, batch_id = finished.at, finished.batch_id
+    if at is None or batch_id is None:
         return marks
-    mark = BatchMark(finished.at, finished.batch_id, done)
-    if not marks or mark.batch_id < marks[-1].batch_id:
-        return (mark,)
-    if mark.batch_id == marks[-1].batch_id:
+    ended, last_id, _ = marks[-1] if marks else (at, batch_id + 1, 0)
+    if batch_id == last_id:
         return marks
-    if mark.at <= marks[-1].at:
+    mark = BatchMark(at, batch_id, done)
+    if batch_id < last_id or at <= ended:
         return (mark,)
-    marks = (*marks, mark)
-    first, since = 0, mark.at - settings.rate_window_s
-    while first + 1 < len(marks) and marks[first + 1].at <= since:
+    first, since, count = 0, at - settings.rate_window_s, len(marks)
+    while first + 1 < count and marks[first + 1].at <= since:
         first += 1
-    marks = marks[first:]
+    marks = (*marks[first:], mark)
     half = len(marks) // 2
     return marks if len(marks) <= settings.max_samples else marks[:half:2] + marks[half:]
 
@@ -110,10 +109,14 @@ def capped(sources: Sequence[SourceInfo], finished: Finished, offsets: OffsetFig
     Where some sources have a cap and others have none it cannot be told. ``records`` counts retried tasks twice,
     so a batch with failures may look capped.
     """
-    caps = [known(source.batch_cap, "source.batch_cap", invalid) for source in sources]
-    if not sources or all(source.batch_cap is None for source in sources):
+    cap: int | None = 0
+    limited = False
+    for source in sources:
+        most = known(source.batch_cap, "source.batch_cap", invalid)
+        limited = limited or source.batch_cap is not None
+        cap = None if cap is None or most is None else cap + most
+    if not limited:
         return False
-    cap = total(caps)
     left = offsets.backlog if offsets.waiting is None else offsets.waiting
     if cap is None or finished.records is None or left is None:
         return None

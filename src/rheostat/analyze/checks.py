@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf
 from operator import attrgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rheostat.model import Observation
 
-__all__ = ["Number", "earliest", "known", "largest", "sweep", "total"]
+__all__ = ["Number", "all_sound", "earlier", "known", "largest", "sweep", "total"]
 
 Number = TypeVar("Number", int, float)
 
@@ -42,16 +42,25 @@ def largest(values: Iterable[Number | None]) -> Number | None:
     return None if not found or None in found else max(found)  # type: ignore[type-var] # there is no None in it
 
 
-def earliest(times: Iterable[float | None]) -> float | None:
-    """The first of those that are known; None where none is."""
-    found = [at for at in times if at is not None]
-    return min(found) if found else None
+def earlier(one: float | None, other: float | None) -> float | None:
+    """The earlier of two times that are known; None where none is."""
+    return other if one is None or (other is not None and other < one) else one
+
+
+def all_sound(figures: Sequence[Any]) -> bool:
+    """Whether all are known, finite and ≥ 0, of one figure at least: so they are where the least and the sum are."""
+    try:
+        return min(figures) >= 0 and sum(figures) < inf  # type: ignore[no-any-return] # they are numbers
+    except TypeError:  # a figure is not known
+        return False
 
 
 def sweep(observation: Observation, invalid: set[str]) -> None:
     """Name the impossible figures that nothing else here looks at."""
     for query in observation.queries:
-        if query.batch is not None:
-            for figure, name in zip(_figures(query.batch), _NAMES, strict=True):
+        figures = () if query.batch is None else _figures(query.batch)
+        given = [figure for figure in figures if figure is not None]
+        if given and not all_sound(given):
+            for figure, name in zip(figures, _NAMES, strict=True):
                 if figure is not None and not 0 <= figure < inf:
                     invalid.add(name)

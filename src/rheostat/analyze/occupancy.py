@@ -14,12 +14,12 @@ task.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from operator import attrgetter, le
 from typing import Any, NamedTuple
 
-from rheostat.analyze.checks import Number, known, total
+from rheostat.analyze.checks import Number, all_sound, known, total
 from rheostat.analyze.state import AnalysisSettings, ClusterHistory, Counters, Interval
 from rheostat.model import Cluster
 from rheostat.values import dataclass
@@ -89,7 +89,7 @@ def read_cluster(
         return ClusterFigures(), past
     slots: int | None
     active: int | None
-    requested, count = known(cluster.requested, "cluster.requested", invalid), len(cluster.ids)
+    requested, count = known(cluster.requested, "cluster.requested", invalid), len(cluster.roster.ids)
     history = _usual(cluster, past, at, settings)
     if history is not None:
         slots = cluster.roster.slots_per_executor
@@ -122,12 +122,8 @@ def _read(cluster: Cluster, invalid: set[str]) -> _Readings:
 
 
 def _checked(column: tuple[Any, ...], name: str, invalid: set[str]) -> tuple[Any, ...]:
-    """A column with None for what is impossible. All of it is sound where the least and the sum are."""
-    try:
-        sound = min(column) >= 0 and sum(column) < inf
-    except TypeError:  # a figure is not known
-        sound = False
-    return column if sound else tuple([known(value, f"executor.{name}", invalid) for value in column])
+    """A column with None for what is impossible."""
+    return column if all_sound(column) else tuple([known(value, f"executor.{name}", invalid) for value in column])
 
 
 def _slots(cores: Sequence[int | None]) -> int | None:
@@ -152,12 +148,12 @@ def _usual(cluster: Cluster, past: ClusterHistory, at: float, settings: Analysis
 
     What was known before is finite and not negative; so is what is no less and has a finite sum.
     """
-    then, before, ids = past.counters, past.at, cluster.ids
-    if before is None or at <= before or not ids or ids != then.ids:
+    then, before, slots, ids = past.counters, past.at, cluster.roster.slots, cluster.roster.ids
+    if slots is None or before is None or at <= before or not ids or ids != then.ids:
         return None
     try:
         running = sum(cluster.active_tasks)
-        if cluster.roster.slots is None or min(cluster.active_tasks) < 0 or not running < inf:
+        if min(cluster.active_tasks) < 0 or not running < inf:
             return None
         ended = _growth(then.finished, cluster.finished_tasks)
         lost = _growth(then.failed, cluster.failed_tasks)
@@ -167,8 +163,7 @@ def _usual(cluster: Cluster, past: ClusterHistory, at: float, settings: Analysis
     if ended is None or lost is None or grown_s is None:
         return None
     span_s = at - before
-    slot_s, active_s = cluster.roster.slots * span_s, running * span_s
-    interval = Interval._make((at, span_s, slot_s, grown_s, active_s, ended, lost))
+    interval = Interval._make((at, span_s, slots * span_s, grown_s, running * span_s, ended, lost))
     idle_since = _idle_all(cluster, then, at)
     counters = Counters._make((ids, cluster.busy_s, cluster.finished_tasks, cluster.failed_tasks, idle_since))
     return ClusterHistory(at, len(ids), counters, _appended(past.intervals, interval, settings))
@@ -185,7 +180,7 @@ def _growth(then: Sequence[Any], now: Sequence[Any]) -> Any:
 def _idle_all(cluster: Cluster, past: Counters, at: float) -> tuple[float | None, ...]:
     """Since when each has no task, of executors whose past is known."""
     if 0 not in cluster.active_tasks:
-        return (None,) * len(cluster.ids)
+        return (None,) * len(cluster.active_tasks)
     columns = zip(cluster.active_tasks, cluster.finished_tasks, past.finished, past.idle_since, strict=True)
     return tuple(
         [
@@ -250,7 +245,11 @@ def _appended(past: tuple[Interval, ...], new: Interval, settings: AnalysisSetti
 
 
 def _after(since: float, intervals: tuple[Interval, ...]) -> tuple[Interval, ...]:
-    """Those that end after it; they are in order."""
+    """Those that end after it; they are in order, and most often it is all of them, or all but the first."""
+    if not intervals or intervals[0].at > since:
+        return intervals
+    if len(intervals) > 1 and intervals[1].at > since:
+        return intervals[1:]
     return intervals[bisect_right(intervals, since, key=_at) :]
 
 
@@ -292,22 +291,31 @@ def _busy_ratio(window: Sequence[Interval]) -> float | None:
     """Share of slot time in tasks, in [0, 1]; see the module for the two ways of measuring it."""
     if not window:
         return None
-    columns: Iterable[tuple[Any, ...]] = zip(*window, strict=True)
-    _, spans_s, slots_s, ended, active, tasks, _ = columns
-    ended_s, finished = total(ended), total(tasks)
-    slot_s, active_s = float(sum(slots_s)), float(sum(active))
+    span_s = slot_s = ended_s = active_s = 0.0
+    tasks, told = 0, True
+    for _, each_s, slots_s, busy_s, in_use_s, finished, _ in window:
+        span_s += each_s
+        slot_s += slots_s
+        active_s += in_use_s
+        if busy_s is None or finished is None:
+            told = False
+        else:
+            ended_s += busy_s
+            tasks += finished
     if slot_s <= 0:
         return None
-    longest_s = SHORT_TASK * sum(spans_s)
-    short = ended_s is not None and finished is not None and finished > 0 and ended_s <= longest_s * finished
-    idle = ended_s is not None and finished == 0 and active_s == 0
-    busy_s = ended_s if ended_s is not None and (short or idle) else active_s
-    return min(1.0, busy_s / slot_s)
+    short = tasks > 0 and ended_s <= SHORT_TASK * span_s * tasks
+    idle = tasks == 0 and active_s == 0
+    return min(1.0, (ended_s if told and (short or idle) else active_s) / slot_s)
 
 
 def _failed(intervals: tuple[Interval, ...], since: float) -> int | None:
     """Tasks that failed after ``since``; None before the second reading."""
     if not intervals:
         return None
-    failed = [each.failed for each in _after(since, intervals)]
-    return total(failed) if failed else 0
+    lost = 0
+    for each in _after(since, intervals):
+        if each.failed is None:
+            return None
+        lost += each.failed
+    return lost

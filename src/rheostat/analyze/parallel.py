@@ -44,4 +44,8 @@ def useful_tasks(stages: Sequence[StageLoad], partitions: int) -> int:
     >>> useful_tasks([StageLoad(4, 0.75), StageLoad(16, 0.25)], 8), useful_tasks([StageLoad(900, 0.04)], 8)
     (16, 8)
     """
-    return max([partitions, *[stage.tasks for stage in stages if stage.share >= COUNTS]])
+    useful = partitions
+    for tasks, share, _ in stages:
+        if share >= COUNTS and tasks > useful:
+            useful = tasks
+    return useful

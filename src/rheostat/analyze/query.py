@@ -12,7 +12,7 @@ from rheostat.analyze.batches import (
     read_finished,
     read_running,
 )
-from rheostat.analyze.checks import earliest, known, total
+from rheostat.analyze.checks import earlier, known, total
 from rheostat.analyze.overload import pressed, read_pressure
 from rheostat.analyze.rates import OffsetFigures, read_offsets
 from rheostat.analyze.state import AnalysisSettings, BatchMark, OffsetHistory, QueryHistory
@@ -59,7 +59,7 @@ def healthy_backlog(arrival_rate: float, trigger_s: float, batch_s: float, perio
     3800.0
     """
     batch_s = min(batch_s, period_s)
-    return arrival_rate * (max(trigger_s, batch_s) + batch_s)
+    return arrival_rate * (batch_s + batch_s if batch_s > trigger_s else trigger_s + batch_s)
 
 
 def read_query(
@@ -101,7 +101,7 @@ def read_query(
         _batches(finished, after),
         capped(query.sources, finished, offsets, invalid),
         _partitions(query, offsets, invalid),
-        earliest((offsets.at, running.at)),
+        earlier(offsets.at, running.at),
         pressure,
         _throughput(marks, after) if pressure else None,
     )
@@ -115,7 +115,7 @@ def _excess(
     backlog, rate = offsets.backlog, offsets.arrival_rate
     if backlog is None or rate is None or trigger_s is None or batch_s is None or period_s is None:
         return None
-    return max(0.0, backlog - healthy_backlog(rate, trigger_s, batch_s, period_s))
+    return excess if (excess := backlog - healthy_backlog(rate, trigger_s, batch_s, period_s)) > 0.0 else 0.0
 
 
 def _throughput(marks: tuple[BatchMark, ...], after: int | None) -> float | None:
@@ -129,5 +129,5 @@ def _batches(finished: Finished, after: int | None) -> int:
 
 def _partitions(query: QueryReading, offsets: OffsetFigures, invalid: set[str]) -> int | None:
     """From the offsets where there are some, else from the plan."""
-    planned = total([known(source.partitions, "source.partitions", invalid) for source in query.sources])
-    return planned if offsets.partitions is None else offsets.partitions
+    planned = [known(source.partitions, "source.partitions", invalid) for source in query.sources]
+    return total(planned) if offsets.partitions is None else offsets.partitions

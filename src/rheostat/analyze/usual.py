@@ -62,7 +62,8 @@ def read_usual(
         settings: how far back to look.
     """
     at, now = when
-    if not _continues(offsets, past) or at <= past.times[-1]:
+    continues = _continues(offsets, past)
+    if not continues or at <= past.times[-1]:
         return None
     latest: Row = offsets.latest
     planned: Row = offsets.planned
@@ -79,7 +80,7 @@ def read_usual(
         passed, lag_s = first, 0.0
     else:
         passed, arrival = _oldest(times, rows, committed)
-        lag_s = max(0.0, now - arrival)
+        lag_s = age_s if (age_s := now - arrival) > 0.0 else 0.0
     topics = past.topics
     one = topics[0] == topics[-1]  # they are sorted
     by_topic = ((topics[0], rate),) if one else _by_topic(topics, times, rows, first, since)
@@ -91,10 +92,10 @@ def read_usual(
         rate,
         lag_s,
         len(latest),
-        exact=offsets.exact,
-        committed_known=True,
-        progress=done - sum(past.committed),  # type: ignore[arg-type] # it is complete
-        by_topic=by_topic,
+        offsets.exact,
+        continues,
+        done - sum(past.committed),  # type: ignore[arg-type] # it is complete
+        by_topic,
     )
     times, rows = thinned(times, rows, first=min(first, passed), most=settings.max_samples)
     columns = offsets.topics, offsets.numbers, times, rows, committed, past.absent_since, True
