@@ -127,7 +127,7 @@ def test_looking_changes_nothing(job, model, levels, asks, happens):
 class Anew(MicroBatches):
     """Places the running batch anew whatever has changed."""
 
-    def _stands(self, _batch):
+    def _stands(self, *_):
         return False
 
 

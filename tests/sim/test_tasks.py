@@ -1,6 +1,6 @@
 """Tasks on slots, worked by hand."""
 
-from itertools import pairwise
+from itertools import compress, pairwise
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ from rheostat.sim.chains import Chains
 from rheostat.sim.fleet import Fleet
 from rheostat.sim.history import History
 from rheostat.sim.tally import Equal
-from rheostat.sim.tasks import _one_by_one, credit, makespan, run, told
+from rheostat.sim.tasks import _Crew, _one_by_one, credit, makespan, run, told
 
 INF = float("inf")
 
@@ -42,7 +42,7 @@ def fleet(executors=1, **changes):
 
 
 def warm_slots(fleet):
-    return {(each.number, core) for each in fleet.running for core, warm in enumerate(each.warm) if warm}
+    return {slot for each in fleet.running for slot in compress(each.slots, each.warm)}
 
 
 def spans(placed):
@@ -56,8 +56,8 @@ def spans(placed):
 def test_equal_tasks_on_equal_slots_are_told_as_if_each_had_been_placed():
     """5 tasks of 2 s on two executors of 2 slots: 0, 0, 1, 1, then the fifth on executor 0."""
     crew = fleet(2, executor={"cores": 2})
-    placed = run(Equal(5, 2.0), 10.0, crew.used, crew, set())
-    one_by_one = _one_by_one([2.0] * 5, 10.0, crew.used, crew, warm_slots(crew))
+    placed = run([Equal(5, 2.0)], 10.0, crew.used, crew, set())[0]
+    one_by_one = _one_by_one([2.0] * 5, 10.0, _Crew(crew, crew.used, warm_slots(crew), 10.0))
     assert (placed[1], one_by_one[1]) == (14.0, 14.0)
     for at, expected in [
         (9.0, ((0, 0), (0.0, 0.0), (0, 0))),
@@ -82,8 +82,10 @@ def test_waves_are_told_and_counted_as_if_each_task_had_been_placed(stages, exec
         crew.look(0.0)
     in_waves, one_by_one, at = [], [], 1.0
     for count, quarters in stages:
-        in_waves.append(run(Equal(count, quarters / 4), at, crews[0].used, crews[0], set()))
-        one_by_one.append(_one_by_one([quarters / 4] * count, at, crews[1].used, crews[1], warm_slots(crews[1])))
+        in_waves.append(run([Equal(count, quarters / 4)], at, crews[0].used, crews[0], set())[0])
+        one_by_one.append(
+            _one_by_one([quarters / 4] * count, at, _Crew(crews[1], crews[1].used, warm_slots(crews[1]), at))
+        )
         assert in_waves[-1][:2] == one_by_one[-1][:2]
         at = in_waves[-1][1]
     for _ in range(2):
@@ -125,12 +127,12 @@ def test_chains_are_told_and_counted_as_if_each_task_had_been_placed(stages, mad
     chained, listed, at = [], [], 1.1
     for longer, count, each_s in stages:
         work = [each_s + 0.3] * longer + [each_s] * count
-        chained.append(run(work if longer else Equal(count, each_s), at, crews[0].used, crews[0], warm[0]))
-        listed.append(_one_by_one(work, at, crews[1].used, crews[1], warm[1]))
+        chained.append(run([work if longer else Equal(count, each_s)], at, crews[0].used, crews[0], warm[0])[0])
+        listed.append(_one_by_one(work, at, _Crew(crews[1], crews[1].used, warm[1], at)))
         _, end, tasks = chained[-1]
         assert isinstance(tasks, Chains)
         took_s = [end - begin for begin, end, _, _ in spans(listed[-1])]
-        assert (end, tasks.count, tasks.seconds) == (listed[-1][1], len(work), sum(took_s))
+        assert (end, tasks.took_s) == (listed[-1][1], took_s)
         at = end
     assert warm[0] == warm[1]
     for crew in crews:
@@ -147,7 +149,7 @@ def test_of_several_that_are_free_at_once_the_lowest_number_takes_the_next_task_
     crew = fleet(3, executor={"cold_task_s": 2.0})
     crew.running[1].warm = [False]
     crew.look(0.0)
-    tasks = run(Equal(2, 1.0), 0.0, crew.running, crew, warm_slots(crew))[2]
+    tasks = run([Equal(2, 1.0)], 0.0, crew.running, crew, warm_slots(crew))[0][2]
     assert isinstance(tasks, Chains)
     done = {each.number: chain.times for chain in tasks.each for each in chain.executors}
     assert done == {0: [0.0, 1.0], 1: [0.0, 3.0]}
@@ -158,17 +160,17 @@ def test_the_first_task_of_a_cold_slot_takes_longer():
     crew = fleet(2, executor={"cold_task_s": 2.0})
     crew.running[1].warm = [False]
     crew.look(0.0)
-    warm = {(0, 0)}
-    placed = run([1.0] * 4, 0.0, crew.running, crew, warm)
+    warm = {0}
+    placed = run([[1.0] * 4], 0.0, crew.running, crew, warm)[0]
     assert spans(placed) == [(0.0, 1.0, 0, True), (0.0, 3.0, 1, True), (1.0, 2.0, 0, True), (2.0, 3.0, 0, True)]
-    assert warm == {(0, 0), (1, 0)}
+    assert warm == {0, 1}
 
 
 def test_an_executor_that_registers_takes_the_next_waiting_task():
     """It is there at 1.5 and takes the third task, while executor 0 takes the fourth at 2."""
     crew = fleet(1, executor={"cold_task_s": 0.0, "start_up": {"median_s": 1.5, "p95_s": 1.5}})
     crew.request(0.0, 2)
-    placed = run([1.0] * 4, 0.0, crew.used, crew, {(0, 0)})
+    placed = run([[1.0] * 4], 0.0, crew.used, crew, {0})[0]
     assert spans(placed)[2:] == [(1.5, 2.5, 1, True), (2.0, 3.0, 0, True)]
     assert placed[1] == 3.0
 
@@ -177,7 +179,7 @@ def test_what_a_dead_executor_was_running_is_done_again_before_anything_else():
     crew = fleet(2)
     dead, alive = crew.running[0], crew.running[1]
     dead.gone_at = 1.5
-    placed = run([1.0] * 5, 0.0, [dead, alive], crew, warm_slots(crew))
+    placed = run([[1.0] * 5], 0.0, [dead, alive], crew, warm_slots(crew))[0]
     assert spans(placed) == [
         (0.0, 1.0, 0, True),
         (0.0, 1.0, 1, True),
@@ -192,7 +194,7 @@ def test_a_lost_task_waits_for_a_slot_that_is_free_earlier():
     """The only task left is the lost one: executor 1, idle since 1, takes it when it is lost, at 2."""
     crew = fleet(2)
     crew.running[0].gone_at = 2.0
-    placed = run([3.0, 1.0], 0.0, crew.running, crew, warm_slots(crew))
+    placed = run([[3.0, 1.0]], 0.0, crew.running, crew, warm_slots(crew))[0]
     assert spans(placed)[-1] == (2.0, 5.0, 1, True)
 
 
@@ -201,13 +203,13 @@ def test_in_a_settled_fleet_no_slot_is_cold_whatever_the_work():
     crew = fleet(3, executor={"cold_task_s": 2.0})
     crew.look(0.0)
     assert crew.settled
-    assert run([1.0] * 6, 0.0, crew.used, crew, set())[1] == 2.0
+    assert run([[1.0] * 6], 0.0, crew.used, crew, set())[0][1] == 2.0
 
 
 def test_without_executors_work_does_not_end():
     crew = fleet(1)
     crew.running[0].gone_at = 1.0
-    assert run([2.0], 0.0, crew.running, crew, warm_slots(crew))[1] == INF
+    assert run([[2.0]], 0.0, crew.running, crew, warm_slots(crew))[0][1] == INF
 
 
 def test_a_slow_window_stretches_what_falls_into_it():

@@ -7,11 +7,11 @@ goes to the slot that is free first, and of several to that of the executor with
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heappushpop
 from math import inf
-from operator import sub
+from operator import attrgetter, sub
 
 from rheostat.sim.fleet import SimExecutor
 from rheostat.sim.tally import Equal
@@ -22,7 +22,9 @@ __all__ = ["Chain", "Chains", "chained", "starts"]
 Start = tuple[float, float]
 """When an executor begins, and what its first task takes longer."""
 
-_Next = tuple[float, int, float, list[SimExecutor], list[float]]
+_number = attrgetter("number")
+
+_Next = tuple[float, int, float, Sequence[SimExecutor], list[float]]
 """``(when they are free, lowest number, what the next task takes longer, executors, times so far)``."""
 
 
@@ -45,13 +47,11 @@ class Chains:
 
     Attributes:
         each: of all executors that have a task.
-        count: how many tasks.
-        seconds: what they take, added up in the order in which they are placed.
+        took_s: what each of them takes, in the order in which they are placed.
     """
 
     each: Sequence[Chain]
-    count: int
-    seconds: float
+    took_s: Sequence[float]
 
     @property
     def end(self) -> float:
@@ -69,56 +69,60 @@ class Chains:
                 continue
             running, done = begun < len(times), begun - 1
             seconds = [*map(sub, times[1:begun], times)]
-            for executor in chain.executors:
-                place = places.get(executor)
+            before = after = -inf
+            for place in map(places.get, chain.executors):
                 if place is None:
                     continue
                 if done:
                     ended[place] += done
-                    busy_s[place] = sum(seconds, busy_s[place])
+                    if busy_s[place] != before:
+                        before = busy_s[place]
+                        after = sum(seconds, before)
+                    busy_s[place] = after
                 if running:
                     active[place] += 1
 
 
 def starts(
-    executors: Sequence[SimExecutor], begin: float, cold_s: Mapping[int, float]
-) -> dict[Start, list[SimExecutor]]:
-    """Who begins at the same moment and is as warm, by number. ``cold_s``: of cold ones, by their number."""
-    found: dict[Start, list[SimExecutor]] = {(begin, 0.0): []}
-    usual = found[begin, 0.0]
-    for each in sorted(executors, key=_number):
-        if each.ready_at <= begin and each.number not in cold_s:
-            usual.append(each)
-        else:
-            found.setdefault((max(begin, each.ready_at), cold_s.get(each.number, 0.0)), []).append(each)
-    if not usual:
-        del found[begin, 0.0]
+    usual: Sequence[SimExecutor], others: Sequence[SimExecutor], begin: float, cold_s: Mapping[int, float]
+) -> Mapping[Start, Sequence[SimExecutor]]:
+    """Who begins at the same moment and is as warm, all by number.
+
+    Args:
+        usual: those that are warm and there at ``begin``.
+        others: the rest.
+        begin: when the first ones begin.
+        cold_s: what the first task takes longer on cold ones, by their number.
+    """
+    found: dict[Start, Sequence[SimExecutor]] = {}
+    for each in others:
+        start = max(begin, each.ready_at), cold_s.get(each.number, 0.0)
+        found[start] = [*found.get(start, ()), each]
+    if usual:
+        as_usual = found.get((begin, 0.0))
+        found[begin, 0.0] = sorted([*usual, *as_usual], key=_number) if as_usual else usual
     return found
 
 
-def _number(executor: SimExecutor) -> int:
-    return executor.number
-
-
-def chained(kinds: Sequence[Equal], groups: Mapping[Start, list[SimExecutor]]) -> Chains:
+def chained(kinds: Sequence[Equal], groups: Mapping[Start, Sequence[SimExecutor]]) -> Chains:
     """Place tasks of one kind after the other on such executors; there is one. Time passes in each task."""
-    total_s = 0.0
+    took_s: list[float] = []
     free: list[_Next] = [(at, who[0].number, more_s, who, [at]) for (at, more_s), who in groups.items()]
     heapify(free)
+    at, number, more_s, who, times = heappop(free)
     for kind in kinds:
         each_s, left = kind.each_s, kind.count
         while left:
-            at, number, more_s, who, times = heappop(free)
             count, until = len(who), free[0][0] if free else inf
             if until == at:  # others are free at the same moment: those with lower numbers go first
-                count = sum([each.number < free[0][1] for each in who])
+                count = bisect_left(who, free[0][1], key=_number)
             if left < count:
                 count = left
             if count < len(who):
                 heappush(free, (at, who[count].number, more_s, who[count:], times[:]))
                 who = who[:count]
             end = at + (each_s + more_s)
-            took_s = [end - at] * count
+            took_s += [end - at] * count
             times.append(end)
             left -= count
             while end < until and left >= count:  # they are the next again
@@ -126,7 +130,6 @@ def chained(kinds: Sequence[Equal], groups: Mapping[Start, list[SimExecutor]]) -
                 took_s += [end - at] * count
                 times.append(end)
                 left -= count
-            total_s = sum(took_s, total_s)
-            heappush(free, (end, number, 0.0, who, times))
-    each = [Chain(who, times) for _, _, _, who, times in free if len(times) > 1]
-    return Chains(each, sum([kind.count for kind in kinds]), total_s)
+            at, number, more_s, who, times = heappushpop(free, (end, number, 0.0, who, times))
+    free.append((at, number, more_s, who, times))
+    return Chains([Chain(who, times) for _, _, _, who, times in free if len(times) > 1], took_s)

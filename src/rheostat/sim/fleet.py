@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf, prod
+from operator import attrgetter
 
 from rheostat.model import Placement
 from rheostat.sim.draws import duration, uniform
@@ -15,6 +16,8 @@ from rheostat.sim.tally import Tally
 
 __all__ = ["Fleet", "SimExecutor"]
 
+_number = attrgetter("number")
+
 
 class SimExecutor:
     """One executor.
@@ -24,6 +27,7 @@ class SimExecutor:
         joins: whether it joins the running query when it registers; one that is to come with a restart does not.
         in_use: whether the running query works with it.
         gone_at: when it was removed or died.
+        slots: their numbers, unlike those of all other executors.
         warm: of each slot, whether it has run a task.
         slow: windows ``(from, to, factor)`` in which its work takes longer.
     """
@@ -37,6 +41,7 @@ class SimExecutor:
         "number",
         "ready_at",
         "requested_at",
+        "slots",
         "slow",
         "warm",
     )
@@ -59,6 +64,7 @@ class SimExecutor:
         self.gone_at = inf
         self.joins = True
         self.in_use = warm
+        self.slots = range(number * cores, (number + 1) * cores)
         self.warm = [warm] * cores
         self.slow: list[tuple[float, float, float]] = []
 
@@ -225,10 +231,14 @@ class Fleet:
 
     @property
     def used(self) -> list[SimExecutor]:
-        """Those that the query works with, and those that will join it as soon as they are ready."""
+        """Those that the query works with, and those that will join it as soon as they are ready, by number."""
         if self.settled:
             return self._used
-        return [each for each in self.running if each.in_use] + [each for each in self.starting if each.joins]
+        working, joining = (
+            [each for each in self.running if each.in_use],
+            [each for each in self.starting if each.joins],
+        )
+        return sorted(working + joining, key=_number)
 
     @property
     def in_use(self) -> int:

@@ -9,7 +9,8 @@ committed when it ends, all at once. Without new records no batch runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import compress
 from math import ceil, floor, inf
 from operator import sub
 
@@ -34,9 +35,9 @@ class _Batch:
     """The running batch, or the last one.
 
     Attributes:
-        warm: slots that were warm when it began; None: all of them.
+        warm: numbers of the slots that were warm when it began; None: all of them.
         warmed: slots that will be warm when it ends; None: all of them.
-        members: executors that it has been placed on.
+        members: executors that it has been placed on, by number.
     """
 
     batch_id: int
@@ -44,9 +45,9 @@ class _Batch:
     records: int
     work: list[Work]
     in_use: int
-    warm: frozenset[tuple[int, int]] | None = None
-    warmed: set[tuple[int, int]] | None = None
-    members: Sequence[SimExecutor] = ()
+    warm: frozenset[int] | None = None
+    warmed: set[int] | None = None
+    members: list[SimExecutor] = field(default_factory=list)
     placed: Sequence[Placed] = ()
     tasks_end: float = inf
     end: float = inf
@@ -100,8 +101,9 @@ class MicroBatches:
 
     def replan(self, at: float) -> None:  # noqa: ARG002 - what was done before now stays as it was
         """The executors may have changed: place the running batch anew, unless its placement stands."""
-        if self._running is not None and not self._stands(self._running):
-            self._place(self._running)
+        batch, used = self._running, self._fleet.used
+        if batch is not None and not self._stands(batch, used):
+            self._place(batch, _with_lost(used, batch))
 
     def pause(self, at: float, seconds: float) -> None:
         """Between two batches: the query is stopped and works again after so long, as another run."""
@@ -168,42 +170,37 @@ class MicroBatches:
             rate=self._arrivals.rate(at) / planned.partitions if self._work.waits else inf,
         )
         self._moved = 0.0
-        warm = None if fleet.settled else frozenset(_warm_slots(fleet.used))
+        used = fleet.used
+        warm = None if fleet.settled else frozenset(_warm_slots(used))
         batch = self._running = _Batch(number, at, planned.total - before.total, work, in_use, warm)
         self._next_id = number + 1
-        self._place(batch)
+        self._place(batch, used)
 
-    def _place(self, batch: _Batch) -> None:
+    def _place(self, batch: _Batch, members: list[SimExecutor]) -> None:
         fleet, begin = self._fleet, batch.start + self._planning_s
         if batch.warm is None and not fleet.settled:
-            batch.warm = frozenset((each.number, core) for each in batch.members for core in range(len(each.warm)))
-        members = batch.members = _members(batch, fleet) if batch.members else fleet.used
+            batch.warm = frozenset([slot for each in batch.members for slot in each.slots])
+        batch.members = members
         warm = batch.warmed = set(batch.warm or ())
-        placed: list[Placed] = []
-        at = begin
-        for work in batch.work:
-            placed.append(run(work, at, members, fleet, warm))
-            at = placed[-1][1]
-            if at == inf:
-                break
-        batch.placed = placed
+        batch.placed = run(batch.work, begin, members, fleet, warm)
+        at = batch.placed[-1][1]
         batch.tasks_end = max(at, sink_end(self._job, begin, batch.records)) if self._sink_limited else at
         driver_s, state_s = self._commits_s
         batch.end = self.next_at = batch.tasks_end + driver_s + state_s
 
-    def _stands(self, batch: _Batch) -> bool:
+    def _stands(self, batch: _Batch, used: list[SimExecutor]) -> bool:
         """Whether a new placement would be the same: one slot by slot, on the executors that are used now.
 
         Those that have registered since were on their way then and are placed from the time at which they are ready.
         """
-        fleet = self._fleet
-        return batch.warm is not None and fleet.undisturbed and set(batch.members) == set(fleet.used)
+        return batch.warm is not None and self._fleet.undisturbed and batch.members == used
 
     def _end(self, batch: _Batch, at: float) -> None:
         credit(batch.placed, self._fleet)
         if batch.warm is not None and batch.warmed is not None:
             for each in batch.members:
-                each.warm = [(each.number, core) in batch.warmed for core in range(len(each.warm))]
+                if False in each.warm:
+                    each.warm = [slot in batch.warmed for slot in each.slots]
         self._commit(batch, at)
         self._last, self._running = batch, None
         every = self._trigger_s
@@ -274,16 +271,16 @@ def _stage(tasks: Equal | Chains | Sequence[Task]) -> StageWork:
     if isinstance(tasks, Equal):
         return StageWork(tasks.count, tasks.count * tasks.each_s)
     if isinstance(tasks, Chains):
-        return StageWork(tasks.count, tasks.seconds)
+        return StageWork(len(tasks.took_s), sum(tasks.took_s, 0.0))
     well = [end - begin for begin, end, _, ended_well in tasks if ended_well]
     return StageWork(len(well), sum(well))
 
 
-def _warm_slots(executors: Sequence[SimExecutor]) -> list[tuple[int, int]]:
-    return [(each.number, core) for each in executors for core, warm in enumerate(each.warm) if warm]
+def _warm_slots(executors: Sequence[SimExecutor]) -> list[int]:
+    return [slot for each in executors for slot in compress(each.slots, each.warm)]
 
 
-def _members(batch: _Batch, fleet: Fleet) -> Sequence[SimExecutor]:
-    """Those in use or to come, and those that the batch has lost."""
-    gone = [each for each in batch.members if each.gone_at < inf and each.gone_at > batch.start]
-    return sorted([*fleet.used, *gone], key=lambda each: each.number) if gone else fleet.used
+def _with_lost(used: list[SimExecutor], batch: _Batch) -> list[SimExecutor]:
+    """Those in use or to come, and those that the batch has lost, by number."""
+    gone = [each for each in batch.members if batch.start < each.gone_at < inf]
+    return sorted([*used, *gone], key=lambda each: each.number) if gone else used

@@ -83,7 +83,7 @@ def _on_slots(begun: Sequence[Begun], fleet: Fleet) -> tuple[list[int], list[flo
 def _listed(batch: Sequence[Placed], at: float, fleet: Fleet, done: tuple[list[int], list[float], list[int]]) -> None:
     """Add tasks that are not in waves."""
     ended, busy_s, active = done
-    places = {executor: place for place, executor in enumerate(fleet.running)}
+    places = dict(zip(fleet.running, range(len(fleet.running)), strict=True))
     for _, _, tasks in batch:
         if isinstance(tasks, Chains):
             tasks.add(at, places, ended, busy_s, active)
@@ -115,20 +115,66 @@ def makespan(work: Work, slots: int) -> float:
     return max(free)
 
 
-def run(work: Work, begin: float, executors: Sequence[SimExecutor], fleet: Fleet, warm: set[tuple[int, int]]) -> Placed:
-    """Place work from ``begin`` on. ``warm``: slots ``(executor, core)`` that have run a task; grows.
+class _Crew:
+    """Executors that a batch is placed on.
 
-    In a settled fleet every slot has.
+    Attributes:
+        members: those that are there or on their way, and those that the batch has lost, by number.
+        warm: numbers of the slots that have run a task; grows.
+        steady: whether none of them is lost and each works at full speed: as for most batches of a growing fleet.
+        usual: where executors have one slot each, which has their number: those that are warm and there from the start.
+        others: the rest of them.
     """
-    if fleet.settled and isinstance(work, Equal) and executors:
-        return begin, begin + makespan(work, len(fleet.slots)), work
-    if fleet.settled:
-        warm.update((each.number, core) for each in executors for core in range(len(each.warm)))
+
+    __slots__ = ("fleet", "members", "others", "steady", "usual", "warm")
+
+    def __init__(self, fleet: Fleet, members: Sequence[SimExecutor], warm: set[int], begin: float) -> None:
+        self.fleet = fleet
+        self.members = members
+        self.warm = warm
+        if fleet.settled:
+            warm.update([slot for each in members for slot in each.slots])
+        self.steady = fleet.undisturbed and not [each for each in members if each.gone_at < inf]
+        self.usual = members
+        self.others = [each for each in members if each.number not in warm or each.ready_at > begin]
+        if self.others:
+            self.usual = [each for each in members if each.number in warm and each.ready_at <= begin]
+
+
+def run(
+    stages: Sequence[Work], begin: float, members: Sequence[SimExecutor], fleet: Fleet, warm: set[int]
+) -> list[Placed]:
+    """Place stages one after the other, from ``begin`` on; up to the one that does not end, if there is one.
+
+    Args:
+        stages: what is to be done in each.
+        begin: when the first one begins.
+        members: executors, by number.
+        fleet: theirs.
+        warm: numbers of the slots that have run a task; grows. In a settled fleet every slot has.
+    """
+    crew: _Crew | None = None
+    placed: list[Placed] = []
+    for work in stages:
+        if fleet.settled and members and isinstance(work, Equal):
+            end = begin + makespan(work, len(fleet.slots))
+            placed.append((begin, end, work))
+        else:
+            crew = crew or _Crew(fleet, members, warm, begin)
+            placed.append(_run(work, begin, crew))
+            end = placed[-1][1]
+        if end == inf:
+            break
+        begin = end
+    return placed
+
+
+def _run(work: Work, begin: float, crew: _Crew) -> Placed:
     kinds = _kinds(work)
     passing = kinds and begin + min([kind.each_s for kind in kinds]) > begin
-    if passing and executors and fleet.one_slot_each and _undisturbed(executors, fleet):
-        return _chained(kinds, begin, executors, fleet, warm)
-    return _one_by_one(work.listed() if isinstance(work, Equal) else work, begin, executors, fleet, warm)
+    if passing and crew.steady and crew.members and crew.fleet.one_slot_each:
+        return _chained(kinds, begin, crew)
+    return _one_by_one(work.listed() if isinstance(work, Equal) else work, begin, crew)
 
 
 def _kinds(work: Work) -> Sequence[Equal]:
@@ -147,34 +193,27 @@ def _kinds(work: Work) -> Sequence[Equal]:
     return (Equal(first, work[0]), Equal(len(rest), rest[0])) if alike else ()
 
 
-def _undisturbed(executors: Sequence[SimExecutor], fleet: Fleet) -> bool:
-    """Whether none is lost and each works at full speed: as for most batches of a growing fleet."""
-    return fleet.undisturbed and {each.gone_at for each in executors} == {inf}
-
-
-def _chained(
-    kinds: Sequence[Equal], begin: float, executors: Sequence[SimExecutor], fleet: Fleet, warm: set[tuple[int, int]]
-) -> Placed:
+def _chained(kinds: Sequence[Equal], begin: float, crew: _Crew) -> Placed:
     """Where executors have one slot each."""
-    cold = {each.number: max(begin, each.ready_at) for each in executors if (each.number, 0) not in warm}
-    chains = chained(kinds, starts(executors, begin, fleet.cold_tasks_s(cold)))
+    warm = crew.warm
+    cold = {each.number: max(begin, each.ready_at) for each in crew.others if each.number not in warm}
+    cold_s = crew.fleet.cold_tasks_s(cold) if cold else {}
+    chains = chained(kinds, starts(crew.usual, crew.others, begin, cold_s))
     if cold:
-        warm.update([(each.number, 0) for chain in chains.each for each in chain.executors])
+        warm.update([each.number for chain in chains.each for each in chain.executors])
     return begin, chains.end, chains
 
 
-_Slot = tuple[float, int, int, SimExecutor]
+_Slot = tuple[float, int, SimExecutor]
+"""When it is free, its number, its executor."""
 
 
-def _one_by_one(
-    work: Sequence[float], begin: float, executors: Sequence[SimExecutor], fleet: Fleet, warm: set[tuple[int, int]]
-) -> Placed:
-    free: list[_Slot] = [
-        (max(begin, each.ready_at), each.number, core, each) for each in executors for core in range(len(each.warm))
-    ]
+def _one_by_one(work: Sequence[float], begin: float, crew: _Crew) -> Placed:
+    fleet, warm = crew.fleet, crew.warm
+    free: list[_Slot] = [(max(begin, each.ready_at), slot, each) for each in crew.members for slot in each.slots]
     heapify(free)
-    cold_s = fleet.cold_tasks_s({number: at for at, number, core, _ in free if (number, core) not in warm})
-    if free and _undisturbed(executors, fleet):
+    cold_s = fleet.cold_tasks_s({each.number: at for at, slot, each in free if slot not in warm})
+    if free and crew.steady:
         return _straight(work, begin, free, cold_s, warm)
     lost: list[tuple[float, float]] = []
     tasks: list[Task] = []
@@ -182,7 +221,7 @@ def _one_by_one(
     while position < len(work) or lost:
         if not free:
             return begin, inf, tasks
-        at, number, core, executor = free[0]
+        at, slot, executor = free[0]
         if executor.gone_at <= at:
             heappop(free)
             continue
@@ -191,32 +230,32 @@ def _one_by_one(
         elif position < len(work):
             seconds, position = work[position], position + 1
         else:
-            heapreplace(free, (lost[0][0], number, core, executor))
+            heapreplace(free, (lost[0][0], slot, executor))
             continue
-        end = fleet.finish(executor, at, seconds + (0.0 if (number, core) in warm else cold_s[number]))
+        end = fleet.finish(executor, at, seconds + (0.0 if slot in warm else cold_s[executor.number]))
         if executor.gone_at < end:
             tasks.append((at, executor.gone_at, executor, False))
             insort(lost, (executor.gone_at, seconds))
             heappop(free)
             continue
-        warm.add((number, core))
+        warm.add(slot)
         tasks.append((at, end, executor, True))
-        heapreplace(free, (end, number, core, executor))
+        heapreplace(free, (end, slot, executor))
         last = max(last, end)
     return begin, last, tasks
 
 
 def _straight(
-    work: Sequence[float], begin: float, free: list[_Slot], cold_s: dict[int, float], warm: set[tuple[int, int]]
+    work: Sequence[float], begin: float, free: list[_Slot], cold_s: dict[int, float], warm: set[int]
 ) -> Placed:
     """The same where nothing is lost and nothing slow."""
     tasks: list[Task] = []
     for seconds in work:
-        at, number, core, executor = free[0]
+        at, slot, executor = free[0]
         end = at + seconds
-        if (number, core) not in warm:
-            warm.add((number, core))
-            end = at + (seconds + cold_s[number])
+        if slot not in warm:
+            warm.add(slot)
+            end = at + (seconds + cold_s[executor.number])
         tasks.append((at, end, executor, True))
-        heapreplace(free, (end, number, core, executor))
+        heapreplace(free, (end, slot, executor))
     return begin, max([begin, *[task[1] for task in tasks]]), tasks
