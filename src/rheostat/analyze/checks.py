@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import inf
-from operator import attrgetter
 from typing import Any, TypeVar
 
 from rheostat.model import Observation
@@ -13,9 +12,8 @@ __all__ = ["Number", "all_sound", "earlier", "known", "largest", "sweep", "total
 
 Number = TypeVar("Number", int, float)
 
-_BATCH = ("planning_s", "add_batch_s", "commit_s", "state_rows", "dropped_late", "work_s")
+_BATCH = ("planning_s", "add_batch_s", "commit_s", "work_s", "state_rows", "dropped_late")
 _NAMES = tuple(f"batch.{field}" for field in _BATCH)
-_figures = attrgetter(*_BATCH)
 
 
 def known(value: Number | None, name: str, invalid: set[str]) -> Number | None:
@@ -58,9 +56,9 @@ def all_sound(figures: Sequence[Any]) -> bool:
 def sweep(observation: Observation, invalid: set[str]) -> None:
     """Name the impossible figures that nothing else here looks at."""
     for query in observation.queries:
-        figures = () if query.batch is None else _figures(query.batch)
-        given = [figure for figure in figures if figure is not None]
-        if given and not all_sound(given):
-            for figure, name in zip(figures, _NAMES, strict=True):
-                if figure is not None and not 0 <= figure < inf:
-                    invalid.add(name)
+        batch = query.batch
+        if batch is not None:
+            times_s = batch.planning_s, batch.add_batch_s, batch.commit_s, batch.work_s
+            for place, figure in enumerate((*times_s, batch.state_rows, batch.dropped_late)):
+                if figure is not None and not 0.0 <= figure < inf:
+                    invalid.add(_NAMES[place])

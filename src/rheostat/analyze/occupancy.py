@@ -19,7 +19,7 @@ from math import inf
 from operator import attrgetter, le
 from typing import Any, NamedTuple
 
-from rheostat.analyze.checks import Number, all_sound, known, total
+from rheostat.analyze.checks import all_sound, known, total
 from rheostat.analyze.state import AnalysisSettings, ClusterHistory, Counters, Interval
 from rheostat.model import Cluster
 from rheostat.values import dataclass
@@ -67,14 +67,10 @@ class _Readings(NamedTuple):
     added_at: tuple[float | None, ...] = ()
 
 
-class _Past(NamedTuple):
-    """What one executor had come to at the reading before."""
+_Past = tuple[float | None, int | None, int | None, float | None]
+"""What one executor had come to at the reading before: its ``busy_s``, tasks finished and failed, and idle since."""
 
-    busy_s: float | None
-    finished: int | None
-    failed: int | None
-    idle_since: float | None
-
+_NEW: _Past = (0.0, 0, 0, None)
 
 _Work = tuple[float, float | None, float, int | None, int | None]
 """What one executor did in an interval: its slot time, ended task time, active time, and tasks ended and failed."""
@@ -192,15 +188,14 @@ def _idle_all(cluster: Cluster, past: Counters, at: float) -> tuple[float | None
 
 def _pasts(counters: Counters) -> dict[str, _Past]:
     columns = zip(counters.busy_s, counters.finished, counters.failed, counters.idle_since, strict=True)
-    return dict(zip(counters.ids, map(_Past._make, columns), strict=True))
+    return dict(zip(counters.ids, columns, strict=True))
 
 
 def _counters(readings: _Readings, pasts: Mapping[str, _Past], at: float) -> Counters:
+    columns = zip(readings.ids, readings.active, readings.finished, readings.added_at, strict=True)
     idle_since = [
-        _idle_since(running, done, added_at, pasts.get(name), at)
-        for name, running, done, added_at in zip(
-            readings.ids, readings.active, readings.finished, readings.added_at, strict=True
-        )
+        None if running else _idle_since(running, done, added_at, pasts.get(name), at)
+        for name, running, done, added_at in columns
     ]
     return Counters(readings.ids, readings.busy_s, readings.finished, readings.failed, tuple(idle_since))
 
@@ -221,18 +216,17 @@ def _work(reading: tuple[Any, ...], past: _Past | None, at: float, before: float
     if past is None:
         if added_at is None or added_at < before:
             return None
-        past, before = _Past(0.0, 0, 0, None), min(at, added_at)
-    grown_s, ended, lost = _grown(busy_s, past.busy_s), _grown(finished, past.finished), _grown(failed, past.failed)
+        past, before = _NEW, min(at, added_at)
+    busy_then, finished_then, failed_then, _ = past
+    grown_s = None if busy_s is None or busy_then is None else busy_s - busy_then
+    ended = None if finished is None or finished_then is None else finished - finished_then
+    lost = None if failed is None or failed_then is None else failed - failed_then
     if cores is None or active is None:
         return None
-    if (grown_s or 0.0) < 0 or (ended or 0) < 0 or (lost or 0) < 0:
+    if (grown_s is not None and grown_s < 0) or (ended is not None and ended < 0) or (lost is not None and lost < 0):
         return None
     span_s = at - before
     return cores * span_s, grown_s, active * span_s, ended, lost
-
-
-def _grown(now: Number | None, before: Number | None) -> Number | None:
-    return None if now is None or before is None else now - before
 
 
 def _appended(past: tuple[Interval, ...], new: Interval, settings: AnalysisSettings) -> tuple[Interval, ...]:
@@ -276,7 +270,8 @@ def _idle_since(
         return None
     if past is None:
         return added_at if finished == 0 and added_at is not None else at
-    return past.idle_since if past.idle_since is not None and past.finished == finished else at
+    _, finished_then, _, since = past
+    return since if since is not None and finished_then == finished else at
 
 
 def _idle(idle_since: Sequence[float | None], at: float) -> tuple[float, ...]:

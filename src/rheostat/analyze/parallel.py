@@ -29,7 +29,9 @@ def stage_loads(stages: Sequence[StageWork], records: int | None, arrival_rate: 
     >>> stage_loads([StageWork(4, 6.0), StageWork(16, 2.0)], 1000, 500.0)
     (StageLoad(tasks=4, share=0.75, demand=3.0), StageLoad(tasks=16, share=0.25, demand=1.0))
     """
-    whole_s = sum([stage.busy_s for stage in stages])
+    whole_s = 0.0
+    for _, busy_s in stages:
+        whole_s += busy_s
     if whole_s <= 0:
         return ()
     if arrival_rate is None or not records:
