@@ -140,9 +140,10 @@ def _stages(
     Nothing where no batch has several.
     """
     stages: list[StageLoad] = []
-    useful, several = 0, False
+    useful, several, read, known = 0, False, 0, True
     for reading, query in zip(readings, queries, strict=True):
         batch, partitions = reading.batch, query.partitions or 0
+        read, known = read + partitions, known and query.partitions is not None
         if batch is not None and batch.stages:
             loads = stage_loads(batch.stages, batch.records, query.offsets.arrival_rate)
             useful += useful_tasks(loads, partitions)
@@ -150,7 +151,7 @@ def _stages(
             several = True
         else:
             useful += partitions
-    if not (several and slots and total([query.partitions for query in queries])):
+    if not (several and slots and known and read):
         return None, tuple(stages)
     return -(-useful // slots), tuple(stages)
 

@@ -28,7 +28,7 @@ from rheostat.model import (
 )
 from rheostat.plan.guard import STEPS, shape, silent, spoilt
 from rheostat.plan.placement import Choice, Placing, full, place
-from rheostat.plan.policy import Policy, in_force
+from rheostat.plan.policy import Policy
 from rheostat.plan.remembering import changed, decided, found, proposing
 from rheostat.plan.steps import Context, GuardState, Pending
 from rheostat.plan.steps_health import FEWER_DO, leaving, with_slow
@@ -46,6 +46,9 @@ _NOT_COUNTED = {
     Code.HOLD_AFTER_RESCALE: "settled job",
 }
 _HOLD, _UP, _DOWN = Action.HOLD, Action.UP, Action.DOWN
+_RECORDED, _NO_ROOM = OutcomeStatus.RECORDED, OutcomeStatus.NO_ROOM
+_DONE = frozenset({OutcomeStatus.APPLIED, OutcomeStatus.PARTIAL, _RECORDED})
+_REFUSED = frozenset({_NO_ROOM, OutcomeStatus.FAILED})
 _NO_NOTES: tuple[GuardNote, ...] = ()
 
 
@@ -237,15 +240,13 @@ class Planner:
 
     def _taught(self, outcome: Outcome, before: int, pending: Pending | None, guard: GuardState) -> GuardState:
         status, at = outcome.status, outcome.at
-        recorded = status is OutcomeStatus.RECORDED
-        after = outcome.target if recorded or outcome.after is None else outcome.after
-        done = status in {OutcomeStatus.APPLIED, OutcomeStatus.PARTIAL, OutcomeStatus.RECORDED}
-        refused = status in {OutcomeStatus.NO_ROOM, OutcomeStatus.FAILED}
+        after = outcome.target if status is _RECORDED or outcome.after is None else outcome.after
+        done, refused = status in _DONE, status in _REFUSED
         if done or (outcome.after is not None and outcome.after != before):
             guard = changed(outcome, before, after, pending, guard, self.guard)
         if done and after > before:
-            return replace(guard, no_room_until=None, backoff_s=None)
-        if status is OutcomeStatus.NO_ROOM or (refused and outcome.target > before):
+            return guard if guard.backoff_s is None else replace(guard, no_room_until=None, backoff_s=None)
+        if status is _NO_ROOM or (refused and outcome.target > before):
             return self._backed_off(at, guard)
         return replace(guard, down_blocked_at=at) if refused else guard
 
@@ -289,8 +290,10 @@ def _in_force(seen: Assessment, guard: GuardState) -> int | None:
         return guard.pending.target
     if guard.changed_to is not None and guard.outdates(seen):
         return guard.changed_to
-    asked, there = in_force(seen), seen.executors
-    return there if asked is not None and there is not None and there > asked else asked
+    asked, there = seen.requested, seen.executors
+    if asked is None:
+        return there
+    return there if there is not None and there > asked else asked
 
 
 def _action(current: int, target: int) -> Action:

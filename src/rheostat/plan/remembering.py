@@ -13,6 +13,11 @@ __all__ = ["MOST_PROPOSALS", "changed", "decided", "found", "proposing"]
 
 MOST_PROPOSALS = 32
 
+_RECORDED = OutcomeStatus.RECORDED
+_SLOW_EXECUTOR = Code.SLOW_EXECUTOR
+_IN_PLACE = frozenset({_SLOW_EXECUTOR, Code.REPLACING_LOST})
+"""What comes in the place of others promises nothing."""
+
 
 def found(seen: Assessment, guard: GuardState, settings: GuardSettings) -> GuardState:
     """The state as this assessment finds it: started, and without a change that nobody answered for."""
@@ -94,10 +99,9 @@ def decided(decision: Decision, seen: Assessment, guard: GuardState) -> GuardSta
     if not decision.acts or decision.current is None or decision.target is None:
         return guard
     up, code = decision.target > decision.current, decision.reason.code
-    in_place = code in {Code.SLOW_EXECUTOR, Code.REPLACING_LOST}  # what comes in the place of others promises nothing
-    rate = limited_rate(seen) if up and not in_place else None
+    rate = limited_rate(seen) if up and code not in _IN_PLACE else None
     pending = Pending(decision.decision_id, decision.at, decision.current, decision.target, rate)
-    if up and code is Code.SLOW_EXECUTOR:
+    if up and code is _SLOW_EXECUTOR:
         guard = replace(guard, replacing=Replacing(seen.slow_executors[0], decision.current))
     return replace(guard, pending=pending)
 
@@ -108,11 +112,10 @@ def changed(
     """The state after the number has changed from ``before`` to ``after``, or might have (``RECORDED``)."""
     at, up, trial = outcome.at, after > before, guard.trial
     raised = up and (guard.changed_to is None or after > guard.changed_to)
-    guard = replace(guard, changed_at=at, down_blocked_at=at, raised_at=at if raised else guard.raised_at, trial=None)
-    if outcome.status is OutcomeStatus.RECORDED:
-        return replace(guard, changed_to=None)
-    guard = replace(guard, changed_to=after)
-    if after == before:
+    raised_at, recorded = at if raised else guard.raised_at, outcome.status is _RECORDED
+    to = None if recorded else after
+    guard = replace(guard, changed_at=at, down_blocked_at=at, raised_at=raised_at, trial=None, changed_to=to)
+    if recorded or after == before:
         return guard
     useless = guard.useless
     if useless is not None and after <= useless.before:
