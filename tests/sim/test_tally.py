@@ -1,4 +1,4 @@
-"""What executors have done, counted in cells of neighbours that have done as much."""
+"""What executors have done, counted for all of a range together."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,16 +44,16 @@ def looks(tally, finished, busy_s, passed, seconds):
 
 
 @given(st.integers(1, 13), st.lists(EVENTS, max_size=25))
-def test_executors_are_counted_in_cells_as_if_each_had_been_counted_by_itself(executors, events):
+def test_executors_are_counted_together_as_if_each_slot_had_been_counted_by_itself(executors, events):
     """To the last bit, whatever happens between: tasks of one executor, others that come or go, looks."""
-    in_cells, by_slot = Tally(executors), Tally(executors)
-    for tally in (in_cells, by_slot):
+    together, by_slot = Tally(executors), Tally(executors)
+    for tally in (together, by_slot):
         tally.settle(tuple(range(executors)))
     by_slot.one_each = False
     for event in events:
         if event[0] == "look":
-            looks(in_cells, *by_slot.counted(), *event[1:])
+            looks(together, *by_slot.counted(), *event[1:])
         else:
-            happens(in_cells, *event, alike=True)
+            happens(together, *event, alike=True)
             happens(by_slot, *event, alike=False)
-    assert in_cells.counted() == by_slot.counted()
+    assert together.counted() == by_slot.counted()

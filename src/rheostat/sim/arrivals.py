@@ -57,8 +57,9 @@ class Positions:
         """
         if self.uneven is not None:
             return self.uneven
-        each, rest = divmod(self.total, self.partitions)
-        return (each,) * (self.partitions - rest) + (each + 1,) * rest
+        count = self.partitions
+        each, rest = self.total // count, self.total % count
+        return (each,) * (count - rest) + (each + 1,) * rest
 
 
 class Arrivals:

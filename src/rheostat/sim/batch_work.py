@@ -113,7 +113,6 @@ class BatchWork:
         self,
         sizes: Sizes,
         slots: int,
-        *,
         factors: Sequence[float] | None = None,
         scale: float = 1.0,
         moved: float = 0.0,
@@ -129,7 +128,7 @@ class BatchWork:
             moved: share of the state that has lost its executor since the batch before.
             rate: records/s that arrive meanwhile in each partition.
         """
-        hindered = scale * max(1, slots) ** self._hindrance / 1000
+        hindered = (scale * slots**self._hindrance if slots > 1 and self._hindrance else scale) / 1000
         groups: list[Work] = []
         for number, stage in enumerate(self._stages):
             cost_s = stage.cost_ms * hindered * (1.0 if factors is None else factors[number])

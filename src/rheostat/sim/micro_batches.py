@@ -164,10 +164,10 @@ class MicroBatches:
         work = self._work.of(
             batch_sizes(before, planned),
             in_use * self._cores,
-            factors=self._factors,
-            scale=noise(self._noise_cv, uniform(self._seed, "batch", number)) if self._noise_cv else 1.0,
-            moved=self._moved,
-            rate=self._arrivals.rate(at) / planned.partitions if self._work.waits else inf,
+            self._factors,
+            noise(self._noise_cv, uniform(self._seed, "batch", number)) if self._noise_cv else 1.0,
+            self._moved,
+            self._arrivals.rate(at) / planned.partitions if self._work.waits else inf,
         )
         self._moved = 0.0
         used = fleet.used
@@ -262,8 +262,10 @@ def _progress(batch: _Batch, planning_s: float) -> Batch:
         duration_s - planning_s - commit_s,
         commit_s,
         batch.records,
-        work_s=batch.placed[-1][1] - batch.start - planning_s,
-        stages=tuple([_stage(tasks) for _, _, tasks in batch.placed]) if len(batch.placed) > 1 else (),
+        None,
+        None,
+        batch.placed[-1][1] - batch.start - planning_s,
+        tuple([_stage(tasks) for _, _, tasks in batch.placed]) if len(batch.placed) > 1 else (),
     )
 
 

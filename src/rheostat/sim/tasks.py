@@ -70,10 +70,11 @@ def _on_slots(begun: Sequence[Begun], fleet: Fleet) -> tuple[list[int], list[flo
     """What has been done of waves, added up for each executor slot by slot."""
     count = len(fleet.running)
     ended, busy_s, active = [0] * count, [0.0] * count, [0] * count
-    if begun:
-        found = shares(tuple([tasks for _, tasks, _ in begun]), (len(fleet.slots),))
-        each_slot = found.spread(so_far(begun, found.ranges))
-        for place, (_, _, tasks, seconds, running) in zip(fleet.slots, each_slot, strict=True):
+    if not begun:
+        return ended, busy_s, active
+    for first, behind, _, _, counts in shares((), tuple([tasks for _, tasks, _ in begun]), len(fleet.slots)).ranges:
+        tasks, seconds, running = so_far(begun, counts)
+        for place in fleet.slots[first:behind]:
             ended[place] += tasks
             busy_s[place] += seconds
             active[place] += running

@@ -31,6 +31,7 @@ class Viewer:
 
     def __init__(self, job: JobFile) -> None:
         self._job = job
+        self._name = job.name
         self._sources = (SourceInfo("kafka", job.name, job.partitions, job.batch_cap),)
         self._trigger_s = job.trigger_s if job.record is None else job.record.commit_every_s
         self._named = (job.name,) * job.partitions, tuple(range(job.partitions))
@@ -48,9 +49,8 @@ class Viewer:
         self, at: float, run: int, offsets: Offsets, finished: Batch | None, running: tuple[int, float] | None
     ) -> QueryReading:
         """One query. ``running``: id and start of the running batch."""
-        batch_id, since = running or (None, None)
-        now = RunningBatch(at, running is not None, batch_id, since)
-        name = self._job.name
+        now = RunningBatch(at, active=False) if running is None else RunningBatch(at, True, *running)  # noqa: FBT003
+        name = self._name
         return QueryReading(name, f"run-{run}", name, self._trigger_s, self._sources, offsets, finished, now)
 
     def cluster(self, at: float, fleet: Fleet, done: Done) -> Cluster:
