@@ -123,17 +123,21 @@ class Behavior:
             return BehaviorState(first, first, (), current, at)
         if current != before:
             changes = (*changes, Asked(state.at, current - before))
-        return BehaviorState(state.highs, state.lows, _within(changes, at, self._longest_s), current, at)
+        if changes:
+            changes = _within(changes, at, self._longest_s)
+        return BehaviorState(state.highs, state.lows, changes, current, at)
 
     def shape(self, desired: int, at: float, current: int, state: BehaviorState) -> tuple[Shaped, BehaviorState]:
         """The number to go to where the metrics ask for ``desired``; and the state with that remembered."""
-        highs = _within(state.highs, at, self._down_s)
-        lows = _within(state.lows, at, self._up_s)
-        calm = stabilized(desired, current, highs, lows)
-        asked = Asked(at, desired)
-        highs = (*[each for each in highs if each.executors > desired], asked)
-        lows = (*[each for each in lows if each.executors < desired], asked) if lows else (asked,)
-        after = BehaviorState(highs, lows, state.changes, state.executors, state.at)
+        highs, lows = _within(state.highs, at, self._down_s), state.lows
+        if lows:
+            lows = _within(lows, at, self._up_s) if self._up_s else ()
+        calm, asked = stabilized(desired, current, highs, lows), Asked(at, desired)
+        if highs and highs[-1].executors <= desired:
+            highs = tuple([each for each in highs if each.executors > desired])
+        if lows and lows[-1].executors >= desired:
+            lows = tuple([each for each in lows if each.executors < desired])
+        after = BehaviorState((*highs, asked), (*lows, asked), state.changes, state.executors, state.at)
         if calm != current:
             limit = allowed(calm, current, state.changes, at, self._up if calm > current else self._down)
             if limit != calm:
@@ -156,7 +160,9 @@ def stabilized(desired: int, current: int, highs: Sequence[Asked], lows: Sequenc
     most = highs[0].executors if highs and highs[0].executors > desired else desired
     if current < least:
         return least
-    return min(current, most)
+    if current > most:
+        return most
+    return current
 
 
 def allowed(wanted: int, current: int, changes: tuple[Asked, ...], at: float, rules: Rules) -> int:

@@ -55,6 +55,7 @@ __all__ = [
     "by_average",
     "by_utilization",
     "by_value",
+    "counted",
 ]
 
 _ROUNDING = 1e-9
@@ -110,14 +111,15 @@ def by_value(value: float, target: float, pods: Pods, tolerance: float) -> int:
     return pods.current if _small(ratio, tolerance) else _ceil(ratio * pods.ready)
 
 
-def by_average(total: float, target: float, pods: Pods, tolerance: float) -> int:
+def by_average(total: float, target: float, current: int, tolerance: float) -> int:
     """Executors for a total of which each is to have so much (External, target AverageValue).
 
-    >>> by_average(8600.0, 2150.0, Pods(3, 3), 0.1)
+    >>> by_average(8600.0, 2150.0, 3, 0.1)
     4
     """
-    ratio = total / (target * pods.current)
-    return pods.current if _small(ratio, tolerance) else _ceil(total / target)
+    if _small(total / (target * current), tolerance):
+        return current
+    return math.ceil(total / target - _ROUNDING)
 
 
 def _small(ratio: float, tolerance: float) -> bool:
@@ -201,7 +203,7 @@ class HpaState:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What one metric asks for, and in words why; executors None: it is unknown."""
+    """What one metric asks for, and in words why, with the figures and the number in force; None: it is unknown."""
 
     executors: int | None
     text: str
@@ -273,19 +275,20 @@ class HpaPolicy:
         metric, target = METRICS[name], self.options.metrics[name]
         value = metric.read(seen)
         if value is None:
-            return Proposal(None, f"{name} unknown", {name: None})
+            return Proposal(None, f"{name} unknown", {name: None, "executors": float(pods.current)})
         desired = metric.rule(value, target, pods, self.options.tolerance)
         text = f"{name} {metric.say(value)} {self._targets[name]} asks for {executors(desired)}"
-        return Proposal(desired, text, {name: value, "target": target})
+        return Proposal(desired, text, {name: value, "target": target, "executors": float(pods.current)})
 
     def _lag_change(self, seen: Assessment, pods: Pods, lags: tuple[tuple[float, float], ...]) -> Proposal | None:
         """Executors that keep the lag as it is, while it is above the threshold; below it and at it no opinion."""
         lag, excess, change = seen.backlog, seen.backlog_excess, slope(lags)
+        nothing = {"lag_change": None, "executors": float(pods.current)}
         if lag is None or excess is None or change is None or seen.processed_rate is None:
-            return Proposal(None, "the change of the lag is unknown", {"lag_change": None})
+            return Proposal(None, "the change of the lag is unknown", nothing)
         relative = relative_change(change, seen.processed_rate, self.options.overshoot)
         if relative is None:
-            return Proposal(None, "nothing is consumed, so the lag has no relative change", {"lag_change": None})
+            return Proposal(None, "nothing is consumed, so the lag has no relative change", nothing)
         threshold = lag - excess if self.options.lag_threshold is None else self.options.lag_threshold
         value = gated(relative, float(lag), threshold)
         if value is None or lag < threshold:
@@ -294,7 +297,15 @@ class HpaPolicy:
         desired = by_value(value, target, pods, self.options.tolerance)
         above = f"a lag of {count(lag)}, above {count(threshold)}"
         text = f"{above}, of relative change {value:.2f} asks for {executors(desired)}"
-        return Proposal(desired, text, {"lag_change": value, "target": target, "lag": float(lag)})
+        figures = {"lag_change": value, "target": target, "lag": float(lag), "executors": float(pods.current)}
+        return Proposal(desired, text, figures)
+
+
+def counted(seen: Assessment) -> int | None:
+    """The number in force; None where this sample does not count or the number of executors is unknown."""
+    if seen.missing or seen.invalid or seen.executors is None:
+        return None
+    return in_force(seen) or None
 
 
 def group(seen: Assessment) -> Pods | None:
@@ -302,8 +313,8 @@ def group(seen: Assessment) -> Pods | None:
 
     Registered ones beyond the number in force are on their way out and do not count.
     """
-    current, there = in_force(seen), seen.executors
-    if seen.missing or seen.invalid or not current or there is None:
+    current, there = counted(seen), seen.executors
+    if current is None or there is None:
         return None
     ready = min(current, there)
     return Pods(current, ready, current - ready)
@@ -333,14 +344,13 @@ def answer(
     proposal: Proposal, behavior: Behavior, at: float, current: int, state: BehaviorState
 ) -> tuple[Recommendation, BehaviorState]:
     """What is asked for, shaped by the behavior, with the reason."""
-    figures = {**proposal.figures, "executors": float(current)}
-    if proposal.executors is None:
-        return Recommendation(
-            None, Reason(Code.METRICS_MISSING, f"nothing is proposed: {proposal.text}", figures)
-        ), state
-    shaped, after = behavior.shape(proposal.executors, at, current, state)
+    desired, why, figures = proposal.executors, proposal.text, proposal.figures
+    if desired is None:
+        return Recommendation(None, Reason(Code.METRICS_MISSING, f"nothing is proposed: {why}", figures)), state
+    shaped, after = behavior.shape(desired, at, current, state)
     target = shaped.target if shaped.target > 0 else 1
-    why = f"{proposal.text}; {shaped.text}" if shaped.text else proposal.text
+    if shaped.text:
+        why = f"{why}; {shaped.text}"
     if target == current:
         return Recommendation(target, Reason(shaped.code or _STEADY, f"{why}: {current} stays", figures)), after
     code = _UNDERSIZED if target > current else _OVERSIZED

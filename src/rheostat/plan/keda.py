@@ -44,12 +44,12 @@ from pydantic import BaseModel, Field
 from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.behavior import DOWN, UP, Behavior, BehaviorState, Rules
-from rheostat.plan.hpa import Proposal, answer, by_average, group, unknown
+from rheostat.plan.hpa import Proposal, answer, by_average, counted, unknown
 from rheostat.plan.policy import PolicyContext
 from rheostat.plan.words import count, executors, per_second
 from rheostat.values import dataclass
 
-__all__ = ["KedaOptions", "KedaPolicy", "KedaState", "bounded_lag", "even"]
+__all__ = ["Consumers", "KedaOptions", "KedaPolicy", "KedaState", "bounded_lag", "even"]
 
 _COLD = 2
 _IN_A_ROW = 3
@@ -113,16 +113,24 @@ def even(consumers: float, partitions: int) -> int:
     return next((each for each in range(1, partitions + 1) if partitions % each == 0 and each >= consumers), partitions)
 
 
-def bounded_lag(lag: float, threshold: float, partitions: int, slots: int, options: KedaOptions) -> float:
+@dataclass(frozen=True, slots=True)
+class Consumers:
+    """How many there may be: ``idle`` ones beyond the partitions, or only numbers that share them ``evenly``."""
+
+    idle: bool = False
+    evenly: bool = False
+
+
+def bounded_lag(lag: float, threshold: float, partitions: int, slots: int, consumers: Consumers) -> float:
     """The lag that the scaler reports; in records, as it is where nothing bounds it.
 
-    >>> bounded_lag(700, 100, 3, 1, KedaOptions())
+    >>> bounded_lag(700, 100, 3, 1, Consumers())
     300
     """
     most = -(-partitions // slots)
-    if options.even_partitions:
+    if consumers.evenly:
         lag = -(-even(lag / threshold * slots, partitions) // slots) * threshold
-    elif options.allow_idle_consumers:
+    elif consumers.idle:
         return lag
     return most * threshold if lag // threshold > most else lag
 
@@ -154,6 +162,8 @@ class KedaPolicy:
         self.behavior = Behavior(options.scale_up, options.scale_down)
         self._lag_threshold, self._executor_rate = options.lag_threshold, options.executor_rate
         self._tolerance, self._triggers = options.tolerance, options.threshold_triggers
+        self._measures = self._lag_threshold is None and self._executor_rate is None
+        self._consumers = Consumers(options.allow_idle_consumers, options.even_partitions)
 
     def initial(self) -> KedaState:
         """Nothing was asked for yet."""
@@ -161,43 +171,37 @@ class KedaPolicy:
 
     def recommend(self, seen: Assessment, state: KedaState) -> tuple[Recommendation, KedaState]:
         """What the lag asks for, shaped by the behavior; no opinion without it."""
-        pods = group(seen)
-        if pods is None or seen.backlog is None:
+        current, backlog, at = counted(seen), seen.backlog, seen.at
+        if current is None or backlog is None:
             return Recommendation(None, unknown(seen, "backlog")), KedaState(state.behavior, state.rate)
-        current = pods.current
-        measured, recent = self._measured(seen, current, state)
-        behavior = self.behavior.looked(seen.at, current, state.behavior)
+        measured, recent = self._measured(seen, current, state) if self._measures else (state.rate, state.recent)
+        behavior = self.behavior.looked(at, current, state.behavior)
         threshold, said = self._threshold(seen, measured)
         if threshold is None:
-            text = f"a lag of {count(seen.backlog)}, and what an executor carries is unknown: {current} stays"
+            text = f"a lag of {count(backlog)}, and what an executor carries is unknown: {current} stays"
             hold = Recommendation(current, Reason(Code.CAPACITY_UNKNOWN, text))
             return hold, KedaState(behavior, measured, recent)
-        lag = self._reported(seen, threshold)
-        desired = by_average(lag, threshold, pods, self._tolerance)
-        text = f"a lag of {count(seen.backlog)} at {said} asks for {executors(desired)}"
-        proposal = Proposal(desired, text, {"lag": float(seen.backlog), "reported": lag, "threshold": threshold})
-        answered, behavior = answer(proposal, self.behavior, seen.at, current, behavior)
+        lag = reported = float(backlog)
+        if seen.partitions:
+            reported = bounded_lag(lag, threshold, seen.partitions, seen.slots_per_executor or 1, self._consumers)
+        desired = by_average(reported, threshold, current, self._tolerance)
+        text = f"a lag of {count(backlog)} at {said} asks for {executors(desired)}"
+        figures = {"lag": lag, "reported": reported, "threshold": threshold, "executors": float(current)}
+        answered, behavior = answer(Proposal(desired, text, figures), self.behavior, at, current, behavior)
         return answered, KedaState(behavior, measured, recent)
 
     def capacity(self, executors: int, state: KedaState) -> float | None:
         """What n executors carry, where the threshold is made from it."""
-        rate = None if self._lag_threshold is not None else self._rate(state.rate)
+        if self._lag_threshold is not None:
+            return None
+        rate = state.rate if self._measures else self._executor_rate
         return None if rate is None else executors * rate
-
-    def _reported(self, seen: Assessment, threshold: float) -> float:
-        lag, partitions = float(seen.backlog or 0), seen.partitions
-        if not partitions:
-            return lag
-        return bounded_lag(lag, threshold, partitions, seen.slots_per_executor or 1, self.options)
-
-    def _rate(self, measured: float | None) -> float | None:
-        return measured if self._executor_rate is None else self._executor_rate
 
     def _threshold(self, seen: Assessment, measured: float | None) -> tuple[float | None, str]:
         """Records for each replica, and the words for it."""
         if self._lag_threshold is not None:
             return self._lag_threshold, f"{count(self._lag_threshold)} each"
-        rate, interval = self._rate(measured), seen.trigger_s or seen.period_s
+        rate, interval = measured if self._measures else self._executor_rate, seen.trigger_s or seen.period_s
         if not rate or not interval:
             return None, ""
         threshold = self._triggers * interval * rate
@@ -205,19 +209,19 @@ class KedaPolicy:
 
     def _measured(self, seen: Assessment, current: int, state: KedaState) -> tuple[float | None, tuple[float, ...]]:
         """The state's rate and recent records, with this sample's; no recent ones while the number is settling."""
-        if self._lag_threshold is not None or self._executor_rate is not None:
-            return state.rate, state.recent
         done, before, rate = seen.processed_rate, state.behavior.executors, state.rate
         changed = before is not None and before != current
         if not done or changed or seen.executors != current or seen.batches < _COLD:
             return rate, ()
         if seen.backlog_excess or (seen.occupancy is not None and seen.occupancy >= 1):
             return done / current, ()
-        arrival, batch_s, trigger_s = seen.arrival_rate, seen.batch_s, seen.trigger_s or 0.0
-        if not batch_s or not arrival:
+        busy, batch_s, trigger_s = seen.arrival_rate, seen.batch_s, seen.trigger_s or 0.0
+        if not batch_s or not busy:
             return rate, ()
+        if busy > done:
+            busy = done
         idle = trigger_s / batch_s if trigger_s > batch_s else 1.0
-        recent = (*state.recent, min(arrival, done) * idle / current)[-_IN_A_ROW:]
+        recent = (*state.recent[1 - _IN_A_ROW :], busy * idle / current)
         if len(recent) < _IN_A_ROW:
             return rate, recent
         agreed = min(recent)
