@@ -1,6 +1,7 @@
 """f(workload, n): the polynomial where samples lie, made monotone; what is assumed elsewhere."""
 
 import json
+import math
 
 import pytest
 from pydantic import TypeAdapter
@@ -54,7 +55,24 @@ def test_the_bounds_that_are_not_looked_at_would_change_nothing(coefficients, w_
         capacity = max(n * (w_max or 0.0), table.sound_load(n))
         line = CEILING if load >= CEILING * capacity else model.objective * (load / capacity - 0.9) / (1 - 0.9)
         assumed = 0.0 if load <= 0.9 * capacity else line
-        return min(max(assumed, table.least_at(load, n)), table.most_at(load, n), CEILING)
+        least = max(
+            (at(row, load, row[-1]) for number, row in zip(table.numbers, table.least, strict=True) if number >= n),
+            default=0.0,
+        )
+        most = min(
+            (at(row, load, math.inf) for number, row in zip(table.numbers, table.most, strict=True) if number <= n),
+            default=math.inf,
+        )
+        return min(max(assumed, least), most, CEILING)
+
+    def at(row, load, beyond):
+        place = next((place for place, knot in enumerate(table.knots) if knot >= load), None)
+        if place is None:
+            return beyond
+        if table.knots[place] == load or row[place] == row[place - 1]:
+            return row[place]
+        share = (load - table.knots[place - 1]) / (table.knots[place] - table.knots[place - 1])
+        return min(row[place], row[place - 1] + share * (row[place] - row[place - 1]))
 
     cases = [(load, n) for load in (0.0, 1.0, *range(90, 9000, 45)) for n in range(1, 9)]
     assert [model.predict((load,), n) for load, n in cases] == [whole(load, n) for load, n in cases]

@@ -7,7 +7,8 @@ from tests.plan.samples import HEALTHY, OVERLOAD, reactive, seen
 
 from rheostat.model import Assessment, Code, Recommendation
 from rheostat.plan.capacity import Figure, Learned
-from rheostat.plan.reactive import ReactivePolicy, ReactiveState, slow_records
+from rheostat.plan.reactive import ReactivePolicy, ReactiveState
+from rheostat.plan.slow_records import slow_records
 
 
 def told(policy: ReactivePolicy, samples: list[Assessment], state: ReactiveState | None = None):

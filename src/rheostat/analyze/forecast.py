@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from operator import mul
 from typing import NamedTuple
 
-__all__ = ["Point", "Rates", "ahead", "extended", "forecast"]
+__all__ = ["Point", "Rates", "ahead", "extended", "forecast", "highest"]
 
 Rates = tuple[float, ...]
 """Records/s of each topic, in a fixed order."""
@@ -44,7 +45,7 @@ def extended(series: tuple[Point, ...], point: Point, back_s: float) -> tuple[Po
     first, oldest = 0, point.at - back_s
     while first < len(series) and series[first].at < oldest:
         first += 1
-    return (*series[first:], point)
+    return series[first:] + (point,)  # noqa: RUF005 - copied once less
 
 
 def ahead(horizon_s: float, step_s: float) -> tuple[float, ...]:
@@ -73,17 +74,33 @@ def forecast(series: Sequence[Point], times: Sequence[float], late_s: float = 0.
     """
     if not series:
         return ()
-    now, latest = series[-1]
-    offsets = [at - now for at, _ in series]
-    middle = sum(offsets) / len(offsets)
-    away = [offset - middle for offset in offsets]
-    spread = sum([each**2 for each in away])
+    ats, measured = zip(*series, strict=True)
+    now = ats[-1]
+    middle, away, spread = _spaced(tuple([at - now for at in ats]))
+    lines = [_line(away, rates, spread) for rates in zip(*measured, strict=True)]
+    if len(lines) == 1:
+        mean, slope = lines[0]
+        return tuple([(rate if (rate := mean + slope * (time + late_s - middle)) > 0.0 else 0.0,) for time in times])
     places = [time + late_s - middle for time in times]
-    columns = []
-    for topic in range(len(latest)):
-        mean, slope = _line(away, [rates[topic] for _, rates in series], spread)
-        columns.append([rate if (rate := mean + slope * x) > 0.0 else 0.0 for x in places])
+    columns = [[rate if (rate := mean + slope * x) > 0.0 else 0.0 for x in places] for mean, slope in lines]
     return tuple(zip(*columns, strict=True))
+
+
+def highest(points: Sequence[Rates]) -> float:
+    """The greatest sum of rates of a forecast; of one topic it is at an end, for the rates are on a line.
+
+    >>> highest([(10.0,), (20.0,)]), highest([(10.0, 30.0), (20.0, 20.0)])
+    (20.0, 40.0)
+    """
+    return max(points[0][0], points[-1][0]) if len(points[0]) == 1 else max(map(sum, points))
+
+
+@lru_cache(maxsize=16)
+def _spaced(times: tuple[float, ...]) -> tuple[float, tuple[float, ...], float]:
+    """Their middle, the times from there, and Σ of their squares: the same again for samples at a steady pace."""
+    middle = sum(times) / len(times)
+    away = tuple([time - middle for time in times])
+    return middle, away, sum(map(mul, away, away))
 
 
 def _line(away: Sequence[float], rates: Sequence[float], spread: float) -> tuple[float, float]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
+from operator import mul
 
 from rheostat.learn.polynomial import Polynomial
 from rheostat.learn.surface import Seen, Surface, surface
@@ -52,17 +53,18 @@ class SlowModel:
         Raises:
             ValueError: another number of topics, a workload that is negative or not finite, no executor.
         """
-        load = 0.0
-        sound = len(workload) == len(self.costs) and executors >= 1
-        for cost, rate in zip(self.costs, workload, strict=False):
-            sound = sound and 0 <= rate < inf
-            load += cost * rate
-        if not sound:
+        costs = self.costs
+        load = sum(map(mul, costs, workload))
+        if len(workload) != len(costs) or executors < 1 or not (load < inf and min(workload) >= 0):
             message = f"no prediction for workload {tuple(workload)} on {executors} executors"
             raise ValueError(message)
         table = self._surface
-        share = max(self._assumed(load, executors, table), table.least_at(load, executors))
-        return min(share, table.most_at(load, executors), CEILING) if share > 0.0 else 0.0
+        return min(table.within(self._assumed(load, executors, table), load, executors), CEILING)
+
+    def made(self) -> SlowModel:
+        """The same, with its table made: else the first prediction makes it."""
+        _ = self._surface
+        return self
 
     def _assumed(self, load: float, executors: int, table: Surface) -> float:
         capacity = executors * (self.w_max or 0.0)

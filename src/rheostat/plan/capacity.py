@@ -69,6 +69,10 @@ class Figure:
     at: float
 
 
+_NOTHING = Figure(0, 0.0, 0, 0.0)
+"""The figure below all others: no executor carries no record."""
+
+
 @dataclass(frozen=True, slots=True)
 class Learned:
     """What is known of the capacity.
@@ -93,13 +97,13 @@ class Learned:
         >>> Learned(figures=(Figure(2, 200.0, 1, 0.0), Figure(6, 480.0, 1, 0.0))).carried(4)
         340.0
         """
-        below, low = 0, 0.0
+        before = _NOTHING
         for figure in self.figures:
-            above, high = figure.executors, figure.rate
-            if executors <= above:
-                return low + (high - low) * (executors - below) / (above - below)
-            below, low = above, high
-        return low * executors / below if self.figures else None
+            if executors <= figure.executors:
+                below, low = before.executors, before.rate
+                return low + (figure.rate - low) * (executors - below) / (figure.executors - below)
+            before = figure
+        return before.rate * executors / before.executors if self.figures else None
 
     def enough(self, rate: float) -> int | None:
         """The smallest n ≥ 1 that carries ``rate``; None without any figure.
@@ -109,13 +113,14 @@ class Learned:
         """
         if not self.figures or rate <= 0:
             return 1 if self.figures else None
-        below, low = 0, 0.0
+        before = _NOTHING
         for figure in self.figures:
-            above, high = figure.executors, figure.rate
-            if low < rate <= high:
-                return max(1, math.ceil(below + (rate - low) / (high - low) * (above - below) - _ROUNDING))
-            below, low = above, high
-        return max(below, needed(rate, low / below))
+            if rate <= figure.rate:
+                below, low = before.executors, before.rate
+                steps = (rate - low) / (figure.rate - low) * (figure.executors - below)
+                return max(1, math.ceil(below + steps - _ROUNDING))
+            before = figure
+        return max(before.executors, needed(rate, before.rate / before.executors))
 
     def figure(self, executors: int) -> Figure | None:
         """What was learned at exactly this number."""

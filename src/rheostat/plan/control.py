@@ -9,7 +9,7 @@ it at ``headroom`` of what it was seen to carry.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rheostat.analyze.forecast import Rates
@@ -20,6 +20,8 @@ __all__ = ["Carrier", "Outlook", "Residuals", "residuals", "smallest"]
 
 _BEYOND = 16
 """Numbers that are tried beyond twice the one in force, where nothing says how many are useful."""
+_NEARLY = 1 - 1e-9
+"""Of a rate: numbers that do not carry so much of it do not carry it, however the figures are rounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +53,22 @@ class Carrier(NamedTuple):
 
     Attributes:
         capacity: n → records/s that it was seen to carry; None: that is not looked at, or not known.
+        enough: records/s → the smallest number that was seen to carry them, up to rounding; None as with capacity.
     """
 
     model: SlowModel
     sla: float
     capacity: Callable[[int], float | None]
+    enough: Callable[[float], int | None]
 
-    def first(self, numbers: Iterable[int], points: Sequence[Rates], share: float = 1.0) -> int | None:
-        """The first of these that carries every point, at this share of what it was seen to carry; None: none does."""
+    def first(self, low: int, high: int, points: Sequence[Rates], share: float = 1.0) -> int:
+        """The first from ``low`` on that carries every point, at this share of what it was seen to carry.
+
+        ``high``, where none below it does.
+        """
         most, capacity, predict, sla = max(map(sum, points)), self.capacity, self.model.predict, self.sla
-        for number in numbers:
+        sought = self.enough(most / share * _NEARLY) or 1
+        for number in range(max(low, sought), high):
             seen = capacity(number)
             if seen is not None and most > share * seen:
                 continue
@@ -69,7 +77,7 @@ class Carrier(NamedTuple):
                     break
             else:
                 return number
-        return None
+        return max(low, high)
 
 
 def smallest(carrier: Carrier, points: Sequence[Rates], in_force: int, headroom: float, useful: int | None) -> int:
@@ -85,15 +93,10 @@ def smallest(carrier: Carrier, points: Sequence[Rates], in_force: int, headroom:
     if len(points[0]) == 1:
         points = (max(points),)
     most = useful or 2 * in_force + _BEYOND
-    target = _first(carrier, points, 1, most, 1.0)
+    target = carrier.first(1, most, points)
     if target >= in_force:
         return target
-    return min(in_force, _first(carrier, points, target, in_force, headroom))
-
-
-def _first(carrier: Carrier, points: Sequence[Rates], low: int, high: int, share: float) -> int:
-    found = carrier.first(range(low, high), points, share)
-    return max(low, high) if found is None else found
+    return min(in_force, carrier.first(target, in_force, points, headroom))
 
 
 class Residuals(NamedTuple):

@@ -38,7 +38,7 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel
 
 from rheostat.analyze.change import Detector, Watched, Worsening
-from rheostat.analyze.forecast import Point, Rates, ahead, extended, forecast
+from rheostat.analyze.forecast import Point, Rates, ahead, extended, forecast, highest
 from rheostat.learn.model import SlowModel
 from rheostat.learn.samples import Sample
 from rheostat.learn.training import TrainingOptions
@@ -50,8 +50,9 @@ from rheostat.plan.hysteresis import eased, rounded
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.proactive_options import FAITHFUL, ProactiveOptions
 from rheostat.plan.proactive_sample import ProactiveSample, figured, rates_of, saying
-from rheostat.plan.reactive import ReactivePolicy, ReactiveState, slow_records
+from rheostat.plan.reactive import ReactivePolicy, ReactiveState
 from rheostat.plan.recovery import Recovery, followed, ready, rescale_s
+from rheostat.plan.slow_records import slow_records
 from rheostat.plan.words import executors, per_second, percent, seconds, several
 from rheostat.values import dataclass, replace
 
@@ -60,6 +61,7 @@ __all__ = ["ProactiveOptions", "ProactivePolicy", "ProactiveState"]
 _Proposal = tuple[Recommendation, "ProactiveState"]
 _MOST_SLOW = 1e6
 _FORECAST = Code.FORECAST
+_NO_FIGURES: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ class ProactivePolicy:
         self._back_s = options.back_s
         self._step_s = options.step_s
         self._horizon_s = options.horizon_s
+        self._within = seconds(options.horizon_s)
         self._ahead = ahead(options.horizon_s, options.step_s)
         self._late_s = min(context.rate_window_s, options.back_s) / 2 if options.timely else 0.0
         self._explore_every_s = options.explore_every_s
@@ -204,7 +207,7 @@ class ProactivePolicy:
         if not self._due(sample, state.explored_at, self._explore_every_s):
             text = f"exploring: a check each {seconds(self._explore_every_s or 0.0)}"
             state = replace(state, series=sample.series, recovery=sample.recovery)
-            return sample.propose(sample.n, Code.STEADY, text), state
+            return sample.propose(sample.n, Code.STEADY, text, _NO_FIGURES), state
         proposal, reactive = self._reactive.recommend(sample.seen, state.reactive)
         state = ProactiveState(
             state.mode,
@@ -257,13 +260,14 @@ class ProactivePolicy:
         caught: Recommendation | None = None
         reactive = state.reactive
         if self._net:
-            caught, reactive = self._reactive.recommend(sample.seen, reactive)
+            caught, reactive = self._reactive.watched(sample.seen, reactive)
         worsening, state = self._compared(sample, state, model, reactive)
-        proposal, state = self._decided(sample, state, model)
-        if caught is not None and (caught.target or 0) > max(sample.n, proposal.target or 0):
-            proposal = caught
+        judged = _NO_FIGURES
         if worsening is not None:
-            proposal = figured(proposal, residual=state.watched.recent[-1], score=worsening.score)
+            judged = {"residual": state.watched.recent[-1], "score": worsening.score}
+        proposal, state = self._decided(sample, state, model, judged)
+        if caught is not None and (caught.target or 0) > max(sample.n, proposal.target or 0):
+            proposal = figured(caught, judged)
         if worsening is None or not worsening.changed:
             return self._relearned(sample, proposal, state)
         how = "gradually" if worsening.gradual else "abruptly"
@@ -306,10 +310,13 @@ class ProactivePolicy:
         missed = self._detector.forecast_missed(found.total, found.of_model)
         return worsening, Watched(watched.recent, watched.total, watched.misses + 1 if missed else 0)
 
-    def _decided(self, sample: ProactiveSample, state: ProactiveState, model: SlowModel) -> _Proposal:
+    def _decided(
+        self, sample: ProactiveSample, state: ProactiveState, model: SlowModel, judged: Mapping[str, float]
+    ) -> _Proposal:
+        """What is proposed, with the figures of the residual."""
         if not self._due(sample, state.decided_at, self._decide_every_s):
             text = f"in control: a decision each {seconds(self._decide_every_s or 0.0)}"
-            return sample.propose(sample.n, _FORECAST, text), state
+            return sample.propose(sample.n, _FORECAST, text, judged), state
         horizon_s = max(self._horizon_s, rescale_s(sample.recovery))
         times = self._ahead if horizon_s == self._horizon_s else ahead(horizon_s, self._step_s)
         points = forecast(sample.series, times, self._late_s)
@@ -318,8 +325,9 @@ class ProactivePolicy:
         proposed = rounded(level)
         if proposed < sample.n and not sample.counts:
             proposed = sample.n
-        said = self._said(sample, points, (target, proposed), horizon_s, state.watched.misses)
-        return said, ProactiveState(
+        wanted = {"forecast": highest(points), "wanted": float(target), "misses": float(state.watched.misses), **judged}
+        text = self._said(sample, wanted["forecast"], horizon_s, target, proposed)
+        return sample.propose(proposed, _FORECAST, text, wanted), ProactiveState(
             state.mode,
             state.reactive,
             state.recovery,
@@ -337,30 +345,24 @@ class ProactivePolicy:
     def _target(
         self, sample: ProactiveSample, state: ProactiveState, model: SlowModel, points: tuple[Rates, ...]
     ) -> int:
-        asked = (sample.rates, *points) if self._present else points
-        bounded = self._bounded and len(sample.rates) == 1
-        capacity = self._reactive.carrying(state.reactive) if bounded else _unknown
-        carrier = Carrier(model, self._sla, capacity)
+        alone, learner, reactive = len(sample.rates) == 1, self._reactive, state.reactive
+        told = (points[0], points[-1]) if alone else points
+        asked = (sample.rates, *told) if self._present else told
+        if self._bounded and alone:
+            carrier = Carrier(model, self._sla, learner.carrying(reactive), lambda rate: learner.enough(rate, reactive))
+        else:
+            carrier = Carrier(model, self._sla, _unknown, _unknown)
         partitions, slots = sample.seen.partitions, sample.seen.slots_per_executor
         useful = -(-partitions // slots) if partitions and slots else None
         return smallest(carrier, asked, sample.n, self._headroom, useful)
 
-    def _said(
-        self,
-        sample: ProactiveSample,
-        points: tuple[Rates, ...],
-        numbers: tuple[int, int],
-        horizon_s: float,
-        misses: int,
-    ) -> Recommendation:
-        target, proposed = numbers
-        most = max(map(sum, points))
+    def _said(self, sample: ProactiveSample, most: float, horizon_s: float, target: int, proposed: int) -> str:
         move = f"{sample.n} stays" if proposed == sample.n else f"{sample.n} → {proposed}"
-        text = (
+        within = self._within if horizon_s == self._horizon_s else seconds(horizon_s)
+        return (
             f"slow records {percent(sample.slow)}; arrival {per_second(sample.total)}, at most {per_second(most)} "
-            f"within {seconds(horizon_s)}, which {executors(target)} can carry: {move}"
+            f"within {within}, which {executors(target)} can carry: {move}"
         )
-        return sample.propose(proposed, _FORECAST, text, forecast=most, wanted=float(target), misses=float(misses))
 
     def _relearned(self, sample: ProactiveSample, proposal: Recommendation, state: ProactiveState) -> _Proposal:
         """A model of all rows so far, where one is due and stable; else it goes on with the old one."""
@@ -372,6 +374,6 @@ class ProactivePolicy:
         return saying(proposal, f"{found.text}: {follows}"), state
 
 
-def _unknown(executors: int) -> float | None:  # noqa: ARG001
-    """No capacity that is looked at."""
-    return None
+def _unknown(number: float) -> None:  # noqa: ARG001
+    """No capacity that is looked at: neither that of a number, nor the number for a rate."""
+    return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rheostat.analyze.forecast import Point, Rates
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.recovery import Recovery
@@ -31,10 +33,11 @@ class ProactiveSample:
     recovery: Recovery
     counts: bool
 
-    def propose(self, target: int, code: Code, text: str, **figures: float | None) -> Recommendation:
+    def propose(self, target: int, code: Code, text: str, figures: Mapping[str, float]) -> Recommendation:
         """So many executors, with the figures of the sample and these."""
         known = {"slow_records": self.slow, "arrival_rate": self.seen.arrival_rate, "executors": float(self.n)}
-        return Recommendation(target, Reason(code, text, {**known, **figures}))
+        known.update(figures)
+        return Recommendation(target, Reason(code, text, known))
 
 
 def saying(proposal: Recommendation, text: str) -> Recommendation:
@@ -42,7 +45,7 @@ def saying(proposal: Recommendation, text: str) -> Recommendation:
     return replace(proposal, reason=replace(proposal.reason, text=f"{proposal.reason.text}; {text}"))
 
 
-def figured(proposal: Recommendation, **figures: float) -> Recommendation:
+def figured(proposal: Recommendation, figures: Mapping[str, float]) -> Recommendation:
     """The same, with more figures."""
     reason = proposal.reason
     return Recommendation(proposal.target, Reason(reason.code, reason.text, {**reason.figures, **figures}))

@@ -39,7 +39,6 @@ factor of two. Where n − 1 was measured within the last half hour, its figure 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from types import MappingProxyType
@@ -51,16 +50,19 @@ from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.capacity import Learned, cap_limits, from_arrival, from_healthy, from_overload, needed, usage
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.reactive_options import FAITHFUL, ReactiveOptions
+from rheostat.plan.slow_records import expected_wait, slow_records
 from rheostat.plan.words import count, executors, finite, per_second, percent, seconds, several
 from rheostat.values import dataclass, replace
 
-__all__ = ["ReactiveOptions", "ReactivePolicy", "ReactiveState", "expected_wait", "slow_records"]
+__all__ = ["ReactiveOptions", "ReactivePolicy", "ReactiveState"]
 
 _DOUBT_S = 1800.0
 """How long a measured figure outweighs low use, s: a cliff between two numbers costs one violation in that time."""
 
 _STEADY = Code.STEADY
 _SURPLUS_COUNTING = Code.SURPLUS_COUNTING
+_OVERSIZED = Code.OVERSIZED
+_PROBE_DOWN = Code.PROBE_DOWN
 
 _Proposal = tuple[Recommendation, "ReactiveState"]
 
@@ -110,30 +112,6 @@ class _Sample:
         return Recommendation(self.n, self.reason(code, text))
 
 
-def slow_records(excess: float, arrival_rate: float, interval_s: float) -> float:
-    """Late records as a share of those that arrive in T: excess ÷ (arrival rate × T).
-
-    >>> slow_records(300, 200, 15), slow_records(0, 0, 15), slow_records(1, 0, 15)
-    (0.1, 0.0, inf)
-    """
-    if excess <= 0:
-        return 0.0
-    arrived = arrival_rate * interval_s
-    return excess / arrived if arrived > 0 else math.inf
-
-
-def expected_wait(seen: Assessment) -> float | None:
-    """How long the backlog takes at the speed of the last batches, s; None where that is unknown.
-
-    >>> expected_wait(Assessment(at=0.0, backlog=3000, processed_rate=200.0, batch_s=1.0, trigger_s=2.0))
-    7.5
-    """
-    if seen.backlog is None or not seen.processed_rate or not seen.batch_s:
-        return None
-    speed = seen.processed_rate * max(seen.trigger_s or 0.0, seen.batch_s) / seen.batch_s
-    return seen.backlog / speed
-
-
 class ReactivePolicy:
     """Thresholds on slow records; capacity learned from overload. See the module's description."""
 
@@ -174,6 +152,17 @@ class ReactivePolicy:
         state = self._reached(sample, state, healthy=violation is None)
         return self._healthy(sample, state) if violation is None else self._violated(sample, state, violation)
 
+    def watched(self, seen: Assessment, state: ReactiveState) -> tuple[Recommendation | None, ReactiveState]:
+        """As ``recommend`` does, for who needs increases alone: no words are made for what cannot be one."""
+        sample = self._sample(seen)
+        if sample is None or self._violation(sample) is not None:
+            return self.recommend(seen, state)
+        state = self._reached(sample, state, healthy=True)
+        enough = self.enough(sample.arrival / self._headroom, state)
+        if self._too_many(sample, enough, state) is None:
+            return None, _counted(state, 0)
+        return None, state if self._blind(seen) is not None else _counted(state, self._in_a_row(state))
+
     def capacity(self, executors: int, state: ReactiveState) -> float | None:
         """Of n executors: what the learned curve says, with the document's rule n × w_max.
 
@@ -187,6 +176,13 @@ class ReactivePolicy:
     def carrying(self, state: ReactiveState) -> Callable[[int], float | None]:
         """The capacity as a function of n alone."""
         return state.learned.carried if self._of_processed else lambda executors: self.capacity(executors, state)
+
+    def enough(self, rate: float, state: ReactiveState) -> int | None:
+        """The smallest number that carries this rate; None while the capacity is unknown."""
+        if self._of_processed:
+            return state.learned.enough(rate)
+        w_max = state.learned.w_max
+        return None if w_max is None else needed(rate, w_max)
 
     def _sample(self, seen: Assessment) -> _Sample | None:
         n, arrival, excess = in_force(seen), seen.arrival_rate, seen.backlog_excess
@@ -212,16 +208,9 @@ class ReactivePolicy:
             learned = from_healthy(seen, learned)
         return ReactiveState(learned, streak, n, at if changed else state.since, at, whole_since)
 
-    def _enough(self, rate: float, state: ReactiveState) -> int | None:
-        """The smallest number that carries this rate; None while the capacity is unknown."""
-        if self._of_processed:
-            return state.learned.enough(rate)
-        w_max = state.learned.w_max
-        return None if w_max is None else needed(rate, w_max)
-
     def _enough_to_grow(self, rate: float, state: ReactiveState) -> int | None:
         """The same for an increase: while nothing was measured, what an executor has shown must do."""
-        known, shown = self._enough(rate, state), state.learned.shown
+        known, shown = self.enough(rate, state), state.learned.shown
         return needed(rate, shown) if known is None and shown else known
 
     def _at_rest(self, sample: _Sample) -> bool:
@@ -329,26 +318,34 @@ class ReactivePolicy:
     # --------------------------------------------------------------------------------------------- surplus
 
     def _healthy(self, sample: _Sample, state: ReactiveState) -> _Proposal:
-        enough = self._enough(sample.arrival / self._headroom, state)
+        enough = self.enough(sample.arrival / self._headroom, state)
         if enough is None:
             return self._unknown(sample, state)
         carried = self.capacity(min(enough, sample.n), state)
         text = (
             f"arrival {per_second(sample.arrival)} needs {executors(enough)} {self._of_capacity} {per_second(carried)}"
         )
-        if sample.n > enough:
+        code = self._too_many(sample, enough, state)
+        if code is _OVERSIZED:
             target = enough if self.options.decrease == "needed" else sample.n - 1
-            return self._surplus(sample, state, target, Code.OVERSIZED, text)
-        low = self._low_use(sample)
-        if low is not None and self._doubtful(sample, state):
-            return self._surplus(sample, state, sample.n - 1, Code.PROBE_DOWN, f"{text}, yet {low}")
+            return self._surplus(sample, state, target, code, text)
+        if code is not None:
+            return self._surplus(sample, state, sample.n - 1, code, f"{text}, yet {self._low_use(sample)}")
         steady = f"no violation, slow records {percent(sample.slow)}; {text}, {sample.n} in force"
         return sample.hold(_STEADY, steady), _counted(state, 0)
+
+    def _too_many(self, sample: _Sample, enough: int | None, state: ReactiveState) -> Code | None:
+        """Why fewer would do, where the capacity says that so many are enough; None: they would not."""
+        if enough is not None and sample.n > enough:
+            return _OVERSIZED
+        if self._low_use(sample) is None:
+            return None
+        return _PROBE_DOWN if enough is None or self._doubtful(sample, state) else None
 
     def _unknown(self, sample: _Sample, state: ReactiveState) -> _Proposal:
         low = self._low_use(sample)
         if low is not None:
-            return self._surplus(sample, state, sample.n - 1, Code.PROBE_DOWN, f"capacity unknown, {low}")
+            return self._surplus(sample, state, sample.n - 1, _PROBE_DOWN, f"capacity unknown, {low}")
         used = usage(sample.seen)
         share = "how much of the time is used is not known" if used is None else f"{percent(used)} of the time used"
         text = f"no violation, and the capacity is unknown until one is measured; {share}"
@@ -379,13 +376,16 @@ class ReactivePolicy:
         blind = self._blind(sample.seen)
         if blind is not None:
             return sample.hold(_SURPLUS_COUNTING, f"{text}, but {blind} is not known: the count waits"), state
-        wanted = self._samples_to_shrink
-        streak = min(state.streak + 1, wanted)
+        wanted, streak = self._samples_to_shrink, self._in_a_row(state)
         state = _counted(state, streak)
         if streak < wanted:
             return sample.hold(_SURPLUS_COUNTING, f"{text}: sample {streak} of {wanted} in a row"), state
         reason = sample.reason(code, f"{text}, {several(wanted, 'sample')} in a row: {sample.n} → {target}")
         return Recommendation(target, reason), state
+
+    def _in_a_row(self, state: ReactiveState) -> int:
+        """Samples in a row with a surplus, with one more of them; no more than are asked for."""
+        return min(state.streak + 1, self._samples_to_shrink)
 
 
 def _counted(state: ReactiveState, streak: int) -> ReactiveState:

@@ -6,9 +6,9 @@ from rheostat.analyze.regression import Point, line
 from rheostat.model import Code
 from rheostat.plan import router_table as tables
 from rheostat.plan.capacity import cap_limits
-from rheostat.plan.reactive import expected_wait
 from rheostat.plan.router_load import is_outlier, up_to_now
 from rheostat.plan.router_turn import RouterState, Turn
+from rheostat.plan.slow_records import expected_wait
 from rheostat.plan.words import batches, carry, executors, per_second, percent, records, seconds, several
 from rheostat.values import replace
 

@@ -24,7 +24,7 @@ from rheostat.plan import Planner
 from rheostat.plan.capacity import Learned
 from rheostat.plan.collector import gathered
 from rheostat.plan.proactive import ProactiveState
-from rheostat.plan.reactive import slow_records
+from rheostat.plan.slow_records import slow_records
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile
 
