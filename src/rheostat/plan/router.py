@@ -41,13 +41,14 @@ from rheostat.plan.router_rules import Rules
 from rheostat.plan.router_size import Times, shaped, target_rate
 from rheostat.plan.router_table import look_up, roomy
 from rheostat.plan.router_turn import RouterState, Turn, horizon
-from rheostat.plan.words import executors, per_second, percent, seconds
+from rheostat.plan.words import executors, per_second, seconds
 from rheostat.values import replace
 
 __all__ = ["CHAIN", "RouterOptions", "RouterPolicy", "RouterState"]
 
 _KEPT_SIZES = 32
 """Changes of the number that are remembered: at one each 15 s, those of eight minutes."""
+_STEADY = Code.STEADY
 
 
 # ------------------------------------------------------------------------------------------------ 1 collect
@@ -142,7 +143,7 @@ def _catches_up(turn: Turn) -> bool:
 
 def _smaller(turn: Turn) -> Turn:
     """What is enough; below the first row only one executor at a time, as what so few carry is a guess."""
-    rows, share, upper = turn.state.table.rows, turn.rules.utilization_down, _upper(turn)
+    rows, upper = turn.state.table.rows, _upper(turn)
     if math.isinf(upper):
         return turn.staying(Code.FORECAST, "too few buckets yet to tell how far the load may rise")
     rate = _target_rate(turn, 0.0)
@@ -151,10 +152,10 @@ def _smaller(turn: Turn) -> Turn:
     found = look_up(rows, rate)
     if found is None:
         return turn.staying(Code.CAPACITY_UNKNOWN, "no row in the table yet")
-    target = max(roomy(rows, found, rate, share), rows.figures[0].executors - 1)
-    text = f"up to {per_second(rate)} need {executors(target)} at {percent(share)}"
+    target = max(roomy(rows, found, rate, turn.rules.utilization_down), rows.figures[0].executors - 1)
+    text = f"up to {per_second(rate)} need {executors(target)} at {turn.rules.used_down}"
     if target >= turn.n:
-        return turn.staying(Code.STEADY, f"{text}, {turn.n} in force", rate)
+        return turn.staying(_STEADY, f"{text}, {turn.n} in force", rate)
     return turn.going(target, Code.OVERSIZED, f"{text}: {turn.n} → {target}", rate)
 
 

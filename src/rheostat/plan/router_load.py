@@ -35,7 +35,8 @@ class Bucket(NamedTuple):
     @property
     def point(self) -> Point:
         """The means."""
-        return Point(self.time / self.samples, self.rate / self.samples)
+        _, samples, time, rate = self
+        return Point(time / samples, rate / samples)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rheostat.plan.policy import PolicyContext
 from rheostat.plan.router_load import Spikes
 from rheostat.plan.router_options import RouterOptions
+from rheostat.plan.words import percent
 from rheostat.values import dataclass
 
 __all__ = ["Rules"]
@@ -27,6 +28,7 @@ class Rules:
         eager: whether it scales up before any lag.
         timely: whether the load is fitted up to now, and not by complete buckets alone.
         any_rise: whether any anticipated increase forbids a decrease.
+        used_down: ``utilization_down`` as people read it.
         catch_up_s: the catch-up time, s.
         pause_up_s, pause_down_s: how long a change stops processing, s.
     """
@@ -53,6 +55,7 @@ class Rules:
     eager: bool
     timely: bool
     any_rise: bool
+    used_down: str
     catch_up_s: float
     pause_up_s: float
     pause_down_s: float
@@ -84,6 +87,7 @@ class Rules:
             eager=options.eager,
             timely=options.decide_every_s is None,
             any_rise=options.anticipation == "any",
+            used_down=percent(options.utilization_down),
             catch_up_s=options.catch_up_lags * lag_s,
             pause_up_s=options.pause_up_s,
             pause_down_s=options.pause_down_s,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from rheostat.analyze.regression import Fit
 from rheostat.model import Assessment, Code, Reason
 from rheostat.plan.router_options import RouterOptions
 from rheostat.plan.words import executors, seconds
+from rheostat.values import dataclass
 
 __all__ = ["Times", "least_size", "most_size", "shaped", "target_rate"]
 
 
-class Times(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Times:
     """The spans of a size, s: catch-up time; how far ahead t3 lies; how long the change stops processing."""
 
     catch_up_s: float
@@ -32,9 +33,9 @@ def target_rate(fit: Fit, now: float, buffered: float, times: Times) -> float:
     >>> round(target_rate(level, 60.0, 200_000, Times(catch_up_s=600, horizon_s=600, pause_s=180)))
     1633
     """
-    catch_up_s, horizon_s, pause_s = times
-    recovery = (fit.integral(now, now + pause_s + catch_up_s) + buffered) / catch_up_s
-    return max(recovery, fit.at(now + horizon_s), 0.0)
+    catch_up_s = times.catch_up_s
+    recovery = (fit.integral(now, now + times.pause_s + catch_up_s) + buffered) / catch_up_s
+    return max(recovery, fit.at(now + times.horizon_s), 0.0)
 
 
 def least_size(seen: Assessment, most_partitions: float | None) -> int:

@@ -172,38 +172,40 @@ def learned(table: Table, seen: Assessment, memory: int | None, record_change: f
         return table if rows is table.rows else replace(table, rows=rows)
     if number == table.costs.last or records <= 0:
         return table
-    costs = watched(table.costs, number, seen.executors, float(records), batch_s)
-    fixed = fixed_s(costs, seen.executors)
-    table = Table(table.rows, table.aside, table.version, table.cost, costs, table.strange)
+    executors, size_records = seen.executors, float(records)
+    costs = watched(table.costs, number, executors, size_records, batch_s)
+    fixed, rows, period_s = fixed_s(costs, executors), table.rows, seen.period_s
     if fixed is not None and batch_s < _SHORT * fixed:
-        return table
-    known, period_s = fixed or 0.0, seen.period_s
-    rate = records / batch_s if seen.capped else capacity_shown(float(records), batch_s, known, period_s)
-    shown = Figure(seen.executors, rate, 0 if fixed is None else 1, seen.at)
-    return _bounded(table, shown) if fixed is None else _measured(table, shown, memory, record_change)
-
-
-def _bounded(table: Table, shown: Figure) -> Table:
-    """The table with a lower bound, if it says more than what is known."""
-    if shown.rate <= (table.rows.carried(shown.executors) or 0.0):
-        return table
-    return replace(table, rows=_near(table.rows, shown))
-
-
-def _measured(table: Table, shown: Figure, memory: int | None, record_change: float) -> Table:
-    """The table with a measurement in the mean of its row; or begun anew with it, where records have changed."""
-    before = table.rows.figure(shown.executors)
+        return _with_costs(table, rows, costs, table.strange)
+    rate = records / batch_s if seen.capped else capacity_shown(size_records, batch_s, fixed or 0.0, period_s)
+    shown = Figure(executors, rate, 0 if fixed is None else 1, seen.at)
+    if fixed is None:
+        return _with_costs(table, _bounded(rows, shown), costs, table.strange)
+    before = rows.figure(executors)
     if before is None or not before.samples:
-        return replace(table, rows=_near(_measurements(table.rows), shown), strange=0)
-    if _beyond(shown.rate / before.rate, record_change):
-        if table.strange + 1 < _STRANGE:
-            return replace(table, strange=table.strange + 1)
-        anew = _put_aside(table)
-        return replace(anew, rows=_near(anew.rows, shown))
+        return _with_costs(table, _near(_measurements(rows), shown), costs, 0)
+    if not _beyond(rate / before.rate, record_change):
+        return _with_costs(table, _near(rows, _averaged(before, shown, memory)), costs, 0)
+    if table.strange + 1 < _STRANGE:
+        return _with_costs(table, rows, costs, table.strange + 1)
+    anew = _put_aside(table)
+    return replace(anew, rows=_near(anew.rows, shown))
+
+
+def _with_costs(table: Table, rows: Learned, costs: BatchCosts, strange: int) -> Table:
+    return Table(rows, table.aside, table.version, table.cost, costs, strange)
+
+
+def _bounded(rows: Learned, shown: Figure) -> Learned:
+    """The rows with a lower bound, if it says more than what is known."""
+    return rows if shown.rate <= (rows.carried(shown.executors) or 0.0) else _near(rows, shown)
+
+
+def _averaged(before: Figure, shown: Figure, memory: int | None) -> Figure:
+    """A row with one more measurement in its mean."""
     count = before.samples if memory is None or before.samples < memory else memory - 1
     mean = (before.rate * count + shown.rate) / (count + 1)
-    rows = _near(table.rows, Figure(shown.executors, mean, count + 1, shown.at))
-    return Table(rows, table.aside, table.version, table.cost, table.costs, 0)
+    return Figure(before.executors, mean, count + 1, shown.at)
 
 
 def _measurements(rows: Learned) -> Learned:
