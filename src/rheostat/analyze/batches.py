@@ -65,7 +65,9 @@ def read_running(running: RunningBatch | None, invalid: set[str]) -> Running:
     at = known(running.at, "running.at", invalid)
     since = known(running.since, "running.since", invalid)
     batch_id = known(running.batch_id, "running.batch_id", invalid)
-    age_s = max(0.0, at - since) if running.active and at is not None and since is not None else None
+    age_s = None
+    if running.active and at is not None and since is not None:
+        age_s = seen_s if (seen_s := at - since) > 0.0 else 0.0
     return Running(at, running.active, batch_id, age_s)
 
 

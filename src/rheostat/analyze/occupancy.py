@@ -33,9 +33,7 @@ MOST_IDLE = 32
 """Idle executors that are told one by one: an assessment is part of every journal record."""
 
 
-_NAMES = ("cores", "active_tasks", "failed_tasks", "finished_tasks", "busy_s", "added_at")
-_columns = attrgetter("roster.cores", *_NAMES[1:-1], "roster.added_at")
-
+_TOLD = ("active_tasks", "failed_tasks", "finished_tasks", "busy_s")
 
 _at = attrgetter("at")
 
@@ -72,8 +70,8 @@ _Past = tuple[float | None, int | None, int | None, float | None]
 
 _NEW: _Past = (0.0, 0, 0, None)
 
-_Work = tuple[float, float | None, float, int | None, int | None]
-"""What one executor did in an interval: its slot time, ended task time, active time, and tasks ended and failed."""
+_NOTHING: tuple[float | None, int | None, int | None] = (0.0, 0, 0)
+"""Task seconds, tasks ended and failed of nobody."""
 
 
 def read_cluster(
@@ -113,8 +111,13 @@ def read_cluster(
 def _read(cluster: Cluster, invalid: set[str]) -> _Readings:
     if not cluster.ids:
         return _Readings()
-    columns = zip(_NAMES, _columns(cluster), strict=True)
-    return _Readings._make((cluster.ids, *[_checked(column, name, invalid) for name, column in columns]))
+    roster = cluster.roster
+    cores, added_at = roster.cores, roster.added_at
+    if roster.slots is None:  # one of them is unknown or impossible
+        cores, added_at = _checked(cores, "cores", invalid), _checked(added_at, "added_at", invalid)
+    told = cluster.active_tasks, cluster.failed_tasks, cluster.finished_tasks, cluster.busy_s
+    columns = [_checked(column, name, invalid) for name, column in zip(_TOLD, told, strict=True)]
+    return _Readings._make((roster.ids, cores, *columns, added_at))
 
 
 def _checked(column: tuple[Any, ...], name: str, invalid: set[str]) -> tuple[Any, ...]:
@@ -201,32 +204,27 @@ def _counters(readings: _Readings, pasts: Mapping[str, _Past], at: float) -> Cou
 
 
 def _interval(readings: _Readings, at: float, before: float, pasts: Mapping[str, _Past]) -> Interval:
-    span_s = at - before
-    done = [_work(each, pasts.get(each[0]), at, before) for each in zip(*readings, strict=True)]
-    work = [each for each in done if each is not None]
-    if not work:
-        return Interval(at, span_s, 0.0, 0.0, 0.0, 0, 0)
-    slot_s, busy_s, active_s, finished, failed = zip(*work, strict=True)
-    return Interval(at, span_s, sum(slot_s), total(busy_s), sum(active_s), total(finished), total(failed))
-
-
-def _work(reading: tuple[Any, ...], past: _Past | None, at: float, before: float) -> _Work | None:
-    """What an executor did since ``before``; None where its past is not known."""
-    _, cores, active, failed, finished, busy_s, added_at = reading
-    if past is None:
-        if added_at is None or added_at < before:
-            return None
-        past, before = _NEW, min(at, added_at)
-    busy_then, finished_then, failed_then, _ = past
-    grown_s = None if busy_s is None or busy_then is None else busy_s - busy_then
-    ended = None if finished is None or finished_then is None else finished - finished_then
-    lost = None if failed is None or failed_then is None else failed - failed_then
-    if cores is None or active is None:
-        return None
-    if (grown_s is not None and grown_s < 0) or (ended is not None and ended < 0) or (lost is not None and lost < 0):
-        return None
-    span_s = at - before
-    return cores * span_s, grown_s, active * span_s, ended, lost
+    """What those did whose past is known and none of whose counters fell; a sum with an unknown in it is unknown."""
+    slot_s = active_s = 0.0
+    busy_s, ended, lost = _NOTHING
+    for name, cores, active, failed, finished, busy, added_at in zip(*readings, strict=True):
+        past, since = pasts.get(name), before
+        if past is None and added_at is not None and added_at >= before:
+            past, since = _NEW, min(at, added_at)
+        if past is None or cores is None or active is None:
+            continue
+        busy_then, finished_then, failed_then, _ = past
+        grown_s = None if busy is None or busy_then is None else busy - busy_then
+        more = None if finished is None or finished_then is None else finished - finished_then
+        failures = None if failed is None or failed_then is None else failed - failed_then
+        if (grown_s is not None and grown_s < 0) or (more is not None and more < 0) or (failures or 0) < 0:
+            continue
+        slot_s += cores * (at - since)
+        active_s += active * (at - since)
+        busy_s = None if busy_s is None or grown_s is None else busy_s + grown_s
+        ended = None if ended is None or more is None else ended + more
+        lost = None if lost is None or failures is None else lost + failures
+    return Interval._make((at, at - before, slot_s, busy_s, active_s, ended, lost))
 
 
 def _appended(past: tuple[Interval, ...], new: Interval, settings: AnalysisSettings) -> tuple[Interval, ...]:
