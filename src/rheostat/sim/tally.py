@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
-from operator import itemgetter, mul
-from typing import NamedTuple
+from operator import itemgetter
 
 from rheostat.values import dataclass
 
-__all__ = ["Begun", "Done", "Equal", "Range", "Shares", "Tally", "shares", "so_far"]
+__all__ = ["Begun", "Done", "Equal", "Range", "Tally", "shares", "so_far"]
 
 Done = tuple[tuple[int, ...], tuple[float, ...], tuple[int, ...]]
 """What executors have come to, each at its place: tasks that ended well, their seconds, and how many run now."""
@@ -37,48 +36,35 @@ Begun = tuple[int, int, float]
 Range = tuple[int, int, int, "Picked", tuple[int, ...]]
 """Slots that do as much of several numbers of tasks: those from the first up to the one behind the last.
 
-Then how many tasks of the ended waves each of them has done; which of the figures of :meth:`Shares.seconds` are its
-own; and how many tasks it has in each of the waves that have begun.
+Then how many tasks of the ended waves each of them has done; which seconds of the ended waves are its own; and how
+many tasks it has in each of the waves that have begun.
 """
 
 Picked = Callable[[Sequence[float]], tuple[float, ...]]
 
 
-class Shares(NamedTuple):
-    """Who does what of several numbers of tasks, where task j is on slot j mod s.
-
-    Attributes:
-        waves: whole ones, of each number of tasks that have ended.
-        ranges: together all slots, in order.
-    """
-
-    waves: tuple[int, ...]
-    ranges: tuple[Range, ...]
-
-    def seconds(self, each_s: Sequence[float]) -> list[float]:
-        """What each number takes a slot in whole waves; then what a task of each takes; then 0."""
-        return [*map(mul, self.waves, each_s), *each_s, 0.0]
-
-
 @lru_cache(maxsize=1024)
-def shares(ended: tuple[int, ...], begun: tuple[int, ...], slots: int) -> Shares:
-    """Who does what of so many tasks in ended waves, and of so many in waves that have begun.
+def shares(ended: tuple[int, ...], begun: tuple[int, ...], slots: int) -> tuple[Range, ...]:
+    """Who does what of so many tasks in ended waves, and of so many in waves that have begun: task j on slot j mod s.
+
+    The ranges together are all slots, in order. What a slot picks of ``[0, seconds of the first number in whole waves,
+    seconds of one of its tasks, the same of the second, …]`` is what it was busy.
 
     >>> found = shares((5, 4), (6,), 4)
-    >>> [(first, behind, tasks, counts) for first, behind, tasks, _, counts in found.ranges]
+    >>> [(first, behind, tasks, counts) for first, behind, tasks, _, counts in found]
     [(0, 1, 3, (2,)), (1, 2, 2, (2,)), (2, 4, 2, (1,))]
-    >>> [each[3](found.seconds([2.0, 3.0])) for each in found.ranges]
-    [(2.0, 2.0, 3.0, 0.0, 0.0), (2.0, 3.0, 0.0, 0.0), (2.0, 3.0, 0.0, 0.0)]
+    >>> [picked([0.0, 2.0, 2.0, 3.0, 3.0]) for _, _, _, picked, _ in found]
+    [(0.0, 0.0, 2.0, 2.0, 3.0), (0.0, 0.0, 2.0, 3.0), (0.0, 0.0, 2.0, 3.0)]
     """
     waves, later = [divmod(count, slots) for count in ended], [divmod(count, slots) for count in begun]
     edges = sorted({0, slots, *[rest for _, rest in (*waves, *later)]})
-    ranges = []
+    found = []
     for first, behind in pairwise(edges):
-        each_wave = [[n, n + len(waves)] if first < rest else [n] for n, (_, rest) in enumerate(waves)]
-        picked = itemgetter(*chain.from_iterable(each_wave), *[2 * len(waves)] * 2)
+        own = [[2 * n + 1, 2 * n + 2] if first < rest else [2 * n + 1] for n, (_, rest) in enumerate(waves)]
+        picked = itemgetter(0, 0, *chain.from_iterable(own))
         tasks = sum([whole + (first < rest) for whole, rest in waves])
-        ranges.append((first, behind, tasks, picked, tuple([whole + (first < rest) for whole, rest in later])))
-    return Shares(tuple([whole for whole, _ in waves]), tuple(ranges))
+        found.append((first, behind, tasks, picked, tuple([whole + (first < rest) for whole, rest in later])))
+    return tuple(found)
 
 
 def so_far(begun: Sequence[Begun], counts: Sequence[int]) -> tuple[int, float, int]:
@@ -114,7 +100,7 @@ class Tally:
         self._slots: tuple[int, ...] = ()
         self.one_each = False
         self._counts: list[int] = []
-        self._each_s: list[float] = []
+        self._seconds = [0.0]
 
     def settle(self, slots: tuple[int, ...]) -> None:
         """From now on waves are on these slots: the place of the executor of each."""
@@ -124,8 +110,9 @@ class Tally:
 
     def note(self, tasks: Equal) -> None:
         """Such tasks have ended: task j on slot j mod s."""
-        self._counts.append(tasks.count)
-        self._each_s.append(tasks.each_s)
+        count, each_s = tasks.count, tasks.each_s
+        self._counts.append(count)
+        self._seconds += (count // len(self._slots) * each_s, each_s)
         if len(self._counts) > _MOST:
             self.counted()
 
@@ -162,9 +149,8 @@ class Tally:
         now, now_s = finished[:], busy_s[:]
         active: list[int] = []
         found = shares(tuple(self._counts), tuple([count for _, count, _ in begun]), len(self._slots))
-        all_s = found.seconds(self._each_s)
-        self._counts, self._each_s = [], []
-        for first, behind, tasks, picked, counts in found.ranges:
+        all_s, self._counts, self._seconds = self._seconds, [], [0.0]
+        for first, behind, tasks, picked, counts in found:
             seconds, before_s, sum_s = picked(all_s), -1.0, 0.0
             more, more_s, running = so_far(begun, counts)
             more += tasks
@@ -182,13 +168,13 @@ class Tally:
     def _count_slots(self) -> None:
         """Count waves slot by slot."""
         finished, busy_s = self._finished, self._busy_s
-        counts, self._counts = self._counts, []
-        each_s, self._each_s = self._each_s, []
-        for count, seconds in zip(counts, each_s, strict=True):
+        for number, count in enumerate(self._counts):
             whole, rest = divmod(count, len(self._slots))
+            whole_s, each_s = self._seconds[2 * number + 1 : 2 * number + 3]
             for place in self._slots:
                 finished[place] += whole
-                busy_s[place] += whole * seconds
+                busy_s[place] += whole_s
             for place in self._slots[:rest]:
                 finished[place] += 1
-                busy_s[place] += seconds
+                busy_s[place] += each_s
+        self._counts, self._seconds = [], [0.0]

@@ -72,7 +72,7 @@ def _on_slots(begun: Sequence[Begun], fleet: Fleet) -> tuple[list[int], list[flo
     ended, busy_s, active = [0] * count, [0.0] * count, [0] * count
     if not begun:
         return ended, busy_s, active
-    for first, behind, _, _, counts in shares((), tuple([tasks for _, tasks, _ in begun]), len(fleet.slots)).ranges:
+    for first, behind, _, _, counts in shares((), tuple([tasks for _, tasks, _ in begun]), len(fleet.slots)):
         tasks, seconds, running = so_far(begun, counts)
         for place in fleet.slots[first:behind]:
             ended[place] += tasks

@@ -49,7 +49,8 @@ class Viewer:
         self, at: float, run: int, offsets: Offsets, finished: Batch | None, running: tuple[int, float] | None
     ) -> QueryReading:
         """One query. ``running``: id and start of the running batch."""
-        now = RunningBatch(at, active=False) if running is None else RunningBatch(at, True, *running)  # noqa: FBT003
+        batch_id, since = running or (None, None)
+        now = RunningBatch(at, running is not None, batch_id, since)
         name = self._name
         return QueryReading(name, f"run-{run}", name, self._trigger_s, self._sources, offsets, finished, now)
 
