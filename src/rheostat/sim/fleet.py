@@ -84,7 +84,6 @@ class Fleet:
     """
 
     def __init__(self, job: JobFile, seed: int, executors: int, history: History) -> None:
-        self._job = job
         self._seed = seed
         self._history = history
         self._started = 0
@@ -92,9 +91,15 @@ class Fleet:
         self._unreplaced = 0
         self._wanted = executors
         self._past_starts: list[tuple[float, float]] = []
-        cores = job.executor.cores
+        cost = self._cost = job.executor
+        cores = self._cores = cost.cores
         self.one_slot_each = cores == 1
-        self._slows_neighbours = job.executor.slows_neighbours
+        self._start_up, self._crowding, self._slows_neighbours = cost.start_up, cost.crowding, cost.slows_neighbours
+        self._most = 1_000_000 if job.rescale.room is None else job.rescale.room
+        self._joins = job.rescale.mode == "live"
+        self._rooms = [event for event in job.events if isinstance(event, NoRoom)]
+        self._late = [event for event in job.events if isinstance(event, LateRequests)]
+        self._slow_nodes = [event for event in job.events if isinstance(event, SlowNode)]
         self.requested: int | None = None
         self.places = Places.of(job)
         hosts: Sequence[str | None] = [None] * executors if self.places is None else self.places.first(executors)
@@ -128,7 +133,7 @@ class Fleet:
         surplus = len(self.running) + len(self.starting) - total
         for _ in range(min(surplus, len(self.starting))):
             self._call_off(self.starting[-1], at)
-        self.fill(at, joins=self._job.rescale.mode == "live")
+        self.fill(at, joins=self._joins)
 
     def fill(self, at: float, *, joins: bool, anywhere: bool = False) -> None:
         """Start what was asked for and is not there, as far as there is room; ``anywhere``: on other nodes, too."""
@@ -200,7 +205,7 @@ class Fleet:
 
     def room_changed(self, at: float) -> None:
         """There may be room for what was asked for before."""
-        self.fill(at, joins=self._job.rescale.mode == "live")
+        self.fill(at, joins=self._joins)
 
     def slow_down(self, at: float, place: int, until: float, factor: float) -> None:
         """One works slower until then."""
@@ -212,7 +217,7 @@ class Fleet:
         """Every slot is cold, and all that are registered are in use: the query has been started again."""
         for each in self.running:
             each.in_use = True
-            each.warm = [False] * self._job.executor.cores
+            each.warm = [False] * self._cores
         self.settled = False
 
     # ---------------------------------------------------------------------------------------------- looks
@@ -222,12 +227,11 @@ class Fleet:
 
         Those hinder each other that begin within so long of each other.
         """
-        cost = self._job.executor
-        if not cost.crowding:
-            return dict.fromkeys(ready, cost.cold_task_s)
-        alone_s = cost.cold_task_s
+        alone_s, crowding = self._cost.cold_task_s, self._crowding
+        if not crowding:
+            return dict.fromkeys(ready, alone_s)
         together = {number: sum(abs(at - other) < alone_s for other in ready.values()) for number, at in ready.items()}
-        return {number: alone_s * (1 + cost.crowding * max(0, count - 1)) for number, count in together.items()}
+        return {number: alone_s * (1 + crowding * max(0, count - 1)) for number, count in together.items()}
 
     @property
     def used(self) -> list[SimExecutor]:
@@ -252,8 +256,7 @@ class Fleet:
 
     def room(self, at: float) -> int:
         """Executors that there is room for."""
-        limits = [event.room for event in self._job.events if isinstance(event, NoRoom) and _within(event, at)]
-        return min([*limits, 1_000_000 if self._job.rescale.room is None else self._job.rescale.room])
+        return min([self._most, *[event.room for event in self._rooms if _within(event, at)]])
 
     def look(self, at: float) -> None:
         """Find out whether all is settled."""
@@ -269,15 +272,16 @@ class Fleet:
     def _uneven(self, at: float) -> bool:
         """Whether some work slower than others, or may yet."""
         stealing = bool(self._past_starts) and self._slows_neighbours > 0
-        cold = any(False in each.warm for each in self.running)
-        return stealing or cold or any(until > at for each in self.running for _, until, _ in each.slow)
+        if stealing or [each for each in self.running if False in each.warm]:
+            return True
+        return bool([until for each in self.running if each.slow for _, until, _ in each.slow if until > at])
 
     def finish(self, executor: SimExecutor, begin: float, work: float) -> float:
         """When work that takes ``work`` seconds at full speed ends.
 
         Speed is 1 ÷ (product of the slow factors × (1 + share × executors that are starting)) from moment to moment.
         """
-        share = self._job.executor.slows_neighbours
+        share = self._slows_neighbours
         if not share and not executor.slow:
             return begin + work
         starts = [(each.requested_at, each.ready_at) for each in self.starting] + self._past_starts if share else []
@@ -306,17 +310,16 @@ class Fleet:
             self.tally.leave(place)
 
     def _new(self, at: float, others: int, host: str | None) -> SimExecutor:
-        cost = self._job.executor
-        late = prod(e.factor for e in self._job.events if isinstance(e, LateRequests) and _within(e, at))
-        takes = duration(cost.start_up, uniform(self._seed, "start-up", self._started))
+        late = prod([event.factor for event in self._late if _within(event, at)])
+        takes = duration(self._start_up, uniform(self._seed, "start-up", self._started))
         self._started += 1
         self._numbers += 1
-        ready_at = at + takes * late * (1 + cost.crowding * others)
-        return self._on_its_node(SimExecutor(self._numbers - 1, at, ready_at, cost.cores, host=host))
+        ready_at = at + takes * late * (1 + self._crowding * others)
+        return self._on_its_node(SimExecutor(self._numbers - 1, at, ready_at, self._cores, host=host))
 
     def _on_its_node(self, executor: SimExecutor) -> SimExecutor:
         """As slow as its node is from time to time."""
-        slow = (event for event in self._job.events if isinstance(event, SlowNode) and event.node == executor.host)
+        slow = [event for event in self._slow_nodes if event.node == executor.host]
         executor.slow = [(event.at_s, event.until_s, event.factor) for event in slow]
         return executor
 
