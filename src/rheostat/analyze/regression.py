@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from operator import mul
 from typing import NamedTuple
 
 __all__ = ["Fit", "Point", "line", "parabola", "trough", "trough_or_line"]
@@ -148,12 +147,12 @@ def line(points: Sequence[Point]) -> Fit:
     times, values = zip(*points, strict=True)
     middle, c0 = sum(times) / n, sum(values) / n
     spread1 = cross = error = 0.0
-    for time, value in zip(times, values, strict=True):
+    for time, value in points:
         x = time - middle
         spread1 += x * x
         cross += x * (value - c0)
     c1 = cross / spread1 if spread1 > 0 else 0.0
-    for time, value in zip(times, values, strict=True):
+    for time, value in points:
         rest = value - c0 - c1 * (time - middle)
         error += rest * rest
     return Fit(n, middle, times[0], times[-1], c0, c1, 0.0, 0.0, 0.0, spread1, 0.0, error)
@@ -162,19 +161,8 @@ def line(points: Sequence[Point]) -> Fit:
 def parabola(points: Sequence[Point]) -> Fit:
     """The least-squares parabola; a line where fewer than three times are there."""
     straight = line(points)
-    n, middle, first, last, c0, c1, _, _, _, spread1, _, _ = straight
-    if spread1 <= 0:
-        return straight
-    xs = [time - middle for time, _ in points]
-    rest = [value - c0 - c1 * x for x, (_, value) in zip(xs, points, strict=True)]
-    alpha, beta = sum([x**3 for x in xs]) / spread1, spread1 / n
-    bends = [x * x - alpha * x - beta for x in xs]
-    spread2 = sum(map(mul, bends, bends))
-    if spread2 <= _LEVEL * spread1**2:
-        return straight
-    c2 = sum(map(mul, bends, rest)) / spread2
-    left = [y - c2 * bend for bend, y in zip(bends, rest, strict=True)]
-    return Fit(n, middle, first, last, c0, c1, c2, alpha, beta, spread1, spread2, sum(map(mul, left, left)))
+    bend = _bend(straight, points)
+    return straight if bend is None else _bent(straight, bend, points)
 
 
 def trough(points: Sequence[Point]) -> Fit | None:
@@ -191,16 +179,53 @@ def trough(points: Sequence[Point]) -> Fit | None:
 def trough_or_line(points: Sequence[Point]) -> Fit:
     """The parabola, where the series goes through a trough (:func:`trough`); else the line.
 
-    The parabola is made only where it may turn within the points.
+    What a parabola takes is computed only as far as one may turn within the points.
     """
-    straight = line(points)
-    if straight.points < _FEWEST_FOR_A_TROUGH or _steep(straight, points[straight.points // 2].at):
+    straight, n = line(points), len(points)
+    if n < _FEWEST_FOR_A_TROUGH or _steep(straight, points[n // 2].at):
         return straight
-    fit = parabola(points)
-    turn = fit.vertex
-    if turn is None or fit.c2 <= 0 or not fit.first <= turn <= fit.last:
+    bend = _bend(straight, points)
+    if bend is None:
         return straight
-    return fit if fit.c2 * fit.c2 * fit.spread2 >= _BEND * fit.error / (fit.points - 3) else straight
+    c2, alpha, _, spread2 = bend
+    if c2 <= 0 or not straight.first <= straight.middle + (alpha - straight.c1 / c2) / 2 <= straight.last:
+        return straight
+    explained = c2 * c2 * spread2
+    if _SURE * explained < _BEND * (straight.error - explained) / (n - 3):
+        return straight
+    fit = _bent(straight, bend, points)
+    return fit if explained >= _BEND * fit.error / (n - 3) else straight
+
+
+_Bend = tuple[float, float, float, float]
+"""The second term: c2, α, β and Σp2²."""
+
+
+def _bend(straight: Fit, points: Sequence[Point]) -> _Bend | None:
+    """The term that is missing in the line; None where the points do not tell it."""
+    n, middle, _, _, c0, c1, _, _, _, spread1, _, _ = straight
+    if spread1 <= 0:
+        return None
+    alpha, beta = sum([(time - middle) ** 3 for time, _ in points]) / spread1, spread1 / n
+    spread2 = bent = 0.0
+    for time, value in points:
+        x = time - middle
+        p2 = x * x - alpha * x - beta
+        spread2 += p2 * p2
+        bent += p2 * (value - c0 - c1 * x)
+    return (bent / spread2, alpha, beta, spread2) if spread2 > _LEVEL * spread1**2 else None
+
+
+def _bent(straight: Fit, bend: _Bend, points: Sequence[Point]) -> Fit:
+    """The line with its second term."""
+    n, middle, first, last, c0, c1, _, _, _, spread1, _, _ = straight
+    c2, alpha, beta, spread2 = bend
+    error = 0.0
+    for time, value in points:
+        x = time - middle
+        left = value - c0 - c1 * x - c2 * (x * x - alpha * x - beta)
+        error += left * left
+    return Fit(n, middle, first, last, c0, c1, c2, alpha, beta, spread1, spread2, error)
 
 
 def _steep(straight: Fit, between: float) -> bool:

@@ -100,9 +100,9 @@ def _eager(turn: Turn) -> str | None:
     if carried is None:
         return None
     predicted, limit = turn.fit.at(turn.horizon_at), turn.rules.eager_utilization * carried
-    expected = max(predicted, turn.rate)
-    if expected <= limit or (predicted <= limit and _rides_out(turn, carried)):
+    if predicted <= limit and (turn.rate <= limit or _rides_out(turn, carried)):
         return None
+    expected = max(predicted, turn.rate)
     within = seconds(turn.horizon_at - turn.seen.at)
     return f"{per_second(expected)} are expected within {within}, {carry(turn.n)} {per_second(carried)}"
 
