@@ -38,12 +38,15 @@ def extended(series: tuple[Point, ...], point: Point, back_s: float) -> tuple[Po
     >>> [each.at for each in extended(series, Point(700.0, (3.0,)), 600.0)]
     [400.0, 700.0]
     """
-    if series and (point.at <= series[-1].at or len(point.rates) != len(series[-1].rates)):
+    at, last = point.at, series[-1] if series else point
+    if at <= last.at or len(point.rates) != len(last.rates):
         return (point,)
-    if len(series) > 1 and point.at - series[-2].at < back_s / _MOST:
+    if len(series) > 1 and at - series[-2].at < back_s / _MOST:
         return (*series[:-1], point)
-    first, oldest = 0, point.at - back_s
-    while first < len(series) and series[first].at < oldest:
+    first, oldest = 0, at - back_s
+    for each in series:
+        if each.at >= oldest:
+            break
         first += 1
     return series[first:] + (point,)  # noqa: RUF005 - copied once less
 
@@ -74,14 +77,14 @@ def forecast(series: Sequence[Point], times: Sequence[float], late_s: float = 0.
     """
     if not series:
         return ()
-    ats, measured = zip(*series, strict=True)
+    ats, measured = zip(*series, strict=False)
     now = ats[-1]
     middle, away, spread = _spaced(tuple([at - now for at in ats]))
-    lines = [_line(away, rates, spread) for rates in zip(*measured, strict=True)]
-    if len(lines) == 1:
-        mean, slope = lines[0]
+    if len(measured[-1]) == 1:
+        mean, slope = _line(away, [rate for (rate,) in measured], spread)
         return tuple([(rate if (rate := mean + slope * (time + late_s - middle)) > 0.0 else 0.0,) for time in times])
     places = [time + late_s - middle for time in times]
+    lines = [_line(away, rates, spread) for rates in zip(*measured, strict=True)]
     columns = [[rate if (rate := mean + slope * x) > 0.0 else 0.0 for x in places] for mean, slope in lines]
     return tuple(zip(*columns, strict=True))
 

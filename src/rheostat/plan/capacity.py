@@ -199,7 +199,7 @@ def _raised(learned: Learned, executors: int, rate: float, seen: Assessment) -> 
     if learned.shown is None or rate / executors > learned.shown:
         learned = replace(learned, shown=rate / executors)
     known = learned.carried(executors)
-    if rate <= (known or 0.0) or (known is None and not _in_use(seen)):
+    if not _in_use(seen) if known is None else rate <= known:
         return learned
     before = learned.figure(executors)
     return _with(learned, Figure(executors, rate, 0 if before is None else before.samples, seen.at))

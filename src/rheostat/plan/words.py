@@ -20,6 +20,8 @@ __all__ = [
     "several",
 ]
 
+_DIGITS = tuple([f"{rest:03d}" for rest in range(1000)])
+
 
 def count(value: float | None) -> str:
     """A number of records, in groups of three digits.
@@ -30,8 +32,8 @@ def count(value: float | None) -> str:
     if value is None:
         return "unknown"
     if 0 <= value < 999_999:  # by far quicker than a format with groups
-        digits = str(round(value))
-        return digits if len(digits) < 4 else f"{digits[:-3]} {digits[-3:]}"
+        thousands, rest = divmod(round(value), 1000)
+        return f"{thousands} {_DIGITS[rest]}" if thousands else str(rest)
     return f"{value:,.0f}".replace(",", " ")
 
 
