@@ -59,7 +59,10 @@ class SlowModel:
             message = f"no prediction for workload {tuple(workload)} on {executors} executors"
             raise ValueError(message)
         table = self._surface
-        return min(table.within(self._assumed(load, executors, table), load, executors), CEILING)
+        share = table.within(self._assumed(load, executors, table), load, executors)
+        if share > CEILING:
+            return CEILING
+        return share
 
     def made(self) -> SlowModel:
         """The same, with its table made: else the first prediction makes it."""
@@ -70,7 +73,9 @@ class SlowModel:
         capacity = executors * (self.w_max or 0.0)
         if load <= _CARRIED * capacity:
             return 0.0
-        capacity = max(capacity, table.sound_load(executors))
+        sound = table.sound_load(executors)
+        if sound > capacity:
+            capacity = sound
         if load <= _CARRIED * capacity:
             return 0.0
         if load >= CEILING * capacity:

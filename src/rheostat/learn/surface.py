@@ -87,7 +87,9 @@ class Surface(NamedTuple):
         if easier < 0:
             return share
         most = self._at(self.most[easier], load, after, inf)
-        return min(share, most)
+        if most < share:
+            return most
+        return share
 
     def sound_load(self, executors: int) -> float:
         """The largest load that as many executors, or fewer, were seen to carry within the objective; 0: none."""
@@ -104,7 +106,9 @@ class Surface(NamedTuple):
             return high
         left, low = knots[after - 1], row[after - 1]
         between = low + (load - left) / (right - left) * (high - low)
-        return min(high, between)
+        if between > high:
+            return high
+        return between
 
 
 def surface(polynomial: Polynomial, seen: Sequence[Seen], top: float, objective: float) -> Surface:

@@ -124,6 +124,7 @@ class ProactivePolicy:
         self._decide_every_s = options.decide_every_s
         self._early_s = context.sample_s / 2
         self._net = options.net
+        self._relearn = options.relearn
         self._present = options.present
         self._bounded = options.bounded
         self._sla = options.sla
@@ -366,7 +367,7 @@ class ProactivePolicy:
 
     def _relearned(self, sample: ProactiveSample, proposal: Recommendation, state: ProactiveState) -> _Proposal:
         """A model of all rows so far, where one is due and stable; else it goes on with the old one."""
-        found = self._checked(sample, state) if self.options.relearn else None
+        found = self._checked(sample, state) if self._relearn else None
         if found is None:
             return proposal, state
         follows = "it replaces the old one" if found.model is not None else "the old one stays"
