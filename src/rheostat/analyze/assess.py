@@ -317,4 +317,4 @@ def _any(values: Iterable[bool | None]) -> bool | None:
 def _age(now: float, one: float | None, other: float | None) -> float | None:
     """Age of the older that is known; a reading made just after ``now`` has age 0."""
     oldest = earlier(one, other)
-    return None if oldest is None else age_s if (age_s := now - oldest) > 0.0 else 0.0
+    return None if oldest is None else max(0.0, now - oldest)

@@ -67,7 +67,7 @@ def read_running(running: RunningBatch | None, invalid: set[str]) -> Running:
     batch_id = known(running.batch_id, "running.batch_id", invalid)
     age_s = None
     if running.active and at is not None and since is not None:
-        age_s = seen_s if (seen_s := at - since) > 0.0 else 0.0
+        age_s = max(0.0, at - since)
     return Running(at, running.active, batch_id, age_s)
 
 

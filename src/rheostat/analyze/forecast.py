@@ -48,7 +48,7 @@ def extended(series: tuple[Point, ...], point: Point, back_s: float) -> tuple[Po
         if each.at >= oldest:
             break
         first += 1
-    return series[first:] + (point,)  # noqa: RUF005 - copied once less
+    return (*series[first:], point)
 
 
 def ahead(horizon_s: float, step_s: float) -> tuple[float, ...]:

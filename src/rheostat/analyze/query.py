@@ -59,7 +59,7 @@ def healthy_backlog(arrival_rate: float, trigger_s: float, batch_s: float, perio
     3800.0
     """
     batch_s = min(batch_s, period_s)
-    return arrival_rate * (batch_s + batch_s if batch_s > trigger_s else trigger_s + batch_s)
+    return arrival_rate * (max(trigger_s, batch_s) + batch_s)
 
 
 def read_query(
@@ -115,7 +115,7 @@ def _excess(
     backlog, rate = offsets.backlog, offsets.arrival_rate
     if backlog is None or rate is None or trigger_s is None or batch_s is None or period_s is None:
         return None
-    return excess if (excess := backlog - healthy_backlog(rate, trigger_s, batch_s, period_s)) > 0.0 else 0.0
+    return max(0.0, backlog - healthy_backlog(rate, trigger_s, batch_s, period_s))
 
 
 def _throughput(marks: tuple[BatchMark, ...], after: int | None) -> float | None:

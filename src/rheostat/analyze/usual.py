@@ -80,7 +80,7 @@ def read_usual(
         passed, lag_s = first, 0.0
     else:
         passed, arrival = _oldest(times, rows, committed)
-        lag_s = age_s if (age_s := now - arrival) > 0.0 else 0.0
+        lag_s = max(0.0, now - arrival)
     topics = past.topics
     one = topics[0] == topics[-1]  # they are sorted
     by_topic = ((topics[0], rate),) if one else _by_topic(topics, times, rows, first, since)

@@ -104,9 +104,7 @@ class Pieces:
         bend, wanted = (self._rates[index + 1] - rate) / (end - begin), count - self._sums[index]
         square = rate * rate + 2 * bend * wanted
         found = begin + 2 * wanted / (rate + (math.sqrt(square) if square > 0 else 0.0))
-        if found > end:
-            return end
-        return found
+        return min(end, found)
 
     def before(self, t: float) -> float:
         """Records/s just before ``t``: the limit from the left. 0 up to second 0 and after the end."""

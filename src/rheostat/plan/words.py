@@ -20,8 +20,6 @@ __all__ = [
     "several",
 ]
 
-_DIGITS = tuple([f"{rest:03d}" for rest in range(1000)])
-
 
 def count(value: float | None) -> str:
     """A number of records, in groups of three digits.
@@ -33,7 +31,7 @@ def count(value: float | None) -> str:
         return "unknown"
     if 0 <= value < 999_999:  # by far quicker than a format with groups
         thousands, rest = divmod(round(value), 1000)
-        return f"{thousands} {_DIGITS[rest]}" if thousands else str(rest)
+        return f"{thousands} {rest:03d}" if thousands else str(rest)
     return f"{value:,.0f}".replace(",", " ")
 
 
