@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -95,6 +96,32 @@ def test_who_is_slow(windows, slow, factor):
     assert said[-1].skew == 1.0
 
 
+BEGUN_AT = 600.0
+
+
+def looks_beside_a_new_one(
+    known: Sequence[tuple[Any, Any]], ended: Sequence[int], busy_s: Sequence[float]
+) -> list[tuple[str, ...]]:
+    """Who is slow at the end of each window of 5 s: two with tasks of 0.4 s, and a new one whose counters are given.
+
+    Args:
+        known: cores and time of registration of each, the new one last.
+        ended, busy_s: of the new one.
+    """
+    settings = AnalysisSettings(objective_lag_s=30.0, rate_window_s=5.0)
+    state, said = AnalysisState(), []
+    for number, counted in enumerate(zip(ended, busy_s, strict=True)):
+        at, many = BEGUN_AT + 5.0 * number, 10 * number + 2
+        each = ((many, 0.4 * many), (many, 0.4 * many), counted)
+        executors = [
+            Executor(str(place), "h", cores, 1, 0, *counters, added_at)
+            for place, ((cores, added_at), counters) in enumerate(zip(known, each, strict=True))
+        ]
+        seen, state = analyze(Observation(at, (query(at, EVEN),), Cluster.of(at, executors)), state, settings)
+        said.append(seen.slow_executors)
+    return said[1:]
+
+
 @pytest.mark.parametrize(
     ("cores", "ended", "busy_s", "slow"),
     [
@@ -107,16 +134,22 @@ def test_who_is_slow(windows, slow, factor):
 def test_an_executor_is_not_slow_for_its_first_tasks(
     cores: int, ended: Sequence[int], busy_s: Sequence[float], slow: Sequence[tuple[str, ...]]
 ) -> None:
-    settings = AnalysisSettings(objective_lag_s=30.0, rate_window_s=5.0)
-    state, said, begun_at = AnalysisState(), [], 600.0
-    for number, (done, busy) in enumerate(zip(ended, busy_s, strict=True)):
-        at, others = begun_at + 5.0 * number, 10 * number + 2
-        executors = [Executor(name, "h", cores, 1, 0, others, 0.4 * others, 0.0) for name in ("0", "1")]
-        new = Executor("2", "h", cores, 1, 0, done, busy, begun_at)
-        cluster = Cluster.of(at, (*executors, new))
-        seen, state = analyze(Observation(at, (query(at, EVEN),), cluster), state, settings)
-        said.append(seen.slow_executors)
-    assert said[1:] == slow
+    assert looks_beside_a_new_one([(cores, 0.0), (cores, 0.0), (cores, BEGUN_AT)], ended, busy_s) == slow
+
+
+@pytest.mark.parametrize(
+    ("others", "new"),
+    [
+        pytest.param((1, None), (1, BEGUN_AT), id="another one's registration"),
+        pytest.param((None, 0.0), (1, BEGUN_AT), id="another one's cores"),
+        pytest.param((math.nan, -1.0), (1, BEGUN_AT), id="another one's are impossible"),
+        pytest.param((1, 0.0), (1, None), id="its own registration"),
+    ],
+)
+def test_a_cold_executor_is_told_beside_what_is_not_known(others: tuple[Any, Any], new: tuple[Any, Any]) -> None:
+    """Two windows of cold tasks in a row; without the rule it was slow after them."""
+    ended, busy_s = (0, 0, 2, 4, 20), (0.0, 0.0, 10.5, 14.5, 18.0)
+    assert looks_beside_a_new_one([others, (1, 0.0), new], ended, busy_s) == [()] * 4
 
 
 def test_the_ids_of_the_slow_are_told_too():

@@ -14,8 +14,8 @@ the largest has h times the records of the median one, up to h times the median 
 ``EXPLAINED`` × h is asked for. Where the load of the partitions is not known, nobody is called slow.
 
 **Nor cold.** The first task in each slot of an executor takes longer for its code being loaded and its Python being
-started. What a window tells of an executor counts when one task had ended in each of its slots before, or the executor
-had been there for ``COLD_S``.
+started. What a window tells of an executor counts when as many tasks as it has slots had ended on it before, or it had
+been there for ``COLD_S``.
 
 What no window contradicts stays: an executor that is slow remains so while too few tasks end to tell. A *place* is slow
 while all executors on it are, and then for ``REMEMBERED_S``, unless one that works there is as fast as the others: the
@@ -55,7 +55,7 @@ EXPLAINED = 1.5
 """How many times as long as the load of the partitions explains."""
 
 COLD_S = 60.0
-"""An executor of which no task has ended in this time is not cold but slow."""
+"""An executor that has been there for so long is not cold, however few tasks have ended on it."""
 
 REMEMBERED_S = 600.0
 """How long a node counts as slow on which nobody works any more: as long as an increase that brought nothing is
@@ -185,20 +185,21 @@ def watched(
 
 
 def _cold(then: Counters, roster: Roster, at: float) -> set[str]:
-    """The executors that were cold at the begin of a window; none where their cores are not known.
+    """The executors that were cold at the begin of a window, each by what is known of itself.
+
+    Not one of which the cores are unknown; where the time of registration is, the tasks alone tell.
 
     >>> then = Counters(("1", "2"), (3.0, 0.0), (2, 0), (0, 0), (None, None))
-    >>> roster = Roster(("1", "2", "3"), ("a", "b", "c"), (2, 2, 2), (0.0, 0.0, 9.0), (None, None, None))
+    >>> roster = Roster(("1", "2", "3"), ("a", "b", "c"), (2, 2, 2), (0.0, 0.0, None), (None, None, None))
     >>> sorted(_cold(then, roster, 10.0)), sorted(_cold(then, roster, 60.0))
     (['2', '3'], ['3'])
     """
-    if roster.slots is None:
-        return set()
     ended = dict(zip(then.ids, then.finished, strict=True))
+    columns: Iterable[tuple[Any, ...]] = zip(roster.ids, roster.cores, roster.added_at, strict=True)
     return {
         name
-        for name, cores, added_at in zip(roster.ids, roster.cores, roster.added_at, strict=True)
-        if (ended.get(name) or 0) < cores and (added_at is None or at < added_at + COLD_S)
+        for name, cores, added_at in columns
+        if cores is not None and (ended.get(name) or 0) < cores and (added_at is None or at < added_at + COLD_S)
     }
 
 
