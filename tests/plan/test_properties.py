@@ -306,9 +306,9 @@ def test_a_whole_sequence_stays_within_the_bounds_and_ids_ascend(preset, sequenc
 def test_who_needs_increases_alone_is_told_them_and_nothing_else_changes(sample, state, preset):
     policy = reactive(preset)
     proposal, after = policy.recommend(sample, state)
-    caught, watched = policy.watched(sample, state)
+    caught, alone = policy.for_increase(sample, state)
 
-    assert watched == after
+    assert alone == after
     if caught is None:
         assert (proposal.target or 0) <= (sample.requested or sample.executors)
     else:

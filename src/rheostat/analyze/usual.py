@@ -62,8 +62,8 @@ def read_usual(
         settings: how far back to look.
     """
     at, now = when
-    continues = _continues(offsets, past)
-    if not continues or at <= past.times[-1]:
+    all_known = _continues(offsets, past)
+    if not all_known or at <= past.times[-1]:
         return None
     latest: Row = offsets.latest
     planned: Row = offsets.planned
@@ -93,7 +93,7 @@ def read_usual(
         lag_s,
         len(latest),
         offsets.exact,
-        continues,
+        all_known,
         done - sum(past.committed),  # type: ignore[arg-type] # it is complete
         by_topic,
     )

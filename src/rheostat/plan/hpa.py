@@ -203,7 +203,7 @@ class HpaState:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What one metric asks for, and in words why, with the figures and the number in force; None: it is unknown."""
+    """What one metric asks for, None: it is unknown; in words why; and its figures, with the number in force."""
 
     executors: int | None
     text: str

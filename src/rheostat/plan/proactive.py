@@ -261,7 +261,7 @@ class ProactivePolicy:
         caught: Recommendation | None = None
         reactive = state.reactive
         if self._net:
-            caught, reactive = self._reactive.watched(sample.seen, reactive)
+            caught, reactive = self._reactive.for_increase(sample.seen, reactive)
         worsening, state = self._compared(sample, state, model, reactive)
         judged = _NO_FIGURES
         if worsening is not None:

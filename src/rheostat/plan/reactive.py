@@ -152,7 +152,7 @@ class ReactivePolicy:
         state = self._reached(sample, state, healthy=violation is None)
         return self._healthy(sample, state) if violation is None else self._violated(sample, state, violation)
 
-    def watched(self, seen: Assessment, state: ReactiveState) -> tuple[Recommendation | None, ReactiveState]:
+    def for_increase(self, seen: Assessment, state: ReactiveState) -> tuple[Recommendation | None, ReactiveState]:
         """As ``recommend`` does, for who needs increases alone: no words are made for what cannot be one."""
         sample = self._sample(seen)
         if sample is None or self._violation(sample) is not None:

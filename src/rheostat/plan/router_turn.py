@@ -58,7 +58,7 @@ class Turn:
         horizon_at: t3, as :func:`horizon` tells it.
         size_then: the size in force all through the window of the figures; None: there were several.
         unsettled: why there may be no decrease and no row; None: nothing speaks against them.
-        fit: what the load is expected to follow.
+        fit: what the load is expected to follow, from the decision on.
         move: which way it decided.
         reason: why.
     """
