@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from rheostat.model import Code
-from rheostat.plan.behavior import DOWN, UP, Asked, Behavior, BehaviorState, Pace, Rules, allowed
+from rheostat.plan.behavior import DOWN, UP, Asked, Behavior, BehaviorState, Pace, Rules, Shaped, allowed
 
 ANY = (Pace(by="executors", value=10_000, period_s=60.0),)
 BOTH = ((2, 60.0, "executors"), (50, 60.0, "percent"))
@@ -139,6 +139,13 @@ def test_a_change_that_somebody_else_made_counts_too():
     state = slow.looked(15.0, 4, slow.looked(0.0, 1, BehaviorState()))
     assert slow.shape(9, 15.0, 4, state)[0].target == 4
     assert state.changes == (Asked(0.0, 3),)
+
+
+def test_without_a_window_nothing_that_was_asked_for_holds_an_increase_back():
+    """Not even after a clock that ran backwards, by which it was asked for in what is now the future."""
+    calm = Behavior(up=rules(pods(9, 15.0)))
+    _, state = calm.shape(2, 60.0, 2, calm.looked(60.0, 2, BehaviorState()))
+    assert calm.shape(5, 30.0, 2, calm.looked(30.0, 2, state))[0] == Shaped(5)
 
 
 def test_what_is_remembered_stays_small():
