@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from heapq import heapify, heappop, heappush, heappushpop
 from math import inf
-from operator import attrgetter, sub
+from operator import add, attrgetter, sub
 
 from rheostat.sim.fleet import SimExecutor
 from rheostat.sim.tally import Equal
@@ -77,7 +78,7 @@ class Chains:
                     ended[place] += done
                     if busy_s[place] != before:
                         before = busy_s[place]
-                        after = sum(seconds, before)
+                        after = reduce(add, seconds, before)  # one by one: sum rounds otherwise from 3.12 on
                     busy_s[place] = after
                 if running:
                     active[place] += 1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import chain, pairwise
-from operator import itemgetter
+from operator import add, itemgetter
 
 from rheostat.values import dataclass
 
@@ -158,7 +158,7 @@ class Tally:
             for place in range(first, behind):
                 if busy_s[place] != before_s:  # neighbours have often done as much
                     before_s = busy_s[place]
-                    sum_s = sum(seconds, before_s)
+                    sum_s = reduce(add, seconds, before_s)  # one by one: sum rounds otherwise from 3.12 on
                 busy_s[place] = sum_s
                 now_s[place] = sum_s + more_s
                 now[place] += more
