@@ -27,7 +27,10 @@ Work = Equal | list[float]
 Task = tuple[float, float, SimExecutor, bool]
 """``(begin, end, executor, whether it ended well)``."""
 
-Placed = tuple[float, float, Equal | Chains | Sequence[Task]]
+_Other = Chains | Sequence[Task]
+"""Placed tasks that are not in waves."""
+
+Placed = tuple[float, float, Equal | _Other]
 """Work placed on slots: ``(begin, end, tasks)``; the end is infinite while there is no slot for one of them.
 
 Equal tasks are in waves on the slots of the settled fleet, which is as it was when they were placed: task j runs on
@@ -37,12 +40,12 @@ slot j mod s; or in chains. Others are listed one by one.
 
 def credit(batch: Sequence[Placed], fleet: Fleet) -> None:
     """Count all of it as done, with the executors that did it."""
-    others = []
-    for placed in batch:
-        if isinstance(placed[2], Equal):
-            fleet.tally.note(placed[2])
+    others: list[_Other] = []
+    for _, _, tasks in batch:
+        if isinstance(tasks, Equal):
+            fleet.tally.note(tasks)
         else:
-            others.append(placed)
+            others.append(tasks)
     if others:
         _listed(others, inf, fleet, (*fleet.tally.counted(), [0] * len(fleet.running)))
 
@@ -50,11 +53,10 @@ def credit(batch: Sequence[Placed], fleet: Fleet) -> None:
 def told(batch: Sequence[Placed], at: float, fleet: Fleet) -> Done:
     """What the executors have done by ``at``, in finished batches and in this one, and what is running then."""
     begun: list[Begun] = []
-    others: list[Placed] = []
-    for placed in batch:
-        begin, end, tasks = placed
+    others: list[_Other] = []
+    for begin, end, tasks in batch:
         if not isinstance(tasks, Equal):
-            others.append(placed)
+            others.append(tasks)
         elif begin <= at:
             each_s = tasks.each_s
             begun.append((tasks.count if at >= end else int((at - begin) / each_s), tasks.count, each_s))
@@ -81,15 +83,15 @@ def _on_slots(begun: Sequence[Begun], fleet: Fleet) -> tuple[list[int], list[flo
     return ended, busy_s, active
 
 
-def _listed(batch: Sequence[Placed], at: float, fleet: Fleet, done: tuple[list[int], list[float], list[int]]) -> None:
+def _listed(work: Sequence[_Other], at: float, fleet: Fleet, done: tuple[list[int], list[float], list[int]]) -> None:
     """Add tasks that are not in waves."""
     ended, busy_s, active = done
     places = dict(zip(fleet.running, range(len(fleet.running)), strict=True))
-    for _, _, tasks in batch:
+    for tasks in work:
         if isinstance(tasks, Chains):
             tasks.add(at, places, ended, busy_s, active)
             continue
-        for begin, end, executor, well in () if isinstance(tasks, Equal) else tasks:
+        for begin, end, executor, well in tasks:
             place = places.get(executor)
             if place is None or begin > at:
                 continue
