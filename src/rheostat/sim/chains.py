@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from heapq import heapify, heappop, heappush, heappushpop
 from math import inf
-from operator import add, attrgetter, sub
+from operator import add, sub
 
-from rheostat.sim.fleet import SimExecutor
+from rheostat.sim.fleet import SimExecutor, number_of
 from rheostat.sim.tally import Equal
 from rheostat.values import dataclass
 
@@ -22,8 +22,6 @@ __all__ = ["Chain", "Chains", "chained", "starts"]
 
 Start = tuple[float, float]
 """When an executor begins, and what its first task takes longer."""
-
-_number = attrgetter("number")
 
 _Next = tuple[float, int, float, Sequence[SimExecutor], list[float]]
 """``(when they are free, lowest number, what the next task takes longer, executors, times so far)``."""
@@ -101,7 +99,7 @@ def starts(
         found[start] = [*found.get(start, ()), each]
     if usual:
         as_usual = found.get((begin, 0.0))
-        found[begin, 0.0] = sorted([*usual, *as_usual], key=_number) if as_usual else usual
+        found[begin, 0.0] = sorted([*usual, *as_usual], key=number_of) if as_usual else usual
     return found
 
 
@@ -116,7 +114,7 @@ def chained(kinds: Sequence[Equal], groups: Mapping[Start, Sequence[SimExecutor]
         while left:
             count, until = len(who), free[0][0] if free else inf
             if until == at:  # others are free at the same moment: those with lower numbers go first
-                count = bisect_left(who, free[0][1], key=_number)
+                count = bisect_left(who, free[0][1], key=number_of)
             if left < count:
                 count = left
             if count < len(who):

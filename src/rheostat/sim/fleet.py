@@ -14,9 +14,10 @@ from rheostat.sim.jobfile import JobFile
 from rheostat.sim.places import Places, leaving
 from rheostat.sim.tally import Tally
 
-__all__ = ["Fleet", "SimExecutor"]
+__all__ = ["Fleet", "SimExecutor", "number_of"]
 
-_number = attrgetter("number")
+number_of = attrgetter("number")
+"""The number of an executor: they are told apart, and come in order, by it."""
 
 
 class SimExecutor:
@@ -91,10 +92,11 @@ class Fleet:
         self._unreplaced = 0
         self._wanted = executors
         self._past_starts: list[tuple[float, float]] = []
-        cost = self._cost = job.executor
+        cost = job.executor
         cores = self._cores = cost.cores
         self.one_slot_each = cores == 1
-        self._start_up, self._crowding, self._slows_neighbours = cost.start_up, cost.crowding, cost.slows_neighbours
+        self._start_up, self._cold_task_s = cost.start_up, cost.cold_task_s
+        self._crowding, self._slows_neighbours = cost.crowding, cost.slows_neighbours
         self._most = 1_000_000 if job.rescale.room is None else job.rescale.room
         self._joins = job.rescale.mode == "live"
         self._rooms = [event for event in job.events if isinstance(event, NoRoom)]
@@ -227,7 +229,7 @@ class Fleet:
 
         Those hinder each other that begin within so long of each other.
         """
-        alone_s, crowding = self._cost.cold_task_s, self._crowding
+        alone_s, crowding = self._cold_task_s, self._crowding
         if not crowding:
             return dict.fromkeys(ready, alone_s)
         together = {number: sum(abs(at - other) < alone_s for other in ready.values()) for number, at in ready.items()}
@@ -238,11 +240,9 @@ class Fleet:
         """Those that the query works with, and those that will join it as soon as they are ready, by number."""
         if self.settled:
             return self._used
-        working, joining = (
-            [each for each in self.running if each.in_use],
-            [each for each in self.starting if each.joins],
-        )
-        return sorted(working + joining, key=_number)
+        working = [each for each in self.running if each.in_use]
+        joining = [each for each in self.starting if each.joins]
+        return sorted(working + joining, key=number_of)
 
     @property
     def in_use(self) -> int:

@@ -19,7 +19,7 @@ from rheostat.sim.arrivals import Arrivals, Positions
 from rheostat.sim.batch_work import BatchWork, Sizes, sink_end, sink_limited
 from rheostat.sim.chains import Chains
 from rheostat.sim.draws import noise, uniform
-from rheostat.sim.fleet import Fleet, SimExecutor
+from rheostat.sim.fleet import Fleet, SimExecutor, number_of
 from rheostat.sim.history import History
 from rheostat.sim.jobfile import JobFile
 from rheostat.sim.tally import Done, Equal
@@ -285,4 +285,4 @@ def _warm_slots(executors: Sequence[SimExecutor]) -> list[int]:
 def _with_lost(used: list[SimExecutor], batch: _Batch) -> list[SimExecutor]:
     """Those in use or to come, and those that the batch has lost, by number."""
     gone = [each for each in batch.members if batch.start < each.gone_at < inf]
-    return sorted([*used, *gone], key=lambda each: each.number) if gone else used
+    return sorted([*used, *gone], key=number_of) if gone else used
