@@ -1,4 +1,4 @@
-"""What the executors of a simulated job have done in finished batches."""
+"""What the executors of a simulated job have done: waves of equal tasks, and others, counted for each of them."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ class Equal:
 Begun = tuple[int, int, float]
 """Waves that have begun: how many tasks a slot has had time for, if it has as many; all tasks; seconds of each."""
 
-Range = tuple[int, int, int, "Picked", tuple[int, ...]]
+Picked = Callable[[Sequence[float]], tuple[float, ...]]
+"""Takes the seconds that are its own out of all; the 0 at the front twice, since of one alone it would be no tuple."""
+
+Range = tuple[int, int, int, Picked, tuple[int, ...]]
 """Slots that do as much of several numbers of tasks: those from the first up to the one behind the last.
 
 Then how many tasks of the ended waves each of them has done; which seconds of the ended waves are its own; and how
 many tasks it has in each of the waves that have begun.
 """
-
-Picked = Callable[[Sequence[float]], tuple[float, ...]]
 
 
 @lru_cache(maxsize=1024)
@@ -144,7 +145,7 @@ class Tally:
         return self._finished, self._busy_s
 
     def told(self, begun: Sequence[Begun]) -> Done:
-        """The same with waves that have begun, and what is running of them; where each executor has one slot."""
+        """What is ``counted``, with what waves that have begun have done and what runs of them; if ``one_each``."""
         finished, busy_s = self._finished, self._busy_s
         now, now_s = finished[:], busy_s[:]
         active: list[int] = []
