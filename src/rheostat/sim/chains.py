@@ -93,14 +93,13 @@ def starts(
         begin: when the first ones begin.
         cold_s: what the first task takes longer on cold ones, by their number.
     """
-    found: dict[Start, Sequence[SimExecutor]] = {}
+    found: dict[Start, list[SimExecutor]] = {}
     for each in others:
-        start = max(begin, each.ready_at), cold_s.get(each.number, 0.0)
-        found[start] = [*found.get(start, ()), each]
-    if usual:
-        as_usual = found.get((begin, 0.0))
-        found[begin, 0.0] = sorted([*usual, *as_usual], key=number_of) if as_usual else usual
-    return found
+        found.setdefault((max(begin, each.ready_at), cold_s.get(each.number, 0.0)), []).append(each)
+    if not usual:
+        return found
+    as_usual = found.pop((begin, 0.0), None)
+    return {**found, (begin, 0.0): sorted([*usual, *as_usual], key=number_of) if as_usual else usual}
 
 
 def chained(kinds: Sequence[Equal], groups: Mapping[Start, Sequence[SimExecutor]]) -> Chains:
