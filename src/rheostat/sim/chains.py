@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from heapq import heapify, heappop, heappush, heappushpop
 from math import inf
-from operator import add, sub
+from operator import sub
 
 from rheostat.sim.fleet import SimExecutor, number_of
 from rheostat.sim.tally import Equal
@@ -75,8 +74,9 @@ class Chains:
                 if done:
                     ended[place] += done
                     if busy_s[place] != before:
-                        before = busy_s[place]
-                        after = reduce(add, seconds, before)  # one by one: sum rounds otherwise from 3.12 on
+                        before = after = busy_s[place]
+                        for each_s in seconds:  # one by one: since Python 3.12 sum rounds otherwise
+                            after += each_s
                     busy_s[place] = after
                 if running:
                     active[place] += 1

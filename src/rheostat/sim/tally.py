@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, reduce
+from functools import lru_cache
 from itertools import chain, pairwise
-from operator import add, itemgetter
+from operator import itemgetter
 
 from rheostat.values import dataclass
 
@@ -158,8 +158,9 @@ class Tally:
             active += [running] * (behind - first)
             for place in range(first, behind):
                 if busy_s[place] != before_s:  # neighbours have often done as much
-                    before_s = busy_s[place]
-                    sum_s = reduce(add, seconds, before_s)  # one by one: sum rounds otherwise from 3.12 on
+                    before_s = sum_s = busy_s[place]
+                    for each_s in seconds:  # one by one: since Python 3.12 sum rounds otherwise
+                        sum_s += each_s
                 busy_s[place] = sum_s
                 now_s[place] = sum_s + more_s
                 now[place] += more
