@@ -96,3 +96,12 @@ def test_a_reason_code_of_a_later_version_is_an_error_of_its_line(tmp_path):
     record = decisions(tmp_path)[0]
     with pytest.raises(InputError, match=r"TOMORROWS.*jsonl:3;"):
         _ = record.decision
+
+
+def test_a_line_that_is_missing_is_suspected_where_the_next_one_builds_on_it(tmp_path):
+    write(tmp_path, cycles(3))
+    file = next(tmp_path.glob("*.jsonl"))
+    session, _, *after = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(session + b"".join(after))
+    with pytest.raises(InputError, match="builds on what neither it nor a line before it holds; is a line missing"):
+        list(read_journal(tmp_path))

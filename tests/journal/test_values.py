@@ -59,6 +59,20 @@ def test_health_and_stages():
     assert assessment_from_json(data, 12.0) == replace(seen, slow_factor=3.04)
 
 
+@pytest.mark.parametrize(
+    "runs",
+    [
+        pytest.param([[18.0, 2**70]], id="more than fit into memory"),
+        pytest.param([[18.0, 600_000], [3.0, 600_000]], id="too many together"),
+        pytest.param([[18.0, -1]], id="fewer than none"),
+        pytest.param([[18.0, 2.5]], id="no integer"),
+    ],
+)
+def test_a_count_that_no_job_can_have_is_a_fault_of_the_line(runs):
+    with pytest.raises(ValueError, match="a count is no integer from 0 to 1000000"):
+        assessment_from_json({"idle_s": runs}, 12.0)
+
+
 def test_who_leaves_first():
     reason = Reason(Code.OVERSIZED, "too many")
     decision = Decision(12.0, 3, Action.DOWN, 5, 4, reason, Recommendation(4, reason), first=("7", "2"))

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from rheostat.errors import Fault, InputError
 from rheostat.journal import columns
 from rheostat.journal.records import SCHEMA, DecisionRecord, Header, OutcomeRecord, Record, SessionRecord
-from rheostat.journal.values import assessment_from_json, decision_from_json, outcome_from_json
+from rheostat.journal.values import assessment_from_json, counted, decision_from_json, outcome_from_json
 from rheostat.model import (
     Assessment,
     Batch,
@@ -247,7 +247,7 @@ def _cluster(data: list[Any], executors: list[_Executor], values: list[list[Any]
 
 
 def _numbers(numbers: int | list[int]) -> list[int]:
-    return list(range(numbers)) if isinstance(numbers, int) else numbers
+    return list(range(counted(numbers))) if isinstance(numbers, int) else numbers
 
 
 def _guarded(where: str, make: Callable[..., T], *args: Any) -> T:
@@ -265,6 +265,8 @@ def _damaged(where: str, what: str) -> InputError:
 def _reason(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at character {error.pos + 1}"
+    if isinstance(error, IndexError):
+        return "it builds on what neither it nor a line before it holds; is a line missing?"
     return str(error) if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
 
 

@@ -8,7 +8,7 @@ be computed again from the observation, which is kept exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from itertools import groupby
 from typing import Any
@@ -33,6 +33,7 @@ from rheostat.model import (
 __all__ = [
     "assessment_from_json",
     "assessment_to_json",
+    "counted",
     "decision_from_json",
     "decision_to_json",
     "outcome_from_json",
@@ -40,6 +41,9 @@ __all__ = [
 ]
 
 _ASSESSMENT = tuple((field.name, field.default) for field in fields(Assessment) if field.name not in {"at", "nodes"})
+_MOST = 1_000_000
+"""Executors, partitions or nodes that a line of a journal can stand for."""
+
 _TUPLES = frozenset({"missing", "invalid", "slow", "slow_executors", "slow_on", "slow_nodes"})
 
 
@@ -73,7 +77,7 @@ def assessment_from_json(data: Mapping[str, Any], at: float, nodes: Nodes | None
     if "stages" in values:
         values["stages"] = tuple(StageLoad(*stage) for stage in values["stages"])
     if "idle_s" in values:
-        values["idle_s"] = tuple(value for value, times in values["idle_s"] for _ in range(times))
+        values["idle_s"] = _unrolled(values["idle_s"])
     return Assessment(**values, nodes=nodes)
 
 
@@ -171,7 +175,25 @@ def _runs(names: tuple[str, ...]) -> list[Any]:
 
 def _placement_from(data: list[list[Any]]) -> Placement:
     runs = [[(run, 1) if isinstance(run, str) else (run[0], run[1]) for run in names] for names in data]
-    return Placement(*(tuple([name for name, several in names for _ in range(several)]) for names in runs))
+    return Placement(*map(_unrolled, runs))
+
+
+def _unrolled(runs: Sequence[tuple[Any, Any]]) -> tuple[Any, ...]:
+    """Each value as often as it followed itself."""
+    counted(sum(counted(times) for _, times in runs))
+    return tuple([value for value, times in runs for _ in range(times)])
+
+
+def counted(number: Any) -> int:
+    """A number of executors, partitions or the like as a journal says it.
+
+    Raises:
+        ValueError: it is none; or so large that no job has so many, and to write them out would take all memory.
+    """
+    if type(number) is not int or not 0 <= number <= _MOST:
+        message = f"a count is no integer from 0 to {_MOST}: {number!r}"
+        raise ValueError(message)
+    return number
 
 
 def _place(decision: Decision) -> int:
