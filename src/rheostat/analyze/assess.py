@@ -140,10 +140,9 @@ def _stages(
     Nothing where no batch has several.
     """
     stages: list[StageLoad] = []
-    useful, several, read, known = 0, False, 0, True
+    useful, several = 0, False
     for reading, query in zip(readings, queries, strict=True):
         batch, partitions = reading.batch, query.partitions or 0
-        read, known = read + partitions, known and query.partitions is not None
         if batch is not None and batch.stages:
             loads = stage_loads(batch.stages, batch.records, query.offsets.arrival_rate)
             useful += useful_tasks(loads, partitions)
@@ -151,7 +150,7 @@ def _stages(
             several = True
         else:
             useful += partitions
-    if not (several and slots and known and read):
+    if not (several and slots and total([query.partitions for query in queries])):
         return None, tuple(stages)
     return -(-useful // slots), tuple(stages)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import inf
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from rheostat.model import Observation
@@ -14,6 +15,7 @@ Number = TypeVar("Number", int, float)
 
 _BATCH = ("planning_s", "add_batch_s", "commit_s", "work_s", "state_rows", "dropped_late")
 _NAMES = tuple(f"batch.{field}" for field in _BATCH)
+_figures = attrgetter(*_BATCH)
 
 
 def known(value: Number | None, name: str, invalid: set[str]) -> Number | None:
@@ -56,9 +58,7 @@ def all_sound(figures: Sequence[Any]) -> bool:
 def sweep(observation: Observation, invalid: set[str]) -> None:
     """Name the impossible figures that nothing else here looks at."""
     for query in observation.queries:
-        batch = query.batch
-        if batch is not None:
-            times_s = batch.planning_s, batch.add_batch_s, batch.commit_s, batch.work_s
-            for place, figure in enumerate((*times_s, batch.state_rows, batch.dropped_late)):
+        if query.batch is not None:
+            for place, figure in enumerate(_figures(query.batch)):
                 if figure is not None and not 0.0 <= figure < inf:
                     invalid.add(_NAMES[place])

@@ -62,8 +62,7 @@ def read_usual(
         settings: how far back to look.
     """
     at, now = when
-    all_known = _continues(offsets, past)
-    if not all_known or at <= past.times[-1]:
+    if not _continues(offsets, past) or at <= past.times[-1]:
         return None
     latest: Row = offsets.latest
     planned: Row = offsets.planned
@@ -92,10 +91,10 @@ def read_usual(
         rate,
         lag_s,
         len(latest),
-        offsets.exact,
-        all_known,
-        done - sum(past.committed),  # type: ignore[arg-type] # it is complete
-        by_topic,
+        exact=offsets.exact,
+        committed_known=True,
+        progress=done - sum(past.committed),  # type: ignore[arg-type] # it is complete
+        by_topic=by_topic,
     )
     times, rows = thinned(times, rows, first=min(first, passed), most=settings.max_samples)
     columns = offsets.topics, offsets.numbers, times, rows, committed, past.absent_since, True

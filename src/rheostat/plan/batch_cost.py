@@ -91,12 +91,10 @@ def fixed_s(costs: BatchCosts, executors: int) -> float | None:
     if zz <= _SPREAD * z * z:
         return None
     bend = xx - xz * xz / zz
-    per_inverse = (xy - xz * zy / zz) / bend if bend > _SPREAD * x * x else 0.0
-    if per_inverse < 0:
-        per_inverse = 0.0
+    per_inverse = max(0.0, (xy - xz * zy / zz) / bend) if bend > _SPREAD * x * x else 0.0
     per_share = (zy - per_inverse * xz) / zz
-    left = yy - per_inverse * xy - per_share * zy
-    doubt = _DOUBT * math.sqrt(left * w / (w - 3) / w * (1 + z * z / zz)) if left > 0 else 0.0
+    left = max(0.0, yy - per_inverse * xy - per_share * zy) * w / (w - 3)
+    doubt = _DOUBT * math.sqrt(left / w * (1 + z * z / zz))
     return max(0.0, y - per_inverse * x - per_share * z + per_inverse / executors - doubt)
 
 
@@ -106,6 +104,5 @@ def capacity_shown(records: float, batch_s: float, fixed: float, period_s: float
     >>> capacity_shown(records=4000.0, batch_s=5.0, fixed=1.0, period_s=20.0)
     950.0
     """
-    if fixed > _MOST_FIXED * batch_s or fixed > _MOST_FIXED * period_s:
-        fixed = _MOST_FIXED * min(batch_s, period_s)
+    fixed = min(fixed, _MOST_FIXED * min(batch_s, period_s))
     return records / (batch_s - fixed) * (period_s - fixed) / period_s

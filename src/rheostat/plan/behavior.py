@@ -160,9 +160,7 @@ def stabilized(desired: int, current: int, highs: Sequence[Asked], lows: Sequenc
     most = highs[0].executors if highs and highs[0].executors > desired else desired
     if current < least:
         return least
-    if current > most:
-        return most
-    return current
+    return min(current, most)
 
 
 def allowed(wanted: int, current: int, changes: tuple[Asked, ...], at: float, rules: Rules) -> int:

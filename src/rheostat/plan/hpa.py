@@ -119,7 +119,7 @@ def by_average(total: float, target: float, current: int, tolerance: float) -> i
     """
     if _small(total / (target * current), tolerance):
         return current
-    return math.ceil(total / target - _ROUNDING)
+    return _ceil(total / target)
 
 
 def _small(ratio: float, tolerance: float) -> bool:
@@ -203,7 +203,7 @@ class HpaState:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What one metric asks for, None: it is unknown; in words why; and its figures, with the number in force."""
+    """What one metric asks for, None: it is unknown; in words why; and its figures."""
 
     executors: int | None
     text: str
@@ -275,20 +275,19 @@ class HpaPolicy:
         metric, target = METRICS[name], self.options.metrics[name]
         value = metric.read(seen)
         if value is None:
-            return Proposal(None, f"{name} unknown", {name: None, "executors": float(pods.current)})
+            return Proposal(None, f"{name} unknown", {name: None})
         desired = metric.rule(value, target, pods, self.options.tolerance)
         text = f"{name} {metric.say(value)} {self._targets[name]} asks for {executors(desired)}"
-        return Proposal(desired, text, {name: value, "target": target, "executors": float(pods.current)})
+        return Proposal(desired, text, {name: value, "target": target})
 
     def _lag_change(self, seen: Assessment, pods: Pods, lags: tuple[tuple[float, float], ...]) -> Proposal | None:
         """Executors that keep the lag as it is, while it is above the threshold; below it and at it no opinion."""
         lag, excess, change = seen.backlog, seen.backlog_excess, slope(lags)
-        nothing = {"lag_change": None, "executors": float(pods.current)}
         if lag is None or excess is None or change is None or seen.processed_rate is None:
-            return Proposal(None, "the change of the lag is unknown", nothing)
+            return Proposal(None, "the change of the lag is unknown", {"lag_change": None})
         relative = relative_change(change, seen.processed_rate, self.options.overshoot)
         if relative is None:
-            return Proposal(None, "nothing is consumed, so the lag has no relative change", nothing)
+            return Proposal(None, "nothing is consumed, so the lag has no relative change", {"lag_change": None})
         threshold = lag - excess if self.options.lag_threshold is None else self.options.lag_threshold
         value = gated(relative, float(lag), threshold)
         if value is None or lag < threshold:
@@ -297,8 +296,7 @@ class HpaPolicy:
         desired = by_value(value, target, pods, self.options.tolerance)
         above = f"a lag of {count(lag)}, above {count(threshold)}"
         text = f"{above}, of relative change {value:.2f} asks for {executors(desired)}"
-        figures = {"lag_change": value, "target": target, "lag": float(lag), "executors": float(pods.current)}
-        return Proposal(desired, text, figures)
+        return Proposal(desired, text, {"lag_change": value, "target": target, "lag": float(lag)})
 
 
 def counted(seen: Assessment) -> int | None:
@@ -344,7 +342,7 @@ def answer(
     proposal: Proposal, behavior: Behavior, at: float, current: int, state: BehaviorState
 ) -> tuple[Recommendation, BehaviorState]:
     """What is asked for, shaped by the behavior, with the reason."""
-    desired, why, figures = proposal.executors, proposal.text, proposal.figures
+    desired, why, figures = proposal.executors, proposal.text, {**proposal.figures, "executors": float(current)}
     if desired is None:
         return Recommendation(None, Reason(Code.METRICS_MISSING, f"nothing is proposed: {why}", figures)), state
     shaped, after = behavior.shape(desired, at, current, state)

@@ -186,7 +186,7 @@ class KedaPolicy:
             reported = bounded_lag(lag, threshold, seen.partitions, seen.slots_per_executor or 1, self._consumers)
         desired = by_average(reported, threshold, current, self._tolerance)
         text = f"a lag of {count(backlog)} at {said} asks for {executors(desired)}"
-        figures = {"lag": lag, "reported": reported, "threshold": threshold, "executors": float(current)}
+        figures = {"lag": lag, "reported": reported, "threshold": threshold}
         answered, behavior = answer(Proposal(desired, text, figures), self.behavior, at, current, behavior)
         return answered, KedaState(behavior, measured, recent)
 
