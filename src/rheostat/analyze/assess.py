@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from rheostat.analyze.batches import Finished
 from rheostat.analyze.checks import earlier, largest, sweep, total
@@ -15,7 +16,6 @@ from rheostat.analyze.sink import read_sink
 from rheostat.analyze.state import AnalysisSettings, AnalysisState, ClusterHistory, Machines, QueryHistory
 from rheostat.config.node_names import ELSEWHERE
 from rheostat.model import Assessment, Cluster, Nodes, Observation, QueryLoad, QueryReading, StageLoad
-from rheostat.values import dataclass
 
 __all__ = ["NEEDED", "analyze"]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rheostat.analyze.checks import known
 from rheostat.analyze.rates import OffsetFigures
 from rheostat.analyze.state import AnalysisSettings, BatchMark, QueryHistory
 from rheostat.model import Batch, RunningBatch, SourceInfo
-from rheostat.values import dataclass
 
 __all__ = [
     "Finished",

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from operator import attrgetter, le
 from typing import Any, NamedTuple
@@ -22,7 +23,6 @@ from typing import Any, NamedTuple
 from rheostat.analyze.checks import all_sound, known, total
 from rheostat.analyze.state import AnalysisSettings, ClusterHistory, Counters, Interval
 from rheostat.model import Cluster
-from rheostat.values import dataclass
 
 __all__ = ["ClusterFigures", "read_cluster"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rheostat.analyze.batches import (
     Finished,
     batch_time,
@@ -17,7 +19,6 @@ from rheostat.analyze.overload import pressed, read_pressure
 from rheostat.analyze.rates import OffsetFigures, read_offsets
 from rheostat.analyze.state import AnalysisSettings, BatchMark, OffsetHistory, QueryHistory
 from rheostat.model import QueryReading
-from rheostat.values import dataclass
 
 __all__ = ["QueryFigures", "healthy_backlog", "read_query"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from rheostat.analyze.checks import known, largest, total
@@ -11,7 +12,6 @@ from rheostat.analyze.curve import arrival_time, arrived, extended, needed, thin
 from rheostat.analyze.state import AnalysisSettings, OffsetHistory
 from rheostat.analyze.usual import OffsetFigures, read_usual
 from rheostat.model import Offsets, PartitionOffsets
-from rheostat.values import replace
 
 __all__ = ["OffsetFigures", "read_offsets"]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import compress
 from math import inf
 from operator import itemgetter, le
@@ -18,7 +19,6 @@ from typing import Any
 from rheostat.analyze.curve import thinned
 from rheostat.analyze.state import AnalysisSettings, OffsetHistory
 from rheostat.model import Offsets
-from rheostat.values import dataclass
 
 __all__ = ["OffsetFigures", "read_usual"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from rheostat.model import Assessment, Decision, Observation, Outcome
-from rheostat.values import dataclass
 
 __all__ = ["SCHEMA", "DecisionRecord", "Header", "OutcomeRecord", "Record", "SessionRecord"]
 

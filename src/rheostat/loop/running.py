@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 from rheostat.analyze import AnalysisState, analysis_settings, analyze
 from rheostat.config import Settings
@@ -17,7 +18,6 @@ from rheostat.loop.trouble import Trouble, refused
 from rheostat.model import Assessment, Bounds, Code, Decision, Observation, Outcome
 from rheostat.plan import Planner
 from rheostat.ports import Actuator, Source
-from rheostat.values import replace
 
 __all__ = ["Loop"]
 

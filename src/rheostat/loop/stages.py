@@ -6,6 +6,7 @@ there are gone. None of its decisions lowers the number.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rheostat.analyze import AnalysisState
@@ -23,7 +24,6 @@ from rheostat.model import (
 )
 from rheostat.plan import Pending, Planner, PlanState
 from rheostat.plan.words import executors
-from rheostat.values import dataclass, replace
 
 __all__ = ["Rules", "decide", "failed", "learn", "not_executed"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 
 from rheostat.errors import Fault, InputError
-from rheostat.values import dataclass
 
 __all__ = ["Bounds", "Objective"]
 
