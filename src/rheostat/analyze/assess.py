@@ -74,8 +74,10 @@ def analyze(
     machines = _machines(observation.cluster, cluster_history, histories, state.machines, settings)
     slow = _slow(machines, observation)
     useful_executors, stages = _stages(readings, figures, cluster.slots_per_executor)
+    load = _load_of(observation.at, figures, cluster)
     assessment = replace(
-        _load_of(observation.at, figures, cluster),
+        load,
+        missing=tuple([name for name in NEEDED if getattr(load, name) is None]),
         invalid=tuple(sorted(invalid)),
         by_query=tuple(map(_load, readings, figures)) if len(figures) > 1 else (),
         nodes=observation.nodes,
@@ -89,10 +91,9 @@ def analyze(
         useful_executors=useful_executors,
         stages=stages,
     )
-    missing = tuple([name for name in NEEDED if getattr(assessment, name) is None])
     histories += _absent(past.values(), observation.at, settings.rate_window_s)
     state = AnalysisState(queries=tuple(histories), cluster=cluster_history, machines=machines)
-    return replace(assessment, missing=missing), state
+    return assessment, state
 
 
 def _machines(

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rheostat.analyze.checks import Number, known, total
 from rheostat.analyze.state import AnalysisSettings, ClusterHistory, Counters, Interval
@@ -44,8 +45,7 @@ class ClusterFigures:
     changed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(NamedTuple):
     """What one executor told; None where unknown or impossible."""
 
     executor_id: str
@@ -57,8 +57,7 @@ class _Reading:
     added_at: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Past:
+class _Past(NamedTuple):
     """What one executor had come to at the reading before."""
 
     busy_s: float | None = 0.0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from rheostat.analyze.checks import known, largest, total
 from rheostat.analyze.curve import arrival_time, arrived, extended, needed, thinned
@@ -40,8 +41,7 @@ class OffsetFigures:
     by_topic: tuple[tuple[str, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Curve:
+class _Curve(NamedTuple):
     """What is known of one partition: when so many records had arrived, and how many were committed last."""
 
     times: tuple[float, ...] = ()
@@ -50,8 +50,7 @@ class _Curve:
     absent_since: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(NamedTuple):
     """One partition. ``progress`` is None where the committed offset is unknown.
 
     Attributes:
@@ -129,14 +128,13 @@ def _rate(seen: Iterable[_Seen], window_s: float) -> float | None:
 
 def _curves(past: OffsetHistory) -> dict[Key, _Curve]:
     """The columns of a history, each without the looks at which it was not known."""
+    columns = zip(*past.rows, strict=True) if past.rows else [()] * len(past.topics)
+    partitions = zip(past.topics, past.numbers, columns, past.committed, past.absent_since, strict=True)
     curves = {}
-    for place, key in enumerate(zip(past.topics, past.numbers, strict=True)):
-        known_at = [
-            (at, count) for at, row in zip(past.times, past.rows, strict=True) if (count := row[place]) is not None
-        ]
-        times, counts = zip(*known_at, strict=True) if known_at else ((), ())
-        curves[key] = _Curve(
-            times=times, counts=counts, committed=past.committed[place], absent_since=past.absent_since[place]
+    for topic, number, column, committed, absent_since in partitions:
+        looks = {at: count for at, count in zip(past.times, column, strict=True) if count is not None}
+        curves[topic, number] = _Curve(
+            times=tuple(looks), counts=tuple(looks.values()), committed=committed, absent_since=absent_since
         )
     return curves
 
@@ -144,9 +142,9 @@ def _curves(past: OffsetHistory) -> dict[Key, _Curve]:
 def _history(curves: dict[Key, _Curve], at: float, settings: AnalysisSettings) -> OffsetHistory:
     """The curves as columns, from the first sample on that one of them needs."""
     topics, numbers = zip(*curves, strict=True)
-    samples = [dict(zip(curve.times, curve.counts, strict=True)) for curve in curves.values()]
-    times = tuple(sorted({time for curve in curves.values() for time in curve.times}))
-    rows = tuple(tuple(each.get(time) for each in samples) for time in times)
+    times = tuple(sorted(set().union(*[curve.times for curve in curves.values()])))
+    columns = [map(dict(zip(curve.times, curve.counts, strict=True)).get, times) for curve in curves.values()]
+    rows = tuple(zip(*columns, strict=True))
     starts = [_needed_from(curve, at - settings.rate_window_s) for curve in curves.values() if curve.times]
     first = bisect_right(times, min(starts, default=at)) - 1
     times, rows = thinned(times, rows, first=first, most=settings.max_samples)
@@ -175,7 +173,7 @@ def _absent(missing: dict[Key, _Curve], at: float, patience_s: float) -> dict[Ke
     for key, curve in missing.items():
         since = at if curve.absent_since is None else curve.absent_since
         if at - since <= patience_s:
-            kept[key] = replace(curve, absent_since=since)
+            kept[key] = curve._replace(absent_since=since)
     return kept
 
 
