@@ -1,13 +1,9 @@
-"""What holds for every test: none is timed, and nobody changes a value.
+"""What holds for every test: none is timed.
 
 ``--hypothesis-profile=thorough`` looks ten times as hard.
 """
 
 from hypothesis import settings
-
-from rheostat import values
-
-values.GUARDED = True
 
 settings.register_profile("quick", deadline=None, max_examples=50)
 settings.register_profile("thorough", deadline=None, max_examples=500)

@@ -5,13 +5,8 @@ from __future__ import annotations
 from math import inf, nan
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rheostat.analyze import AnalysisSettings, AnalysisState, analyze
-from rheostat.analyze.checks import known
-from rheostat.analyze.occupancy import _after, _checked
-from rheostat.analyze.state import Interval
 from rheostat.model import Assessment, Cluster, Executor, Observation
 
 SETTINGS = AnalysisSettings(objective_lag_s=30.0, rate_window_s=20.0, failure_window_s=10.0)
@@ -253,21 +248,3 @@ def test_only_the_32_longest_are_told():
 def test_active_tasks(observation, tasks, idle_s):
     seen = run(observation)
     assert (seen.active_tasks, seen.idle_s) == (tasks, idle_s)
-
-
-@given(
-    st.lists(st.one_of(st.integers(0, 9), st.floats(0, 1e308), st.sampled_from([None, nan, inf, -inf, -1])), min_size=1)
-)
-def test_a_column_is_checked_as_its_figures_are_one_by_one(column):
-    """Also where finite figures add up to no finite sum, and where an impossible one hides from the least."""
-    invalid: set[str] = set()
-    one_by_one: set[str] = set()
-    checked = _checked(tuple(column), "busy_s", invalid)
-    assert checked == tuple(known(value, "executor.busy_s", one_by_one) for value in column)
-    assert invalid == one_by_one
-
-
-@given(st.lists(st.integers(0, 9), unique=True, max_size=6).map(sorted), st.integers(-1, 10))
-def test_a_window_has_the_intervals_that_end_after_its_begin(ends, since):
-    intervals = tuple(Interval(float(at), 1.0, 2.0, 1.0, 1.0, 1, 0) for at in ends)
-    assert _after(since, intervals) == tuple(each for each in intervals if each.at > since)

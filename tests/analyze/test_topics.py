@@ -17,7 +17,6 @@ def test_one_topic_has_no_rates_of_its_own():
 
 
 def test_two_topics_in_one_query():
-    """The second look goes the general way, the third the usual one."""
     looks = [look(10.0 * n, part(100 * n, 0, 0), view(300 * n), view(200 * n, 1)) for n in range(3)]
     state, rates = AnalysisState(), []
     for each in looks:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from rheostat.analyze.batches import Finished
-from rheostat.analyze.checks import earlier, largest, sweep, total
+from rheostat.analyze.checks import largest, sweep, total
 from rheostat.analyze.occupancy import ClusterFigures, read_cluster
 from rheostat.analyze.outliers import machine_names, watched
 from rheostat.analyze.parallel import stage_loads, useful_tasks
@@ -14,8 +15,7 @@ from rheostat.analyze.rates import OffsetFigures
 from rheostat.analyze.sink import read_sink
 from rheostat.analyze.state import AnalysisSettings, AnalysisState, ClusterHistory, Machines, QueryHistory
 from rheostat.config.node_names import ELSEWHERE
-from rheostat.model import Assessment, Cluster, Nodes, Observation, QueryLoad, QueryReading, StageLoad
-from rheostat.values import dataclass
+from rheostat.model import Assessment, Cluster, Observation, QueryLoad, QueryReading, StageLoad
 
 __all__ = ["NEEDED", "analyze"]
 
@@ -35,22 +35,6 @@ class _Slow:
     on: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     factor: float | None = None
-
-
-_NOBODY = _Slow()
-
-
-@dataclass(frozen=True, slots=True)
-class _Health:
-    """What the assessment says beyond the load of the executors."""
-
-    by_query: tuple[QueryLoad, ...]
-    nodes: Nodes | None
-    sink: str | None
-    slow: _Slow
-    skew: float | None
-    useful_executors: int | None
-    stages: tuple[StageLoad, ...]
 
 
 def analyze(
@@ -88,18 +72,28 @@ def analyze(
             figures.append(figure)
             histories.append(history)
     machines = _machines(observation.cluster, cluster_history, histories, state.machines, settings)
-    health = _Health(
-        tuple(map(_load, readings, figures)) if len(figures) > 1 else (),
-        observation.nodes,
-        None if cluster.at is None else read_sink(zip(readings, figures, strict=True), cluster_history.counters),
-        _slow(machines, observation),
-        machines.skew,
-        *_stages(readings, figures, cluster.slots_per_executor),
+    slow = _slow(machines, observation)
+    useful_executors, stages = _stages(readings, figures, cluster.slots_per_executor)
+    load = _load_of(observation.at, figures, cluster)
+    assessment = replace(
+        load,
+        missing=tuple([name for name in NEEDED if getattr(load, name) is None]),
+        invalid=tuple(sorted(invalid)),
+        by_query=tuple(map(_load, readings, figures)) if len(figures) > 1 else (),
+        nodes=observation.nodes,
+        sink=None if cluster.at is None else read_sink(zip(readings, figures, strict=True), cluster_history.counters),
+        slow=slow.names,
+        slow_executors=slow.executors,
+        slow_on=slow.on,
+        slow_nodes=slow.nodes,
+        slow_factor=slow.factor,
+        skew=machines.skew,
+        useful_executors=useful_executors,
+        stages=stages,
     )
-    seen = _assessment(observation.at, figures, cluster, tuple(sorted(invalid)), health)
-    if past:
-        histories += _absent(past.values(), observation.at, settings.rate_window_s)
-    return seen, AnalysisState(tuple(histories), cluster_history, machines)
+    histories += _absent(past.values(), observation.at, settings.rate_window_s)
+    state = AnalysisState(queries=tuple(histories), cluster=cluster_history, machines=machines)
+    return assessment, state
 
 
 def _machines(
@@ -119,13 +113,13 @@ def _machines(
 def _slow(machines: Machines, seen: Observation) -> _Slow:
     """What the assessment says of slow executors and nodes."""
     if not (machines.slow or machines.nodes) or seen.cluster is None:
-        return _NOBODY
+        return _Slow()
     places = seen.cluster.roster.places
     slow = tuple([name for name in machines.slow if name in places])
     nodes = () if seen.nodes is None else {node.name for node in seen.nodes.nodes}
     return _Slow(
-        machine_names(slow, places),
-        slow,
+        names=machine_names(slow, places),
+        executors=slow,
         on=tuple([places[name] if places[name] in nodes else ELSEWHERE for name in slow]) if nodes else (),
         nodes=tuple([name for name, _ in machines.nodes if name in nodes]),
         factor=machines.factor if slow else None,
@@ -139,20 +133,17 @@ def _stages(
 
     Nothing where no batch has several.
     """
+    if not any(reading.batch is not None and reading.batch.stages for reading in readings):
+        return None, ()
     stages: list[StageLoad] = []
-    useful, several = 0, False
+    useful = 0
     for reading, query in zip(readings, queries, strict=True):
-        batch, partitions = reading.batch, query.partitions or 0
-        if batch is not None and batch.stages:
-            loads = stage_loads(batch.stages, batch.records, query.offsets.arrival_rate)
-            useful += useful_tasks(loads, partitions)
-            stages += loads
-            several = True
-        else:
-            useful += partitions
-    if not (several and slots and total([query.partitions for query in queries])):
-        return None, tuple(stages)
-    return -(-useful // slots), tuple(stages)
+        batch = reading.batch
+        loads = () if batch is None else stage_loads(batch.stages, batch.records, query.offsets.arrival_rate)
+        useful += useful_tasks(loads, query.partitions or 0)
+        stages += loads
+    partitions = total([query.partitions for query in queries])
+    return -(-useful // slots) if slots and partitions else None, tuple(stages)
 
 
 def _absent(histories: Iterable[QueryHistory], now: float, patience_s: float) -> list[QueryHistory]:
@@ -160,83 +151,56 @@ def _absent(histories: Iterable[QueryHistory], now: float, patience_s: float) ->
     return [each for each in histories if 0 <= now - each.seen_at <= patience_s]
 
 
-def _assessment(
-    at: float, queries: Sequence[QueryFigures], cluster: ClusterFigures, invalid: tuple[str, ...], health: _Health
-) -> Assessment:
-    """All figures in their order: by position, since so many by name take longer than all else that is done here."""
+def _load_of(at: float, queries: Sequence[QueryFigures], cluster: ClusterFigures) -> Assessment:
+    """The load of the queries and of the executors."""
     query = queries[0] if len(queries) == 1 else _together(queries)
-    offsets, finished, slow = query.offsets, query.finished, health.slow
+    offsets = query.offsets
     draining, drain_s = _drain(offsets.backlog, offsets.arrival_rate, query.processed_rate)
     return Assessment(
-        at,
-        cluster.executors,
-        cluster.requested,
-        cluster.slots_per_executor,
-        offsets.arrival_rate,
-        _by_topic(queries),
-        query.processed_rate,
-        offsets.waiting,
-        offsets.in_flight,
-        offsets.backlog,
-        query.backlog_excess,
-        offsets.exact,
-        offsets.lag_s,
-        drain_s,
-        draining,
-        query.batch_s,
-        query.trigger_s,
-        query.period_s,
-        finished.duration_s,
-        finished.batch_id,
-        finished.records,
-        query.occupancy,
-        query.pressure,
-        query.throughput,
-        cluster.busy_ratio,
-        query.running,
-        cluster.active_tasks,
-        cluster.idle_s,
-        query.batches,
-        query.capped,
-        cluster.failed_tasks,
-        query.partitions,
-        _age(at, cluster.at, query.oldest),
-        _missing(query, cluster.executors),
-        invalid,
-        len(queries),
-        health.by_query,
-        health.nodes,
-        health.sink,
-        slow.names,
-        slow.executors,
-        slow.on,
-        slow.nodes,
-        slow.factor,
-        health.skew,
-        health.useful_executors,
-        health.stages,
+        at=at,
+        executors=cluster.executors,
+        requested=cluster.requested,
+        slots_per_executor=cluster.slots_per_executor,
+        arrival_rate=offsets.arrival_rate,
+        arrival_rates=_by_topic([each.offsets for each in queries]),
+        processed_rate=query.processed_rate,
+        waiting=offsets.waiting,
+        in_flight=offsets.in_flight,
+        backlog=offsets.backlog,
+        backlog_excess=query.backlog_excess,
+        backlog_exact=offsets.exact,
+        lag_s=offsets.lag_s,
+        drain_s=drain_s,
+        draining=draining,
+        batch_s=query.batch_s,
+        trigger_s=query.trigger_s,
+        period_s=query.period_s,
+        last_batch_s=query.finished.duration_s,
+        last_batch_id=query.finished.batch_id,
+        last_batch_records=query.finished.records,
+        occupancy=query.occupancy,
+        pressure=query.pressure,
+        throughput=query.throughput,
+        busy_ratio=cluster.busy_ratio,
+        running=query.running,
+        active_tasks=cluster.active_tasks,
+        idle_s=cluster.idle_s,
+        batches=query.batches,
+        capped=query.capped,
+        failed_tasks=cluster.failed_tasks,
+        partitions=query.partitions,
+        metrics_age_s=_age(at, (cluster.at, query.oldest)),
+        queries=len(queries),
     )
 
 
-def _missing(query: QueryFigures, executors: int | None) -> tuple[str, ...]:
-    """The names of needed figures that are unknown."""
-    offsets = query.offsets
-    needed = offsets.arrival_rate, offsets.backlog, query.backlog_excess, query.batch_s, executors, offsets.lag_s
-    if None not in needed:
-        return ()
-    return tuple([name for name, figure in zip(NEEDED, needed, strict=True) if figure is None])
-
-
-def _by_topic(queries: Sequence[QueryFigures]) -> tuple[tuple[str, float], ...]:
+def _by_topic(offsets: Sequence[OffsetFigures]) -> tuple[tuple[str, float], ...]:
     """The arrival rates by topic, summed over the queries, where one of them reads several; else none."""
-    if len(queries) == 1:
-        mine = queries[0].offsets.by_topic
-        return mine if len(mine) > 1 else ()
-    rates = [query.offsets.by_topic for query in queries]
-    if () in rates or max(map(len, rates), default=0) < 2:
+    several = any(len(each.by_topic) > 1 for each in offsets)
+    if not several or not all(each.by_topic for each in offsets):
         return ()
     found: dict[str, float] = {}
-    for topic, rate in (pair for each in rates for pair in each):
+    for topic, rate in (pair for each in offsets for pair in each.by_topic):
         found[topic] = found.get(topic, 0.0) + rate
     return tuple(sorted(found.items()))
 
@@ -313,7 +277,7 @@ def _any(values: Iterable[bool | None]) -> bool | None:
     return None if None in found or not found else False
 
 
-def _age(now: float, one: float | None, other: float | None) -> float | None:
-    """Age of the older that is known; a reading made just after ``now`` has age 0."""
-    oldest = earlier(one, other)
+def _age(now: float, times: Iterable[float | None]) -> float | None:
+    """Age of the oldest that is known; a reading made just after ``now`` has age 0."""
+    oldest = min([at for at in times if at is not None], default=None)
     return None if oldest is None else max(0.0, now - oldest)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from rheostat.analyze.checks import known
+from rheostat.analyze.checks import known, total
 from rheostat.analyze.rates import OffsetFigures
 from rheostat.analyze.state import AnalysisSettings, BatchMark, QueryHistory
 from rheostat.model import Batch, RunningBatch, SourceInfo
-from rheostat.values import dataclass
 
 __all__ = [
     "Finished",
@@ -51,10 +51,10 @@ def read_finished(batch: Batch | None, invalid: set[str]) -> Finished:
     if batch is None:
         return Finished()
     return Finished(
-        known(batch.at, "batch.at", invalid),
-        known(batch.batch_id, "batch.batch_id", invalid),
-        known(batch.duration_s, "batch.duration_s", invalid),
-        known(batch.records, "batch.records", invalid),
+        at=known(batch.at, "batch.at", invalid),
+        batch_id=known(batch.batch_id, "batch.batch_id", invalid),
+        duration_s=known(batch.duration_s, "batch.duration_s", invalid),
+        records=known(batch.records, "batch.records", invalid),
     )
 
 
@@ -65,35 +65,32 @@ def read_running(running: RunningBatch | None, invalid: set[str]) -> Running:
     at = known(running.at, "running.at", invalid)
     since = known(running.since, "running.since", invalid)
     batch_id = known(running.batch_id, "running.batch_id", invalid)
-    age_s = None
-    if running.active and at is not None and since is not None:
-        age_s = max(0.0, at - since)
-    return Running(at, running.active, batch_id, age_s)
+    age_s = max(0.0, at - since) if running.active and at is not None and since is not None else None
+    return Running(at=at, active=running.active, batch_id=batch_id, age_s=age_s)
 
 
 def batch_time(finished: Finished, running: Running) -> float | None:
     """Duration of the last batch, or of the running one if that is already longer."""
-    last_s, age_s = finished.duration_s, running.age_s
-    return age_s if last_s is None or (age_s is not None and age_s > last_s) else last_s
+    durations = [value for value in (finished.duration_s, running.age_s) if value is not None]
+    return max(durations) if durations else None
 
 
 def marked(
     marks: tuple[BatchMark, ...], finished: Finished, done: int, settings: AnalysisSettings
 ) -> tuple[BatchMark, ...]:
     """The batch ends with a newly seen one; those that the rate window no longer reaches are dropped."""
-    at, batch_id = finished.at, finished.batch_id
-    if at is None or batch_id is None:
+    if finished.at is None or finished.batch_id is None:
         return marks
-    ended, last_id, _ = marks[-1] if marks else (at, batch_id + 1, 0)
-    if batch_id == last_id:
-        return marks
-    mark = BatchMark(at, batch_id, done)
-    if batch_id < last_id or at <= ended:
+    mark = BatchMark(at=finished.at, batch_id=finished.batch_id, done=done)
+    if not marks or mark.batch_id < marks[-1].batch_id:
         return (mark,)
-    first, since, count = 0, at - settings.rate_window_s, len(marks)
-    while first + 1 < count and marks[first + 1].at <= since:
-        first += 1
-    marks = (*marks[first:], mark)
+    if mark.batch_id == marks[-1].batch_id:
+        return marks
+    if mark.at <= marks[-1].at:
+        return (mark,)
+    marks = (*marks, mark)
+    first = max((i for i, each in enumerate(marks) if each.at <= mark.at - settings.rate_window_s), default=0)
+    marks = marks[first:]
     half = len(marks) // 2
     return marks if len(marks) <= settings.max_samples else marks[:half:2] + marks[half:]
 
@@ -111,14 +108,10 @@ def capped(sources: Sequence[SourceInfo], finished: Finished, offsets: OffsetFig
     Where some sources have a cap and others have none it cannot be told. ``records`` counts retried tasks twice,
     so a batch with failures may look capped.
     """
-    cap: int | None = 0
-    limited = False
-    for source in sources:
-        most = known(source.batch_cap, "source.batch_cap", invalid)
-        limited = limited or source.batch_cap is not None
-        cap = None if cap is None or most is None else cap + most
-    if not limited:
+    caps = [known(source.batch_cap, "source.batch_cap", invalid) for source in sources]
+    if not sources or all(source.batch_cap is None for source in sources):
         return False
+    cap = total(caps)
     left = offsets.backlog if offsets.waiting is None else offsets.waiting
     if cap is None or finished.records is None or left is None:
         return None

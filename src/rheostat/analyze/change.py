@@ -17,7 +17,7 @@ of 0.03 after 40, and those below 0.02 never.
 
 from __future__ import annotations
 
-from rheostat.values import dataclass
+from dataclasses import dataclass
 
 __all__ = ["Detector", "Watched", "Worsening"]
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import inf
-from operator import attrgetter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rheostat.model import Observation
 
-__all__ = ["Number", "all_sound", "earlier", "known", "largest", "sweep", "total"]
+__all__ = ["Number", "known", "largest", "sweep", "total"]
 
 Number = TypeVar("Number", int, float)
 
 _BATCH = ("planning_s", "add_batch_s", "commit_s", "work_s", "state_rows", "dropped_late")
-_NAMES = tuple(f"batch.{field}" for field in _BATCH)
-_figures = attrgetter(*_BATCH)
 
 
 def known(value: Number | None, name: str, invalid: set[str]) -> Number | None:
@@ -42,23 +39,9 @@ def largest(values: Iterable[Number | None]) -> Number | None:
     return None if not found or None in found else max(found)  # type: ignore[type-var] # there is no None in it
 
 
-def earlier(one: float | None, other: float | None) -> float | None:
-    """The earlier of two times that are known; None where none is."""
-    return other if one is None or (other is not None and other < one) else one
-
-
-def all_sound(figures: Sequence[Any]) -> bool:
-    """Whether all are known, finite and ≥ 0, of one figure at least: so they are where the least and the sum are."""
-    try:
-        return min(figures) >= 0 and sum(figures) < inf  # type: ignore[no-any-return] # they are numbers
-    except TypeError:  # a figure is not known
-        return False
-
-
 def sweep(observation: Observation, invalid: set[str]) -> None:
     """Name the impossible figures that nothing else here looks at."""
     for query in observation.queries:
         if query.batch is not None:
-            for place, figure in enumerate(_figures(query.batch)):
-                if figure is not None and not 0.0 <= figure < inf:
-                    invalid.add(_NAMES[place])
+            for field in _BATCH:
+                known(getattr(query.batch, field), f"batch.{field}", invalid)

@@ -8,6 +8,7 @@ at most one sample interval, and where arrivals are uneven it errs to the old si
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import TypeVar
 
 __all__ = ["arrival_time", "arrived", "extended", "needed", "thinned"]
@@ -53,7 +54,7 @@ def thinned(times: Times, rows: tuple[Row, ...], *, first: int, most: int) -> tu
     return times, rows
 
 
-def arrived(times: Times, counts: Counts, at: float) -> float:
+def arrived(times: Sequence[float], counts: Sequence[int], at: float) -> float:
     """A(at); before the first sample its count, after the last one that one's.
 
     >>> arrived((0.0, 10.0), (100, 200), 2.5)

@@ -13,16 +13,13 @@ task.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from math import inf
-from operator import attrgetter, le
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from rheostat.analyze.checks import all_sound, known, total
+from rheostat.analyze.checks import Number, known, total
 from rheostat.analyze.state import AnalysisSettings, ClusterHistory, Counters, Interval
-from rheostat.model import Cluster
-from rheostat.values import dataclass
+from rheostat.model import Cluster, Executor
 
 __all__ = ["ClusterFigures", "read_cluster"]
 
@@ -31,11 +28,6 @@ SHORT_TASK = 0.25
 
 MOST_IDLE = 32
 """Idle executors that are told one by one: an assessment is part of every journal record."""
-
-
-_TOLD = ("active_tasks", "failed_tasks", "finished_tasks", "busy_s")
-
-_at = attrgetter("at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +45,25 @@ class ClusterFigures:
     changed: bool = False
 
 
-class _Readings(NamedTuple):
-    """What the executors told, a column each; None where unknown or impossible."""
+class _Reading(NamedTuple):
+    """What one executor told; None where unknown or impossible."""
 
-    ids: tuple[str, ...] = ()
-    cores: tuple[int | None, ...] = ()
-    active: tuple[int | None, ...] = ()
-    failed: tuple[int | None, ...] = ()
-    finished: tuple[int | None, ...] = ()
-    busy_s: tuple[float | None, ...] = ()
-    added_at: tuple[float | None, ...] = ()
+    executor_id: str
+    cores: int | None
+    active: int | None
+    failed: int | None
+    finished: int | None
+    busy_s: float | None
+    added_at: float | None
 
 
-_Past = tuple[float | None, int | None, int | None, float | None]
-"""What one executor had come to at the reading before: its ``busy_s``, tasks finished and failed, and idle since."""
+class _Past(NamedTuple):
+    """What one executor had come to at the reading before."""
 
-_NEW: _Past = (0.0, 0, 0, None)
-
-_NOTHING: tuple[float | None, int | None, int | None] = (0.0, 0, 0)
-"""Task seconds, tasks ended and failed of nobody."""
+    busy_s: float | None = 0.0
+    finished: int | None = 0
+    failed: int | None = 0
+    idle_since: float | None = None
 
 
 def read_cluster(
@@ -81,150 +73,103 @@ def read_cluster(
     at = known(cluster.at, "cluster.at", invalid) if cluster is not None else None
     if cluster is None or at is None:
         return ClusterFigures(), past
-    slots: int | None
-    active: int | None
-    requested, count = known(cluster.requested, "cluster.requested", invalid), len(cluster.roster.ids)
-    history = _usual(cluster, past, at, settings)
-    if history is not None:
-        slots = cluster.roster.slots_per_executor
-        active = sum(cluster.active_tasks)
-    else:
-        readings = _read(cluster, invalid)
-        history = _remembered(readings, at, past, settings)
-        slots = _slots(readings.cores)
-        active = total(readings.active) if count else 0
-    intervals = history.intervals
+    readings = [_checked(executor, invalid) for executor in cluster.executors]
+    history = _remembered(readings, at, past, settings)
     figures = ClusterFigures(
-        at,
-        count,
-        requested,
-        slots,
-        _busy_ratio(_after(at - settings.rate_window_s, intervals)),
-        active,
-        _idle(history.counters.idle_since, at),
-        _failed(intervals, at - settings.failure_window_s),
-        past.executors != count,
+        at=at,
+        executors=len(readings),
+        requested=known(cluster.requested, "cluster.requested", invalid),
+        slots_per_executor=_slots(readings),
+        busy_ratio=_busy_ratio(_after(at - settings.rate_window_s, history.intervals)),
+        active_tasks=total([0, *(each.active for each in readings)]),
+        idle_s=_idle(history.counters.idle_since, at),
+        failed_tasks=_failed(history.intervals, at - settings.failure_window_s),
+        changed=past.executors != len(readings),
     )
     return figures, history
 
 
-def _read(cluster: Cluster, invalid: set[str]) -> _Readings:
-    if not cluster.ids:
-        return _Readings()
-    roster = cluster.roster
-    cores, added_at = roster.cores, roster.added_at
-    if roster.slots is None:  # one of them is unknown or impossible
-        cores, added_at = _checked(cores, "cores", invalid), _checked(added_at, "added_at", invalid)
-    told = cluster.active_tasks, cluster.failed_tasks, cluster.finished_tasks, cluster.busy_s
-    columns = [_checked(column, name, invalid) for name, column in zip(_TOLD, told, strict=True)]
-    return _Readings._make((roster.ids, cores, *columns, added_at))
-
-
-def _checked(column: tuple[Any, ...], name: str, invalid: set[str]) -> tuple[Any, ...]:
-    """A column with None for what is impossible."""
-    return column if all_sound(column) else tuple([known(value, f"executor.{name}", invalid) for value in column])
-
-
-def _slots(cores: Sequence[int | None]) -> int | None:
-    """Cores of each executor; of the smallest where they differ."""
-    return None if None in cores else min(cores, default=None)  # type: ignore[type-var] # there is no None in it
-
-
-def _remembered(readings: _Readings, at: float, past: ClusterHistory, settings: AnalysisSettings) -> ClusterHistory:
-    """The history with this reading; begun anew where time ran backwards."""
-    before = past.at
-    if before is not None and at == before:
-        return past
-    if before is None or at < before:
-        return ClusterHistory(at, len(readings.ids), _counters(readings, _pasts(past.counters), at))
-    pasts = _pasts(past.counters)
-    intervals = _appended(past.intervals, _interval(readings, at, before, pasts), settings)
-    return ClusterHistory(at, len(readings.ids), _counters(readings, pasts, at), intervals)
-
-
-def _usual(cluster: Cluster, past: ClusterHistory, at: float, settings: AnalysisSettings) -> ClusterHistory | None:
-    """The same in a few passes, where the same executors tell all, nothing is impossible and nothing ran backwards.
-
-    What was known before is finite and not negative; so is what is no less and has a finite sum.
-    """
-    then, before, slots, ids = past.counters, past.at, cluster.roster.slots, cluster.roster.ids
-    if slots is None or before is None or at <= before or not ids or ids != then.ids:
-        return None
-    try:
-        running = sum(cluster.active_tasks)
-        if min(cluster.active_tasks) < 0 or not running < inf:
-            return None
-        ended = _growth(then.finished, cluster.finished_tasks)
-        lost = _growth(then.failed, cluster.failed_tasks)
-        grown_s = _growth(then.busy_s, cluster.busy_s)
-    except TypeError:  # a figure is not known
-        return None
-    if ended is None or lost is None or grown_s is None:
-        return None
-    span_s = at - before
-    interval = Interval._make((at, span_s, slots * span_s, grown_s, running * span_s, ended, lost))
-    idle_since = _idle_all(cluster, then, at)
-    counters = Counters._make((ids, cluster.busy_s, cluster.finished_tasks, cluster.failed_tasks, idle_since))
-    return ClusterHistory(at, len(ids), counters, _appended(past.intervals, interval, settings))
-
-
-def _growth(then: Sequence[Any], now: Sequence[Any]) -> Any:
-    """How much a column has grown, all in all; None where one has fallen or is infinite."""
-    together = sum(now)
-    if then == now:
-        return together - together
-    return together - sum(then) if all(map(le, then, now)) and together < inf else None
-
-
-def _idle_all(cluster: Cluster, past: Counters, at: float) -> tuple[float | None, ...]:
-    """Since when each has no task, of executors whose past is known."""
-    if 0 not in cluster.active_tasks:
-        return (None,) * len(cluster.active_tasks)
-    columns = zip(cluster.active_tasks, cluster.finished_tasks, past.finished, past.idle_since, strict=True)
-    return tuple(
-        [
-            None if running else since if since is not None and done == before else at
-            for running, done, before, since in columns
-        ]
+def _checked(executor: Executor, invalid: set[str]) -> _Reading:
+    return _Reading(
+        executor_id=executor.executor_id,
+        cores=known(executor.cores, "executor.cores", invalid),
+        active=known(executor.active_tasks, "executor.active_tasks", invalid),
+        failed=known(executor.failed_tasks, "executor.failed_tasks", invalid),
+        finished=known(executor.finished_tasks, "executor.finished_tasks", invalid),
+        busy_s=known(executor.busy_s, "executor.busy_s", invalid),
+        added_at=known(executor.added_at, "executor.added_at", invalid),
     )
 
 
+def _slots(readings: Sequence[_Reading]) -> int | None:
+    """Cores of each executor; of the smallest where they differ."""
+    cores = [each.cores for each in readings if each.cores is not None]
+    return min(cores) if cores and len(cores) == len(readings) else None
+
+
+def _remembered(
+    readings: Sequence[_Reading], at: float, past: ClusterHistory, settings: AnalysisSettings
+) -> ClusterHistory:
+    """The history with this reading; begun anew where time ran backwards."""
+    if at == past.at:
+        return past
+    pasts = _pasts(past.counters)
+    intervals: tuple[Interval, ...] = ()
+    if past.at is not None and at > past.at:
+        intervals = _appended(past.intervals, _interval(readings, at, past.at, pasts), settings)
+    counters = Counters(
+        ids=tuple([each.executor_id for each in readings]),
+        busy_s=tuple([each.busy_s for each in readings]),
+        finished=tuple([each.finished for each in readings]),
+        failed=tuple([each.failed for each in readings]),
+        idle_since=tuple([_idle_since(each, pasts.get(each.executor_id), at) for each in readings]),
+    )
+    return ClusterHistory(at=at, executors=len(readings), counters=counters, intervals=intervals)
+
+
 def _pasts(counters: Counters) -> dict[str, _Past]:
-    columns = zip(counters.busy_s, counters.finished, counters.failed, counters.idle_since, strict=True)
-    return dict(zip(counters.ids, columns, strict=True))
+    columns = zip(*counters, strict=True)
+    return {
+        executor_id: _Past(busy_s=busy_s, finished=finished, failed=failed, idle_since=idle_since)
+        for executor_id, busy_s, finished, failed, idle_since in columns
+    }
 
 
-def _counters(readings: _Readings, pasts: Mapping[str, _Past], at: float) -> Counters:
-    columns = zip(readings.ids, readings.active, readings.finished, readings.added_at, strict=True)
-    idle_since = [
-        None if running else _idle_since(running, done, added_at, pasts.get(name), at)
-        for name, running, done, added_at in columns
-    ]
-    return Counters(readings.ids, readings.busy_s, readings.finished, readings.failed, tuple(idle_since))
-
-
-def _interval(readings: _Readings, at: float, before: float, pasts: Mapping[str, _Past]) -> Interval:
+def _interval(readings: Sequence[_Reading], at: float, before: float, pasts: Mapping[str, _Past]) -> Interval:
     """What those did whose past is known and none of whose counters fell; a sum with an unknown in it is unknown."""
+    counted: list[tuple[_Reading, _Past]] = []
     slot_s = active_s = 0.0
-    busy_s, ended, lost = _NOTHING
-    for name, cores, active, failed, finished, busy, added_at in zip(*readings, strict=True):
-        past, since = pasts.get(name), before
-        if past is None and added_at is not None and added_at >= before:
-            past, since = _NEW, min(at, added_at)
-        if past is None or cores is None or active is None:
+    for each in readings:
+        past, since = pasts.get(each.executor_id), before
+        if past is None and each.added_at is not None and each.added_at >= before:
+            past, since = _Past(), min(at, each.added_at)
+        if past is None or each.cores is None or each.active is None or _fell(each, past):
             continue
-        busy_then, finished_then, failed_then, _ = past
-        grown_s = None if busy is None or busy_then is None else busy - busy_then
-        more = None if finished is None or finished_then is None else finished - finished_then
-        failures = None if failed is None or failed_then is None else failed - failed_then
-        if (grown_s is not None and grown_s < 0) or (more is not None and more < 0) or (failures or 0) < 0:
-            continue
-        slot_s += cores * (at - since)
-        active_s += active * (at - since)
-        busy_s = None if busy_s is None or grown_s is None else busy_s + grown_s
-        ended = None if ended is None or more is None else ended + more
-        lost = None if lost is None or failures is None else lost + failures
-    return Interval._make((at, at - before, slot_s, busy_s, active_s, ended, lost))
+        counted.append((each, past))
+        slot_s += each.cores * (at - since)
+        active_s += each.active * (at - since)
+    return Interval(
+        at=at,
+        span_s=at - before,
+        slot_s=slot_s,
+        busy_s=_growth([(past.busy_s, now.busy_s) for now, past in counted]),
+        active_s=active_s,
+        finished=_growth([(past.finished, now.finished) for now, past in counted]),
+        failed=_growth([(past.failed, now.failed) for now, past in counted]),
+    )
+
+
+def _fell(now: _Reading, past: _Past) -> bool:
+    pairs = (past.busy_s, now.busy_s), (past.finished, now.finished), (past.failed, now.failed)
+    return any(before is not None and after is not None and after < before for before, after in pairs)
+
+
+def _growth(pairs: Sequence[tuple[Number | None, Number | None]]) -> Number | None:
+    """By how much counters have grown together, from (before, after) of each."""
+    if not pairs:
+        return 0
+    before, after = total([before for before, _ in pairs]), total([after for _, after in pairs])
+    return None if before is None or after is None else after - before
 
 
 def _appended(past: tuple[Interval, ...], new: Interval, settings: AnalysisSettings) -> tuple[Interval, ...]:
@@ -236,13 +181,9 @@ def _appended(past: tuple[Interval, ...], new: Interval, settings: AnalysisSetti
     return (*kept, new)
 
 
-def _after(since: float, intervals: tuple[Interval, ...]) -> tuple[Interval, ...]:
-    """Those that end after it; they are in order, and most often it is all of them, or all but the first."""
-    if not intervals or intervals[0].at > since:
-        return intervals
-    if len(intervals) > 1 and intervals[1].at > since:
-        return intervals[1:]
-    return intervals[bisect_right(intervals, since, key=_at) :]
+def _after(since: float, intervals: Sequence[Interval]) -> tuple[Interval, ...]:
+    """Those that end after it."""
+    return tuple([each for each in intervals if each.at > since])
 
 
 def _both(first: Interval, second: Interval) -> Interval:
@@ -257,58 +198,36 @@ def _both(first: Interval, second: Interval) -> Interval:
     )
 
 
-def _idle_since(
-    running: int | None, finished: int | None, added_at: float | None, past: _Past | None, at: float
-) -> float | None:
+def _idle_since(reading: _Reading, past: _Past | None, at: float) -> float | None:
     """Since when it has no task, as far as was seen; None: it has one, or nobody knows.
 
     One that has just come and never finished a task has been idle since its start.
     """
-    if running != 0 or finished is None:
+    if reading.active != 0 or reading.finished is None:
         return None
     if past is None:
-        return added_at if finished == 0 and added_at is not None else at
-    _, finished_then, _, since = past
-    return since if since is not None and finished_then == finished else at
+        return reading.added_at if reading.finished == 0 and reading.added_at is not None else at
+    return past.idle_since if past.idle_since is not None and past.finished == reading.finished else at
 
 
 def _idle(idle_since: Sequence[float | None], at: float) -> tuple[float, ...]:
-    if idle_since and idle_since.count(idle_since[0]) == len(idle_since):  # most often: all, or none
-        since = idle_since[0]
-        return () if since is None else (round(max(0.0, at - since), 1),) * min(len(idle_since), MOST_IDLE)
-    idle_s = {since: round(max(0.0, at - since), 1) for since in set(idle_since) if since is not None}
-    return tuple(sorted([idle_s[since] for since in idle_since if since is not None], reverse=True)[:MOST_IDLE])
+    idle_s = [round(max(0.0, at - since), 1) for since in idle_since if since is not None]
+    return tuple(sorted(idle_s, reverse=True)[:MOST_IDLE])
 
 
 def _busy_ratio(window: Sequence[Interval]) -> float | None:
     """Share of slot time in tasks, in [0, 1]; see the module for the two ways of measuring it."""
-    if not window:
-        return None
-    span_s = slot_s = ended_s = active_s = 0.0
-    tasks, told = 0, True
-    for _, each_s, slots_s, busy_s, in_use_s, finished, _ in window:
-        span_s += each_s
-        slot_s += slots_s
-        active_s += in_use_s
-        if busy_s is None or finished is None:
-            told = False
-        else:
-            ended_s += busy_s
-            tasks += finished
+    slot_s, active_s = sum([each.slot_s for each in window]), sum([each.active_s for each in window])
+    ended_s, tasks = total([each.busy_s for each in window]), total([each.finished for each in window])
     if slot_s <= 0:
         return None
-    short = tasks > 0 and ended_s <= SHORT_TASK * span_s * tasks
+    if ended_s is None or tasks is None:
+        return min(1.0, active_s / slot_s)
+    short = tasks > 0 and ended_s <= SHORT_TASK * sum([each.span_s for each in window]) * tasks
     idle = tasks == 0 and active_s == 0
-    return min(1.0, (ended_s if told and (short or idle) else active_s) / slot_s)
+    return min(1.0, (ended_s if short or idle else active_s) / slot_s)
 
 
-def _failed(intervals: tuple[Interval, ...], since: float) -> int | None:
+def _failed(intervals: Sequence[Interval], since: float) -> int | None:
     """Tasks that failed after ``since``; None before the second reading."""
-    if not intervals:
-        return None
-    lost = 0
-    for each in _after(since, intervals):
-        if each.failed is None:
-            return None
-        lost += each.failed
-    return lost
+    return total([0, *(each.failed for each in _after(since, intervals))]) if intervals else None

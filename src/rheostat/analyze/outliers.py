@@ -26,13 +26,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf
-from operator import sub
 from statistics import median
 from typing import Any
 
 from rheostat.analyze.checks import largest
 from rheostat.analyze.state import Counters, Machines, OffsetHistory
-from rheostat.model import Cluster, Roster
+from rheostat.model import Cluster, Executor
 
 __all__ = [
     "COLD_S",
@@ -85,9 +84,9 @@ def _sizes(history: OffsetHistory) -> list[list[int]]:
     if not history.complete or len(history.rows) < 2:
         return []
     last: tuple[Any, ...] = history.rows[-1]
-    below: tuple[tuple[Any, ...], ...] = history.rows[0], history.committed
-    sizes = [list(map(sub, last, each)) for each in below]
-    return [each for each in sizes if sum(each) >= _LEAST_RECORDS * len(each)]
+    below = history.rows[0], history.committed
+    columns = [[end - start for end, start in zip(last, first, strict=True)] for first in below]
+    return [sizes for sizes in columns if sum(sizes) >= _LEAST_RECORDS * len(sizes)]
 
 
 def task_times(then: Counters, now: Counters, span_s: float) -> dict[str, float]:
@@ -99,9 +98,11 @@ def task_times(then: Counters, now: Counters, span_s: float) -> dict[str, float]
     >>> task_times(then, Counters(("1", "2"), (22.0, 10.0), (11, 5), (0, 0), (None, None)), 60.0)
     {'1': 2.0, '2': 60.0}
     """
+    before = dict(zip(then.ids, zip(then.busy_s, then.finished, then.idle_since, strict=True), strict=True))
     times: dict[str, float] = {}
     unended: dict[str, float] = {}
-    for name, busy_s, finished, idle_since, busy_then, finished_then, idle_then in _both_ends(then, now):
+    for name, busy_s, finished, idle_since in zip(now.ids, now.busy_s, now.finished, now.idle_since, strict=True):
+        busy_then, finished_then, idle_then = before.get(name, (None, None, None))
         if busy_s is None or finished is None or busy_then is None or finished_then is None:
             continue
         ended = finished - finished_then
@@ -110,20 +111,6 @@ def task_times(then: Counters, now: Counters, span_s: float) -> dict[str, float]
         elif ended == 0 and idle_since is None and idle_then is None:
             unended[name] = span_s
     return times | unended if times else {}
-
-
-def _both_ends(then: Counters, now: Counters) -> Iterable[tuple[Any, ...]]:
-    """Of each executor its id and what it had come to at the end of a window, and at its begin if it was there."""
-    before: Iterable[tuple[Any, ...]] = zip(then.busy_s, then.finished, then.idle_since, strict=True)
-    if then.ids != now.ids:
-        known = dict(zip(then.ids, before, strict=True))
-        before = [known.get(name, (None, None, None)) for name in now.ids]
-        return [(*ends, *begins) for ends, begins in zip(zip(*_ends(now), strict=True), before, strict=True)]
-    return zip(*_ends(now), then.busy_s, then.finished, then.idle_since, strict=True)
-
-
-def _ends(now: Counters) -> tuple[tuple[Any, ...], ...]:
-    return now.ids, now.busy_s, now.finished, now.idle_since
 
 
 def slow_ones(times: Mapping[str, float], hosts: Mapping[str, str], limit: float) -> dict[str, float]:
@@ -164,42 +151,45 @@ def watched(
 ) -> Machines:
     """What is known of the executors at ``at``, with the ``offsets`` of all queries; it changes when a window ends."""
     if past.at is None or at < past.at:
-        return Machines(at, counters)
+        return Machines(at=at, counters=counters)
     if at - past.at < window_s:
         return past
-    skews = [partition_skew(each) for each in offsets]
-    skew = largest(skews)
-    remembered = tuple([(place, then) for place, then in past.nodes if 0 <= at - then < REMEMBERED_S])
-    times = task_times(past.counters, counters, at - past.at)
-    known = skew is not None and len(times) > 1
-    if known and not past.slow and not remembered and max(times.values()) < SLOW * min(times.values()):
-        return Machines(at, counters, skew=skew)  # nobody is slow, or was
+    skew = largest([partition_skew(each) for each in offsets])
     begun = Machines(
-        at, counters, past.suspects, past.slow, past.factor, past.skew if skew is None else skew, remembered
+        at=at,
+        counters=counters,
+        suspects=past.suspects,
+        slow=past.slow,
+        factor=past.factor,
+        skew=past.skew if skew is None else skew,
+        nodes=tuple([(place, then) for place, then in past.nodes if 0 <= at - then < REMEMBERED_S]),
     )
-    cold = _cold(past.counters, cluster.roster, past.at)
+    times = task_times(past.counters, counters, at - past.at)
+    cold = _cold(past.counters, cluster.executors, past.at)
     warm = {name: task_s for name, task_s in times.items() if name not in cold}
     if skew is None or len(warm) < 2:
         return begun
-    return _judged(begun, at, warm, cluster, max(map(partition_heat, offsets)))
+    return _judged(begun, at, warm, cluster, max([partition_heat(each) for each in offsets]))
 
 
-def _cold(then: Counters, roster: Roster, at: float) -> set[str]:
+def _cold(then: Counters, executors: Iterable[Executor], at: float) -> set[str]:
     """The executors that were cold at the begin of a window, each by what is known of itself.
 
     Not one of which the cores are unknown; where the time of registration is, the tasks alone tell.
 
     >>> then = Counters(("1", "2"), (3.0, 0.0), (2, 0), (0, 0), (None, None))
-    >>> roster = Roster(("1", "2", "3"), ("a", "b", "c"), (2, 2, 2), (0.0, 0.0, None), (None, None, None))
-    >>> sorted(_cold(then, roster, 10.0)), sorted(_cold(then, roster, 60.0))
+    >>> came = {"1": 0.0, "2": 0.0, "3": None}
+    >>> executors = [Executor(name, "a", cores=2, active_tasks=0, added_at=at) for name, at in came.items()]
+    >>> sorted(_cold(then, executors, 10.0)), sorted(_cold(then, executors, 60.0))
     (['2', '3'], ['3'])
     """
     ended = dict(zip(then.ids, then.finished, strict=True))
-    columns: Iterable[tuple[Any, ...]] = zip(roster.ids, roster.cores, roster.added_at, strict=True)
     return {
-        name
-        for name, cores, added_at in columns
-        if cores is not None and (ended.get(name) or 0) < cores and (added_at is None or at < added_at + COLD_S)
+        each.executor_id
+        for each in executors
+        if each.cores is not None  # type: ignore[redundant-expr] # a source may not know them
+        and (ended.get(each.executor_id) or 0) < each.cores
+        and (each.added_at is None or at < each.added_at + COLD_S)
     }
 
 

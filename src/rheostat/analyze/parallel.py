@@ -29,15 +29,16 @@ def stage_loads(stages: Sequence[StageWork], records: int | None, arrival_rate: 
     >>> stage_loads([StageWork(4, 6.0), StageWork(16, 2.0)], 1000, 500.0)
     (StageLoad(tasks=4, share=0.75, demand=3.0), StageLoad(tasks=16, share=0.25, demand=1.0))
     """
-    whole_s = 0.0
-    for _, busy_s in stages:
-        whole_s += busy_s
+    whole_s = sum([stage.busy_s for stage in stages])
     if whole_s <= 0:
         return ()
-    if arrival_rate is None or not records:
-        return tuple([StageLoad(tasks, busy_s / whole_s) for tasks, busy_s in stages])
-    each_s = arrival_rate / records
-    return tuple([StageLoad._make((tasks, busy_s / whole_s, busy_s * each_s)) for tasks, busy_s in stages])
+    each_s = arrival_rate / records if arrival_rate is not None and records else None
+    return tuple(
+        [
+            StageLoad(stage.tasks, stage.busy_s / whole_s, None if each_s is None else stage.busy_s * each_s)
+            for stage in stages
+        ]
+    )
 
 
 def useful_tasks(stages: Sequence[StageLoad], partitions: int) -> int:
@@ -46,8 +47,4 @@ def useful_tasks(stages: Sequence[StageLoad], partitions: int) -> int:
     >>> useful_tasks([StageLoad(4, 0.75), StageLoad(16, 0.25)], 8), useful_tasks([StageLoad(900, 0.04)], 8)
     (16, 8)
     """
-    useful = partitions
-    for tasks, share, _ in stages:
-        if share >= COUNTS and tasks > useful:
-            useful = tasks
-    return useful
+    return max([partitions, *[stage.tasks for stage in stages if stage.share >= COUNTS]])

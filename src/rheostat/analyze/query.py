@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rheostat.analyze.batches import (
     Finished,
     batch_time,
@@ -12,12 +14,11 @@ from rheostat.analyze.batches import (
     read_finished,
     read_running,
 )
-from rheostat.analyze.checks import earlier, known, total
+from rheostat.analyze.checks import known, total
 from rheostat.analyze.overload import pressed, read_pressure
 from rheostat.analyze.rates import OffsetFigures, read_offsets
 from rheostat.analyze.state import AnalysisSettings, BatchMark, OffsetHistory, QueryHistory
 from rheostat.model import QueryReading
-from rheostat.values import dataclass
 
 __all__ = ["QueryFigures", "healthy_backlog", "read_query"]
 
@@ -87,23 +88,32 @@ def read_query(
     held = pressed(batch_s, trigger_s, period_s, offsets.backlog, excess, query.batch)
     before = now if past is None else past.seen_at
     pressure, turns = read_pressure(held, turns, before, now, settings.rate_window_s)
-    remembered = QueryHistory(query.query_id, query.run_id, now, history, done, marks, after, turns)
+    remembered = QueryHistory(
+        query_id=query.query_id,
+        run_id=query.run_id,
+        seen_at=now,
+        offsets=history,
+        done=done,
+        marks=marks,
+        count_after=after,
+        turns=turns,
+    )
     figures = QueryFigures(
-        offsets,
-        finished,
-        running.active,
-        processed_rate(marks),
-        excess,
-        batch_s,
-        trigger_s,
-        period_s,
-        None if batch_s is None or period_s is None else batch_s / period_s,
-        _batches(finished, after),
-        capped(query.sources, finished, offsets, invalid),
-        _partitions(query, offsets, invalid),
-        earlier(offsets.at, running.at),
-        pressure,
-        _throughput(marks, after) if pressure else None,
+        offsets=offsets,
+        finished=finished,
+        running=running.active,
+        processed_rate=processed_rate(marks),
+        backlog_excess=excess,
+        batch_s=batch_s,
+        trigger_s=trigger_s,
+        period_s=period_s,
+        occupancy=None if batch_s is None or period_s is None else batch_s / period_s,
+        batches=_batches(finished, after),
+        capped=capped(query.sources, finished, offsets, invalid),
+        partitions=_partitions(query, offsets, invalid),
+        oldest=min([at for at in (offsets.at, running.at) if at is not None], default=None),
+        pressure=pressure,
+        throughput=_throughput(marks, after) if pressure else None,
     )
     return figures, remembered
 

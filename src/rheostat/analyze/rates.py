@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rheostat.analyze.checks import known, largest, total
 from rheostat.analyze.curve import arrival_time, arrived, extended, needed, thinned
 from rheostat.analyze.state import AnalysisSettings, OffsetHistory
-from rheostat.analyze.usual import OffsetFigures, read_usual
 from rheostat.model import Offsets, PartitionOffsets
-from rheostat.values import replace
 
 __all__ = ["OffsetFigures", "read_offsets"]
 
 Key = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetFigures:
+    """Of one query, over all its partitions; None where one of them is unknown.
+
+    Attributes:
+        at: when the offsets were read.
+        committed_known: whether all committed offsets are known, so that ``progress`` is complete.
+        progress: records committed since the observation before.
+        by_topic: the arrival rate of each topic, sorted by topic; empty where one is unknown.
+    """
+
+    at: float | None = None
+    waiting: int | None = None
+    in_flight: int | None = None
+    backlog: int | None = None
+    arrival_rate: float | None = None
+    lag_s: float | None = None
+    partitions: int | None = None
+    exact: bool = True
+    committed_known: bool = False
+    progress: int = 0
+    by_topic: tuple[tuple[str, float], ...] = ()
 
 
 class _Curve(NamedTuple):
@@ -28,17 +51,18 @@ class _Curve(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """One partition. ``progress`` is None where the committed offset is unknown."""
+    """One partition. ``progress`` is None where the committed offset is unknown.
 
-    waiting: int | None
-    in_flight: int | None
-    backlog: int | None
-    rate: float | None
-    lag_s: float | None
-    progress: int | None
+    Attributes:
+        arrivals: the curve, where its end is known.
+    """
 
-
-_UNKNOWN = _Seen(None, None, None, None, None, None)
+    waiting: int | None = None
+    in_flight: int | None = None
+    backlog: int | None = None
+    lag_s: float | None = None
+    progress: int | None = None
+    arrivals: _Curve | None = None
 
 
 def read_offsets(
@@ -53,67 +77,74 @@ def read_offsets(
     if offsets is None or at is None or not offsets.topics:
         return OffsetFigures(), past
     when = (at, max(now, at))
-    usual = read_usual(offsets, past, when, settings)
-    if usual is not None:
-        return usual
     before = _curves(past)
     seen: list[_Seen] = []
     curves: dict[Key, _Curve] = {}
     for reading in offsets.partitions:
         key = (reading.topic, reading.partition)
-        one, curves[key] = _read_partition(reading, before.pop(key, _Curve()), when, settings, invalid)
+        one, curves[key] = _read_partition(reading, before.pop(key, _Curve()), when, invalid)
         seen.append(one)
     absent = _absent(before, at, settings.rate_window_s)
-    by_topic = () if absent else _by_topic(offsets.topics, seen)
-    seen += [_UNKNOWN] * len(absent)
-    figures = replace(_figures(seen, at, exact=offsets.exact), by_topic=by_topic)
+    by_topic = () if absent else _by_topic(offsets.topics, seen, settings.rate_window_s)
+    seen += [_Seen()] * len(absent)
+    progress = [each.progress for each in seen]
+    figures = OffsetFigures(
+        at=at,
+        waiting=total(each.waiting for each in seen),
+        in_flight=total(each.in_flight for each in seen),
+        backlog=total(each.backlog for each in seen),
+        arrival_rate=_rate(seen, settings.rate_window_s),
+        lag_s=largest(each.lag_s for each in seen),
+        partitions=len(seen),
+        exact=offsets.exact,
+        committed_known=None not in progress,
+        progress=sum(filter(None, progress)),
+        by_topic=by_topic,
+    )
     return figures, _history(curves | absent, at, settings)
 
 
-def _figures(seen: list[_Seen], at: float, *, exact: bool) -> OffsetFigures:
-    waiting, in_flight, backlog, rate, lag_s, progress = zip(*seen, strict=True)
-    return OffsetFigures(
-        at=at,
-        waiting=total(waiting),
-        in_flight=total(in_flight),
-        backlog=total(backlog),
-        arrival_rate=total(rate),
-        lag_s=largest(lag_s),
-        partitions=len(seen),
-        exact=exact,
-        committed_known=None not in progress,
-        progress=sum(filter(None, progress)),
-    )
-
-
-def _by_topic(topics: Sequence[str], seen: Sequence[_Seen]) -> tuple[tuple[str, float], ...]:
+def _by_topic(topics: Sequence[str], seen: Sequence[_Seen], window_s: float) -> tuple[tuple[str, float], ...]:
     """The rate of each topic; none where that of a partition is unknown."""
-    found: dict[str, float] = {}
+    partitions: dict[str, list[_Seen]] = {}
     for topic, one in zip(topics, seen, strict=True):
-        if one.rate is None:
-            return ()
-        found[topic] = found.get(topic, 0.0) + one.rate
-    return tuple(sorted(found.items()))
+        partitions.setdefault(topic, []).append(one)
+    rates = {topic: _rate(those, window_s) for topic, those in partitions.items()}
+    found = [(topic, rate) for topic, rate in sorted(rates.items()) if rate is not None]
+    return tuple(found) if len(found) == len(rates) else ()
+
+
+def _rate(seen: Iterable[_Seen], window_s: float) -> float | None:
+    """Records/s that arrive in some partitions; those that were known at the same looks make one curve together."""
+    together: dict[tuple[float, ...], list[tuple[int, ...]]] = {}
+    for each in seen:
+        if each.arrivals is None:
+            return None
+        together.setdefault(each.arrivals.times, []).append(each.arrivals.counts)
+    return total(
+        _rate_of(times, [sum(row) for row in zip(*counts, strict=True)], window_s) for times, counts in together.items()
+    )
 
 
 def _curves(past: OffsetHistory) -> dict[Key, _Curve]:
     """The columns of a history, each without the looks at which it was not known."""
+    columns = zip(*past.rows, strict=True) if past.rows else [()] * len(past.topics)
+    partitions = zip(past.topics, past.numbers, columns, past.committed, past.absent_since, strict=True)
     curves = {}
-    for place, key in enumerate(zip(past.topics, past.numbers, strict=True)):
-        known_at = [
-            (at, count) for at, row in zip(past.times, past.rows, strict=True) if (count := row[place]) is not None
-        ]
-        times, counts = zip(*known_at, strict=True) if known_at else ((), ())
-        curves[key] = _Curve(times, counts, past.committed[place], past.absent_since[place])
+    for topic, number, column, committed, absent_since in partitions:
+        looks = {at: count for at, count in zip(past.times, column, strict=True) if count is not None}
+        curves[topic, number] = _Curve(
+            times=tuple(looks), counts=tuple(looks.values()), committed=committed, absent_since=absent_since
+        )
     return curves
 
 
 def _history(curves: dict[Key, _Curve], at: float, settings: AnalysisSettings) -> OffsetHistory:
     """The curves as columns, from the first sample on that one of them needs."""
     topics, numbers = zip(*curves, strict=True)
-    samples = [dict(zip(curve.times, curve.counts, strict=True)) for curve in curves.values()]
-    times = tuple(sorted({time for curve in curves.values() for time in curve.times}))
-    rows = tuple(tuple(each.get(time) for each in samples) for time in times)
+    times = tuple(sorted(set().union(*[curve.times for curve in curves.values()])))
+    columns = [map(dict(zip(curve.times, curve.counts, strict=True)).get, times) for curve in curves.values()]
+    rows = tuple(zip(*columns, strict=True))
     starts = [_needed_from(curve, at - settings.rate_window_s) for curve in curves.values() if curve.times]
     first = bisect_right(times, min(starts, default=at)) - 1
     times, rows = thinned(times, rows, first=first, most=settings.max_samples)
@@ -121,7 +152,15 @@ def _history(curves: dict[Key, _Curve], at: float, settings: AnalysisSettings) -
     absent_since = tuple(curve.absent_since for curve in curves.values())
     whole = None not in committed and not any(None in row for row in rows)
     complete = bool(rows) and whole and all(since is None for since in absent_since)
-    return OffsetHistory(topics, numbers, times, rows, committed, absent_since, complete)
+    return OffsetHistory(
+        topics=topics,
+        numbers=numbers,
+        times=times,
+        rows=rows,
+        committed=committed,
+        absent_since=absent_since,
+        complete=complete,
+    )
 
 
 def _needed_from(curve: _Curve, since: float) -> float:
@@ -139,7 +178,7 @@ def _absent(missing: dict[Key, _Curve], at: float, patience_s: float) -> dict[Ke
 
 
 def _read_partition(
-    reading: PartitionOffsets, past: _Curve, when: tuple[float, float], settings: AnalysisSettings, invalid: set[str]
+    reading: PartitionOffsets, past: _Curve, when: tuple[float, float], invalid: set[str]
 ) -> tuple[_Seen, _Curve]:
     """One partition; ``when`` is the time of the reading and the time at which its records' age is asked."""
     at, now = when
@@ -150,12 +189,19 @@ def _read_partition(
     times, counts = past.times, past.counts
     if latest is not None:
         times, counts = extended(times, counts, at, latest)
-    rate = None if latest is None else _rate(times, counts, settings.rate_window_s)
     lag_s = _lag(times, counts, committed, end, now)
-    curve = _Curve(times, counts, past.committed if committed is None else committed)
+    curve = _Curve(times=times, counts=counts, committed=past.committed if committed is None else committed)
     waiting, in_flight = _split(end, planned, committed)
     backlog = None if end is None or committed is None else end - committed
-    return _Seen(waiting, in_flight, backlog, rate, lag_s, _progress(committed, past.committed)), curve
+    seen = _Seen(
+        waiting=waiting,
+        in_flight=in_flight,
+        backlog=backlog,
+        lag_s=lag_s,
+        progress=_progress(committed, past.committed),
+        arrivals=None if latest is None else curve,
+    )
+    return seen, curve
 
 
 def _end(latest: int | None, planned: int | None, committed: int | None, past: _Curve, invalid: set[str]) -> int | None:
@@ -190,7 +236,7 @@ def _progress(committed: int | None, before: int | None) -> int | None:
     return 0 if before is None else max(0, committed - before)
 
 
-def _rate(times: tuple[float, ...], counts: tuple[int, ...], window_s: float) -> float | None:
+def _rate_of(times: Sequence[float], counts: Sequence[int], window_s: float) -> float | None:
     """(A(t) − A(t − window)) ÷ window at the last sample t, over what there is if the curve is shorter."""
     if len(times) < 2:
         return None

@@ -6,11 +6,10 @@ of every partition and every executor is kept in columns: an analysis is made of
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rheostat.analyze.overload import Turns
-from rheostat.values import dataclass
 
 __all__ = [
     "AnalysisSettings",

@@ -235,13 +235,35 @@ def _offsets(data: list[Any], named: _Named, values: list[list[Any]]) -> Offsets
     if any(len(column) != len(named[0]) for column in values):
         message = f"positions of another number of partitions than {len(named[0])}"
         raise ValueError(message)
-    return Offsets(data[0], *named, *map(tuple, values), *data[5:])  # type: ignore[arg-type] # three columns
+    topics, numbers = named
+    latest, planned, committed = values
+    exact, inexact_because = data[5:] or (True, None)
+    return Offsets(
+        at=data[0],
+        topics=topics,
+        numbers=numbers,
+        latest=tuple(latest),
+        planned=tuple(planned),
+        committed=tuple(committed),
+        exact=exact,
+        inexact_because=inexact_because,
+    )
 
 
 def _cluster(data: list[Any], executors: list[_Executor], values: list[list[Any]]) -> Cluster:
     rows = [
-        Executor(who.executor_id, who.host, who.cores, active, failed, finished, busy, who.added_at, who.node)
-        for who, active, failed, finished, busy in zip(executors, *values, strict=True)
+        Executor(
+            executor_id=who.executor_id,
+            host=who.host,
+            cores=who.cores,
+            active_tasks=active,
+            failed_tasks=failed,
+            finished_tasks=finished,
+            busy_s=busy_s,
+            added_at=who.added_at,
+            node=who.node,
+        )
+        for who, active, failed, finished, busy_s in zip(executors, *values, strict=True)
     ]
     return Cluster.of(data[0], rows, data[1])
 

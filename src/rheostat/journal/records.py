@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from rheostat.model import Assessment, Decision, Observation, Outcome
-from rheostat.values import dataclass
 
 __all__ = ["SCHEMA", "DecisionRecord", "Header", "OutcomeRecord", "Record", "SessionRecord"]
 
@@ -70,11 +70,8 @@ class DecisionRecord:
 
     @classmethod
     def of(cls, observation: Observation | None, assessment: Assessment | None, decision: Decision) -> DecisionRecord:
-        """A record made of values that are there already: nothing is left to decode."""
-        record = cls.__new__(cls)
-        record.at, record.decision_id = decision.at, decision.decision_id
-        record.decision, record.assessment, record.observation = decision, assessment, observation
-        return record
+        """A record made of values that are there already."""
+        return cls(decision.at, decision.decision_id, lambda: decision, lambda: assessment, lambda: observation)
 
     @cached_property
     def decision(self) -> Decision:

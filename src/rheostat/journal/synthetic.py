@@ -80,15 +80,39 @@ def measure_load(folder: Path) -> tuple[int, float]:
 
 def _observation(at: float, number: int, positions: tuple[list[int], ...], busy: list[int]) -> Observation:
     latest, planned, committed = map(tuple, positions)
-    named = ("clicks",) * len(latest), tuple(range(len(latest)))
     query = QueryReading(
         query_id="6d1f0b1e-8d5e-4c4b-9a53-0d0a3e2f7c11",
         run_id="0b8ad3f6-51f5-4d6a-8a5b-56d51c1f1f6d",
         name="click_fraud",
         trigger_s=5.0,
-        sources=(SourceInfo("kafka", "clicks", len(latest), 60_000, {"subscribe": "clicks"}),),
-        offsets=Offsets(at - 0.0312, *named, latest, planned, committed),
-        batch=Batch(at - 2.417, number // 2, 4.212, 0.31, 3.612, 0.29, 36_412, 120_331, 3),
+        sources=(
+            SourceInfo(
+                kind="kafka",
+                name="clicks",
+                partitions=len(latest),
+                batch_cap=60_000,
+                options={"subscribe": "clicks"},
+            ),
+        ),
+        offsets=Offsets(
+            at=at - 0.0312,
+            topics=("clicks",) * len(latest),
+            numbers=tuple(range(len(latest))),
+            latest=latest,
+            planned=planned,
+            committed=committed,
+        ),
+        batch=Batch(
+            at=at - 2.417,
+            batch_id=number // 2,
+            duration_s=4.212,
+            planning_s=0.31,
+            add_batch_s=3.612,
+            commit_s=0.29,
+            records=36_412,
+            state_rows=120_331,
+            dropped_late=3,
+        ),
         running=RunningBatch(at - 0.01, active=True, batch_id=number // 2 + 1, since=at - 2.2),
     )
     places, count = range(len(busy)), len(busy)

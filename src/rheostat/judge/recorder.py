@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from rheostat.journal import DecisionRecord, Header, OutcomeRecord, States
 from rheostat.model import Decision, OutcomeStatus, Placement
-from rheostat.values import dataclass, replace
 
 __all__ = ["Act", "Held", "Recorder"]
 

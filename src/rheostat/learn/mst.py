@@ -28,11 +28,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from rheostat.errors import InputError
 from rheostat.learn.mst_points import DEFAULT, FitOptions, Point, Saturated, added, point_faults
-from rheostat.values import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rheostat.errors import Fault, InputError
-from rheostat.values import dataclass
 
 __all__ = ["DEFAULT", "FitOptions", "Point", "Saturated", "added", "configuration", "point_faults"]
 

@@ -75,8 +75,5 @@ def next_due(due: float, now: float, every_s: float) -> float:
     >>> next_due(100.0, 103.0, 15.0), next_due(100.0, 131.0, 15.0), next_due(100.0, 40.0, 15.0)
     (115.0, 145.0, 55.0)
     """
-    late_s = now - due
-    if 0 <= late_s < every_s:
-        return due + every_s
-    due += every_s * max(1, math.floor(late_s / every_s) + 1)
+    due += every_s * max(1, math.floor((now - due) / every_s) + 1)
     return min(due, now + every_s)

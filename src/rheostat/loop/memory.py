@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -10,7 +11,6 @@ from pydantic import TypeAdapter, ValidationError
 from rheostat.analyze import AnalysisState
 from rheostat.errors import JournalError
 from rheostat.plan import Planner, PlanState
-from rheostat.values import dataclass, replace
 
 __all__ = ["Memory", "OwnState"]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
-from rheostat.analyze import AnalysisState, analysis_settings, analyze
+from rheostat.analyze import analysis_settings, analyze
 from rheostat.config import Settings
 from rheostat.errors import JournalError
 from rheostat.journal import DecisionRecord, Header, Journal, OutcomeRecord, StateStore
@@ -17,7 +18,6 @@ from rheostat.loop.trouble import Trouble, refused
 from rheostat.model import Assessment, Bounds, Code, Decision, Observation, Outcome
 from rheostat.plan import Planner
 from rheostat.ports import Actuator, Source
-from rheostat.values import replace
 
 __all__ = ["Loop"]
 
@@ -83,11 +83,11 @@ class Loop:
         """
         if after is not None:
             self._recover(after)
-        due, every_s = self._clock.now(), self._settings.sample_s
+        due = self._clock.now()
         while not self._stopping:
             self.cycle()
             now = self._clock.now()
-            due = next_due(due, now, every_s)
+            due = next_due(due, now, self._settings.sample_s)
             if self._clock.wait(due - now):
                 break
         self._finish()
@@ -145,8 +145,8 @@ class Loop:
 
     def _work(self, at: float) -> Decision:
         observation = self._observe(at)
-        seen, analysis = self._analyze(observation)
-        decision, memory = self._plan(seen, analysis)
+        seen, memory = self._analyze(observation)
+        decision, memory = self._plan(seen, memory)
         self._record(observation, seen, decision, memory)
         self._execute(decision)
         return decision
@@ -155,13 +155,14 @@ class Loop:
         self._trouble.stage = "observe"
         return self._source.observe(at)
 
-    def _analyze(self, observation: Observation) -> tuple[Assessment, AnalysisState]:
+    def _analyze(self, observation: Observation) -> tuple[Assessment, Memory]:
         self._trouble.stage = "analyze"
-        return analyze(observation, self._memory.analysis, self._analysis)
+        seen, analysis = analyze(observation, self._memory.analysis, self._analysis)
+        return seen, replace(self._memory, analysis=analysis)
 
-    def _plan(self, seen: Assessment, analysis: AnalysisState) -> tuple[Decision, Memory]:
+    def _plan(self, seen: Assessment, memory: Memory) -> tuple[Decision, Memory]:
         self._trouble.stage = "plan"
-        return decide(seen, analysis, self._memory, self._planner, self._rules)
+        return decide(seen, memory, self._planner, self._rules)
 
     def _record(
         self, observation: Observation | None, seen: Assessment | None, decision: Decision, then: Memory
@@ -171,8 +172,7 @@ class Loop:
         self._journal.record(DecisionRecord.of(observation, seen, decision), self._states)
         self._memory = then
         self._seen = seen
-        if self._store is not None:
-            self._save(self._store)
+        self._save()
 
     def _execute(self, decision: Decision) -> None:
         if not decision.acts:
@@ -195,17 +195,8 @@ class Loop:
     # ------------------------------------------------------------------------------- before and after it
 
     def _obey(self) -> None:
-        """Take over what was asked for from other threads.
-
-        Whether there is anything is seen without the lock: what is asked for just after that is for the next cycle.
-        """
+        """Take over what was asked for from other threads; the journal gets a new session for it."""
         self._trouble.stage = "plan"
-        failover = self._wanted_failover is not self._settings.guard.failover
-        if failover or self._wanted_pause is not self._memory.own.paused or self._wanted_bounds is not None:
-            self._take_over()
-
-    def _take_over(self) -> None:
-        """What was asked for holds from now on; the journal gets a new session for it."""
         with self._lock:
             pause, bounds, self._wanted_bounds = self._wanted_pause, self._wanted_bounds, None
             failover = self._wanted_failover
@@ -293,28 +284,30 @@ class Loop:
         self._trouble.note(note)
         return Memory.initial(self._planner), note
 
-    def _save(self, store: StateStore) -> None:
+    def _save(self) -> None:
         """Keep the state for a restart. That it fails costs no more than what a restart would know."""
+        if self._store is None:
+            return
         self._trouble.stage = "state"
         try:
-            store.save(self._states())
+            self._store.save(self._states())
         except Exception as error:
             self._trouble.met(error)
 
     def _publish(self, decision: Decision, *, failed_now: bool) -> None:
         seen, before = self._seen, self._status
         self._status = Status(
-            before.mode,
-            before.policy,
-            self._memory.own.paused,
-            decision,
-            seen.executors if seen else None,
-            before.target if decision.target is None else decision.target,
-            seen.lag_s if seen else None,
-            before.cycles + 1,
-            before.failures + failed_now,
-            self._trouble.last,
-            before.journal,
+            mode=before.mode,
+            policy=before.policy,
+            paused=self._memory.own.paused,
+            decision=decision,
+            executors=seen.executors if seen else None,
+            target=before.target if decision.target is None else decision.target,
+            lag_s=seen.lag_s if seen else None,
+            cycles=before.cycles + 1,
+            failures=before.failures + failed_now,
+            last_failure=self._trouble.last,
+            journal=before.journal,
         )
 
 

@@ -6,9 +6,9 @@ there are gone. None of its decisions lowers the number.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
-from rheostat.analyze import AnalysisState
 from rheostat.loop.memory import Memory, OwnState
 from rheostat.model import (
     Action,
@@ -23,11 +23,8 @@ from rheostat.model import (
 )
 from rheostat.plan import Pending, Planner, PlanState
 from rheostat.plan.words import executors
-from rheostat.values import dataclass, replace
 
 __all__ = ["Rules", "decide", "failed", "learn", "not_executed"]
-
-_REPLACING_LOST = Code.REPLACING_LOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +48,21 @@ class Rules:
     @classmethod
     def of(cls, bounds: Bounds | None, mode: str, sample_s: float) -> Rules:
         """The rules for a job."""
-        return cls(bounds, mode != "watch", mode == "act", max(30.0, 2 * sample_s), max(60.0, 4 * sample_s))
+        return cls(
+            bounds=bounds,
+            active=mode != "watch",
+            executes=mode == "act",
+            grace_s=max(30.0, 2 * sample_s),
+            again_s=max(60.0, 4 * sample_s),
+        )
 
 
-def decide(
-    seen: Assessment, analysis: AnalysisState, memory: Memory, planner: Planner, rules: Rules
-) -> tuple[Decision, Memory]:
+def decide(seen: Assessment, memory: Memory, planner: Planner, rules: Rules) -> tuple[Decision, Memory]:
     """The planner's decision, or the loop's own where the planner holds.
 
     Args:
         seen: the assessment.
-        analysis: the state of the analysis after it.
-        memory: of before it.
+        memory: with the state of the analysis after it, all else as it was before.
         planner: the planner.
         rules: of the loop's own decisions.
     """
@@ -73,12 +73,12 @@ def decide(
         asked = _opening(seen, own, rules.bounds) or _lost(seen, own, plan, rules)
         if asked is not None and _gives_way(decision, asked[0]):
             decision, plan = _instead(decision, plan, seen, planner, *asked)
-        own = own if own.opened else replace(own, opened=True)
-        if decision.reason.code is _REPLACING_LOST:
+        own = replace(own, opened=True)
+        if decision.reason.code is Code.REPLACING_LOST:
             own = replace(own, replaced_at=seen.at)
     if rules.executes and not own.paused and decision.acts:
         own = replace(own, target=decision.target)
-    return decision, Memory(analysis, plan, own)
+    return decision, replace(memory, plan=plan, own=own)
 
 
 def learn(outcome: Outcome, memory: Memory, planner: Planner) -> Memory:
@@ -93,7 +93,15 @@ def failed(at: float, text: str, current: int | None, memory: Memory) -> tuple[D
     """The hold of a cycle that did not come to a decision."""
     reason = Reason(Code.CYCLE_FAILED, text)
     number = memory.plan.next_id
-    decision = Decision(at, number, Action.HOLD, current, current, reason, Recommendation(None, reason))
+    decision = Decision(
+        at=at,
+        decision_id=number,
+        action=Action.HOLD,
+        current=current,
+        target=current,
+        reason=reason,
+        recommendation=Recommendation(target=None, reason=reason),
+    )
     return decision, replace(memory, plan=replace(memory.plan, next_id=number + 1))
 
 
@@ -119,8 +127,6 @@ def _followed(seen: Assessment, own: OwnState) -> OwnState:
     if seen.executors is None or seen.requested is None:
         return own
     if seen.executors >= seen.requested:
-        if own.reached == seen.requested and own.missing_since is None:
-            return own
         return replace(own, reached=seen.requested, missing_since=None)
     return own if own.missing_since is not None else replace(own, missing_since=seen.at)
 

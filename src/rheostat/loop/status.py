@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rheostat.config import Mode
 from rheostat.model import Decision
-from rheostat.values import dataclass
 
 __all__ = ["Status"]
 

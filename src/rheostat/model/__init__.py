@@ -1,6 +1,6 @@
 """The values that flow through the loop: observe → analyze → plan → execute.
 
-All are frozen (:mod:`rheostat.values`). All times are seconds on one clock (the epoch's, where it matters to people);
+All are frozen dataclasses. All times are seconds on one clock (the epoch's, where it matters to people);
 all rates are records per second. ``None`` means "not known", never "zero": each use says what it assumes, and leans to
 the safe side. A section of an :class:`Observation` carries the time at which it was true, so its age is
 ``observation.at - section.at``.

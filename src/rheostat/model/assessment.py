@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rheostat.model.observation import Nodes
-from rheostat.values import dataclass
 
 __all__ = ["Assessment", "QueryLoad", "StageLoad"]
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
-
-from rheostat.values import dataclass
 
 __all__ = [
     "Action",
@@ -151,10 +149,6 @@ class Action(StrEnum):
     DOWN = "down"
 
 
-_HOLD = Action.HOLD
-"""Looked up once: to read a member of an enumeration from its class takes longer than to compare it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What is to be done. A hold is a decision too.
@@ -186,7 +180,7 @@ class Decision:
     @property
     def acts(self) -> bool:
         """Whether something is to be executed."""
-        return self.action is not _HOLD
+        return self.action is not Action.HOLD
 
     @property
     def why(self) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 
 from rheostat.errors import Fault, InputError
-from rheostat.values import dataclass
 
 __all__ = ["Bounds", "Objective"]
 
@@ -34,11 +34,7 @@ class Bounds:
         >>> Bounds(2, 5).clamp(9)
         5
         """
-        if executors < self.minimum:
-            return self.minimum
-        if executors > self.maximum:
-            return self.maximum
-        return executors
+        return max(self.minimum, min(self.maximum, executors))
 
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
-from dataclasses import field
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
-
-from rheostat.values import dataclass
 
 __all__ = [
     "Batch",
@@ -45,10 +41,7 @@ class PartitionOffsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """Where a query stands in its sources: a column for each figure, in it a place for each partition.
-
-    Every reader makes passes over columns; what does not change from look to look is best the same object each time,
-    so that it costs nothing to make nor to compare.
+    """Where a query stands in its sources: a column for each figure, with one entry for each partition.
 
     Attributes:
         at: when the latest offsets were read.
@@ -76,7 +69,17 @@ class Offsets:
         inexact_because: str | None = None,
     ) -> Offsets:
         """The same from a row for each partition, sorted by (topic, partition)."""
-        return cls(at, *(*_columns(PartitionOffsets, partitions), exact, inexact_because))
+        topics, numbers, latest, planned, committed = _columns(PartitionOffsets, partitions)
+        return cls(
+            at=at,
+            topics=topics,
+            numbers=numbers,
+            latest=latest,
+            planned=planned,
+            committed=committed,
+            exact=exact,
+            inexact_because=inexact_because,
+        )
 
     @property
     def partitions(self) -> tuple[PartitionOffsets, ...]:
@@ -86,7 +89,7 @@ class Offsets:
         7
         """
         rows = zip(self.topics, self.numbers, self.latest, self.planned, self.committed, strict=True)
-        return tuple(map(PartitionOffsets._make, rows))
+        return tuple([PartitionOffsets(*row) for row in rows])
 
 
 class StageWork(NamedTuple):
@@ -202,11 +205,9 @@ class Executor(NamedTuple):
     node: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Roster:
-    """Which executors there are: what does not change as long as they are the same, a column for each figure.
-
-    What follows from it is found out once; so a source gives the same object for as long as it can.
+    """Which executors there are: a column for each figure that never changes while an executor lives.
 
     Attributes:
         ids, hosts, cores, added_at: of each executor, as in :class:`Executor`.
@@ -219,37 +220,18 @@ class Roster:
     added_at: tuple[float | None, ...] = ()
     nodes: tuple[str | None, ...] = ()
 
-    @cached_property
+    @property
     def places(self) -> Mapping[str, str]:
         """By id the name of each executor's node; its host where no node is known."""
-        on = [node or host for node, host in zip(self.nodes, self.hosts, strict=True)]
-        return dict(zip(self.ids, on, strict=True))
-
-    @cached_property
-    def slots(self) -> int | None:
-        """The cores together; None where some, or a time of registration, are unknown, negative or not finite.
-
-        >>> Roster(("1", "2"), ("a", "b"), (1, 2), (0.0, 7.5), (None, None)).slots
-        3
-        """
-        figures: tuple[Any, ...] = (*self.cores, *self.added_at)
-        try:
-            sound = min(figures, default=0) >= 0 and sum(figures) < math.inf
-        except TypeError:
-            return None
-        return sum(self.cores) if sound else None
-
-    @cached_property
-    def slots_per_executor(self) -> int | None:
-        """Cores of each, of the smallest where they differ; None where ``slots`` is, or nobody is there."""
-        return None if self.slots is None else min(self.cores, default=None)
+        rows = zip(self.ids, self.nodes, self.hosts, strict=True)
+        return {executor_id: node or host for executor_id, node, host in rows}
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """The registered executors of the application, without those that are being removed.
 
-    A column for each figure, in it a place for each executor; for the same reason as in :class:`Offsets`.
+    A column for each figure, with one entry for each executor.
 
     Attributes:
         at: when they were read.
@@ -271,7 +253,15 @@ class Cluster:
     def of(cls, at: float, executors: Iterable[Executor], requested: int | None = None) -> Cluster:
         """The same from a row for each executor."""
         ids, hosts, cores, active, failed, finished, busy_s, added_at, nodes = _columns(Executor, executors)
-        return cls(at, Roster(ids, hosts, cores, added_at, nodes), active, failed, finished, busy_s, requested)
+        return cls(
+            at=at,
+            roster=Roster(ids=ids, hosts=hosts, cores=cores, added_at=added_at, nodes=nodes),
+            active_tasks=active,
+            failed_tasks=failed,
+            finished_tasks=finished,
+            busy_s=busy_s,
+            requested=requested,
+        )
 
     @property
     def executors(self) -> tuple[Executor, ...]:
@@ -282,7 +272,7 @@ class Cluster:
         """
         who, told = self.roster, (self.active_tasks, self.failed_tasks, self.finished_tasks, self.busy_s)
         rows = zip(who.ids, who.hosts, who.cores, *told, who.added_at, who.nodes, strict=True)
-        return tuple(map(Executor._make, rows))
+        return tuple([Executor(*row) for row in rows])
 
     @property
     def ids(self) -> tuple[str, ...]:

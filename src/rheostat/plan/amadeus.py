@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Self
 
@@ -28,7 +29,6 @@ from rheostat.errors import Fault
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import percent, several
-from rheostat.values import dataclass
 
 __all__ = ["AmadeusOptions", "AmadeusPolicy", "AmadeusState", "needed_executors"]
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
@@ -29,7 +30,6 @@ from pydantic import Field
 from rheostat.config.fields import FrozenModel
 from rheostat.model import Code
 from rheostat.plan.words import executors, seconds
-from rheostat.values import dataclass
 
 __all__ = ["DOWN", "UP", "Asked", "Behavior", "BehaviorState", "Pace", "Rules", "Shaped", "allowed", "stabilized"]
 

@@ -27,9 +27,9 @@ number that has not settled, nor where the batch cap and not the executors limit
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 
 from rheostat.model import Assessment
-from rheostat.values import dataclass, replace
 
 __all__ = [
     "Figure",

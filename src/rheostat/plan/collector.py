@@ -9,11 +9,11 @@ archive, and while it takes nothing, the oldest row goes for each new one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from rheostat.errors import JournalError
 from rheostat.learn.samples import Sample
 from rheostat.ports import Archive
-from rheostat.values import dataclass, replace
 
 __all__ = ["MOST_ROWS", "Collected", "added", "dropped", "gathered"]
 

@@ -10,11 +10,11 @@ it at ``headroom`` of what it was seen to carry.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rheostat.analyze.forecast import Rates
 from rheostat.learn.model import SlowModel
-from rheostat.values import dataclass
 
 __all__ = ["Carrier", "Outlook", "Residuals", "residuals", "smallest"]
 

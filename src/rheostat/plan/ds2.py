@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from statistics import median_high
 from types import MappingProxyType
 from typing import ClassVar, Literal
@@ -32,7 +33,6 @@ from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.busy import Measure, busy_share
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import executors, per_second, percent, several
-from rheostat.values import dataclass, replace
 
 __all__ = ["Ds2Options", "Ds2Policy", "Ds2State", "optimum"]
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -32,7 +33,6 @@ from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import executors, seconds, several
-from rheostat.values import dataclass
 
 __all__ = [
     "DynamicAllocationOptions",

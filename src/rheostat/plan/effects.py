@@ -6,6 +6,7 @@ Only what was said counts, never a default or a value of a profile.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
@@ -17,7 +18,6 @@ from rheostat.errors import InputError
 from rheostat.plan.guard import STEPS
 from rheostat.plan.policy import Policy, PolicyContext
 from rheostat.plan.registry import load_policy
-from rheostat.values import dataclass
 
 __all__ = ["NoEffect", "no_effect"]
 

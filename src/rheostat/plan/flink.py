@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
@@ -48,7 +49,6 @@ from rheostat.plan.flink_metrics import (
 )
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import carry, finite, per_second, seconds
-from rheostat.values import dataclass, replace
 
 __all__ = ["FlinkOptions", "FlinkPolicy", "FlinkState"]
 

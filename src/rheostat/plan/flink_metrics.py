@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-from rheostat.values import dataclass
+from dataclasses import dataclass
 
 __all__ = [
     "Down",

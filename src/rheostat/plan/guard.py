@@ -10,6 +10,7 @@ The table of the steps, with the reasons for their order, is docs/guard.md.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
@@ -20,7 +21,6 @@ from rheostat.plan import steps_metrics as metrics
 from rheostat.plan import steps_size as size
 from rheostat.plan import steps_time as timing
 from rheostat.plan.steps import Change, Context, GuardState
-from rheostat.values import dataclass
 
 __all__ = ["STEPS", "Direction", "Step", "shape", "silent", "spoilt"]
 

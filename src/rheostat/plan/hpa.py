@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, Self
@@ -41,7 +41,6 @@ from rheostat.plan.behavior import DOWN, UP, Behavior, BehaviorState, Rules
 from rheostat.plan.lag_change import gated, relative_change, slope
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import count, executors, percent
-from rheostat.values import dataclass
 
 __all__ = [
     "METRICS",

@@ -34,7 +34,7 @@ pkg/controller/podautoscaler/replica_calculator.go (``GetExternalPerPodMetricRep
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import ClassVar
@@ -47,7 +47,6 @@ from rheostat.plan.behavior import DOWN, UP, Behavior, BehaviorState, Rules
 from rheostat.plan.hpa import Proposal, answer, by_average, counted, unknown
 from rheostat.plan.policy import PolicyContext
 from rheostat.plan.words import count, executors, per_second
-from rheostat.values import dataclass
 
 __all__ = ["Consumers", "KedaOptions", "KedaPolicy", "KedaState", "bounded_lag", "even"]
 

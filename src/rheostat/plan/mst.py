@@ -35,6 +35,7 @@ Source: S2, section IV, Algorithms 1 to 4; section V.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -50,7 +51,6 @@ from rheostat.plan.mst_sizing import Demand, Reach, carries, enough_below, least
 from rheostat.plan.placement import Choice, Placing
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import carry, executors, per_second, percent, seconds, several
-from rheostat.values import dataclass, replace
 
 __all__ = ["MstAlphaPolicy", "MstOptions", "MstPolicy", "MstState"]
 

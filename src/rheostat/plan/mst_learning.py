@@ -20,7 +20,7 @@ know.
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from rheostat.analyze.change import Detector, Watched, Worsening
@@ -30,7 +30,6 @@ from rheostat.learn.mst_points import configuration
 from rheostat.model import Assessment
 from rheostat.plan.capacity import busy_rate
 from rheostat.plan.mst_options import MstOptions
-from rheostat.values import dataclass, replace
 
 __all__ = ["Learner", "Look", "QueryModel", "looks"]
 

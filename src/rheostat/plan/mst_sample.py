@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rheostat.learn.mst import MstModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.mst_learning import Look
 from rheostat.plan.mst_sizing import Demand, Reach
 from rheostat.plan.words import count, executors, per_second, percent
-from rheostat.values import dataclass
 
 __all__ = ["MstSample", "dt_words", "rate_words", "warning_far"]
 

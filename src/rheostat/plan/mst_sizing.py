@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rheostat.learn.mst import MstModel
 from rheostat.model import Nodes
 from rheostat.plan.placement import Choice, grown, nd_max, shrunk
-from rheostat.values import dataclass
 
 __all__ = ["Demand", "Reach", "enough_below", "least_above", "reach"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Generic, TypeVar
 
@@ -34,7 +34,6 @@ from rheostat.plan.steps import Context, GuardState, Pending
 from rheostat.plan.steps_health import FEWER_DO, leaving, with_slow
 from rheostat.plan.steps_metrics import oldest_s, sound
 from rheostat.plan.words import executors
-from rheostat.values import dataclass, replace
 
 __all__ = ["PlanState", "Planner"]
 

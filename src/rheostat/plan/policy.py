@@ -7,13 +7,13 @@ stale metrics: the guard pipeline (:mod:`rheostat.plan.guard`) shapes what they 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import BaseModel
 
 from rheostat.model import Assessment, Objective, Recommendation
 from rheostat.ports import Archive
-from rheostat.values import dataclass
 
 __all__ = ["Policy", "PolicyContext", "PolicyFactory", "in_force"]
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
@@ -54,7 +54,6 @@ from rheostat.plan.reactive import ReactivePolicy, ReactiveState
 from rheostat.plan.recovery import Recovery, followed, ready, rescale_s
 from rheostat.plan.slow_records import slow_records
 from rheostat.plan.words import executors, per_second, percent, seconds, several
-from rheostat.values import dataclass, replace
 
 __all__ = ["ProactiveOptions", "ProactivePolicy", "ProactiveState"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from rheostat.analyze.forecast import Point, Rates
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.recovery import Recovery
-from rheostat.values import dataclass, replace
 
 __all__ = ["ProactiveSample", "figured", "rates_of", "saying"]
 

@@ -40,7 +40,7 @@ factor of two. Where n − 1 was measured within the last half hour, its figure 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -52,7 +52,6 @@ from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.reactive_options import FAITHFUL, ReactiveOptions
 from rheostat.plan.slow_records import expected_wait, slow_records
 from rheostat.plan.words import count, executors, finite, per_second, percent, seconds, several
-from rheostat.values import dataclass, replace
 
 __all__ = ["ReactiveOptions", "ReactivePolicy", "ReactiveState"]
 

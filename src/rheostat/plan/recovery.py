@@ -7,8 +7,9 @@ finished at that number. *Recovered*: ready, and once without an excess of backl
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from rheostat.model import Assessment
-from rheostat.values import dataclass, replace
 
 __all__ = ["Recovery", "followed", "ready", "rescale_s"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -14,7 +15,6 @@ from rheostat.config.reference import keys_of
 from rheostat.errors import Fault, InputError
 from rheostat.plan.policy import Policy, PolicyContext, PolicyFactory
 from rheostat.plan.structure import FACTORY_PARTS, lacking
-from rheostat.values import replace
 
 __all__ = ["GROUP", "load_policy", "policy_names"]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rheostat.config import GuardSettings
 from rheostat.model import Assessment, Code, Decision, Outcome, OutcomeStatus
 from rheostat.plan.ineffective import Useless, begun, judged, limited_rate, still_useless
 from rheostat.plan.rescale_cost import Cold, measured, watched
 from rheostat.plan.steps import GuardState, Pending, Proposal, Replacing
-from rheostat.values import replace
 
 __all__ = ["MOST_PROPOSALS", "changed", "decided", "found", "proposing"]
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -42,7 +43,6 @@ from rheostat.plan.router_size import Times, shaped, target_rate
 from rheostat.plan.router_table import look_up, roomy
 from rheostat.plan.router_turn import RouterState, Turn, horizon
 from rheostat.plan.words import executors, per_second, seconds
-from rheostat.values import replace
 
 __all__ = ["CHAIN", "RouterOptions", "RouterPolicy", "RouterState"]
 

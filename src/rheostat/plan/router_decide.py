@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rheostat.analyze.regression import Point, line
 from rheostat.model import Code
 from rheostat.plan import router_table as tables
@@ -10,7 +12,6 @@ from rheostat.plan.router_load import is_outlier, up_to_now
 from rheostat.plan.router_turn import RouterState, Turn
 from rheostat.plan.slow_records import expected_wait
 from rheostat.plan.words import batches, carry, executors, per_second, percent, records, seconds, several
-from rheostat.values import replace
 
 __all__ = ["decide", "pre_decision"]
 

@@ -13,10 +13,10 @@ Of several sources the sum is fitted: over the same buckets the lines of the sou
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rheostat.analyze.regression import Fit, Point, trough_or_line
-from rheostat.values import dataclass
 
 __all__ = ["Bucket", "Load", "Spikes", "collected", "is_outlier", "up_to_now"]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rheostat.plan.policy import PolicyContext
 from rheostat.plan.router_load import Spikes
 from rheostat.plan.router_options import RouterOptions
 from rheostat.plan.words import percent
-from rheostat.values import dataclass
 
 __all__ = ["Rules"]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from rheostat.analyze.regression import Fit
 from rheostat.model import Assessment, Code, Reason
 from rheostat.plan.router_options import RouterOptions
 from rheostat.plan.words import executors, seconds
-from rheostat.values import dataclass
 
 __all__ = ["Times", "least_size", "most_size", "shaped", "target_rate"]
 

@@ -22,12 +22,11 @@ justify a decrease.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 
 from rheostat.model import Assessment
 from rheostat.plan.batch_cost import BatchCosts, capacity_shown, fixed_s, watched
 from rheostat.plan.capacity import Figure, Learned, from_healthy, from_overload
-from rheostat.values import dataclass, replace
 
 __all__ = ["Table", "current", "learned", "look_up", "record_cost", "roomy", "saturated", "with_row"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from rheostat.analyze.regression import Fit, Point, line
@@ -11,7 +11,6 @@ from rheostat.plan.recovery import Recovery, rescale_s
 from rheostat.plan.router_load import Load
 from rheostat.plan.router_rules import Rules
 from rheostat.plan.router_table import Table
-from rheostat.values import dataclass
 
 __all__ = ["RouterState", "Turn", "horizon"]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
@@ -24,7 +25,6 @@ from rheostat.errors import Fault
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import executors
-from rheostat.values import dataclass
 
 __all__ = ["OPEN_LOOP", "ScheduleOptions", "SchedulePolicy", "ScheduleState"]
 

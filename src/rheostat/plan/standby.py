@@ -12,8 +12,9 @@ the job has shrunk, or a Worker in use would be deleted.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rheostat.errors import Fault, InputError
-from rheostat.values import dataclass
 
 __all__ = ["Standby", "around", "refill"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
@@ -11,7 +12,6 @@ from pydantic import BaseModel, Field
 from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.policy import PolicyContext, in_force
-from rheostat.values import dataclass
 
 __all__ = ["StaticOptions", "StaticPolicy", "StaticState"]
 

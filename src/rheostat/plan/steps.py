@@ -8,13 +8,13 @@ A step is a pure function of the target so far and a :class:`Context`. It return
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rheostat.config import GuardSettings
 from rheostat.model import Assessment, Bounds, Code, Reason
 from rheostat.plan.ineffective import Trial, Useless
 from rheostat.plan.rescale_cost import Cold, Cost
-from rheostat.values import dataclass
 
 __all__ = ["Change", "Context", "GuardState", "Pending", "Proposal", "Replacing", "move", "stay", "undoing"]
 

@@ -16,6 +16,7 @@ runs, so 90 % are seen late or never.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Self
 
@@ -27,7 +28,6 @@ from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.placement import Placing
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import percent, seconds
-from rheostat.values import dataclass
 
 __all__ = ["ThresholdNearPolicy", "ThresholdOptions", "ThresholdPolicy", "ThresholdState"]
 

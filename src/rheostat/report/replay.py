@@ -193,7 +193,8 @@ def _decided(record: DecisionRecord, stage: _Stage) -> Replayed:
         stage.memory = replace(stage.memory, plan=plan)
         return Replayed(record, None)
     seen, analysis = analyze(observation, stage.memory.analysis, stage.analysis)
-    decision, stage.memory = decide(seen, analysis, stage.memory, stage.planner, stage.rules)
+    memory = replace(stage.memory, analysis=analysis)
+    decision, stage.memory = decide(seen, memory, stage.planner, stage.rules)
     return Replayed(record, decision)
 
 

@@ -7,10 +7,10 @@ equal shares they sum to floor(A(t)) at every t. Each count only ever grows, and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
 
 from rheostat.load.curves import Pieces
-from rheostat.values import dataclass
 
 __all__ = ["Arrivals", "Positions"]
 

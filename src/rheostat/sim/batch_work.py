@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import expm1, inf
 
@@ -11,7 +12,6 @@ from rheostat.sim.jobfile import JobFile, zipf
 from rheostat.sim.parts import Stage
 from rheostat.sim.tally import Equal
 from rheostat.sim.tasks import Work
-from rheostat.values import dataclass
 
 __all__ = ["BatchWork", "Sizes", "next_record_s", "sink_end", "sink_limited", "sink_rate"]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush, heappushpop
 from math import inf
 from operator import sub
 
 from rheostat.sim.fleet import SimExecutor, number_of
 from rheostat.sim.tally import Equal
-from rheostat.values import dataclass
 
 __all__ = ["Chain", "Chains", "chained", "starts"]
 

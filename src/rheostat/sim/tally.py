@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, pairwise
 from operator import itemgetter
-
-from rheostat.values import dataclass
 
 __all__ = ["Begun", "Done", "Equal", "Range", "Tally", "shares", "so_far"]
 
