@@ -98,7 +98,7 @@ class ToyJob:
     def _query(self, at: float) -> QueryReading:
         latest, committed = int(self._latest), int(self._committed)
         parts = range(self.partitions)
-        ends, done = (tuple([self._share(total, part) for part in parts]) for total in (latest, committed))
+        ends, done = (tuple(self._share(total, part) for part in parts) for total in (latest, committed))
         return QueryReading(
             query_id="toy",
             run_id="toy-1",
