@@ -10,7 +10,7 @@ from tests.plan.samples import seen
 from rheostat.config import GuardSettings
 from rheostat.model import Bounds, Code, Reason, Recommendation
 from rheostat.plan import STEPS, Context, Direction, GuardState, Pending
-from rheostat.plan.guard import shape, silent
+from rheostat.plan.guard import shape
 from rheostat.plan.ineffective import Cause, Useless
 from rheostat.plan.steps import Proposal
 
@@ -386,20 +386,6 @@ def test_the_steps_that_spoil_a_sample_come_first_and_no_policy_brings_them():
     spoiling = [step.spoils for step in STEPS]
     assert spoiling == sorted(spoiling, reverse=True)
     assert not any(step.may_be_brought for step in STEPS if step.spoils)
-
-
-@pytest.mark.parametrize(
-    ("figures", "useless", "bounds", "nothing_to_say"),
-    [
-        pytest.param({}, None, (5, 5), True, id="within the bounds"),
-        pytest.param({}, None, (6, 9), False, id="too few"),
-        pytest.param({}, None, (1, 4), False, id="too many"),
-        pytest.param({"slow_executors": ("3",)}, None, (1, 9), False, id="one is to be replaced"),
-        pytest.param({}, BROKER, (1, 9), False, id="an increase is to be taken back"),
-    ],
-)
-def test_a_hold_is_left_to_the_steps_where_one_of_them_may_speak(figures, useless, bounds, nothing_to_say):
-    assert silent(seen(AT, **figures), 5, Bounds(*bounds), GuardState(useless=useless)) is nothing_to_say
 
 
 def test_an_impossible_figure_is_named_before_what_it_makes_unknown():

@@ -9,14 +9,11 @@ from hypothesis import strategies as st
 from tests.plan.samples import HEALTHY, reactive
 
 from rheostat.config import GuardSettings
-from rheostat.model import Action, Assessment, Bounds, Code, Objective, Reason, Recommendation
-from rheostat.plan import STEPS, Context, GuardState, Pending, Planner, PlanState
+from rheostat.model import Action, Assessment, Bounds, Objective
+from rheostat.plan import GuardState, Pending, Planner, PlanState
 from rheostat.plan.capacity import Figure, Learned
 from rheostat.plan.control import Carrier
-from rheostat.plan.guard import shape, silent, spoilt
-from rheostat.plan.ineffective import Cause, Useless
 from rheostat.plan.reactive import ReactiveState
-from rheostat.plan.steps_metrics import oldest_s, sound
 
 AT = 1000.0
 
@@ -136,51 +133,6 @@ def test_never_fewer_while_something_is_unknown_impossible_or_stale(plans, seen,
     decision, _ = plans.plan(replace(seen, **worse), state)
     assert decision.action is not Action.DOWN
     assert decision.action is Action.HOLD or decision.target == plans.bounds.minimum
-
-
-WORSE = st.fixed_dictionaries(
-    {},
-    optional={
-        "missing": st.sampled_from([(), ("lag_s",)]),
-        "invalid": st.sampled_from([(), ("batch.at",)]),
-        "queries": st.integers(0, 2),
-        "metrics_age_s": maybe(st.sampled_from([0.0, 30.0, 30.1, 45.0, 45.1])),
-    },
-)
-SLOW = st.fixed_dictionaries({"slow_executors": st.sampled_from([(), ("3",)])})
-
-
-@st.composite
-def contexts(draw, changes) -> Context:
-    """A sample with some changes, at any number, often with something to take back or to replace."""
-    current = draw(st.integers(1, 5))
-    seen = replace(draw(assessments()), executors=current, **draw(changes))
-    more = {"replace_slow": draw(st.booleans()), "metrics_delay_s": draw(st.sampled_from([0.0, 15.0]))}
-    settings, numbers = draw(guards()).model_copy(update=more), st.integers(1, 5)
-    useless = st.builds(
-        Useless, numbers, st.just(current), ages, rates, rates, rates, st.sampled_from(Cause), st.booleans()
-    )
-    state = replace(draw(plan_states()).guard, useless=draw(maybe(useless)), pending=None)
-    limits = draw(st.just(Bounds(1, 40)) | bounds)
-    return Context(seen, current, None, limits, settings, 15.0, state, 30.0, fewer_do=draw(st.booleans()))
-
-
-@given(contexts(WORSE))
-def test_metrics_are_sound_where_no_step_on_them_holds(context):
-    held = [step.apply(context.current, context) for step in STEPS[:4]]
-    assert sound(context.seen, oldest_s(context.settings, context.sample_s)) == (held == [None] * 4)
-
-
-@given(contexts(SLOW), maybe(st.integers(1, 5)))
-def test_no_step_has_anything_to_say_where_all_are_said_to_be_silent(context, target):
-    """What the planner leaves out of the usual cycle changes nothing."""
-    proposed = Recommendation(target, Reason(Code.STEADY, "as told"))
-    context = replace(context, recommended=target)
-    assume(spoilt(context) is None)
-    shaped = shape(proposed, context, frozenset())
-    assert shape(proposed, context, frozenset(), counts=True) == shaped
-    if target in (None, context.current) and silent(context.seen, context.current, context.bounds, context.state):
-        assert shaped == (context.current, proposed.reason, ())
 
 
 @given(planners, assessments(), plan_states(), st.floats(1e-6, 1e9))

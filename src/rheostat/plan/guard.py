@@ -12,17 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
 
-from rheostat.model import Assessment, Bounds, Code, GuardNote, Reason, Recommendation
+from rheostat.model import Code, GuardNote, Reason, Recommendation
 from rheostat.plan import steps_change as change
 from rheostat.plan import steps_health as health
 from rheostat.plan import steps_metrics as metrics
 from rheostat.plan import steps_size as size
 from rheostat.plan import steps_time as timing
-from rheostat.plan.steps import Change, Context, GuardState
+from rheostat.plan.steps import Change, Context
 
-__all__ = ["STEPS", "Direction", "Step", "shape", "silent", "spoilt"]
+__all__ = ["STEPS", "Direction", "Step", "shape", "spoilt"]
 
 
 class Direction(StrEnum):
@@ -60,66 +59,46 @@ class Step:
     spoils: bool = False
     may_be_brought: bool = False
 
+    def concerns(self, target: int, current: int) -> bool:
+        """Whether such a target is of its direction."""
+        if self.direction is Direction.BOTH:
+            return True
+        return target > current if self.direction is Direction.BLOCKS_UP else target < current
+
 
 def spoilt(context: Context) -> Reason | None:
     """Why this sample must not count for the policy; None: it counts."""
-    for step in _SPOILING:
-        held = step.apply(context.current, context)
+    for step in STEPS:
+        held = step.apply(context.current, context) if step.spoils else None
         if held is not None:
             return held.reason
     return None
 
 
 def shape(
-    proposed: Recommendation, context: Context, skip: frozenset[str], *, counts: bool = False
+    proposed: Recommendation, context: Context, skip: frozenset[str]
 ) -> tuple[int, Reason, tuple[GuardNote, ...]]:
     """Run the pipeline: the target, the reason that determined it, and every step that changed it.
+
+    Of the steps that spoil a sample the first one that holds is the reason; the others are not asked.
 
     Args:
         proposed: by the policy.
         context: what the steps look at.
         skip: names of steps that the policy brings itself.
-        counts: whether it is known that no step spoils the sample; they are left out then.
     """
     target = context.current if proposed.target is None else proposed.target
-    reason, gated = proposed.reason, False
-    notes: list[GuardNote] = []
-    place: int | None = len(_SPOILING) if counts else 0
-    while place is not None:
-        steps, place = _concerned(skip, _course(target, context.current), place), None
-        for step in steps:
-            instead = None if step.spoils and gated else step.apply(target, context)
-            if instead is None:
-                continue
-            gated, reason = gated or step.spoils, instead.reason
-            if instead.target != target:
-                notes.append(GuardNote(step.name, target, instead.target, reason))
-                target, place = instead.target, STEPS.index(step) + 1
-                break
+    reason, spoiled, notes = proposed.reason, False, list[GuardNote]()
+    for step in STEPS:
+        if step.name in skip or (step.spoils and spoiled) or not step.concerns(target, context.current):
+            continue
+        instead = step.apply(target, context)
+        if instead is None:
+            continue
+        if instead.target != target:
+            notes.append(GuardNote(step.name, target, instead.target, instead.reason))
+        target, reason, spoiled = instead.target, instead.reason, spoiled or step.spoils
     return target, reason, tuple(notes)
-
-
-def silent(seen: Assessment, current: int, bounds: Bounds, state: GuardState) -> bool:
-    """Whether no step has anything to say of a hold, if none spoils the sample: all are silent in most cycles.
-
-    Within the bounds with nothing to take back or to replace, what is left stops or lessens changes.
-    """
-    within = bounds.minimum <= current <= bounds.maximum
-    return within and state.useless is None and not seen.slow_executors
-
-
-def _course(target: int, current: int) -> Direction | None:
-    """Which steps such a target can be stopped or lessened by; None: it is a hold."""
-    if target == current:
-        return None
-    return _UP if target > current else _DOWN
-
-
-@cache
-def _concerned(skip: frozenset[str], course: Direction | None, place: int) -> tuple[Step, ...]:
-    """The steps from a place on that have anything to say of such a target."""
-    steps = [step for step in STEPS[place:] if step.name not in skip]
-    return tuple([step for step in steps if step.direction in (_BOTH, course)])
 
 
 STEPS: tuple[Step, ...] = (
@@ -187,5 +166,3 @@ STEPS: tuple[Step, ...] = (
     Step("last_check", _BOTH, (Code.LAST_CHECK,), (), size.last_check),
 )
 """The pipeline, in order."""
-
-_SPOILING = tuple(step for step in STEPS if step.spoils)

@@ -137,7 +137,15 @@ def judged(trial: Trial, seen: Assessment, share: float, patience_s: float) -> T
     cause = cause_of(seen, trial)
     if cause is None:
         return None
-    return Useless(trial.before, trial.after, seen.at, trial.best, trial.rate + promised, trial.rate, cause)
+    return Useless(
+        before=trial.before,
+        after=trial.after,
+        at=seen.at,
+        rate=trial.best,
+        promised=trial.rate + promised,
+        before_rate=trial.rate,
+        cause=cause,
+    )
 
 
 def cause_of(seen: Assessment, trial: Trial) -> Cause | None:

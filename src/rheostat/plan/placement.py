@@ -200,7 +200,7 @@ def _apart(name: str, there: Mapping[str, int], known: _Known) -> _Apart:
 def _split(used: Iterable[str], nodes: Nodes) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The entries whose node has vanished, and the others; both sorted."""
     there, ordered = {node.name for node in nodes.nodes}, sorted(used)
-    return tuple([name for name in ordered if name not in there]), tuple([name for name in ordered if name in there])
+    return tuple(name for name in ordered if name not in there), tuple(name for name in ordered if name in there)
 
 
 def _present(wanted: Iterable[str], there: Iterable[str]) -> list[str]:
@@ -216,7 +216,7 @@ def _drawn(counts: Mapping[str, int], count: int, salt: str) -> tuple[str, ...]:
     """So many of the places, at random; one more leaves the ones before as they are."""
     places = [(name, number) for name, several in counts.items() for number in range(several)]
     places.sort(key=lambda place: (blake2b(f"{salt}:{place[0]}:{place[1]}".encode()).digest(), place))
-    return tuple([name for name, _ in places[:count]])
+    return tuple(name for name, _ in places[:count])
 
 
 def _sentence(nodes: Nodes, used: tuple[str, ...], target: int, placed: Placement, *, never_slow: bool) -> str:

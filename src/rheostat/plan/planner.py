@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
@@ -26,13 +26,12 @@ from rheostat.model import (
     Reason,
     Recommendation,
 )
-from rheostat.plan.guard import STEPS, shape, silent, spoilt
+from rheostat.plan.guard import STEPS, shape, spoilt
 from rheostat.plan.placement import Choice, Placing, full, place
-from rheostat.plan.policy import Policy
+from rheostat.plan.policy import Policy, in_force
 from rheostat.plan.remembering import changed, decided, found, proposing
 from rheostat.plan.steps import Context, GuardState, Pending
 from rheostat.plan.steps_health import FEWER_DO, leaving, with_slow
-from rheostat.plan.steps_metrics import oldest_s, sound
 from rheostat.plan.words import executors
 
 __all__ = ["PlanState", "Planner"]
@@ -44,11 +43,8 @@ _NOT_COUNTED = {
     Code.METRICS_STALE: "fresh metrics",
     Code.HOLD_AFTER_RESCALE: "settled job",
 }
-_HOLD, _UP, _DOWN = Action.HOLD, Action.UP, Action.DOWN
-_RECORDED, _NO_ROOM = OutcomeStatus.RECORDED, OutcomeStatus.NO_ROOM
-_DONE = frozenset({OutcomeStatus.APPLIED, OutcomeStatus.PARTIAL, _RECORDED})
-_REFUSED = frozenset({_NO_ROOM, OutcomeStatus.FAILED})
-_NO_NOTES: tuple[GuardNote, ...] = ()
+_REFUSED = frozenset({OutcomeStatus.NO_ROOM, OutcomeStatus.FAILED})
+_DONE = frozenset({OutcomeStatus.APPLIED, OutcomeStatus.PARTIAL, OutcomeStatus.RECORDED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,23 +107,32 @@ class Planner:
         current = _in_force(seen, guard)
         if current is None:
             return self._blind(seen, replace(state, guard=guard))
-        counts = sound(seen, oldest_s(self.guard, self.sample_s)) and not self.guard.hold_both
-        proposed, policy = self._ask(seen, current, guard, state.policy, counts=counts)
+        context = self._context(seen, current, guard)
+        proposed, policy = self._ask(context, state.policy)
         guard = proposing(seen.at, proposed.target, guard, self.guard)
-        if counts and proposed.target in (None, current) and silent(seen, current, self.bounds, guard):
-            target, reason, notes = current, proposed.reason, _NO_NOTES
-        else:
-            context = self._context(seen, current, guard, proposed, policy)
-            target, reason, notes = shape(proposed, context, self.policy.brings, counts=counts)
-        projections = self._projections(current, seen.arrival_rate, policy)
-        first = leaving(seen, guard.replacing) if target < current else ()
-        action, number = _action(current, target), state.next_id
-        decision = Decision(seen.at, number, action, current, target, reason, proposed, notes, projections, None, first)
-        if seen.nodes is not None:
-            decision = self.placed(decision, seen, lost=guard.pending is None and not guard.outdates(seen))
-        if seen.slow:
-            decision = replace(decision, reason=with_slow(decision.reason, seen))
-        return decision, PlanState(policy, decided(decision, seen, guard), number + 1)
+        context = replace(
+            context,
+            recommended=proposed.target,
+            state=guard,
+            capacity=lambda number: self.policy.capacity(number, policy),
+            fewer_do=proposed.reason.code in FEWER_DO,
+        )
+        target, reason, notes = shape(proposed, context, self.policy.brings)
+        decision = Decision(
+            at=seen.at,
+            decision_id=state.next_id,
+            action=_action(current, target),
+            current=current,
+            target=target,
+            reason=reason,
+            recommendation=proposed,
+            notes=notes,
+            projections=self._projections(current, seen.arrival_rate, policy),
+            first=leaving(seen, guard.replacing) if target < current else (),
+        )
+        decision = self.placed(decision, seen, lost=guard.pending is None and not guard.outdates(seen))
+        decision = replace(decision, reason=with_slow(decision.reason, seen))
+        return decision, PlanState(policy, decided(decision, seen, guard), state.next_id + 1)
 
     def placed(self, decision: Decision, seen: Assessment, *, lost: bool = False) -> Decision:
         """The last step: where executors come and go, if the decision acts and nodes are known.
@@ -176,10 +181,10 @@ class Planner:
         placing: Placing = getattr(self.policy, "placing", Placing.NEAREST)
         on = dict(zip(seen.slow_executors, seen.slow_on, strict=False))
         return Choice(
-            placing,
-            ((self.seed or 0) << 32) + decision.decision_id,
-            frozenset(seen.slow_nodes),
-            tuple([on[executor] for executor in decision.first if executor in on]),
+            placing=placing,
+            seed=((self.seed or 0) << 32) + decision.decision_id,
+            slow=frozenset(seen.slow_nodes),
+            first=tuple(on[executor] for executor in decision.first if executor in on),
             never_slow=decision.reason.code is Code.SLOW_EXECUTOR,
         )
 
@@ -188,64 +193,53 @@ class Planner:
         missing = seen.missing or ("executors",)
         proposed, policy = self.policy.recommend(replace(seen, missing=missing), state.policy)
         code, text = Code.METRICS_MISSING, f"unknown: {', '.join(missing)}: the number of executors is left as it is"
-        note = Reason(code, text)
-        hold = Decision(seen.at, state.next_id, _HOLD, None, None, note, replace(proposed, target=None))
+        hold = Decision(
+            at=seen.at,
+            decision_id=state.next_id,
+            action=Action.HOLD,
+            current=None,
+            target=None,
+            reason=Reason(code, text),
+            recommendation=replace(proposed, target=None),
+        )
         return hold, replace(state, policy=policy, next_id=state.next_id + 1)
 
-    def _ask(
-        self, seen: Assessment, current: int, guard: GuardState, policy_state: Any, *, counts: bool
-    ) -> tuple[Recommendation, Any]:
+    def _context(self, seen: Assessment, current: int, guard: GuardState) -> Context:
+        """What the guard steps look at, before the policy has answered."""
+        return Context(
+            seen=seen,
+            current=current,
+            recommended=None,
+            bounds=self.bounds,
+            settings=self.guard,
+            sample_s=self.sample_s,
+            state=guard,
+            objective_s=self.objective.lag_s,
+        )
+
+    def _ask(self, context: Context, policy_state: Any) -> tuple[Recommendation, Any]:
         """The policy's answer. A sample that must not count is given to it as one with something missing."""
-        told = seen if seen.requested == current else replace(seen, requested=current)
-        if not counts and not (seen.missing or seen.invalid):
-            why = spoilt(Context(seen, current, None, self.bounds, self.guard, self.sample_s, guard))
-            if why is not None:
-                told = replace(told, missing=(_NOT_COUNTED.get(why.code, "metrics age"),))
+        seen, why = context.seen, spoilt(context)
+        told = seen if seen.requested == context.current else replace(seen, requested=context.current)
+        if why is not None and not (seen.missing or seen.invalid):
+            told = replace(told, missing=(_NOT_COUNTED.get(why.code, "metrics age"),))
         return self.policy.recommend(told, policy_state)
 
-    def _context(
-        self, seen: Assessment, current: int, guard: GuardState, proposed: Recommendation, policy_state: Any
-    ) -> Context:
-        """What the guard steps look at."""
-        return Context(
-            seen,
-            current,
-            proposed.target,
-            self.bounds,
-            self.guard,
-            self.sample_s,
-            guard,
-            self.objective.lag_s,
-            lambda number: self.policy.capacity(number, policy_state),
-            proposed.reason.code in FEWER_DO,
-        )
-
     def _projections(self, current: int, arrival: float | None, policy_state: Any) -> tuple[Projection, ...]:
-        """One less, as many, one more; no less than one."""
-        capacity = self.policy.capacity
-        more = capacity(current + 1, policy_state)
-        same = capacity(current, policy_state) if current > 0 else None
-        fewer = capacity(current - 1, policy_state) if current > 1 else None
-        if fewer is same is more is None:
-            return _without_model(current)
-        three = (
-            _projection(current - 1, arrival, fewer),
-            _projection(current, arrival, same),
-            _projection(current + 1, arrival, more),
-        )
-        return three if current > 1 else three[2 - current :]
+        numbers = range(max(1, current - 1), current + 2)
+        return tuple(_projection(number, arrival, self.policy.capacity(number, policy_state)) for number in numbers)
 
     # ----------------------------------------------------------------------------------------------- learn
 
     def _taught(self, outcome: Outcome, before: int, pending: Pending | None, guard: GuardState) -> GuardState:
         status, at = outcome.status, outcome.at
-        after = outcome.target if status is _RECORDED or outcome.after is None else outcome.after
+        after = outcome.target if status is OutcomeStatus.RECORDED or outcome.after is None else outcome.after
         done, refused = status in _DONE, status in _REFUSED
         if done or (outcome.after is not None and outcome.after != before):
             guard = changed(outcome, before, after, pending, guard, self.guard)
         if done and after > before:
-            return guard if guard.backoff_s is None else replace(guard, no_room_until=None, backoff_s=None)
-        if status is _NO_ROOM or (refused and outcome.target > before):
+            return replace(guard, no_room_until=None, backoff_s=None)
+        if status is OutcomeStatus.NO_ROOM or (refused and outcome.target > before):
             return self._backed_off(at, guard)
         return replace(guard, down_blocked_at=at) if refused else guard
 
@@ -273,7 +267,7 @@ def _scarce(
         after, why = current, Reason(Code.NO_FREE_NODE, f"{move}: {words}")
     notes = (*decision.notes, GuardNote("placement", target, after, why))
     action = _action(current, after)
-    where = None if action is _HOLD else placement
+    where = None if action is Action.HOLD else placement
     return replace(decision, action=action, current=current, target=after, reason=why, notes=notes, placement=where)
 
 
@@ -289,24 +283,16 @@ def _in_force(seen: Assessment, guard: GuardState) -> int | None:
         return guard.pending.target
     if guard.changed_to is not None and guard.outdates(seen):
         return guard.changed_to
-    asked, there = seen.requested, seen.executors
-    if asked is None:
-        return there
-    return there if there is not None and there > asked else asked
+    asked = in_force(seen)
+    return None if asked is None else max(asked, seen.executors or 0)
 
 
 def _action(current: int, target: int) -> Action:
     if target == current:
-        return _HOLD
-    return _UP if target > current else _DOWN
+        return Action.HOLD
+    return Action.UP if target > current else Action.DOWN
 
 
 def _projection(executors: int, arrival: float | None, capacity: float | None) -> Projection:
     utilization = None if arrival is None or not capacity else arrival / capacity
     return Projection(executors, capacity, utilization)
-
-
-@lru_cache(maxsize=64)
-def _without_model(current: int) -> tuple[Projection, ...]:
-    """The projections of a policy without a model: the same at each arrival rate."""
-    return tuple([Projection(number) for number in range(max(1, current - 1), current + 2)])

@@ -53,7 +53,7 @@ def followed(seen: Assessment, executors: int, past: Recovery, hold_s: float) ->
     """
     if executors != past.executors:
         grew = past.executors is not None and executors > past.executors
-        past = Recovery(executors, seen.at, grew, took_s=past.took_s)
+        past = Recovery(executors=executors, since=seen.at, grew=grew, took_s=past.took_s)
     if past.recovered:
         return past
     is_ready = ready(seen, executors)
@@ -70,4 +70,4 @@ def rescale_s(past: Recovery) -> float:
     >>> rescale_s(Recovery(took_s=(15.0, 45.0, 30.0)))
     45.0
     """
-    return max(past.took_s) if past.took_s else 0.0
+    return max(past.took_s, default=0.0)

@@ -14,9 +14,7 @@ __all__ = ["MOST_PROPOSALS", "changed", "decided", "found", "proposing"]
 
 MOST_PROPOSALS = 32
 
-_RECORDED = OutcomeStatus.RECORDED
-_SLOW_EXECUTOR = Code.SLOW_EXECUTOR
-_IN_PLACE = frozenset({_SLOW_EXECUTOR, Code.REPLACING_LOST})
+_IN_PLACE = frozenset({Code.SLOW_EXECUTOR, Code.REPLACING_LOST})
 """What comes in the place of others promises nothing."""
 
 
@@ -29,10 +27,7 @@ def found(seen: Assessment, guard: GuardState, settings: GuardSettings) -> Guard
         guard = replace(guard, started_at=seen.at)
     if settings.failover:
         guard = replace(guard, failover_at=seen.at)
-    if guard.cold is not None:
-        guard = _watched(seen, guard)
-    if guard.trial is not None or guard.useless is not None:
-        guard = _judged(seen, guard, settings)
+    guard = _judged(seen, _watched(seen, guard), settings)
     if guard.replacing is not None and guard.pending is None and _replaced(guard.replacing, seen):
         guard = replace(guard, replacing=None)
     return guard
@@ -42,10 +37,16 @@ def _unanswered(pending: Pending, guard: GuardState) -> GuardState:
     """The state without a change whose outcome did not come; an increase may have been made all the same."""
     if pending.target <= pending.before:
         return replace(guard, pending=None, changed_to=None)
-    raised_at, blocked_at = (
-        pending.at if each is None else max(pending.at, each) for each in (guard.raised_at, guard.down_blocked_at)
+    return replace(
+        guard,
+        pending=None,
+        raised_at=_later(pending.at, guard.raised_at),
+        down_blocked_at=_later(pending.at, guard.down_blocked_at),
     )
-    return replace(guard, pending=None, raised_at=raised_at, down_blocked_at=blocked_at)
+
+
+def _later(at: float, other: float | None) -> float:
+    return at if other is None else max(at, other)
 
 
 def _replaced(replacing: Replacing, seen: Assessment) -> bool:
@@ -55,13 +56,12 @@ def _replaced(replacing: Replacing, seen: Assessment) -> bool:
 
 
 def _watched(seen: Assessment, guard: GuardState) -> GuardState:
-    before = guard.cold
-    if before is None:
+    """What the first batches after a change add to its cost."""
+    if guard.cold is None:
         return guard
-    cold, cost = watched(before, guard.cost_up if before.up else guard.cost_down, seen)
-    if cold is before:
-        return guard
-    return replace(guard, cold=cold, cost_up=cost) if before.up else replace(guard, cold=cold, cost_down=cost)
+    up = guard.cold.up
+    cold, cost = watched(guard.cold, guard.cost_up if up else guard.cost_down, seen)
+    return replace(guard, cold=cold, cost_up=cost) if up else replace(guard, cold=cold, cost_down=cost)
 
 
 def _judged(seen: Assessment, guard: GuardState, settings: GuardSettings) -> GuardState:
@@ -75,8 +75,6 @@ def _judged(seen: Assessment, guard: GuardState, settings: GuardSettings) -> Gua
         verdict = judged(trial, seen, share, settings.ineffective_s)
         trial = None if isinstance(verdict, Useless) else verdict
         useless = verdict if isinstance(verdict, Useless) else useless
-    if trial is guard.trial and useless is guard.useless:
-        return guard
     return replace(guard, trial=trial, useless=useless)
 
 
@@ -86,8 +84,10 @@ def proposing(at: float, target: int | None, guard: GuardState, settings: GuardS
     Of the proposals only those are kept that a later one does not surpass, the oldest and greatest first. Where there
     are too many, the second and the third become one, with the greater number and the later time.
     """
-    if settings.scale_down_hold_s == 0 or target is None:
-        return guard if not guard.proposed or settings.scale_down_hold_s else replace(guard, proposed=())
+    if settings.scale_down_hold_s == 0:
+        return replace(guard, proposed=())
+    if target is None:
+        return guard
     begin = at - settings.scale_down_hold_s
     kept = tuple(each for each in guard.proposed if each.at > begin and each.target > target)
     if len(kept) == MOST_PROPOSALS:
@@ -101,8 +101,14 @@ def decided(decision: Decision, seen: Assessment, guard: GuardState) -> GuardSta
         return guard
     up, code = decision.target > decision.current, decision.reason.code
     rate = limited_rate(seen) if up and code not in _IN_PLACE else None
-    pending = Pending(decision.decision_id, decision.at, decision.current, decision.target, rate)
-    if up and code is _SLOW_EXECUTOR:
+    pending = Pending(
+        decision_id=decision.decision_id,
+        at=decision.at,
+        before=decision.current,
+        target=decision.target,
+        rate=rate,
+    )
+    if up and code is Code.SLOW_EXECUTOR:
         guard = replace(guard, replacing=Replacing(seen.slow_executors[0], decision.current))
     return replace(guard, pending=pending)
 
@@ -113,10 +119,11 @@ def changed(
     """The state after the number has changed from ``before`` to ``after``, or might have (``RECORDED``)."""
     at, up, trial = outcome.at, after > before, guard.trial
     raised = up and (guard.changed_to is None or after > guard.changed_to)
-    raised_at, recorded = at if raised else guard.raised_at, outcome.status is _RECORDED
-    to = None if recorded else after
-    guard = replace(guard, changed_at=at, down_blocked_at=at, raised_at=raised_at, trial=None, changed_to=to)
-    if recorded or after == before:
+    guard = replace(guard, changed_at=at, down_blocked_at=at, raised_at=at if raised else guard.raised_at, trial=None)
+    if outcome.status is OutcomeStatus.RECORDED:
+        return replace(guard, changed_to=None)
+    guard = replace(guard, changed_to=after)
+    if after == before:
         return guard
     useless = guard.useless
     if useless is not None and after <= useless.before:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from rheostat.config import GuardSettings
-from rheostat.model import Assessment, Code
+from rheostat.model import Code
 from rheostat.plan.steps import Change, Context, stay
 from rheostat.plan.words import seconds
 
-__all__ = ["invalid", "missing", "no_query", "oldest_s", "sound", "stale", "unknown"]
+__all__ = ["invalid", "missing", "no_query", "stale", "unknown"]
 
 
 def no_query(_target: int, context: Context) -> Change | None:
@@ -33,7 +32,8 @@ def invalid(_target: int, context: Context) -> Change | None:
 
 def stale(_target: int, context: Context) -> Change | None:
     """Hold on figures of the past. An increase that they justified was made when they were fresh."""
-    age, limit = context.seen.metrics_age_s, oldest_s(context.settings, context.sample_s)
+    settings = context.settings
+    age, limit = context.seen.metrics_age_s, settings.metrics_delay_s + settings.max_age_cycles * context.sample_s
     if age is None:
         return stay(context, Code.METRICS_MISSING, "the age of the metrics is unknown")
     if age <= limit:
@@ -42,18 +42,6 @@ def stale(_target: int, context: Context) -> Change | None:
     return stay(context, Code.METRICS_STALE, text, metrics_age_s=age, limit_s=limit)
 
 
-def oldest_s(settings: GuardSettings, sample_s: float) -> float:
-    """How old metrics may be."""
-    return settings.metrics_delay_s + settings.max_age_cycles * sample_s
-
-
-def sound(seen: Assessment, oldest_s: float) -> bool:
-    """Whether none of these steps holds, for metrics that may be so old."""
-    if seen.missing or seen.invalid or seen.queries <= 0:
-        return False
-    return seen.metrics_age_s is not None and seen.metrics_age_s <= oldest_s
-
-
 def unknown(context: Context) -> bool:
     """Whether one of them holds."""
-    return not sound(context.seen, oldest_s(context.settings, context.sample_s))
+    return any(step(context.current, context) is not None for step in (no_query, missing, invalid, stale))

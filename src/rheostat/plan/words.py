@@ -27,12 +27,7 @@ def count(value: float | None) -> str:
     >>> count(3310.4), count(None)
     ('3 310', 'unknown')
     """
-    if value is None:
-        return "unknown"
-    if 0 <= value < 999_999:  # by far quicker than a format with groups
-        thousands, rest = divmod(round(value), 1000)
-        return f"{thousands} {rest:03d}" if thousands else str(rest)
-    return f"{value:,.0f}".replace(",", " ")
+    return "unknown" if value is None else f"{value:,.0f}".replace(",", " ")
 
 
 def batches(number: int) -> str:
@@ -50,7 +45,7 @@ def carry(number: int) -> str:
     >>> carry(1), carry(3)
     ('1 executor carries', '3 executors carry')
     """
-    return "1 executor carries" if number == 1 else f"{count(number)} executors carry"
+    return several(number, "executor carries", "executors carry")
 
 
 def executors(number: int) -> str:
@@ -68,8 +63,7 @@ def several(number: int, what: str, many: str | None = None) -> str:
     >>> several(1, "batch", "batches"), several(0, "batch", "batches"), several(1200, "task")
     ('1 batch', '0 batches', '1 200 tasks')
     """
-    words = what if number == 1 else many or what + "s"
-    return f"{number} {words}" if 0 <= number < 1000 else f"{count(number)} {words}"
+    return f"{count(number)} {what if number == 1 else many or what + 's'}"
 
 
 def names(given: Iterable[str]) -> str:
@@ -101,8 +95,6 @@ def percent(share: float | None) -> str:
     """
     if share is None:
         return "unknown"
-    if 0 <= share < 9:
-        return f"{round(100 * share)} %"
     return "∞ %" if math.isinf(share) else f"{count(100 * share)} %"
 
 

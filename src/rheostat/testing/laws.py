@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import pstdev
@@ -109,8 +109,15 @@ def _planner(policy: Policy[Any], bounds: Bounds) -> Planner:
 
 
 def _granted(decision: Decision, target: int) -> Outcome:
-    reason = Reason(Code.APPLIED, "granted")
-    return Outcome(decision.at, decision.decision_id, OutcomeStatus.APPLIED, reason, target, decision.current, target)
+    return Outcome(
+        at=decision.at,
+        decision_id=decision.decision_id,
+        status=OutcomeStatus.APPLIED,
+        reason=Reason(Code.APPLIED, "granted"),
+        target=target,
+        before=decision.current,
+        after=target,
+    )
 
 
 def _require(holds: object, fault: str, where: Moment | None = None, told: Callable[[], str] = str) -> None:
@@ -223,25 +230,13 @@ def _spoilt(seen: Assessment) -> Iterator[Assessment]:
 
 def journal(case: Case) -> None:
     """The state survives the journal: as JSON, and written to disk and read back."""
-    adapter = _states(case)
+    adapter = case.planner.state_adapter
     for moment in case.moments[::2]:
         back = _from_json(adapter, moment)
         told = partial(differences, moment.after, back)
         _require(back == moment.after, "the state changes on its way through JSON", moment, told)
     with tempfile.TemporaryDirectory() as folder:
         _through_files(case, case.moments[::12], Path(folder))
-
-
-def _states(case: Case) -> TypeAdapter[PlanState[Any]]:
-    state_type: Any = case.planner.policy.state_type
-    return _adapter(state_type)
-
-
-@lru_cache
-def _adapter(state_type: Any) -> TypeAdapter[PlanState[Any]]:
-    """As :attr:`Planner.state_adapter`, which is the same for every story."""
-    state: Any = PlanState
-    return TypeAdapter(state[state_type])
 
 
 def _from_json(adapter: TypeAdapter[PlanState[Any]], moment: Moment) -> object:
@@ -254,7 +249,7 @@ def _from_json(adapter: TypeAdapter[PlanState[Any]], moment: Moment) -> object:
 
 def _through_files(case: Case, moments: list[Moment], folder: Path) -> None:
     """Each moment as a session of its own, so that its state is written; read back by the journal's own reader."""
-    adapter, writer = _states(case), JournalWriter(folder)
+    adapter, writer = case.planner.state_adapter, JournalWriter(folder)
     for moment in moments:
         writer.start(Header("conformance", {}))
         states = {"plan": adapter.dump_python(moment.before, mode="json")}

@@ -98,14 +98,21 @@ class ToyJob:
     def _query(self, at: float) -> QueryReading:
         latest, committed = int(self._latest), int(self._committed)
         parts = range(self.partitions)
-        ends, done = (tuple([self._share(total, part) for part in parts]) for total in (latest, committed))
+        ends, done = (tuple(self._share(total, part) for part in parts) for total in (latest, committed))
         return QueryReading(
             query_id="toy",
             run_id="toy-1",
             name="toy",
             trigger_s=self.trigger_s,
             sources=(SourceInfo("toy", "toy", self.partitions),),
-            offsets=Offsets(at, ("toy",) * self.partitions, tuple(parts), ends, done, done),
+            offsets=Offsets(
+                at=at,
+                topics=("toy",) * self.partitions,
+                numbers=tuple(parts),
+                latest=ends,
+                planned=done,
+                committed=done,
+            ),
             batch=Batch(at, self._batch, self.trigger_s * self._busy(), records=int(self.rate * self.trigger_s)),
             running=RunningBatch(at, active=False),
         )
@@ -118,6 +125,15 @@ class ToyJob:
 
     def _cluster(self, at: float) -> Cluster:
         executors = tuple(
-            Executor(str(n), f"host-{n}", 1, 0, 0, self._batch, self._busy_s, 0.0) for n in range(self.executors)
+            Executor(
+                executor_id=str(number),
+                host=f"host-{number}",
+                cores=1,
+                active_tasks=0,
+                finished_tasks=self._batch,
+                busy_s=self._busy_s,
+                added_at=0.0,
+            )
+            for number in range(self.executors)
         )
         return Cluster.of(at, executors, self.requested)
