@@ -85,8 +85,7 @@ class SimulatedJob:
         heapify(self._agenda)
         self._other_at = 0.0
         self._sight = Sight(job)
-        if not self._sight.clear:
-            self._sight.remember(self._look())
+        self._sight.remember(self._look())
 
     # --------------------------------------------------------------------------------------------- source
 
@@ -97,7 +96,7 @@ class SimulatedJob:
             ValueError: ``at`` lies before an earlier look.
         """
         self._pass(at)
-        return self._look() if self._sight.clear else self._sight.seen(at, self._look())
+        return self._sight.seen(at, self._look())
 
     def close(self) -> None:
         """Nothing is to be given free."""
@@ -147,7 +146,7 @@ class SimulatedJob:
     @property
     def history(self) -> History:
         """What has happened so far."""
-        self._history.records_in = self._arrivals.latest(self._now).total
+        self._history.records_in = sum(self._arrivals.latest(self._now))
         return self._history
 
     def advance(self, until: float) -> None:
@@ -159,17 +158,10 @@ class SimulatedJob:
         if until < self._now:
             message = f"the job is at second {self._now}: it cannot go back to {until}"
             raise ValueError(message)
-        query = self._query
-        while True:
-            at = query.next_at
-            if self._other_at <= at:
-                at = self._other_at
-                if at > until:
-                    break
+        while (at := min(self._other_at, self._query.next_at)) <= until:
+            if at == self._other_at:
                 self._other(at)
-            elif at > until:
-                break
-            elif query.step(at):
+            elif self._query.step(at):
                 self._gap(at)
         self._now = until
 
@@ -189,7 +181,7 @@ class SimulatedJob:
 
     def _pass(self, until: float) -> None:
         """Let time pass, with the looks on the way that a delayed reading will show."""
-        for moment in () if self._sight.clear else self._sight.moments(self._now, until):
+        for moment in self._sight.moments(self._now, until):
             self.advance(moment)
             self._sight.remember(self._look())
         self.advance(until)
@@ -269,7 +261,7 @@ class SimulatedJob:
     def _look(self) -> Observation:
         at, query = self._now, self._query
         fleet = self._fleet
-        cluster = self._view.cluster(at, fleet, query.tasks(at))
+        cluster = self._view.cluster(at, fleet, query.progress(at))
         nodes = None if fleet.places is None else fleet.places.seen(at, fleet.running + fleet.starting)
         if at < self._works_at:
             return self._view.observation(at, None, cluster, nodes)
@@ -301,4 +293,11 @@ def _shares(job: JobFile) -> list[tuple[float, tuple[float, ...]]]:
 def _rejected(decision: Decision, target: int, executors: int, at: float) -> Outcome:
     words = f"the cluster did not acknowledge the request for {several(target, 'executor')}"
     reason = Reason(Code.REQUEST_REJECTED, words)
-    return Outcome(at, decision.decision_id, OutcomeStatus.FAILED, reason, target, executors)
+    return Outcome(
+        at=at,
+        decision_id=decision.decision_id,
+        status=OutcomeStatus.FAILED,
+        reason=reason,
+        target=target,
+        before=executors,
+    )

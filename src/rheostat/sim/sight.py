@@ -16,18 +16,13 @@ _NO_ANSWER = "injected: no answer"
 
 
 class Sight:
-    """What of the job is seen at a time. Sections keep the time at which they were true.
-
-    Attributes:
-        clear: everything is always seen at once.
-    """
+    """What of the job is seen at a time. Sections keep the time at which they were true."""
 
     def __init__(self, job: JobFile) -> None:
         self._delay_s = job.metrics.delay_s
         self._faults = [event for event in job.events if isinstance(event, MetricFault)]
         self._reach_s = self._delay_s + max((fault.delay_s for fault in self._faults), default=0.0)
         self._remembered: list[Observation] = []
-        self.clear = not self._faults and self._delay_s == 0
 
     def moments(self, after: float, until: float) -> list[float]:
         """The moments in between that looks from ``until`` on may show: each must be remembered when it has come."""

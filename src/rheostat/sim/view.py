@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from rheostat.model import (
@@ -16,9 +17,10 @@ from rheostat.model import (
     RunningBatch,
     SourceInfo,
 )
+from rheostat.sim.arrivals import Positions
 from rheostat.sim.fleet import Fleet, SimExecutor
 from rheostat.sim.jobfile import JobFile
-from rheostat.sim.tally import Done
+from rheostat.sim.tasks import Progress
 
 __all__ = ["Viewer", "without"]
 
@@ -31,47 +33,57 @@ class Viewer:
 
     def __init__(self, job: JobFile) -> None:
         self._job = job
-        self._name = job.name
         self._sources = (SourceInfo("kafka", job.name, job.partitions, job.batch_cap),)
         self._trigger_s = job.trigger_s if job.record is None else job.record.commit_every_s
-        self._named = (job.name,) * job.partitions, tuple(range(job.partitions))
-        self._there: list[SimExecutor] = []
-        self._none: tuple[int, ...] = ()
-        self._roster = Roster()
 
-    def offsets(self, at: float, records: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]) -> Offsets:
+    def offsets(self, at: float, records: tuple[Positions, Positions, Positions]) -> Offsets:
         """Positions of each partition: latest, planned, committed."""
-        topics, numbers = self._named
         latest, planned, committed = records
-        return Offsets(at, topics, numbers, latest, planned, committed)
+        count = self._job.partitions
+        return Offsets(
+            at=at,
+            topics=(self._job.name,) * count,
+            numbers=tuple(range(count)),
+            latest=latest,
+            planned=planned,
+            committed=committed,
+        )
 
     def query(
         self, at: float, run: int, offsets: Offsets, finished: Batch | None, running: tuple[int, float] | None
     ) -> QueryReading:
         """One query. ``running``: id and start of the running batch."""
         batch_id, since = running or (None, None)
-        now = RunningBatch(at, running is not None, batch_id, since)
-        name = self._name
-        return QueryReading(name, f"run-{run}", name, self._trigger_s, self._sources, offsets, finished, now)
-
-    def cluster(self, at: float, fleet: Fleet, done: Done) -> Cluster:
-        """The registered executors, and what they have done and are doing."""
-        roster = self._roster if self._there == fleet.running else self._present(fleet.running)
-        finished, busy_s, active = done
-        return Cluster(at, roster, active, self._none, finished, busy_s, fleet.requested)
-
-    def _present(self, there: list[SimExecutor]) -> Roster:
-        """Who is there: the same object in every look, until there are others."""
-        self._there = there[:]
-        self._none = (0,) * len(there)
-        self._roster = Roster(
-            ids=tuple([each.name for each in there]),
-            hosts=tuple([each.host for each in there]),
-            cores=(self._job.executor.cores,) * len(there),
-            added_at=tuple([each.ready_at for each in there]),
-            nodes=(None,) * len(there),
+        return QueryReading(
+            query_id=self._job.name,
+            run_id=f"run-{run}",
+            name=self._job.name,
+            trigger_s=self._trigger_s,
+            sources=self._sources,
+            offsets=offsets,
+            batch=finished,
+            running=RunningBatch(at, running is not None, batch_id, since),
         )
-        return self._roster
+
+    def cluster(self, at: float, fleet: Fleet, progress: Mapping[SimExecutor, Progress]) -> Cluster:
+        """The registered executors: what they have done in finished batches and in the running one, and are doing."""
+        there, count = fleet.running, len(fleet.running)
+        now = [progress.get(each, Progress()) for each in there]
+        return Cluster(
+            at=at,
+            roster=Roster(
+                ids=tuple(each.name for each in there),
+                hosts=tuple(each.host for each in there),
+                cores=(self._job.executor.cores,) * count,
+                added_at=tuple(each.ready_at for each in there),
+                nodes=(None,) * count,
+            ),
+            active_tasks=tuple(each.running for each in now),
+            failed_tasks=(0,) * count,
+            finished_tasks=tuple(one.finished + more.ended for one, more in zip(there, now, strict=True)),
+            busy_s=tuple(one.busy_s + more.busy_s for one, more in zip(there, now, strict=True)),
+            requested=fleet.requested,
+        )
 
     def observation(self, at: float, query: QueryReading | None, cluster: Cluster, nodes: Nodes | None) -> Observation:
         """All of it; ``query`` None: it is being started again."""
