@@ -3,9 +3,9 @@
 import pytest
 from tests.sim.jobs import ask, constant, plain, simulated, staircase
 
-from rheostat.sim.batch_work import BatchWork, Sizes, next_record_s
 from rheostat.sim.job import SimulatedJob
-from rheostat.sim.tally import Equal
+from rheostat.sim.micro_batches import batch_work, next_record_s
+from rheostat.sim.tasks import Equal
 
 WAITING = [{"name": "read", "cost_ms": 5.0, "task_ms": 0.0, "fetch_wait_s": 0.5}]
 
@@ -24,13 +24,13 @@ def test_how_long_the_next_record_is_waited_for(rate, wait_s):
 
 def test_each_reading_task_waits_for_the_next_record_of_its_partition():
     """8 records/s in 4 partitions are 2/s in each; 10 records of 5 ms."""
-    (work,) = BatchWork(plain(partitions=4, stages=WAITING)).of(Sizes.of([10, 10, 10, 10]), 1, rate=2.0)
+    (work,) = batch_work(plain(partitions=4, stages=WAITING), [10, 10, 10, 10], 1, rate=8.0)
     assert isinstance(work, Equal)
     assert (work.count, round(work.each_s, 6)) == (4, 0.36606)
 
 
 def test_where_the_rate_is_not_said_nobody_waits():
-    assert BatchWork(plain(stages=WAITING)).of(Sizes.of([10]), 1) == [Equal(1, 0.05)]
+    assert batch_work(plain(stages=WAITING), [10], 1) == [Equal(1, 0.05)]
 
 
 def test_batches_are_longer_after_the_load_has_ended():

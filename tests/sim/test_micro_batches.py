@@ -1,13 +1,9 @@
 """Batches one after the other, worked by hand."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.sim.jobs import ask, close_to, constant, plain, simulated, stage, staircase
 
-from rheostat.sim.arrivals import Arrivals, Positions
-from rheostat.sim.batch_work import Sizes
-from rheostat.sim.micro_batches import batch_end, batch_sizes
+from rheostat.sim.micro_batches import batch_end
 
 
 def batches(sim, until):
@@ -115,18 +111,7 @@ def test_skewed_partitions_keep_their_records():
     ],
 )
 def test_a_cap_is_shared_out_as_by_sparks_kafka_source(committed, latest, cap, planned):
-    assert batch_end(Positions.of(committed), Positions.of(latest), cap).each() == tuple(planned)
-
-
-@given(st.integers(1, 9), st.integers(0, 60), st.integers(0, 60))
-def test_positions_that_are_spread_evenly_need_not_be_listed(partitions, before, more):
-    """What a batch takes, and what comes after it, is the same as from the positions one by one."""
-    begin, end = Positions(before, partitions), Positions(before + more, partitions)
-    listed = [Positions.of(each.each()) for each in (begin, end)]
-    assert batch_sizes(begin, end) == batch_sizes(*listed) == Sizes.even(more, partitions)
-    arrivals = Arrivals(constant(1, 200), [(0.0, (1 / partitions,) * partitions)])
-    assert arrivals.oldest(end) == arrivals.oldest(listed[1]) == before + more + 1
-    assert arrivals.latest(before + more) == end
+    assert batch_end(tuple(committed), tuple(latest), cap) == tuple(planned)
 
 
 def test_a_capped_query_runs_batches_of_the_cap_on_the_grid():

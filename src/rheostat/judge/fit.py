@@ -26,7 +26,7 @@ import numpy.typing as npt
 from scipy.optimize import least_squares  # type: ignore[import-untyped]
 
 from rheostat.judge.measured import RealBatch, RealRun
-from rheostat.sim.batch_work import next_record_s
+from rheostat.sim.micro_batches import next_record_s
 
 __all__ = ["TERMS", "Fit", "Point", "Term", "fit_batches"]
 
@@ -60,7 +60,14 @@ class Point:
         """A batch of a run; one slot where its executors are not known."""
         slots = max(1, (batch.executors or 0) * run.setup.cores)
         rate = run.arrival_rate(batch.start, batch.end)
-        return cls(batch.records, slots, run.setup.partitions, rate, batch.tasks_s, run.setup.longest_wait_s)
+        return cls(
+            records=batch.records,
+            slots=slots,
+            partitions=run.setup.partitions,
+            rate=rate,
+            jobs_s=batch.tasks_s,
+            wait_s=run.setup.longest_wait_s,
+        )
 
     @property
     def waves(self) -> int:

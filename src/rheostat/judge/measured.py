@@ -214,7 +214,14 @@ def _look(at: float, query: QueryReading, meant: Assessment) -> Look:
     if offsets is not None and offsets.exact and None not in offsets.latest and None not in offsets.committed:
         latest, committed = sum(filter(None, offsets.latest)), sum(filter(None, offsets.committed))
     at = at if offsets is None else offsets.at
-    return Look(at, latest, committed, meant.lag_s, meant.executors, meant.requested)
+    return Look(
+        at=at,
+        latest=latest,
+        committed=committed,
+        lag_s=meant.lag_s,
+        registered=meant.executors,
+        requested=meant.requested,
+    )
 
 
 def _settings(records: Sequence[Record]) -> dict[str, Any]:
@@ -234,7 +241,13 @@ def _setup(name: str, records: Sequence[Record], seen: Sequence[tuple[DecisionRe
     partitions = max([len(query.offsets.topics) if query.offsets else 0, *(s.partitions or 0 for s in query.sources)])
     cap = None if None in caps else sum(each or 0 for each in caps)
     return Setup(
-        settings, query.sources[0].kind, _longest_wait_s(query.sources[0]), query.trigger_s, partitions, cap, cores
+        settings=settings,
+        kind=query.sources[0].kind,
+        longest_wait_s=_longest_wait_s(query.sources[0]),
+        trigger_s=query.trigger_s,
+        partitions=partitions,
+        batch_cap=cap,
+        cores=cores,
     )
 
 

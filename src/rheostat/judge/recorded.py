@@ -303,7 +303,15 @@ def _job(run: Recording, figures: Figures) -> JobFile:
 
 def _decision(at: float, target: int) -> Decision:
     reason = Reason(Code.FIXED, "as recorded")
-    return Decision(at, 1, Action.UP, None, target, reason, Recommendation(target, reason))
+    return Decision(
+        at=at,
+        decision_id=1,
+        action=Action.UP,
+        current=None,
+        target=target,
+        reason=reason,
+        recommendation=Recommendation(target, reason),
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- files

@@ -70,13 +70,21 @@ class Recorder:
             self._became(record.outcome.decision_id, record.outcome.status)
             return
         decision = record.decision
+        code = decision.reason.code
         if not decision.acts:
-            before = self._held.get(decision.reason.code)
-            self._held[decision.reason.code] = (1 if before is None else before[0] + 1, decision)
+            count = self._held[code][0] if code in self._held else 0
+            self._held[code] = (count + 1, decision)
         elif len(self.acts) < self._keep and decision.target is not None:
             self._places[decision.decision_id] = len(self.acts)
-            act = Act(record.at, decision.current, decision.target, decision.reason.code.value, decision.why)
-            self.acts.append(act if decision.placement is None else replace(act, placement=decision.placement))
+            act = Act(
+                at=record.at,
+                before=decision.current,
+                after=decision.target,
+                code=code.value,
+                text=decision.why,
+                placement=decision.placement,
+            )
+            self.acts.append(act)
         else:
             self.dropped += 1
 

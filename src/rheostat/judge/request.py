@@ -132,12 +132,12 @@ def read_asked(texts: Texts, *, one_run: bool = False) -> Asked:
         raise InputError(faults)
     hunts = [Hunt(job, who, seconds or _HUNT_S, math.ceil(tries), seeds[0]) for who in contenders]
     return Asked(
-        tuple(contenders),
-        tuple(variants),
-        tuple(loads),
-        tuple(seeds),
-        tuple(hunts if texts.worst_case else ()),
-        (*changes.unused, *idle_settings(job, contenders)),
+        contenders=tuple(contenders),
+        variants=tuple(variants),
+        loads=tuple(loads),
+        seeds=tuple(seeds),
+        hunts=tuple(hunts if texts.worst_case else ()),
+        idle=(*changes.unused, *idle_settings(job, contenders)),
     )
 
 

@@ -116,7 +116,14 @@ def tune(
         bench = _Bench(cases, contender, team, progress)
         candidates = search(bench.played, present, grid)
     verdict = judged(candidates, present)
-    return Tuning(tuple(cases), contender, load.curve.duration, present, tuple(candidates), verdict)
+    return Tuning(
+        cases=tuple(cases),
+        contender=contender,
+        seconds=load.curve.duration,
+        present=present,
+        candidates=tuple(candidates),
+        verdict=verdict,
+    )
 
 
 def gains_of(case: Case, contender: Contender) -> Gains:

@@ -193,7 +193,7 @@ def run_one(case: Case, contender: Contender, *, drawn: bool = False, journal: P
     score["valid"] = score["valid"] and not run.faults
     placed = () if case.job.nodes is None else tuple(act for act in run.acts if act.placement is not None)
     tracks = _tracks(run, this.capacities) if drawn else None
-    return Found(score, run.faults, tracks, placed, run.holds, run.unready)
+    return Found(score=score, faults=run.faults, tracks=tracks, placed=placed, holds=run.holds, unready=run.unready)
 
 
 def _simulated(case: Case, this: Ready, contender: Contender, journal: Path | None) -> Run:

@@ -74,16 +74,12 @@ class Pieces:
 
     def cumulative(self, t: float) -> float:
         """Records offered in [0, t]."""
-        times = self._times
         if t <= 0:
             return 0.0
-        if t >= times[-1]:
+        if t >= self.duration:
             return self._sums[-1]
-        after = bisect_right(times, t)
-        begin, end = times[after - 1], times[after]
-        first, last = self._rates[after - 1], self._rates[after]
-        rate = first + (t - begin) / (end - begin) * (last - first)
-        return self._sums[after - 1] + (t - begin) * (first + rate) / 2
+        index = bisect_right(self._times, t) - 1
+        return self._sums[index] + (t - self._times[index]) * (self._rates[index] + self._on(index, t)) / 2
 
     def when(self, count: float) -> float:
         """The first second by which ``count`` records were offered; infinite if that many never are.
@@ -102,9 +98,8 @@ class Pieces:
         index = bisect_left(self._sums, count) - 1
         begin, end, rate = self._times[index], self._times[index + 1], self._rates[index]
         bend, wanted = (self._rates[index + 1] - rate) / (end - begin), count - self._sums[index]
-        square = rate * rate + 2 * bend * wanted
-        found = begin + 2 * wanted / (rate + (math.sqrt(square) if square > 0 else 0.0))
-        return min(end, found)
+        root = math.sqrt(max(0.0, rate * rate + 2 * bend * wanted))
+        return min(end, begin + 2 * wanted / (rate + root))
 
     def before(self, t: float) -> float:
         """Records/s just before ``t``: the limit from the left. 0 up to second 0 and after the end."""

@@ -99,7 +99,17 @@ def prepare(
         "" if noise is None else f"bins of {bins:g} s put onto steps of {step_s:g} s, noise {noise:.0%} (seed {seed})",
         f"rates × {scale:.6g}: the largest mean over {PEAK_WINDOW_S:g} s is {peak:.6g} records/s",
     ]
-    return Prepared(played, name, seed, peak, scale, cut, noise or 0.0, bins, tuple(filter(None, said)))
+    return Prepared(
+        curve=played,
+        name=name,
+        seed=seed,
+        peak=peak,
+        scale=scale,
+        cut=cut,
+        noise_cv=noise or 0.0,
+        bin_s=bins,
+        said=tuple(filter(None, said)),
+    )
 
 
 def peak_mean(curve: RateCurve, window_s: float = PEAK_WINDOW_S) -> float:

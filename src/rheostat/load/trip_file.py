@@ -85,7 +85,14 @@ def file_trips(paths: Sequence[Path], speed: float = 1.0, copies: int = 1) -> Tr
         reasons = "; ".join(told) or "no rows"
         raise InputError([_fault(paths, "at least one trip", f"there is no trip in it: {reasons}")])
     left_out.update({"the same trip again": twice} if twice else {})
-    arrivals = Arrivals(seconds, sums, seconds[0], (seconds[-1] - seconds[0] + 1) / speed, speed, copies)
+    arrivals = Arrivals(
+        seconds=seconds,
+        trips=sums,
+        begin=seconds[0],
+        duration=(seconds[-1] - seconds[0] + 1) / speed,
+        speed=speed,
+        copies=copies,
+    )
     return TripLoad(arrivals, trips.bodies, dict(left_out))
 
 
@@ -171,7 +178,16 @@ def _trip(row: Sequence[str], places: Mapping[str, int]) -> Trip:
         raise _BadRowError("it ends before it begins")
     if not (any(where[:2]) and any(where[2:])):
         raise _BadRowError("its coordinates are 0, 0")
-    return Trip(pickup, dropoff, where[0], where[1], where[2], where[3], passengers, miles)
+    return Trip(
+        pickup=pickup,
+        dropoff=dropoff,
+        pickup_longitude=where[0],
+        pickup_latitude=where[1],
+        dropoff_longitude=where[2],
+        dropoff_latitude=where[3],
+        passengers=passengers,
+        distance=miles,
+    )
 
 
 def _seconds(text: str) -> int:

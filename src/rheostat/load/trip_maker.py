@@ -90,7 +90,9 @@ def _arrivals(pickups: NDArray[np.int64], plan: TripPlan) -> Arrivals:
     seconds, counts = np.unique(pickups, return_counts=True)
     sums = array("q", np.cumsum(counts).tolist())
     begins = array("q", (seconds + BEGIN).tolist())
-    return Arrivals(begins, sums, BEGIN, plan.seconds, plan.speed, plan.copies)
+    return Arrivals(
+        seconds=begins, trips=sums, begin=BEGIN, duration=plan.seconds, speed=plan.speed, copies=plan.copies
+    )
 
 
 def _bodies(pickups: NDArray[np.int64], seed: int) -> Iterator[str]:
@@ -114,4 +116,13 @@ def _block(pickups: NDArray[np.int64], seed: int, block: int) -> Iterator[Trip]:
     places = np.round(np.hstack([begin, begin + away]), 6).tolist()
     told = zip((pickups + BEGIN).tolist(), lasts, places, passengers, np.round(miles, 2), strict=False)
     for pickup, seconds, (from_x, from_y, to_x, to_y), aboard, far in told:
-        yield Trip(pickup, pickup + int(seconds), from_x, from_y, to_x, to_y, int(aboard), float(far))
+        yield Trip(
+            pickup=pickup,
+            dropoff=pickup + int(seconds),
+            pickup_longitude=from_x,
+            pickup_latitude=from_y,
+            dropoff_longitude=to_x,
+            dropoff_latitude=to_y,
+            passengers=int(aboard),
+            distance=float(far),
+        )

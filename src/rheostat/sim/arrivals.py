@@ -29,37 +29,8 @@ class _Epoch:
     equal: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Positions:
-    """How far the partitions have come.
-
-    Attributes:
-        total: records in all of them.
-        partitions: how many there are.
-        uneven: records of each, in order; None: ``total`` is spread evenly, the last ones have one more where it is no
-            multiple. So it is wherever shares are equal and no cap has ended a batch before.
-    """
-
-    total: int
-    partitions: int
-    uneven: tuple[int, ...] | None = None
-
-    @classmethod
-    def of(cls, each: Sequence[int]) -> Positions:
-        """These."""
-        return cls(sum(each), len(each), tuple(each))
-
-    def each(self) -> tuple[int, ...]:
-        """Records of each partition.
-
-        >>> Positions(7, 3).each()
-        (2, 2, 3)
-        """
-        if self.uneven is not None:
-            return self.uneven
-        count = self.partitions
-        each, rest = self.total // count, self.total % count
-        return (each,) * (count - rest) + (each + 1,) * rest
+Positions = tuple[int, ...]
+"""How far the partitions have come: records of each, in order."""
 
 
 class Arrivals:
@@ -72,8 +43,6 @@ class Arrivals:
 
     def __init__(self, load: Pieces, changes: Sequence[tuple[float, tuple[float, ...]]]) -> None:
         self._load = load
-        self.end = load.duration
-        """When the load is over."""
         self._total = load.cumulative(load.duration)
         count = len(changes[0][1])
         base = tuple(k / count for k in range(count))
@@ -87,33 +56,37 @@ class Arrivals:
             self._epochs.append(_Epoch(start, offered, shares, base, equal))
         self._last = self._epochs[-1]
 
+    @property
+    def end(self) -> float:
+        """When the load is over."""
+        return self._load.duration
+
     def rate(self, at: float) -> float:
         """Records/s that arrive now, in all partitions."""
         return self._load.rate(at)
 
     def latest(self, at: float) -> Positions:
-        """Records that have arrived by ``at``."""
+        """Records that have arrived in each partition by ``at``."""
         offered = self._load.cumulative(at)
-        epoch = self._last if at >= self._last.start else self._epoch(at)
-        if epoch.equal:
-            return Positions(int(offered + _EPSILON), len(epoch.shares))
-        return Positions.of([int(position + _EPSILON) for position in self._positions(epoch, offered)])
+        epoch = self._epoch(at)
+        if not epoch.equal:
+            return tuple(int(position + _EPSILON) for position in self._positions(epoch, offered))
+        count = len(epoch.shares)
+        each, rest = divmod(int(offered + _EPSILON), count)
+        return (each,) * (count - rest) + (each + 1,) * rest
 
     def oldest(self, committed: Positions) -> float:
         """When the first record arrives, or arrived, of those beyond ``committed``; infinite if there is none."""
-        offered: float
-        if not self._last.equal:
-            offered = min(self._offered(k, done + 1) for k, done in enumerate(committed.each()))
-        elif committed.uneven is None:
-            offered = committed.total + 1
+        if self._last.equal:
+            offered: float = _next_of_equals(committed)
         else:
-            offered = _next_of_equals(committed.uneven)
-        if offered <= self._total:
-            return self._load.when(offered)
-        return inf if offered > self._total + _EPSILON else self._load.when(self._total)
+            offered = min(self._offered(k, done + 1) for k, done in enumerate(committed))
+        if offered > self._total + _EPSILON:
+            return inf
+        return self._load.when(min(offered, self._total))
 
     def _epoch(self, at: float) -> _Epoch:
-        return next(epoch for epoch in reversed(self._epochs) if epoch.start <= at) if at >= 0 else self._epochs[0]
+        return next((epoch for epoch in reversed(self._epochs) if epoch.start <= at), self._epochs[0])
 
     @staticmethod
     def _positions(epoch: _Epoch, offered: float) -> list[float]:

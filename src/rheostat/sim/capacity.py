@@ -17,8 +17,8 @@ from bisect import bisect_left
 from collections.abc import Callable
 from functools import lru_cache
 
-from rheostat.sim.batch_work import BatchWork, Sizes
 from rheostat.sim.jobfile import JobFile
+from rheostat.sim.micro_batches import batch_work
 from rheostat.sim.nodes import NodeMap
 from rheostat.sim.parts import RecordModel
 from rheostat.sim.tasks import makespan
@@ -31,9 +31,9 @@ _HUGE = 1e15
 
 def batch_s(job: JobFile, records: float, executors: int) -> float:
     """Time of a warm batch of so many records, s: planning + stages + commit, no shorter than the sink allows."""
-    sizes = Sizes.of([share * records for share in job.shares])
+    sizes = [share * records for share in job.shares]
     slots = executors * job.executor.cores
-    work = sum(makespan(each, slots) for each in BatchWork(job).of(sizes, slots)) if records > 0 else 0.0
+    work = sum(makespan(each, slots) for each in batch_work(job, sizes, slots)) if records > 0 else 0.0
     if job.sink.records_per_s is not None:
         work = max(work, records / job.sink.records_per_s)
     return job.driver.planning_s + work + job.driver.commit_s + job.state.commit_s

@@ -64,7 +64,17 @@ class Change:
         """Ask the cluster."""
         registered = len(fleet.running)
         former = registered if fleet.requested is None else fleet.requested
-        change = cls(job, fleet, query, decision, target, at, registered, former, at)
+        change = cls(
+            job=job,
+            fleet=fleet,
+            query=query,
+            decision=decision,
+            target=target,
+            began=at,
+            before=registered,
+            former=former,
+            last_came=at,
+        )
         fleet.request(at, target, decision.placement)
         change.came(at)
         return change

@@ -47,7 +47,16 @@ class Grid:
             self._tables = self._table(slice(self._chunk * _CHUNK, (self._chunk + 1) * _CHUNK))
         net, allowed, avoid, avoid_from, recover, recover_from = (table[number % _CHUNK] for table in self._tables)
         gain = self.long_rate - self.capacity
-        return Step(self.step_s, net, allowed, gain, avoid, avoid_from, recover, recover_from)
+        return Step(
+            seconds=self.step_s,
+            net=net,
+            allowed=allowed,
+            gain=gain,
+            avoid=avoid,
+            avoid_from=avoid_from,
+            recover=recover,
+            recover_from=recover_from,
+        )
 
     def arrivals_of(self, number: int) -> float:
         """Records that arrive in a step."""

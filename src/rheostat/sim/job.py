@@ -7,15 +7,32 @@ decided: the start-up time of the k-th executor that is started depends on the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from math import inf
 
 from rheostat.errors import ActuationError
 from rheostat.load.curves import Pieces
-from rheostat.model import Code, Decision, Observation, Outcome, OutcomeStatus, Reason
+from rheostat.model import (
+    Batch,
+    Cluster,
+    Code,
+    Decision,
+    Gap,
+    Nodes,
+    Observation,
+    Offsets,
+    Outcome,
+    OutcomeStatus,
+    QueryReading,
+    Reason,
+    Roster,
+    RunningBatch,
+    SourceInfo,
+)
 from rheostat.plan.words import several
-from rheostat.sim.arrivals import Arrivals
+from rheostat.sim.arrivals import Arrivals, Positions
 from rheostat.sim.changing import Change
 from rheostat.sim.draws import duration, uniform
 from rheostat.sim.events import (
@@ -24,20 +41,24 @@ from rheostat.sim.events import (
     Event,
     FullNode,
     LostNode,
+    MetricFault,
     NoRoom,
     RejectedRequests,
     SkewChange,
     SlowExecutor,
 )
-from rheostat.sim.fleet import Fleet
+from rheostat.sim.fleet import Fleet, SimExecutor
 from rheostat.sim.history import History
 from rheostat.sim.jobfile import JobFile, zipf
 from rheostat.sim.micro_batches import MicroBatches
 from rheostat.sim.records import RecordAtATime
-from rheostat.sim.sight import Sight
-from rheostat.sim.view import Viewer
+from rheostat.sim.tasks import Progress
 
 __all__ = ["SimulatedJob"]
+
+_NO_BATCH = "no batch of this run has ended yet"
+_STARTING = "the query is being started again"
+_NO_ANSWER = "injected: no answer"
 
 
 class SimulatedJob:
@@ -74,7 +95,7 @@ class SimulatedJob:
         self._query.keep_batches = keep_batches
         if begins_at is not None:
             self._query.next_at = begins_at
-        self._view = Viewer(job)
+        self._view = _Viewer(job)
         self._change: Change | None = None
         self._refused: Outcome | None = None
         self._run = 0
@@ -84,9 +105,8 @@ class SimulatedJob:
         self._agenda: list[tuple[float, int, Event | int]] = [(e.at_s, n, e) for n, e in enumerate(job.events)]
         heapify(self._agenda)
         self._other_at = 0.0
-        self._sight = Sight(job)
-        if not self._sight.clear:
-            self._sight.remember(self._look())
+        self._sight = _Sight(job)
+        self._sight.remember(self._look())
 
     # --------------------------------------------------------------------------------------------- source
 
@@ -97,7 +117,7 @@ class SimulatedJob:
             ValueError: ``at`` lies before an earlier look.
         """
         self._pass(at)
-        return self._look() if self._sight.clear else self._sight.seen(at, self._look())
+        return self._sight.seen(at, self._look())
 
     def close(self) -> None:
         """Nothing is to be given free."""
@@ -147,7 +167,7 @@ class SimulatedJob:
     @property
     def history(self) -> History:
         """What has happened so far."""
-        self._history.records_in = self._arrivals.latest(self._now).total
+        self._history.records_in = sum(self._arrivals.latest(self._now))
         return self._history
 
     def advance(self, until: float) -> None:
@@ -159,17 +179,10 @@ class SimulatedJob:
         if until < self._now:
             message = f"the job is at second {self._now}: it cannot go back to {until}"
             raise ValueError(message)
-        query = self._query
-        while True:
-            at = query.next_at
-            if self._other_at <= at:
-                at = self._other_at
-                if at > until:
-                    break
+        while (at := min(self._other_at, self._query.next_at)) <= until:
+            if at == self._other_at:
                 self._other(at)
-            elif at > until:
-                break
-            elif query.step(at):
+            elif self._query.step(at):
                 self._gap(at)
         self._now = until
 
@@ -189,7 +202,7 @@ class SimulatedJob:
 
     def _pass(self, until: float) -> None:
         """Let time pass, with the looks on the way that a delayed reading will show."""
-        for moment in () if self._sight.clear else self._sight.moments(self._now, until):
+        for moment in self._sight.moments(self._now, until):
             self.advance(moment)
             self._sight.remember(self._look())
         self.advance(until)
@@ -269,13 +282,141 @@ class SimulatedJob:
     def _look(self) -> Observation:
         at, query = self._now, self._query
         fleet = self._fleet
-        cluster = self._view.cluster(at, fleet, query.tasks(at))
+        cluster = self._view.cluster(at, fleet, query.progress(at))
         nodes = None if fleet.places is None else fleet.places.seen(at, fleet.running + fleet.starting)
         if at < self._works_at:
             return self._view.observation(at, None, cluster, nodes)
         offsets = self._view.offsets(at, query.records(at))
         reading = self._view.query(at, self._run, offsets, query.finished, query.in_flight)
         return self._view.observation(at, reading, cluster, nodes)
+
+
+class _Viewer:
+    """Makes the sections of an observation."""
+
+    def __init__(self, job: JobFile) -> None:
+        self._job = job
+        self._sources = (SourceInfo("kafka", job.name, job.partitions, job.batch_cap),)
+        self._trigger_s = job.trigger_s if job.record is None else job.record.commit_every_s
+
+    def offsets(self, at: float, records: tuple[Positions, Positions, Positions]) -> Offsets:
+        """Positions of each partition: latest, planned, committed."""
+        latest, planned, committed = records
+        count = self._job.partitions
+        return Offsets(
+            at=at,
+            topics=(self._job.name,) * count,
+            numbers=tuple(range(count)),
+            latest=latest,
+            planned=planned,
+            committed=committed,
+        )
+
+    def query(
+        self, at: float, run: int, offsets: Offsets, finished: Batch | None, running: tuple[int, float] | None
+    ) -> QueryReading:
+        """One query. ``running``: id and start of the running batch."""
+        batch_id, since = running or (None, None)
+        return QueryReading(
+            query_id=self._job.name,
+            run_id=f"run-{run}",
+            name=self._job.name,
+            trigger_s=self._trigger_s,
+            sources=self._sources,
+            offsets=offsets,
+            batch=finished,
+            running=RunningBatch(at, running is not None, batch_id, since),
+        )
+
+    def cluster(self, at: float, fleet: Fleet, progress: Mapping[SimExecutor, Progress]) -> Cluster:
+        """The registered executors: what they have done in finished batches and in the running one, and are doing."""
+        there, count = fleet.running, len(fleet.running)
+        now = [progress.get(each, Progress()) for each in there]
+        return Cluster(
+            at=at,
+            roster=Roster(
+                ids=tuple(each.name for each in there),
+                hosts=tuple(each.host for each in there),
+                cores=(self._job.executor.cores,) * count,
+                added_at=tuple(each.ready_at for each in there),
+                nodes=(None,) * count,
+            ),
+            active_tasks=tuple(each.running for each in now),
+            failed_tasks=(0,) * count,
+            finished_tasks=tuple(one.finished + more.ended for one, more in zip(there, now, strict=True)),
+            busy_s=tuple(one.busy_s + more.busy_s for one, more in zip(there, now, strict=True)),
+            requested=fleet.requested,
+        )
+
+    def observation(self, at: float, query: QueryReading | None, cluster: Cluster, nodes: Nodes | None) -> Observation:
+        """All of it; ``query`` None: it is being started again."""
+        if query is None:
+            return Observation(at, (), cluster, (Gap("queries", _STARTING),), nodes)
+        gaps = () if query.batch is not None else (Gap("batch", _NO_BATCH, query.query_id),)
+        return Observation(at, (query,), cluster, gaps, nodes)
+
+
+class _Sight:
+    """What of the job is seen at a time. Sections keep the time at which they were true."""
+
+    def __init__(self, job: JobFile) -> None:
+        self._delay_s = job.metrics.delay_s
+        self._faults = [event for event in job.events if isinstance(event, MetricFault)]
+        self._reach_s = self._delay_s + max((fault.delay_s for fault in self._faults), default=0.0)
+        self._remembered: list[Observation] = []
+
+    def moments(self, after: float, until: float) -> list[float]:
+        """The moments in between that looks from ``until`` on may show: each must be remembered when it has come."""
+        starts = [fault.at_s - self._delay_s - (0.0 if fault.frozen else fault.delay_s) for fault in self._faults]
+        return sorted(moment for moment in {*starts, self._shows(until)} if after < moment < until)
+
+    def _shows(self, at: float) -> float:
+        """Which moment a look at ``at`` shows."""
+        faults = list(self._now(at))
+        shown = at - self._delay_s - max((fault.delay_s for fault in faults), default=0.0)
+        return max(0.0, min([shown, *(fault.at_s for fault in faults if fault.frozen)]))
+
+    def remember(self, seen: Observation) -> None:
+        """Keep a look for later ones that will show it."""
+        if self._remembered and self._remembered[-1].at == seen.at:
+            self._remembered.pop()
+        self._remembered.append(seen)
+
+    def seen(self, at: float, look: Observation) -> Observation:
+        """What is seen at ``at``, where ``look`` is the truth."""
+        self.remember(look)
+        shown = self._shows(at)
+        found = next(each for each in reversed(self._remembered) if each.at <= shown)
+        self._forget(at)
+        missing = frozenset(section for fault in self._now(at) for section in fault.missing)
+        found = replace(found, at=at)
+        return _without(found, missing, _NO_ANSWER) if missing else found
+
+    def _now(self, at: float) -> Iterator[MetricFault]:
+        return (fault for fault in self._faults if fault.at_s <= at < fault.until_s)
+
+    def _forget(self, at: float) -> None:
+        """What no later look can show: older than the longest delay, and than what is or will be frozen."""
+        frozen = [fault.at_s for fault in self._faults if fault.frozen and at < fault.until_s]
+        horizon = min([at - self._reach_s, *frozen])
+        while len(self._remembered) > 1 and self._remembered[1].at <= horizon:
+            self._remembered.pop(0)
+
+
+def _without(seen: Observation, sections: frozenset[str], why: str) -> Observation:
+    """An observation in which some sections could not be seen."""
+    gaps = [gap for gap in seen.gaps if gap.section not in sections]
+    cluster = None if "cluster" in sections else seen.cluster
+    gaps += [Gap("cluster", why)] if cluster is None else []
+    nodes = None if "nodes" in sections or cluster is None else seen.nodes
+    gaps += [Gap("nodes", why)] if nodes is None and seen.nodes is not None else []
+    if "queries" in sections:
+        return replace(seen, queries=(), cluster=cluster, gaps=(*gaps, Gap("queries", why)), nodes=nodes)
+    lost = sorted(sections & {"offsets", "batch", "running"})
+    changes = dict.fromkeys(lost)
+    queries = tuple(replace(query, **changes) for query in seen.queries)  # type: ignore[arg-type]
+    gaps += [Gap(section, why, query.query_id) for query in queries for section in lost]
+    return replace(seen, queries=queries, cluster=cluster, gaps=tuple(gaps), nodes=nodes)
 
 
 def _engine(
@@ -301,4 +442,11 @@ def _shares(job: JobFile) -> list[tuple[float, tuple[float, ...]]]:
 def _rejected(decision: Decision, target: int, executors: int, at: float) -> Outcome:
     words = f"the cluster did not acknowledge the request for {several(target, 'executor')}"
     reason = Reason(Code.REQUEST_REJECTED, words)
-    return Outcome(at, decision.decision_id, OutcomeStatus.FAILED, reason, target, executors)
+    return Outcome(
+        at=at,
+        decision_id=decision.decision_id,
+        status=OutcomeStatus.FAILED,
+        reason=reason,
+        target=target,
+        before=executors,
+    )

@@ -9,18 +9,18 @@ is stopped nothing runs, and no slot is busy. The batch cap and stages have no p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import ceil, floor, inf, prod
 
 from rheostat.model import Batch
 from rheostat.sim.arrivals import Arrivals, Positions
-from rheostat.sim.batch_work import sink_rate
 from rheostat.sim.capacity import record_capacity
 from rheostat.sim.fleet import Fleet, SimExecutor
 from rheostat.sim.history import History
 from rheostat.sim.jobfile import JobFile
-from rheostat.sim.micro_batches import batch_end
+from rheostat.sim.micro_batches import batch_end, sink_rate
 from rheostat.sim.parts import RecordModel
-from rheostat.sim.tally import Done
+from rheostat.sim.tasks import Progress
 
 __all__ = ["RecordAtATime"]
 
@@ -41,7 +41,7 @@ class RecordAtATime:
         self._budget = 0.0
         self._next_id = 0
         self.keep_batches = False
-        self._committed = Positions(0, job.partitions)
+        self._committed: Positions = (0,) * job.partitions
         self.finished: Batch | None = None
         self.in_flight: tuple[int, float] | None = None
         self._oldest = arrivals.oldest(self._committed)
@@ -62,10 +62,10 @@ class RecordAtATime:
         """The end of an interval: what was processed is committed."""
         self._accrue(at)
         latest, committed = self._arrivals.latest(at), self._committed
-        waiting = latest.total - committed.total
+        waiting = sum(latest) - sum(committed)
         possible = max(0, floor(self._budget + _ROUNDING))
         planned = batch_end(committed, latest, possible) if waiting and possible else committed
-        records = planned.total - committed.total
+        records = sum(planned) - sum(committed)
         saturated = records < waiting
         busy_s = self._every * (records / self._budget if records < self._budget and not saturated else 1.0)
         if records:
@@ -97,17 +97,15 @@ class RecordAtATime:
 
     # ---------------------------------------------------------------------------------------------- looks
 
-    def records(self, at: float) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    def records(self, at: float) -> tuple[Positions, Positions, Positions]:
         """Latest, planned and committed records of each partition; nothing is planned ahead."""
-        committed = self._committed.each()
-        return self._arrivals.latest(at).each(), committed, committed
+        return self._arrivals.latest(at), self._committed, self._committed
 
-    def tasks(self, at: float) -> Done:  # noqa: ARG002 - counted at the ends of intervals
-        """What the executors have done in the intervals that have ended, and whether their slots are busy now."""
-        works = self.in_flight is not None
-        finished, busy_s = self._fleet.tally.counted()
-        active = [len(each.warm) if works and each.in_use else 0 for each in self._fleet.running]
-        return tuple(finished), tuple(busy_s), tuple(active)
+    def progress(self, at: float) -> Mapping[SimExecutor, Progress]:  # noqa: ARG002 - counted at the ends of intervals
+        """Whether the slots of the executors are busy now."""
+        if self.in_flight is None:
+            return {}
+        return {each: Progress(running=len(each.warm)) for each in self._fleet.running if each.in_use}
 
     # ---------------------------------------------------------------------------------------------------
 
@@ -146,16 +144,24 @@ class RecordAtATime:
         self._committed = planned
         self._oldest = self._arrivals.oldest(planned)
         history = self._history
-        history.commits.append((at, planned.total, before, max(0.0, at - self._oldest)))
+        history.records_out = sum(planned)
+        history.commits.append((at, history.records_out, before, max(0.0, at - self._oldest)))
         history.oldest.append(self._oldest)
-        history.records_out = planned.total
-        self.finished = Batch(at, self._next_id, busy_s, 0.0, add_batch_s=busy_s, commit_s=0.0, records=records)
+        self.finished = Batch(
+            at=at,
+            batch_id=self._next_id,
+            duration_s=busy_s,
+            planning_s=0.0,
+            add_batch_s=busy_s,
+            commit_s=0.0,
+            records=records,
+        )
         self._next_id += 1
         if self.keep_batches:
             history.batches.append((at - self._every, at, records, self._fleet.in_use))
-        for place, each in enumerate(self._fleet.running):
+        for each in self._fleet.running:
             if each.in_use:
-                self._fleet.tally.add(place, len(each.warm), busy_s * len(each.warm))
+                each.add_work(len(each.warm), busy_s * len(each.warm))
 
 
 def _slowness(executor: SimExecutor, at: float) -> float:

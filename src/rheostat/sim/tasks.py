@@ -9,97 +9,120 @@ it died is done again before anything else.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from math import inf
-from operator import add
 
-from rheostat.sim.chains import Chains, chained, starts
 from rheostat.sim.fleet import Fleet, SimExecutor
-from rheostat.sim.tally import Begun, Done, Equal, shares, so_far
 
-__all__ = ["Placed", "Task", "Work", "credit", "makespan", "run", "told"]
+__all__ = ["Equal", "Placed", "Progress", "Task", "Work", "count_progress", "credit", "makespan", "place"]
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """Tasks that all take as long: ``count`` of ``each_s`` seconds."""
+
+    count: int
+    each_s: float
+
+    def listed(self) -> list[float]:
+        """One figure for each task."""
+        return [self.each_s] * self.count
 
 
 Work = Equal | list[float]
 """The tasks of stages without a barrier between them: seconds each takes on a warm slot at full speed, in order."""
 
-Task = tuple[float, float, SimExecutor, bool]
-"""``(begin, end, executor, whether it ended well)``."""
 
-_Other = Chains | Sequence[Task]
-"""Placed tasks that are not in waves."""
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task on one core of an executor. ``well``: it ended well; else its executor was gone at ``end``."""
 
-Placed = tuple[float, float, Equal | _Other]
-"""Work placed on slots: ``(begin, end, tasks)``; the end is infinite while there is no slot for one of them.
-
-Equal tasks are in waves on the slots of the settled fleet, which is as it was when they were placed: task j runs on
-slot j mod s; or in chains. Others are listed one by one.
-"""
+    begin: float
+    end: float
+    executor: SimExecutor
+    core: int
+    well: bool = True
 
 
-def credit(batch: Sequence[Placed], fleet: Fleet) -> None:
-    """Count all of it as done, with the executors that did it."""
-    others: list[_Other] = []
-    for _, _, tasks in batch:
-        if isinstance(tasks, Equal):
-            fleet.tally.note(tasks)
-        else:
-            others.append(tasks)
-    if others:
-        _listed(others, inf, fleet, (*fleet.tally.counted(), [0] * len(fleet.running)))
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Work placed on slots: equal tasks in waves, task j on slot j mod s; others one by one.
+
+    Attributes:
+        end: when the last task ends; infinite while there is no slot for one of them.
+        waves: the equal tasks; None: they are listed.
+        slots: the executor of each slot, for waves.
+        tasks: the tasks that are not in waves, in the order in which they were placed.
+    """
+
+    begin: float
+    end: float
+    waves: Equal | None = None
+    slots: Sequence[SimExecutor] = ()
+    tasks: Sequence[Task] = ()
 
 
-def told(batch: Sequence[Placed], at: float, fleet: Fleet) -> Done:
-    """What the executors have done by ``at``, in finished batches and in this one, and what is running then."""
-    begun: list[Begun] = []
-    others: list[_Other] = []
-    for begin, end, tasks in batch:
-        if not isinstance(tasks, Equal):
-            others.append(tasks)
-        elif begin <= at:
-            each_s = tasks.each_s
-            begun.append((tasks.count if at >= end else int((at - begin) / each_s), tasks.count, each_s))
-    if fleet.tally.one_each and not others:
-        return fleet.tally.told(begun)
-    ended, busy_s, active = done = _on_slots(begun, fleet)
-    _listed(others, at, fleet, done)
-    before, before_s = fleet.tally.counted()
-    return tuple(map(add, before, ended)), tuple(map(add, before_s, busy_s)), tuple(active)
+@dataclass(slots=True)
+class Progress:
+    """What an executor has done of a batch: tasks that ended well, their seconds, and tasks that are running."""
+
+    ended: int = 0
+    busy_s: float = 0.0
+    running: int = 0
+
+    def add(self, ended: int, busy_s: float, running: int) -> None:
+        """Count more tasks."""
+        self.ended += ended
+        self.busy_s += busy_s
+        self.running += running
 
 
-def _on_slots(begun: Sequence[Begun], fleet: Fleet) -> tuple[list[int], list[float], list[int]]:
-    """What has been done of waves, added up for each executor slot by slot."""
-    count = len(fleet.running)
-    ended, busy_s, active = [0] * count, [0.0] * count, [0] * count
-    if not begun:
-        return ended, busy_s, active
-    for first, behind, _, _, counts in shares((), tuple([tasks for _, tasks, _ in begun]), len(fleet.slots)):
-        tasks, seconds, running = so_far(begun, counts)
-        for place in fleet.slots[first:behind]:
-            ended[place] += tasks
-            busy_s[place] += seconds
-            active[place] += running
-    return ended, busy_s, active
+def credit(batch: Sequence[Placed]) -> None:
+    """Count all of a batch as done by its executors, and their slots as warm."""
+    for placed in batch:
+        if placed.waves is not None:
+            whole, rest = divmod(placed.waves.count, len(placed.slots))
+            for executor in placed.slots:
+                executor.add_work(whole, whole * placed.waves.each_s)
+            for executor in placed.slots[:rest]:
+                executor.add_work(1, placed.waves.each_s)
+    for placed in batch:
+        for task in placed.tasks:
+            if task.well:
+                task.executor.add_work(1, task.end - task.begin)
+                task.executor.warm[task.core] = True
 
 
-def _listed(work: Sequence[_Other], at: float, fleet: Fleet, done: tuple[list[int], list[float], list[int]]) -> None:
-    """Add tasks that are not in waves."""
-    ended, busy_s, active = done
-    places = dict(zip(fleet.running, range(len(fleet.running)), strict=True))
-    for tasks in work:
-        if isinstance(tasks, Chains):
-            tasks.add(at, places, ended, busy_s, active)
-            continue
-        for begin, end, executor, well in tasks:
-            place = places.get(executor)
-            if place is None or begin > at:
-                continue
-            if end > at:
-                active[place] += 1
-            elif well:
-                ended[place] += 1
-                busy_s[place] += end - begin
+def count_progress(batch: Sequence[Placed], at: float) -> Mapping[SimExecutor, Progress]:
+    """What executors have done of a batch by ``at``, and what is running then."""
+    found: defaultdict[SimExecutor, Progress] = defaultdict(Progress)
+    begun = [placed for placed in batch if placed.waves is not None and placed.begin <= at]
+    for number, executor in enumerate(begun[0].slots if begun else ()):
+        of_slot = Progress()
+        for placed in begun:
+            of_slot.add(*_progress_of_slot(placed, number, at))
+        found[executor].add(of_slot.ended, of_slot.busy_s, of_slot.running)
+    for placed in batch:
+        for task in placed.tasks:
+            if task.begin <= at < task.end:
+                found[task.executor].add(0, 0.0, 1)
+            elif task.end <= at and task.well:
+                found[task.executor].add(1, task.end - task.begin, 0)
+    return found
+
+
+def _progress_of_slot(placed: Placed, number: int, at: float) -> tuple[int, float, int]:
+    """Tasks of one slot in waves: those that have ended, their seconds, and whether one is running."""
+    if placed.waves is None:
+        return 0, 0.0, 0
+    each_s = placed.waves.each_s
+    whole, rest = divmod(placed.waves.count, len(placed.slots))
+    count = whole + (number < rest)
+    ended = count if at >= placed.end else min(count, int((at - placed.begin) / each_s))
+    return ended, ended * each_s, int(ended < count)
 
 
 def makespan(work: Work, slots: int) -> float:
@@ -118,113 +141,44 @@ def makespan(work: Work, slots: int) -> float:
     return max(free)
 
 
-class _Crew:
-    """Executors that a batch is placed on.
-
-    Attributes:
-        members: those that are there or on their way, and those that the batch has lost, by number.
-        warm: numbers of the slots that have run a task; grows.
-        steady: whether none of them is lost and each works at full speed: as for most batches of a growing fleet.
-        usual: where executors have one slot each, which has their number: those that are warm and there from the start.
-        others: the rest of them.
-    """
-
-    __slots__ = ("fleet", "members", "others", "steady", "usual", "warm")
-
-    def __init__(self, fleet: Fleet, members: Sequence[SimExecutor], warm: set[int], begin: float) -> None:
-        self.fleet = fleet
-        self.members = members
-        self.warm = warm
-        if fleet.settled:
-            warm.update([slot for each in members for slot in each.slots])
-        self.steady = fleet.undisturbed and not [each for each in members if each.gone_at < inf]
-        self.usual = members
-        self.others = [each for each in members if each.number not in warm or each.ready_at > begin]
-        if self.others:
-            self.usual = [each for each in members if each.number in warm and each.ready_at <= begin]
-
-
-def run(
-    stages: Sequence[Work], begin: float, members: Sequence[SimExecutor], fleet: Fleet, warm: set[int]
-) -> list[Placed]:
+def place(stages: Sequence[Work], begin: float, members: Sequence[SimExecutor], fleet: Fleet) -> list[Placed]:
     """Place stages one after the other, from ``begin`` on; up to the one that does not end, if there is one.
 
     Args:
         stages: what is to be done in each.
         begin: when the first one begins.
-        members: executors, by number.
+        members: executors that are there, on their way, or were lost meanwhile; by number.
         fleet: theirs.
-        warm: numbers of the slots that have run a task; grows. In a settled fleet every slot has.
     """
-    crew: _Crew | None = None
+    warm = {(each.number, core) for each in members for core, is_warm in enumerate(each.warm) if is_warm}
     placed: list[Placed] = []
     for work in stages:
         if fleet.settled and members and isinstance(work, Equal):
             end = begin + makespan(work, len(fleet.slots))
-            placed.append((begin, end, work))
+            placed.append(Placed(begin, end, waves=work, slots=fleet.slots))
         else:
-            crew = crew or _Crew(fleet, members, warm, begin)
-            placed.append(_run(work, begin, crew))
-            end = placed[-1][1]
-        if end == inf:
+            seconds = work.listed() if isinstance(work, Equal) else work
+            placed.append(place_one_by_one(seconds, begin, members, fleet, warm))
+        begin = placed[-1].end
+        if begin == inf:
             break
-        begin = end
     return placed
 
 
-def _run(work: Work, begin: float, crew: _Crew) -> Placed:
-    kinds = _kinds(work)
-    passing = kinds and begin + min([kind.each_s for kind in kinds]) > begin
-    if passing and crew.steady and crew.members and crew.fleet.one_slot_each:
-        return _chained(kinds, begin, crew)
-    return _one_by_one(work.listed() if isinstance(work, Equal) else work, begin, crew)
-
-
-def _kinds(work: Work) -> Sequence[Equal]:
-    """The tasks as equal ones, followed by others that are; empty: they are more different, or there are none.
-
-    >>> _kinds([2.5, 2.5, 2.0]), _kinds([2.5, 2.0, 2.5])
-    ((Equal(count=2, each_s=2.5), Equal(count=1, each_s=2.0)), ())
-    """
-    if isinstance(work, Equal):
-        return (work,)
-    first = work.count(work[0]) if work else 0
-    rest = work[first:]
-    if not rest:
-        return (Equal(first, work[0]),) if work else ()
-    alike = rest[0] != work[0] and rest.count(rest[0]) == len(rest)
-    return (Equal(first, work[0]), Equal(len(rest), rest[0])) if alike else ()
-
-
-def _chained(kinds: Sequence[Equal], begin: float, crew: _Crew) -> Placed:
-    """Where executors have one slot each."""
-    warm = crew.warm
-    cold = {each.number: max(begin, each.ready_at) for each in crew.others if each.number not in warm}
-    cold_s = crew.fleet.cold_tasks_s(cold) if cold else {}
-    chains = chained(kinds, starts(crew.usual, crew.others, begin, cold_s))
-    if cold:
-        warm.update([each.number for chain in chains.each for each in chain.executors])
-    return begin, chains.end, chains
-
-
-_Slot = tuple[float, int, SimExecutor]
-"""When it is free, its number, its executor."""
-
-
-def _one_by_one(work: Sequence[float], begin: float, crew: _Crew) -> Placed:
-    fleet, warm = crew.fleet, crew.warm
-    free: list[_Slot] = [(max(begin, each.ready_at), slot, each) for each in crew.members for slot in each.slots]
+def place_one_by_one(
+    work: Sequence[float], begin: float, members: Sequence[SimExecutor], fleet: Fleet, warm: set[tuple[int, int]]
+) -> Placed:
+    """List scheduling. ``warm``: slots ``(executor, core)`` that have run a task; grows."""
+    free = [(max(begin, each.ready_at), each.number, core, each) for each in members for core in range(len(each.warm))]
     heapify(free)
-    cold_s = fleet.cold_tasks_s({each.number: at for at, slot, each in free if slot not in warm})
-    if free and crew.steady:
-        return _straight(work, begin, free, cold_s, warm)
+    cold_s = fleet.cold_tasks_s({number: at for at, number, core, _ in free if (number, core) not in warm})
     lost: list[tuple[float, float]] = []
     tasks: list[Task] = []
     position, last = 0, begin
     while position < len(work) or lost:
         if not free:
-            return begin, inf, tasks
-        at, slot, executor = free[0]
+            return Placed(begin, inf, tasks=tasks)
+        at, number, core, executor = free[0]
         if executor.gone_at <= at:
             heappop(free)
             continue
@@ -233,32 +187,16 @@ def _one_by_one(work: Sequence[float], begin: float, crew: _Crew) -> Placed:
         elif position < len(work):
             seconds, position = work[position], position + 1
         else:
-            heapreplace(free, (lost[0][0], slot, executor))
+            heapreplace(free, (lost[0][0], number, core, executor))
             continue
-        end = fleet.finish(executor, at, seconds + (0.0 if slot in warm else cold_s[executor.number]))
+        end = fleet.finish(executor, at, seconds + (0.0 if (number, core) in warm else cold_s[number]))
         if executor.gone_at < end:
-            tasks.append((at, executor.gone_at, executor, False))
+            tasks.append(Task(at, executor.gone_at, executor, core, well=False))
             insort(lost, (executor.gone_at, seconds))
             heappop(free)
             continue
-        warm.add(slot)
-        tasks.append((at, end, executor, True))
-        heapreplace(free, (end, slot, executor))
+        warm.add((number, core))
+        tasks.append(Task(at, end, executor, core))
+        heapreplace(free, (end, number, core, executor))
         last = max(last, end)
-    return begin, last, tasks
-
-
-def _straight(
-    work: Sequence[float], begin: float, free: list[_Slot], cold_s: dict[int, float], warm: set[int]
-) -> Placed:
-    """The same where nothing is lost and nothing slow."""
-    tasks: list[Task] = []
-    for seconds in work:
-        at, slot, executor = free[0]
-        end = at + seconds
-        if slot not in warm:
-            warm.add(slot)
-            end = at + (seconds + cold_s[executor.number])
-        tasks.append((at, end, executor, True))
-        heapreplace(free, (end, slot, executor))
-    return begin, max([begin, *[task[1] for task in tasks]]), tasks
+    return Placed(begin, last, tasks=tasks)

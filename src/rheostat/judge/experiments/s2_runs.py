@@ -111,15 +111,15 @@ def measures(supply: Steps, demand: Steps, asked: Steps, ends: tuple[float, floa
     lasts, end = ends
     fit = elasticity(supply, demand, 0.0, lasts)
     return Measures(
-        fit.accuracy_o,
-        fit.accuracy_u,
-        100 * fit.timeshare_o,
-        100 * fit.timeshare_u,
-        (end - lasts) / lasts,
-        changes(asked, 0.0, end),
-        integral(supply, 0.0, end) / 60,
-        integral(supply, 0.0, lasts) / lasts,
-        integral(demand, 0.0, lasts) / lasts,
+        accuracy_o=fit.accuracy_o,
+        accuracy_u=fit.accuracy_u,
+        timeshare_o=100 * fit.timeshare_o,
+        timeshare_u=100 * fit.timeshare_u,
+        excess=(end - lasts) / lasts,
+        reconfigurations=changes(asked, 0.0, end),
+        cost=integral(supply, 0.0, end) / 60,
+        mean_s=integral(supply, 0.0, lasts) / lasts,
+        mean_d=integral(demand, 0.0, lasts) / lasts,
     )
 
 

@@ -68,14 +68,14 @@ def look_of(record: Record, interval_s: float) -> Look | None:
     if seen.backlog_excess is not None and seen.arrival_rate:
         slow = slow_records(seen.backlog_excess, seen.arrival_rate, interval_s)
     return Look(
-        record.at,
-        seen.arrival_rate,
-        decision.current or 0,
-        slow,
-        not proposed.reason.text.startswith(_UNCOUNTED),
-        proposed.reason.code,
-        decision.target or 0,
-        proposed.reason.figures,
+        at=record.at,
+        rate=seen.arrival_rate,
+        executors=decision.current or 0,
+        slow=slow,
+        counts=not proposed.reason.text.startswith(_UNCOUNTED),
+        code=proposed.reason.code,
+        target=decision.target or 0,
+        figures=proposed.reason.figures,
     )
 
 
