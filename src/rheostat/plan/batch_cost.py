@@ -55,20 +55,19 @@ class BatchCosts(NamedTuple):
 
 def watched(costs: BatchCosts, number: int, executors: int, records: float, batch_s: float) -> BatchCosts:
     """The sums with one more batch."""
-    _, w, x, z, xx, xz, zz, y, xy, zy, yy = costs
     inverse, share = 1 / executors, records / executors
     return BatchCosts(
-        number,
-        _FADE * w + 1,
-        _FADE * x + inverse,
-        _FADE * z + share,
-        _FADE * xx + inverse * inverse,
-        _FADE * xz + inverse * share,
-        _FADE * zz + share * share,
-        _FADE * y + batch_s,
-        _FADE * xy + inverse * batch_s,
-        _FADE * zy + share * batch_s,
-        _FADE * yy + batch_s * batch_s,
+        last=number,
+        weight=_FADE * costs.weight + 1,
+        inverse=_FADE * costs.inverse + inverse,
+        share=_FADE * costs.share + share,
+        inverse2=_FADE * costs.inverse2 + inverse * inverse,
+        cross=_FADE * costs.cross + inverse * share,
+        share2=_FADE * costs.share2 + share * share,
+        batch=_FADE * costs.batch + batch_s,
+        inverse_batch=_FADE * costs.inverse_batch + inverse * batch_s,
+        share_batch=_FADE * costs.share_batch + share * batch_s,
+        batch2=_FADE * costs.batch2 + batch_s * batch_s,
     )
 
 
@@ -82,18 +81,18 @@ def fixed_s(costs: BatchCosts, executors: int) -> float | None:
     >>> round(fixed_s(costs, 3), 3), round(fixed_s(costs, 1), 3)
     (1.5, 3.5)
     """
-    _, w, x, z, xx, xz, zz, y, xy, zy, yy = costs
+    w = costs.weight
     if w < _FEWEST:
         return None
-    x, z, y = x / w, z / w, y / w
-    xx, xz, zz = xx / w - x * x, xz / w - x * z, zz / w - z * z
-    xy, zy, yy = xy / w - x * y, zy / w - z * y, yy / w - y * y
+    x, z, y = costs.inverse / w, costs.share / w, costs.batch / w
+    xx, xz, zz = costs.inverse2 / w - x * x, costs.cross / w - x * z, costs.share2 / w - z * z
+    xy, zy = costs.inverse_batch / w - x * y, costs.share_batch / w - z * y
     if zz <= _SPREAD * z * z:
         return None
     bend = xx - xz * xz / zz
     per_inverse = max(0.0, (xy - xz * zy / zz) / bend) if bend > _SPREAD * x * x else 0.0
     per_share = (zy - per_inverse * xz) / zz
-    left = max(0.0, yy - per_inverse * xy - per_share * zy) * w / (w - 3)
+    left = max(0.0, costs.batch2 / w - y * y - per_inverse * xy - per_share * zy) * w / (w - 3)
     doubt = _DOUBT * math.sqrt(left / w * (1 + z * z / zz))
     return max(0.0, y - per_inverse * x - per_share * z + per_inverse / executors - doubt)
 
