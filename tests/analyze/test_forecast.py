@@ -10,6 +10,31 @@ def series(*points: tuple[float, float]) -> tuple[Point, ...]:
 
 
 @pytest.mark.parametrize(
+    ("points", "late_s", "expected"),
+    [
+        pytest.param([(0, 100), (10, 110), (20, 120)], 0.0, [125.0, 130.0], id="a straight rise goes on"),
+        pytest.param([(0, 120), (10, 110), (20, 100)], 0.0, [95.0, 90.0], id="and a straight fall"),
+        pytest.param([(0, 100), (10, 130), (20, 100)], 0.0, [110.0, 110.0], id="a peak in the middle has no slope"),
+        pytest.param([(0, 100), (20, 140)], 30.0, [210.0, 220.0], id="a mean over 60 s is 30 s old"),
+        pytest.param([(0, 30), (10, 20), (20, 10)], 0.0, [5.0, 0.0], id="a fall reaches 0"),
+        pytest.param([(0, 10), (10, 2)], 0.0, [0.0, 0.0], id="and is never below it"),
+        pytest.param([(0, 70)], 30.0, [70.0, 70.0], id="one point stays as it is"),
+    ],
+)
+def test_the_next_seconds(points, late_s, expected):
+    assert [rate for (rate,) in forecast(series(*points), [5.0, 10.0], late_s)] == pytest.approx(expected)
+
+
+def test_without_a_point_there_is_no_forecast():
+    assert forecast((), [5.0]) == ()
+
+
+def test_each_topic_has_a_line_of_its_own():
+    points = [Point(0.0, (100.0, 50.0)), Point(10.0, (110.0, 40.0))]
+    assert forecast(points, [10.0, 60.0]) == ((120.0, 30.0), (170.0, 0.0))
+
+
+@pytest.mark.parametrize(
     ("horizon_s", "points", "last"),
     [
         pytest.param(60.0, 12, 60.0, id="S1: a minute in steps of 5 s"),
