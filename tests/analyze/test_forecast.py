@@ -1,10 +1,8 @@
 """The line through the last ten minutes, with values worked out by hand."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from rheostat.analyze.forecast import Point, ahead, extended, forecast, highest
+from rheostat.analyze.forecast import Point, ahead, extended, forecast
 
 
 def series(*points: tuple[float, float]) -> tuple[Point, ...]:
@@ -34,16 +32,6 @@ def test_without_a_point_there_is_no_forecast():
 def test_each_topic_has_a_line_of_its_own():
     points = [Point(0.0, (100.0, 50.0)), Point(10.0, (110.0, 40.0))]
     assert forecast(points, [10.0, 60.0]) == ((120.0, 30.0), (170.0, 0.0))
-
-
-@given(st.lists(st.tuples(st.floats(-1e4, 0.0), st.floats(0.0, 1e6)), min_size=1, max_size=9), st.floats(0.0, 60.0))
-def test_one_topic_is_as_it_is_beside_another_and_highest_at_an_end(measured, late_s):
-    measured.sort()
-    alone = forecast([Point(at, (rate,)) for at, rate in measured], ahead(60.0, 5.0), late_s)
-    beside = forecast([Point(at, (rate, 1.0)) for at, rate in measured], ahead(60.0, 5.0), late_s)
-
-    assert [rate for (rate,) in alone] == [rate for rate, _ in beside]
-    assert highest(alone) == max(rate for (rate,) in alone)
 
 
 @pytest.mark.parametrize(

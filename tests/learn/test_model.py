@@ -45,7 +45,7 @@ def test_the_expected_share_of_slow_records(workload, executors, expected):
 
 @pytest.mark.parametrize("coefficients", [(0.3, 0.1, -0.1), (-0.5, 0.4, -0.2), (0.0, 0.05, 0.0)])
 @pytest.mark.parametrize("w_max", [1000.0, 300.0, None])
-def test_the_bounds_that_are_not_looked_at_would_change_nothing(coefficients, w_max):
+def test_a_prediction_is_what_is_assumed_within_what_was_seen(coefficients, w_max):
     spans_seen = [Seen(2, 0.0, 2000.0), Seen(3, 1000.0, 3000.0)]
     model = model_of(coefficients, spans_seen, w_max)
     table = surface(model.polynomial, spans_seen, model.top, model.objective)

@@ -10,7 +10,7 @@ from tests.plan.samples import planner, seen
 
 from rheostat.model import Action, Assessment, Code, Objective, Recommendation
 from rheostat.plan import PolicyContext, load_policy
-from rheostat.plan.busy import busy_share
+from rheostat.plan.capacity import busy_share
 from rheostat.plan.ds2 import Ds2Policy, Ds2State, optimum
 
 

@@ -85,7 +85,7 @@ def test_a_value_as_the_controller_computes_it(value, target, pods, replicas):
 )
 def test_an_average_as_the_controller_computes_it(total, target, current, replicas):
     """kubernetes/kubernetes, pkg/controller/podautoscaler/replica_calculator_test.go: TestReplicaCalc…."""
-    assert by_average(total, target, current, 0.1) == replicas
+    assert by_average(total, target, Pods(current, current), 0.1) == replicas
 
 
 def test_a_missing_pod_counts_as_a_whole_target_where_that_is_above_100_percent():

@@ -8,7 +8,7 @@ from rheostat.errors import InputError
 from rheostat.model import Code, Objective, Recommendation
 from rheostat.plan import PolicyContext, load_policy
 from rheostat.plan.behavior import DOWN, UP
-from rheostat.plan.keda import Consumers, KedaOptions, KedaPolicy, KedaState, bounded_lag, even
+from rheostat.plan.keda import KedaOptions, KedaPolicy, KedaState, bounded_lag, even
 from rheostat.testing import check_policy
 
 CONTEXT = PolicyContext(Objective(30.0), 15.0)
@@ -97,7 +97,7 @@ def test_even(consumers, partitions, number):
 
 def test_even_slots_make_whole_executors():
     """700 records at 100 are 7 executors of two slots; 14 slots are 24 partitions' next divisor 24: 12 executors."""
-    assert bounded_lag(700.0, 100.0, 24, 2, Consumers(evenly=True)) == 1200.0
+    assert bounded_lag(700.0, 100.0, 24, 2, keda(even_partitions=True).options) == 1200.0
 
 
 def test_the_published_threshold_asks_for_all_there_is_at_any_load():

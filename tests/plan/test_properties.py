@@ -12,7 +12,6 @@ from rheostat.config import GuardSettings
 from rheostat.model import Action, Assessment, Bounds, Objective
 from rheostat.plan import GuardState, Pending, Planner, PlanState
 from rheostat.plan.capacity import Figure, Learned
-from rheostat.plan.control import Carrier
 from rheostat.plan.reactive import ReactiveState
 
 AT = 1000.0
@@ -252,30 +251,3 @@ def test_a_whole_sequence_stays_within_the_bounds_and_ids_ascend(preset, sequenc
         assert decision.target is not None
         assert 2 <= decision.target <= 9
         number = decision.target
-
-
-@given(assessments(), policy_states(), st.sampled_from(["default", "faithful"]))
-def test_who_needs_increases_alone_is_told_them_and_nothing_else_changes(sample, state, preset):
-    policy = reactive(preset)
-    proposal, after = policy.recommend(sample, state)
-    caught, alone = policy.for_increase(sample, state)
-
-    assert alone == after
-    if caught is None:
-        assert (proposal.target or 0) <= (sample.requested or sample.executors)
-    else:
-        assert caught == proposal
-
-
-@given(learned(), rates, st.floats(0.5, 1.0), executors, executors)
-def test_numbers_that_are_not_tried_carry_too_little(known, rate, share, low, high):
-    class Calm:
-        def predict(self, workload, executors):  # noqa: ARG002
-            return 0.0
-
-    tried = (n for n in range(low, high) if known.carried(n) is None or rate <= share * known.carried(n))
-
-    calm: Any = Calm()
-    first = Carrier(calm, 0.1, known.carried, known.enough).first(low, high, [(rate,)], share)
-
-    assert first == next(tried, max(low, high))

@@ -6,9 +6,8 @@ import pytest
 from tests.plan.samples import HEALTHY, OVERLOAD, reactive, seen
 
 from rheostat.model import Assessment, Code, Recommendation
-from rheostat.plan.capacity import Figure, Learned
+from rheostat.plan.capacity import Figure, Learned, slow_records
 from rheostat.plan.reactive import ReactivePolicy, ReactiveState
-from rheostat.plan.slow_records import slow_records
 
 
 def told(policy: ReactivePolicy, samples: list[Assessment], state: ReactiveState | None = None):

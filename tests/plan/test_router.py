@@ -18,10 +18,10 @@ from rheostat.model import Action, Assessment, Bounds, Code, Objective, Recommen
 from rheostat.plan import Planner, PolicyContext, load_policy
 from rheostat.plan.capacity import Figure, Learned
 from rheostat.plan.recovery import Recovery
-from rheostat.plan.router import CHAIN, RouterPolicy, RouterState
+from rheostat.plan.router import CHAIN, RouterOptions, RouterPolicy, RouterState
 from rheostat.plan.router_load import Load, Spikes, collected
 from rheostat.plan.router_table import Table
-from rheostat.plan.router_turn import horizon
+from rheostat.plan.router_turn import Turn
 
 CONTEXT = PolicyContext(Objective(30.0), 15.0)
 
@@ -276,8 +276,19 @@ def test_a_spike_is_ridden_out_where_there_is_time_to_see_whether_it_stays(rate,
 
 def test_how_long_increases_take_is_without_the_delay_of_the_figures():
     past = Recovery(took_s=(150.0,))
-    ends = [horizon(1000.0, 1000.0 - age_s, past, 30.0) for age_s in (0.0, 100.0, 140.0)]
-    assert ends == [1150.0, 1050.0, 1030.0]
+    turns = [
+        Turn(
+            seen=seen(),
+            n=3,
+            options=RouterOptions.model_validate({}),
+            context=CONTEXT,
+            state=known(recovery=past),
+            own_at=1000.0 - age_s,
+            target=3,
+        )
+        for age_s in (0.0, 100.0, 140.0)
+    ]
+    assert [turn.horizon_at for turn in turns] == [1150.0, 1050.0, 1030.0]
 
 
 def test_the_table_of_options():

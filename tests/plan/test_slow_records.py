@@ -14,7 +14,7 @@ from rheostat.analyze import AnalysisSettings, AnalysisState, analyze
 from rheostat.journal import DecisionRecord, read_journal
 from rheostat.load.curves import Pieces
 from rheostat.model import Assessment, Observation
-from rheostat.plan.slow_records import slow_records
+from rheostat.plan.capacity import slow_records
 from rheostat.sim import SimulatedJob
 
 SETTINGS = AnalysisSettings(objective_lag_s=20.0, rate_window_s=10.0, failure_window_s=10.0)

@@ -86,15 +86,13 @@ class Detector:
         >>> worsening.score, round(state.total, 3)
         (0.5, 0.02)
         """
-        limit, allowance, total, recent = self.limit, self.allowance, state.total, (*state.recent, residual)
-        if len(recent) > self.in_a_row:
-            recent = recent[-self.in_a_row :]
-        abrupt = min(recent) / limit if len(recent) == self.in_a_row else 0.0
-        if allowance is not None:
-            total = max(0.0, total + min(residual, _CLIP * limit) - allowance)
-        slow = total / (self.patience * limit)
-        watched = Watched(recent, total, state.misses)
-        return (Worsening(slow, gradual=True) if slow > abrupt else Worsening(abrupt, gradual=False)), watched
+        recent = (*state.recent, residual)[-self.in_a_row :]
+        abrupt = min(recent) / self.limit if len(recent) == self.in_a_row else 0.0
+        total = state.total
+        if self.allowance is not None:
+            total = max(0.0, total + min(residual, _CLIP * self.limit) - self.allowance)
+        slow = total / (self.patience * self.limit)
+        return Worsening(max(abrupt, slow), gradual=slow > abrupt), Watched(recent, total, state.misses)
 
     def forecast_missed(self, residual: float, of_model: float) -> bool:
         """Whether a residual is high only because the workload was not the forecast one.

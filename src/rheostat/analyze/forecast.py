@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
-from operator import mul
 from typing import NamedTuple
 
-__all__ = ["Point", "Rates", "ahead", "extended", "forecast", "highest"]
+__all__ = ["Point", "Rates", "ahead", "extended", "forecast"]
 
 Rates = tuple[float, ...]
 """Records/s of each topic, in a fixed order."""
@@ -38,16 +36,11 @@ def extended(series: tuple[Point, ...], point: Point, back_s: float) -> tuple[Po
     >>> [each.at for each in extended(series, Point(700.0, (3.0,)), 600.0)]
     [400.0, 700.0]
     """
-    at, last = point.at, series[-1] if series else point
-    if at <= last.at or len(point.rates) != len(last.rates):
+    if series and (point.at <= series[-1].at or len(point.rates) != len(series[-1].rates)):
         return (point,)
-    if len(series) > 1 and at - series[-2].at < back_s / _MOST:
+    if len(series) > 1 and point.at - series[-2].at < back_s / _MOST:
         return (*series[:-1], point)
-    first, oldest = 0, at - back_s
-    for each in series:
-        if each.at >= oldest:
-            break
-        first += 1
+    first = next((place for place, each in enumerate(series) if each.at >= point.at - back_s), len(series))
     return (*series[first:], point)
 
 
@@ -57,7 +50,7 @@ def ahead(horizon_s: float, step_s: float) -> tuple[float, ...]:
     >>> ahead(20.0, 5.0), ahead(12.0, 5.0)
     ((5.0, 10.0, 15.0, 20.0), (5.0, 10.0, 15.0))
     """
-    return tuple([step_s * number for number in range(1, max(1, math.ceil(horizon_s / step_s - 1e-9)) + 1)])
+    return tuple(step_s * number for number in range(1, max(1, math.ceil(horizon_s / step_s - 1e-9)) + 1))
 
 
 def forecast(series: Sequence[Point], times: Sequence[float], late_s: float = 0.0) -> tuple[Rates, ...]:
@@ -77,37 +70,17 @@ def forecast(series: Sequence[Point], times: Sequence[float], late_s: float = 0.
     """
     if not series:
         return ()
-    ats, measured = zip(*series, strict=False)
-    now = ats[-1]
-    middle, away, spread = _spaced(tuple([at - now for at in ats]))
-    if len(measured[-1]) == 1:
-        mean, slope = _line(away, [rate for (rate,) in measured], spread)
-        return tuple([(rate if (rate := mean + slope * (time + late_s - middle)) > 0.0 else 0.0,) for time in times])
-    places = [time + late_s - middle for time in times]
-    lines = [_line(away, rates, spread) for rates in zip(*measured, strict=True)]
-    columns = [[rate if (rate := mean + slope * x) > 0.0 else 0.0 for x in places] for mean, slope in lines]
-    return tuple(zip(*columns, strict=True))
-
-
-def highest(points: Sequence[Rates]) -> float:
-    """The greatest sum of rates of a forecast; of one topic it is at an end, for the rates are on a line.
-
-    >>> highest([(10.0,), (20.0,)]), highest([(10.0, 30.0), (20.0, 20.0)])
-    (20.0, 40.0)
-    """
-    return max(points[0][0], points[-1][0]) if len(points[0]) == 1 else max(map(sum, points))
-
-
-@lru_cache(maxsize=16)
-def _spaced(times: tuple[float, ...]) -> tuple[float, tuple[float, ...], float]:
-    """Their middle, the times from there, and Σ of their squares: the same again for samples at a steady pace."""
-    middle = sum(times) / len(times)
-    away = tuple([time - middle for time in times])
-    return middle, away, sum(map(mul, away, away))
+    now = series[-1].at
+    offsets = [point.at - now for point in series]
+    middle = sum(offsets) / len(offsets)
+    away = [offset - middle for offset in offsets]
+    spread = sum(each * each for each in away)
+    lines = [_line(away, column, spread) for column in zip(*(point.rates for point in series), strict=True)]
+    return tuple(tuple(max(0.0, mean + slope * (time + late_s - middle)) for mean, slope in lines) for time in times)
 
 
 def _line(away: Sequence[float], rates: Sequence[float], spread: float) -> tuple[float, float]:
     """Mean and slope of the least-squares line; ``away``: times from their middle, ``spread``: Σ of their squares."""
     if spread == 0:
         return rates[-1], 0.0
-    return sum(rates) / len(rates), sum(map(mul, away, rates)) / spread
+    return sum(rates) / len(rates), sum(x * rate for x, rate in zip(away, rates, strict=True)) / spread

@@ -19,8 +19,8 @@ from rheostat.fleet.history import Row, write_rows
 from rheostat.journal import DecisionRecord, Record, SessionRecord, journal_files, read_journal
 from rheostat.model import Assessment
 from rheostat.plan import in_force
+from rheostat.plan.capacity import slow_records
 from rheostat.plan.recovery import Recovery, followed, ready
-from rheostat.plan.slow_records import slow_records
 
 __all__ = ["Collected", "archive_rows", "collect", "journal_rows", "source_faults"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
-from operator import mul
+from math import isfinite
 
 from rheostat.learn.polynomial import Polynomial
 from rheostat.learn.surface import Seen, Surface, surface
@@ -53,29 +52,15 @@ class SlowModel:
         Raises:
             ValueError: another number of topics, a workload that is negative or not finite, no executor.
         """
-        costs = self.costs
-        load = sum(map(mul, costs, workload))
-        if len(workload) != len(costs) or executors < 1 or not (load < inf and min(workload) >= 0):
+        if len(workload) != len(self.costs) or not all(isfinite(w) and w >= 0 for w in workload) or executors < 1:
             message = f"no prediction for workload {tuple(workload)} on {executors} executors"
             raise ValueError(message)
-        table = self._surface
-        share = table.within(self._assumed(load, executors, table), load, executors)
-        if share > CEILING:
-            return CEILING
-        return share
+        load = float(sum(cost * w for cost, w in zip(self.costs, workload, strict=True)))
+        least, most = self._surface.bounds(load, executors)
+        return min(max(self._assumed(load, executors), least), most, CEILING)
 
-    def made(self) -> SlowModel:
-        """The same, with its table made: else the first prediction makes it."""
-        _ = self._surface
-        return self
-
-    def _assumed(self, load: float, executors: int, table: Surface) -> float:
-        capacity = executors * (self.w_max or 0.0)
-        if load <= _CARRIED * capacity:
-            return 0.0
-        sound = table.sound_load(executors)
-        if sound > capacity:
-            capacity = sound
+    def _assumed(self, load: float, executors: int) -> float:
+        capacity = max(executors * (self.w_max or 0.0), self._surface.sound_load(executors))
         if load <= _CARRIED * capacity:
             return 0.0
         if load >= CEILING * capacity:

@@ -68,47 +68,28 @@ class Surface(NamedTuple):
     most: list[list[float]]
     sound: list[float]
 
-    def within(self, assumed: float, load: float, executors: int) -> float:
-        """What is assumed for f, 0 or more, within what is known of it.
-
-        No less than at any easier point, no more than at any harder one. Both bounds are 0 or more, non-decreasing in
-        the load and non-increasing in executors.
-        """
-        numbers, share = self.numbers, assumed
-        after = bisect_left(self.knots, load)
-        harder = bisect_left(numbers, executors)
-        if harder < len(numbers):
-            least = self._at(self.least[harder], load, after, self.least[harder][-1])
-            if least > share:
-                share = least
-        if share <= 0.0:
-            return 0.0
-        easier = bisect_right(numbers, executors) - 1
-        if easier < 0:
-            return share
-        most = self._at(self.most[easier], load, after, inf)
-        if most < share:
-            return most
-        return share
+    def bounds(self, load: float, executors: int) -> tuple[float, float]:
+        """At least and at most; both non-decreasing in the load and non-increasing in executors."""
+        harder = bisect_left(self.numbers, executors)
+        easier = bisect_right(self.numbers, executors) - 1
+        least = self._at(self.least[harder], load) if harder < len(self.numbers) else 0.0
+        most = self._at(self.most[easier], load, beyond=inf) if easier >= 0 else inf
+        return least, most
 
     def sound_load(self, executors: int) -> float:
         """The largest load that as many executors, or fewer, were seen to carry within the objective; 0: none."""
         easier = bisect_right(self.numbers, executors) - 1
         return self.sound[easier] if easier >= 0 else 0.0
 
-    def _at(self, row: Sequence[float], load: float, after: int, beyond: float) -> float:
-        """The value of a row at a load; ``after``: the first knot that is no less, ``beyond``: where there is none."""
-        knots = self.knots
-        if after == len(knots):
-            return beyond
-        right, high = knots[after], row[after]
-        if right == load or after == 0 or high == row[after - 1]:
-            return high
-        left, low = knots[after - 1], row[after - 1]
-        between = low + (load - left) / (right - left) * (high - low)
-        if between > high:
-            return high
-        return between
+    def _at(self, row: Sequence[float], load: float, beyond: float | None = None) -> float:
+        after = bisect_left(self.knots, load)
+        if after == len(self.knots):
+            return row[-1] if beyond is None else beyond
+        right = self.knots[after]
+        if right == load or after == 0 or row[after] == row[after - 1]:
+            return row[after]
+        share = (load - self.knots[after - 1]) / (right - self.knots[after - 1])
+        return min(row[after], row[after - 1] + share * (row[after] - row[after - 1]))
 
 
 def surface(polynomial: Polynomial, seen: Sequence[Seen], top: float, objective: float) -> Surface:
@@ -131,11 +112,11 @@ def surface(polynomial: Polynomial, seen: Sequence[Seen], top: float, objective:
     monotone[np.isnan(sampled)] = np.nan
     sound = np.where(monotone < objective, knots, 0.0).max(axis=1)
     return Surface(
-        knots.tolist(),
-        numbers,
-        np.maximum(_highest_of_easier(monotone), 0.0).tolist(),
-        _lowest_of_harder(monotone).tolist(),
-        np.maximum.accumulate(sound).tolist(),
+        knots=knots.tolist(),
+        numbers=numbers,
+        least=np.maximum(_highest_of_easier(monotone), 0.0).tolist(),
+        most=_lowest_of_harder(monotone).tolist(),
+        sound=np.maximum.accumulate(sound).tolist(),
     )
 
 

@@ -86,13 +86,13 @@ def fixed_s(costs: BatchCosts, executors: int) -> float | None:
         return None
     x, z, y = costs.inverse / w, costs.share / w, costs.batch / w
     xx, xz, zz = costs.inverse2 / w - x * x, costs.cross / w - x * z, costs.share2 / w - z * z
-    xy, zy, yy = costs.inverse_batch / w - x * y, costs.share_batch / w - z * y, costs.batch2 / w - y * y
+    xy, zy = costs.inverse_batch / w - x * y, costs.share_batch / w - z * y
     if zz <= _SPREAD * z * z:
         return None
     bend = xx - xz * xz / zz
     per_inverse = max(0.0, (xy - xz * zy / zz) / bend) if bend > _SPREAD * x * x else 0.0
     per_share = (zy - per_inverse * xz) / zz
-    left = max(0.0, yy - per_inverse * xy - per_share * zy) * w / (w - 3)
+    left = max(0.0, costs.batch2 / w - y * y - per_inverse * xy - per_share * zy) * w / (w - 3)
     doubt = _DOUBT * math.sqrt(left / w * (1 + z * z / zz))
     return max(0.0, y - per_inverse * x - per_share * z + per_inverse / executors - doubt)
 

@@ -21,8 +21,8 @@ pkg/apis/autoscaling/v2/defaults.go.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pydantic import Field
@@ -34,7 +34,6 @@ from rheostat.plan.words import executors, seconds
 __all__ = ["DOWN", "UP", "Asked", "Behavior", "BehaviorState", "Pace", "Rules", "Shaped", "allowed", "stabilized"]
 
 _ROUNDING = 1e-9
-_STABILIZING = Code.STABILIZING
 
 
 class Pace(FrozenModel):
@@ -77,13 +76,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class BehaviorState:
-    """What the two steps remember. Each log is in order of time.
+    """What the two steps remember.
 
     Attributes:
-        highs: numbers asked for within the window of decreases, without those that a later one reaches: they fall, so
-            the first is the greatest.
-        lows: numbers asked for within the window of increases, without those that a later one undercuts: they rise, so
-            the first is the least.
+        highs: numbers asked for within the window of decreases, without those that a later one reaches.
+        lows: numbers asked for within the window of increases, without those that a later one undercuts.
         changes: by how much the number in force changed, within the longest period.
         executors: the number in force at the last look; None: there was none yet.
         at: when that was.
@@ -105,65 +102,62 @@ class Shaped:
     text: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class Behavior:
-    """The rules of both directions. Immutable."""
+    """The rules of both directions."""
 
-    def __init__(self, up: Rules = UP, down: Rules = DOWN) -> None:
-        self._up, self._down = up, down
-        self._up_s, self._down_s = up.stabilization_s, down.stabilization_s
-        self._longest_s = max([pace.period_s for rules in (up, down) for pace in rules.policies])
-        self._no_more = f"because of what was asked for within {seconds(self._up_s)}"
-        self._no_fewer = f"because of what was asked for within {seconds(self._down_s)}"
+    up: Rules = UP
+    down: Rules = DOWN
 
     def looked(self, at: float, current: int, state: BehaviorState) -> BehaviorState:
         """The state with the number in force as it is now found. To be told of every look that counts."""
-        before, changes = state.executors, state.changes
-        if before is None:
+        if state.executors is None:
             first = (Asked(at, current),)
-            return BehaviorState(first, first, (), current, at)
-        if current != before:
-            changes = (*changes, Asked(state.at, current - before))
-        if changes:
-            changes = _within(changes, at, self._longest_s)
-        return BehaviorState(state.highs, state.lows, changes, current, at)
+            return BehaviorState(highs=first, lows=first, executors=current, at=at)
+        changes = state.changes
+        if current != state.executors:
+            changes = (*changes, Asked(state.at, current - state.executors))
+        longest = max(pace.period_s for rules in (self.up, self.down) for pace in rules.policies)
+        return replace(state, changes=_within(changes, at, longest), executors=current, at=at)
 
     def shape(self, desired: int, at: float, current: int, state: BehaviorState) -> tuple[Shaped, BehaviorState]:
         """The number to go to where the metrics ask for ``desired``; and the state with that remembered."""
-        highs, lows = _within(state.highs, at, self._down_s), state.lows
-        if lows:
-            lows = _within(lows, at, self._up_s) if self._up_s else ()
-        calm, asked = stabilized(desired, current, highs, lows), Asked(at, desired)
-        if highs and highs[-1].executors <= desired:
-            highs = tuple([each for each in highs if each.executors > desired])
-        if lows and lows[-1].executors >= desired:
-            lows = tuple([each for each in lows if each.executors < desired])
-        after = BehaviorState((*highs, asked), (*lows, asked), state.changes, state.executors, state.at)
-        if calm != current:
-            limit = allowed(calm, current, state.changes, at, self._up if calm > current else self._down)
-            if limit != calm:
-                text = f"no more than to {executors(limit)} at this pace"
-                return Shaped(limit, Code.LARGEST_STEP, text), after
+        highs = _within(state.highs, at, self.down.stabilization_s)
+        lows = _within(state.lows, at, self.up.stabilization_s) if self.up.stabilization_s else ()
+        calm = stabilized(desired, current, highs, lows)
+        after = replace(
+            state,
+            highs=(*(each for each in highs if each.executors > desired), Asked(at, desired)),
+            lows=(*(each for each in lows if each.executors < desired), Asked(at, desired)),
+        )
+        limit = allowed(calm, current, state.changes, at, self.up if calm > current else self.down)
+        if limit != calm:
+            text = f"no more than to {executors(limit)} at this pace"
+            return Shaped(limit, Code.LARGEST_STEP, text), after
+        return Shaped(calm, *self._why(desired, calm, current)), after
+
+    def _why(self, desired: int, calm: int, current: int) -> tuple[Code | None, str]:
         if calm == desired:
-            return Shaped(calm), after
-        fewer = desired < current
-        text = f"no fewer than {calm} {self._no_fewer}" if fewer else f"no more than {calm} {self._no_more}"
-        return Shaped(calm, _STABILIZING, text), after
+            return None, ""
+        rules, word = (self.down, "no fewer") if desired < current else (self.up, "no more")
+        return (
+            Code.STABILIZING,
+            f"{word} than {calm} because of what was asked for within {seconds(rules.stabilization_s)}",
+        )
 
 
-def stabilized(desired: int, current: int, highs: Sequence[Asked], lows: Sequence[Asked]) -> int:
-    """Between the least of what was asked for in the window up and the greatest in the window down, each the first.
+def stabilized(desired: int, current: int, highs: Iterable[Asked], lows: Iterable[Asked]) -> int:
+    """Between the least of what was asked for in the window up and the greatest in the window down.
 
-    >>> stabilized(3, 9, (Asked(0.0, 5), Asked(60.0, 4)), ())
+    >>> stabilized(3, 9, (Asked(0.0, 4), Asked(60.0, 5)), ())
     5
     """
-    least = lows[0].executors if lows and lows[0].executors < desired else desired
-    most = highs[0].executors if highs and highs[0].executors > desired else desired
-    if current < least:
-        return least
-    return min(current, most)
+    least = min([desired, *(each.executors for each in lows)])
+    most = max([desired, *(each.executors for each in highs)])
+    return min(max(current, least), most)
 
 
-def allowed(wanted: int, current: int, changes: tuple[Asked, ...], at: float, rules: Rules) -> int:
+def allowed(wanted: int, current: int, changes: Iterable[Asked], at: float, rules: Rules) -> int:
     """As far towards ``wanted`` as the scaling policies allow, but never away from it.
 
     >>> allowed(50, 10, (), 0.0, UP), allowed(1, 10, (), 0.0, DOWN)
@@ -171,16 +165,17 @@ def allowed(wanted: int, current: int, changes: tuple[Asked, ...], at: float, ru
     """
     if wanted == current or rules.select == "disabled":
         return current
-    up = wanted > current
-    reach = _most if up else _least
-    limits = [reach(_start(pace, current, changes, at), pace) for pace in rules.policies]
-    limit = max(limits) if up == (rules.select == "max") else min(limits)
-    return min(wanted, max(current, limit)) if up else max(wanted, min(current, limit))
-
-
-def _start(pace: Pace, current: int, changes: tuple[Asked, ...], at: float) -> int:
-    """The number at the start of the period."""
-    return current - sum([each.executors for each in _within(changes, at, pace.period_s)]) if changes else current
+    changes = tuple(changes)
+    starts = [
+        (pace, current - sum(each.executors for each in _within(changes, at, pace.period_s))) for pace in rules.policies
+    ]
+    if wanted > current:
+        most = [_most(start, pace) for pace, start in starts]
+        limit = max(most) if rules.select == "max" else min(most)
+        return min(wanted, max(current, limit))
+    least = [_least(start, pace) for pace, start in starts]
+    limit = min(least) if rules.select == "max" else max(least)
+    return max(wanted, min(current, limit))
 
 
 def _most(start: int, pace: Pace) -> int:
@@ -196,10 +191,4 @@ def _least(start: int, pace: Pace) -> int:
 
 
 def _within(log: tuple[Asked, ...], now: float, window_s: float) -> tuple[Asked, ...]:
-    """What of a log in order of time is in the window: mostly all of it, or nothing."""
-    begin = now - window_s
-    if not log or log[0].at > begin:
-        return log
-    if log[-1].at <= begin:
-        return ()
-    return tuple([each for each in log if each.at > begin])
+    return tuple(each for each in log if each.at > now - window_s)

@@ -28,20 +28,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from rheostat.model import Assessment
 
 __all__ = [
     "Figure",
     "Learned",
+    "Measure",
     "busy_rate",
+    "busy_share",
     "cap_limits",
+    "expected_wait",
     "from_arrival",
     "from_healthy",
     "from_overload",
     "needed",
+    "slow_records",
     "usage",
 ]
+
+Measure = Literal["tasks", "batches"]
 
 _IN_A_ROW = 3
 _IN_USE = 0.5
@@ -69,10 +76,6 @@ class Figure:
     at: float
 
 
-_NOTHING = Figure(0, 0.0, 0, 0.0)
-"""The figure below all others: no executor carries no record."""
-
-
 @dataclass(frozen=True, slots=True)
 class Learned:
     """What is known of the capacity.
@@ -97,13 +100,12 @@ class Learned:
         >>> Learned(figures=(Figure(2, 200.0, 1, 0.0), Figure(6, 480.0, 1, 0.0))).carried(4)
         340.0
         """
-        before = _NOTHING
+        below = (0, 0.0)
         for figure in self.figures:
             if executors <= figure.executors:
-                below, low = before.executors, before.rate
-                return low + (figure.rate - low) * (executors - below) / (figure.executors - below)
-            before = figure
-        return before.rate * executors / before.executors if self.figures else None
+                return _between(below, (figure.executors, figure.rate), executors)
+            below = (figure.executors, figure.rate)
+        return below[1] * executors / below[0] if self.figures else None
 
     def enough(self, rate: float) -> int | None:
         """The smallest n ≥ 1 that carries ``rate``; None without any figure.
@@ -113,21 +115,17 @@ class Learned:
         """
         if not self.figures or rate <= 0:
             return 1 if self.figures else None
-        before = _NOTHING
+        below = (0, 0.0)
         for figure in self.figures:
-            if rate <= figure.rate:
-                below, low = before.executors, before.rate
-                steps = (rate - low) / (figure.rate - low) * (figure.executors - below)
-                return max(1, math.ceil(below + steps - _ROUNDING))
-            before = figure
-        return max(before.executors, needed(rate, before.rate / before.executors))
+            if below[1] < rate <= figure.rate:
+                share = (rate - below[1]) / (figure.rate - below[1])
+                return max(1, math.ceil(below[0] + share * (figure.executors - below[0]) - _ROUNDING))
+            below = (figure.executors, figure.rate)
+        return max(below[0], needed(rate, below[1] / below[0]))
 
     def figure(self, executors: int) -> Figure | None:
         """What was learned at exactly this number."""
-        for each in self.figures:
-            if each.executors == executors:
-                return each
-        return None
+        return next((each for each in self.figures if each.executors == executors), None)
 
 
 def from_arrival(seen: Assessment, learned: Learned, memory: int | None) -> Learned:
@@ -155,13 +153,12 @@ def from_healthy(seen: Assessment, learned: Learned) -> Learned:
     """What three healthy samples in a row show, if they agree."""
     rate = busy_rate(seen) if seen.backlog_excess == 0 else None
     if not rate or not seen.executors:
-        return replace(learned, recent=()) if learned.recent else learned
-    recent = (*learned.recent[1 - _IN_A_ROW :], rate)
-    learned = Learned(learned.w_max, learned.samples, learned.figures, learned.shown, recent)
-    if len(recent) < _IN_A_ROW:
+        return replace(learned, recent=())
+    recent = (*learned.recent, rate)[-_IN_A_ROW:]
+    learned = replace(learned, recent=recent)
+    if len(recent) < _IN_A_ROW or max(recent) > _NOISE * min(recent):
         return learned
-    least = min(recent)
-    return learned if max(recent) > _NOISE * least else _raised(learned, seen.executors, least, seen)
+    return _raised(learned, seen.executors, min(recent), seen)
 
 
 def busy_rate(seen: Assessment) -> float | None:
@@ -172,10 +169,10 @@ def busy_rate(seen: Assessment) -> float | None:
     >>> busy_rate(Assessment(at=0.0, processed_rate=600.0, batch_s=4.0, trigger_s=10.0))
     1500.0
     """
-    processed, batch_s, trigger_s = seen.processed_rate, _batch_s(seen), seen.trigger_s
-    if not processed or not batch_s:
+    batch_s = _batch_s(seen)
+    if not seen.processed_rate or not batch_s:
         return None
-    return processed * (trigger_s if trigger_s and trigger_s > batch_s else batch_s) / batch_s
+    return seen.processed_rate * max(seen.trigger_s or 0.0, batch_s) / batch_s
 
 
 def _batch_s(seen: Assessment) -> float | None:
@@ -196,12 +193,10 @@ def _long(seen: Assessment) -> bool:
 
 def _raised(learned: Learned, executors: int, rate: float, seen: Assessment) -> Learned:
     """The same with a lower bound: a figure that lies under it is raised to it."""
-    if learned.shown is None or rate / executors > learned.shown:
-        learned = replace(learned, shown=rate / executors)
-    known = learned.carried(executors)
-    if not _in_use(seen) if known is None else rate <= known:
+    learned = replace(learned, shown=max(rate / executors, learned.shown or 0.0))
+    known, before = learned.carried(executors), learned.figure(executors)
+    if rate <= (known or 0.0) or (known is None and not _in_use(seen)):
         return learned
-    before = learned.figure(executors)
     return _with(learned, Figure(executors, rate, 0 if before is None else before.samples, seen.at))
 
 
@@ -227,6 +222,10 @@ def _compatible(other: Figure, new: Figure) -> bool:
 def _mean(mean: float, samples: int, new: float, memory: int | None) -> float:
     weight = samples if memory is None else min(samples, memory - 1)
     return (mean * weight + new) / (weight + 1)
+
+
+def _between(low: tuple[int, float], high: tuple[int, float], executors: int) -> float:
+    return low[1] + (high[1] - low[1]) * (executors - low[0]) / (high[0] - low[0])
 
 
 def cap_limits(seen: Assessment) -> bool:
@@ -255,3 +254,49 @@ def needed(rate: float, capacity: float) -> int:
     if rate >= capacity * _MOST:
         return _MOST
     return max(1, math.ceil(rate / capacity - _ROUNDING))
+
+
+def slow_records(excess: float, arrival_rate: float, interval_s: float) -> float:
+    """Late records as a share of those that arrive in T: excess ÷ (arrival rate × T).
+
+    >>> slow_records(300, 200, 15), slow_records(0, 0, 15), slow_records(1, 0, 15)
+    (0.1, 0.0, inf)
+    """
+    if excess <= 0:
+        return 0.0
+    arrived = arrival_rate * interval_s
+    return excess / arrived if arrived > 0 else math.inf
+
+
+def expected_wait(seen: Assessment) -> float | None:
+    """How long the backlog takes at the speed of the last batches, s; None where that is unknown.
+
+    >>> expected_wait(Assessment(at=0.0, backlog=3000, processed_rate=200.0, batch_s=1.0, trigger_s=2.0))
+    7.5
+    """
+    if seen.backlog is None or not seen.processed_rate or not seen.batch_s:
+        return None
+    speed = seen.processed_rate * max(seen.trigger_s or 0.0, seen.batch_s) / seen.batch_s
+    return seen.backlog / speed
+
+
+def busy_share(seen: Assessment, measure: Measure) -> float | None:
+    """Busy time ÷ time, in [0, 1]; None where it is unknown.
+
+    ``tasks``
+        the share of slot time in tasks, over the rate window: what an engine that processes record by record calls
+        busy. A micro-batch job does not reach 1: while the driver plans and commits, or a last wave is thin, slots
+        are free that no record could use.
+    ``batches``
+        batch ÷ max(trigger, batch), of the last batch: the share of time in which a batch is worked on. 1 is where
+        the next batch cannot start in time.
+
+    >>> seen = Assessment(at=0.0, busy_ratio=0.5, batch_s=6.0, trigger_s=10.0)
+    >>> busy_share(seen, "tasks"), busy_share(seen, "batches")
+    (0.5, 0.6)
+    """
+    if measure == "tasks":
+        return seen.busy_ratio
+    if not seen.batch_s:
+        return None
+    return seen.batch_s / max(seen.trigger_s or 0.0, seen.batch_s)

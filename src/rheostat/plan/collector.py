@@ -43,8 +43,8 @@ class Collected:
 
 def added(row: Sample, data: Collected, archive: Archive | None) -> Collected:
     """The same with one more row."""
-    rows = data.rows + (row,)  # noqa: RUF005 - copied once, and not twice: there are many
-    data = Collected(rows, data.archived, data.since, data.unchecked + 1, data.lost, data.topics)
+    rows = (*data.rows, row)
+    data = replace(data, rows=rows, unchecked=data.unchecked + 1)
     if len(rows) < MOST_ROWS:
         return data
     try:

@@ -20,8 +20,6 @@ __all__ = ["Carrier", "Outlook", "Residuals", "residuals", "smallest"]
 
 _BEYOND = 16
 """Numbers that are tried beyond twice the one in force, where nothing says how many are useful."""
-_NEARLY = 1 - 1e-9
-"""Of a rate: numbers that do not carry so much of it do not carry it, however the figures are rounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,31 +51,18 @@ class Carrier(NamedTuple):
 
     Attributes:
         capacity: n → records/s that it was seen to carry; None: that is not looked at, or not known.
-        enough: records/s → the smallest number that was seen to carry them, up to rounding; None as with capacity.
     """
 
     model: SlowModel
     sla: float
     capacity: Callable[[int], float | None]
-    enough: Callable[[float], int | None]
 
-    def first(self, low: int, high: int, points: Sequence[Rates], share: float = 1.0) -> int:
-        """The first from ``low`` on that carries every point, at this share of what it was seen to carry.
-
-        ``high``, where none below it does.
-        """
-        most, capacity, predict, sla = max(map(sum, points)), self.capacity, self.model.predict, self.sla
-        sought = self.enough(most / share * _NEARLY) or 1
-        for number in range(max(low, sought), high):
-            seen = capacity(number)
-            if seen is not None and most > share * seen:
-                continue
-            for point in points:
-                if predict(point, number) >= sla:
-                    break
-            else:
-                return number
-        return max(low, high)
+    def carries(self, executors: int, points: Sequence[Rates], share: float = 1.0) -> bool:
+        """Whether so many executors carry every point, at this share of what they were seen to carry."""
+        seen = self.capacity(executors)
+        if seen is not None and max(map(sum, points)) > share * seen:
+            return False
+        return all(self.model.predict(point, executors) < self.sla for point in points)
 
 
 def smallest(carrier: Carrier, points: Sequence[Rates], in_force: int, headroom: float, useful: int | None) -> int:
@@ -93,10 +78,14 @@ def smallest(carrier: Carrier, points: Sequence[Rates], in_force: int, headroom:
     if len(points[0]) == 1:
         points = (max(points),)
     most = useful or 2 * in_force + _BEYOND
-    target = carrier.first(1, most, points)
+    target = _first(carrier, points, 1, most, 1.0)
     if target >= in_force:
         return target
-    return min(in_force, carrier.first(target, in_force, points, headroom))
+    return min(in_force, _first(carrier, points, target, in_force, headroom))
+
+
+def _first(carrier: Carrier, points: Sequence[Rates], low: int, high: int, share: float) -> int:
+    return next((n for n in range(low, high) if carrier.carries(n, points, share)), max(low, high))
 
 
 class Residuals(NamedTuple):
@@ -113,6 +102,5 @@ class Residuals(NamedTuple):
 
 def residuals(model: SlowModel, forecast: Rates, came: Rates, executors: int, slow: float, most: float) -> Residuals:
     """|measured − predicted| at the number in force, both no more than ``most``."""
-    measured = min(most, slow)
-    expected, known = min(most, model.predict(forecast, executors)), min(most, model.predict(came, executors))
-    return Residuals(abs(measured - expected), abs(measured - known))
+    expected, known = (min(most, model.predict(rates, executors)) for rates in (forecast, came))
+    return Residuals(abs(min(most, slow) - expected), abs(min(most, slow) - known))

@@ -30,7 +30,7 @@ from pydantic import BaseModel, Field
 
 from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
-from rheostat.plan.busy import Measure, busy_share
+from rheostat.plan.capacity import Measure, busy_share
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.words import executors, per_second, percent, several
 
@@ -153,9 +153,9 @@ class Ds2Policy:
         """The state as this sample finds it: another number, or a sample that came late, ends what was counted."""
         now = (n, seen.executors or n)
         if now != state.executors:
-            return Ds2State(now, seen.at, seen.at, (), state.rate)
+            return replace(state, executors=now, since=seen.at, at=seen.at, found=())
         late = state.at is not None and seen.at - state.at > _LATE * self.context.sample_s
-        return Ds2State(now, state.since, seen.at, () if late else state.found, state.rate)
+        return replace(state, at=seen.at, found=() if late else state.found)
 
     def _warming_up(self, seen: Assessment, state: Ds2State) -> bool:
         ran_s = seen.at - (seen.at if state.since is None else state.since)
@@ -170,11 +170,10 @@ class Ds2Policy:
 
     def _evaluated(self, seen: Assessment, n: int, rate: float, state: Ds2State) -> _Proposal:
         registered, arrival = seen.executors or n, seen.arrival_rate or 0.0
-        rate_each = rate / registered
         best = self._adjusted(seen, registered, optimum(arrival, rate, registered, self.options.scaling_factor))
         found = (*state.found, best)[-self.options.activation_intervals :]
-        state = Ds2State(state.executors, state.since, state.at, found, rate_each)
-        each = f"{per_second(rate_each)} each, {percent(busy_share(seen, self.options.useful_time))} busy"
+        state = replace(state, found=found, rate=rate / registered)
+        each = f"{per_second(rate / registered)} each, {percent(busy_share(seen, self.options.useful_time))} busy"
         text = f"arrival {per_second(arrival)} at a true rate of {each}, is best on {executors(best)}"
         if len(found) < self.options.activation_intervals:
             waits = f"evaluation {len(found)} of {self.options.activation_intervals} in a row"

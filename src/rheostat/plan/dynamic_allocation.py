@@ -232,7 +232,7 @@ class DynamicAllocationPolicy:
     def _fewer(self, seen: Assessment, n: int, tasks: int) -> Recommendation:
         """Without those that are idle for too long, but no fewer than the tasks of now need."""
         limit_s, idle_s = self._idle_timeout_s(seen), seen.idle_s or ()
-        expired = sum([idle >= limit_s for idle in idle_s])
+        expired = sum(idle >= limit_s for idle in idle_s)
         now = (seen.active_tasks or 0) if seen.running is False else tasks
         need = useful_executors(now, seen.slots_per_executor or 1, self.options.allocation_ratio)
         target = min(n, max(1, need, n - expired))

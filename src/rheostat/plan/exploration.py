@@ -58,7 +58,7 @@ def check(
         f"model of degree {trained.degree} from {several(len(rows), 'sample')}, deviation {everywhere:.3f} where "
         f"samples are and {here:.3f} here, {'at most' if stable else 'more than'} {stability_limit:g}"
     )
-    return Check(trained.model.made() if stable else None, text)
+    return Check(trained.model if stable else None, text)
 
 
 def line_to(rates: Rates, executors: int, w_max: float) -> list[tuple[Rates, int]]:

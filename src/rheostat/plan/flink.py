@@ -33,7 +33,7 @@ from pydantic import BaseModel, Field
 from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.alignment import Alignment, aligned
-from rheostat.plan.busy import Measure, busy_share
+from rheostat.plan.capacity import Measure, busy_share
 from rheostat.plan.flink_metrics import (
     Down,
     Load,
@@ -58,8 +58,6 @@ _HISTORY_S = 86_400.0
 """Scalings older than this say nothing (history.max.age)."""
 
 _Proposal = tuple[Recommendation, "FlinkState"]
-_Held = tuple[float | None, tuple[Down, ...], Scaling | None]
-"""``(down_since, downs, proposed)`` of the state."""
 
 TUNED: Mapping[str, object] = MappingProxyType(
     {
@@ -189,8 +187,6 @@ class FlinkPolicy:
     def __init__(self, options: FlinkOptions, context: PolicyContext) -> None:
         self.options = options
         self.context = context
-        self._boundaries = options.utilization_min, options.utilization_max
-        self._factors = 1 - options.max_scale_down_factor, 1 + options.max_scale_up_factor
 
     def initial(self) -> FlinkState:
         """Nothing was seen."""
@@ -206,13 +202,15 @@ class FlinkPolicy:
         state = self._reached(seen, n, state)
         stable_in = self.options.stabilization_s - (seen.at - (state.since or seen.at))
         if stable_in > _ROUNDING:
-            text = f"{seconds(stable_in)} of stabilization are left"
-            return self._hold(n, Code.STABILIZING, text), replace(state, at=seen.at)
-        samples = with_sample(state.samples, self._sample(seen), self.options.metric_window_s)
-        stable_at = seen.at if state.stable_at is None else state.stable_at
-        answer, rate, held = self._answer(seen, n, samples, stable_at, state)
-        now, since, last = state.executors, state.since, state.last
-        return answer, FlinkState(now, since, seen.at, stable_at, samples, *held, last, rate)
+            return self._hold(n, Code.STABILIZING, f"{seconds(stable_in)} of stabilization are left"), state
+        state = self._with_sample(seen, state)
+        full_in = self.options.metric_window_s - (seen.at - (state.stable_at or seen.at))
+        if full_in > _ROUNDING:
+            return self._hold(n, Code.STABILIZING, f"the metric window is full in {seconds(full_in)}"), state
+        load = self._load(seen, state)
+        if load is None:
+            return self._hold(n, Code.CAPACITY_UNKNOWN, "no true processing rate without processed records"), state
+        return self._decided(seen, n, load, state)
 
     def capacity(self, executors: int, state: FlinkState) -> float | None:
         """Of n executors: n × the true processing rate of one, at the last full window."""
@@ -225,11 +223,11 @@ class FlinkPolicy:
     # --------------------------------------------------------------------------------------------- window
 
     def _reached(self, seen: Assessment, n: int, state: FlinkState) -> FlinkState:
-        """The state that this sample adds to. Another number, or a long silence, begins everything anew."""
+        """The state as this sample finds it. Another number, or a long silence, begins everything anew."""
         now, before = (n, seen.executors or n), state.executors
         silence_s = max(self.options.metric_window_s, 2 * self.context.sample_s)
         if now == before and state.at is not None and seen.at - state.at <= silence_s:
-            return state
+            return replace(state, at=seen.at)
         changed = before is not None and before[0] != n
         last = self._done(n, state) if changed else state.last
         proposed = None if changed else state.proposed
@@ -244,9 +242,16 @@ class FlinkPolicy:
         expected = min(proposed.expected, proposed.rate * n / proposed.before)
         return replace(proposed, after=n, expected=expected)
 
-    def _sample(self, seen: Assessment) -> Sample:
-        busy = busy_share(seen, self.options.useful_time)
-        return Sample(seen.at, seen.arrival_rate or 0.0, seen.processed_rate, busy, self._observed(seen))
+    def _with_sample(self, seen: Assessment, state: FlinkState) -> FlinkState:
+        sample = Sample(
+            at=seen.at,
+            arrival=seen.arrival_rate or 0.0,
+            processed=seen.processed_rate,
+            busy=busy_share(seen, self.options.useful_time),
+            observed=self._observed(seen),
+        )
+        samples = with_sample(state.samples, sample, self.options.metric_window_s)
+        return replace(state, samples=samples, stable_at=seen.at if state.stable_at is None else state.stable_at)
 
     def _observed(self, seen: Assessment) -> float | None:
         """The processed rate while the job catches up, which then is all it can do."""
@@ -255,54 +260,37 @@ class FlinkPolicy:
             return None
         return processed
 
-    def _load(self, seen: Assessment, samples: tuple[Sample, ...]) -> Load | None:
+    def _load(self, seen: Assessment, state: FlinkState) -> Load | None:
         options, excess = self.options, seen.backlog_excess or 0.0
-        arrival, processed, busy = averages(samples)
-        observed = [each.observed for each in samples if each.observed is not None]
+        arrival, processed, busy = averages(state.samples)
+        observed = [each.observed for each in state.samples if each.observed is not None]
         rate = true_rate(processed, busy, observed, options.observed_switch, options.observed_least)
         if rate is None:
             return None
         catching_up = processed is not None and excess > options.backlog_threshold_s * processed
-        return Load(arrival, processed, excess, rate, catching_up)
+        return Load(arrival=arrival, processed=processed, excess=excess, rate=rate, catching_up=catching_up)
 
     # ------------------------------------------------------------------------------------------- decision
 
-    def _answer(
-        self, seen: Assessment, n: int, samples: tuple[Sample, ...], stable_at: float, state: FlinkState
-    ) -> tuple[Recommendation, float | None, _Held]:
-        """What the window asks for, the rate of one executor, and what is held back or proposed then."""
-        held = state.down_since, state.downs, state.proposed
-        full_in = self.options.metric_window_s - (seen.at - (stable_at or seen.at))
-        if full_in > _ROUNDING:
-            text = f"the metric window is full in {seconds(full_in)}"
-            return self._hold(n, Code.STABILIZING, text), state.rate, held
-        load = self._load(seen, samples)
-        if load is None:
-            text = "no true processing rate without processed records"
-            return self._hold(n, Code.CAPACITY_UNKNOWN, text), state.rate, held
+    def _decided(self, seen: Assessment, n: int, load: Load, state: FlinkState) -> _Proposal:
         plan = self._plan(seen, load)
-        rate = finite(load.rate / plan.now)
-        answer, held = self._decided(seen, n, plan, load, state)
-        return answer, state.rate if rate is None else rate, held
-
-    def _decided(
-        self, seen: Assessment, n: int, plan: _Plan, load: Load, state: FlinkState
-    ) -> tuple[Recommendation, _Held]:
-        if plan.target < plan.now:
-            return self._down(seen, n, plan, state)
+        each = finite(load.rate / plan.now)
+        state = replace(state, rate=state.rate if each is None else each)
         if plan.target == plan.now:
-            return self._hold(n, Code.STEADY, plan.text), (None, (), state.proposed)
-        answer, proposed = self._up(seen, n, plan, load, state)
-        return answer, (None, (), proposed)
+            return self._hold(n, Code.STEADY, plan.text), replace(state, down_since=None, downs=())
+        if plan.target > plan.now:
+            return self._up(seen, n, plan, load, replace(state, down_since=None, downs=()))
+        return self._down(seen, n, plan, state)
 
     def _plan(self, seen: Assessment, load: Load) -> _Plan:
         options, now = self.options, seen.executors or 1
-        catch_up_s, restart_s = options.catch_up_s, options.restart_time_s
-        needed = target_capacity(load.arrival, load.excess, options.utilization_target, catch_up_s, restart_s)
-        least, most = self._factors
-        factor = max(least, min(needed / load.rate, most))
+        needed = target_capacity(
+            load.arrival, load.excess, options.utilization_target, options.catch_up_s, options.restart_time_s
+        )
+        factor = max(1 - options.max_scale_down_factor, min(needed / load.rate, 1 + options.max_scale_up_factor))
         wanted = max(1, math.ceil(min(factor * now, _MOST) - _ROUNDING))
-        below, above = thresholds(load, self._boundaries, catch_up_s, restart_s)
+        boundaries = (options.utilization_min, options.utilization_max)
+        below, above = thresholds(load, boundaries, options.catch_up_s, options.restart_time_s)
         text = (
             f"{carry(now)} {per_second(finite(load.rate))} while busy, {per_second(needed)} are needed, "
             f"{per_second(below)} to {per_second(finite(above))} would do"
@@ -318,31 +306,32 @@ class FlinkPolicy:
         groups = -(-partitions // (seen.slots_per_executor or 1))
         return aligned(now, wanted, groups, self.options.alignment)
 
-    def _up(
-        self, seen: Assessment, n: int, plan: _Plan, load: Load, state: FlinkState
-    ) -> tuple[Recommendation, Scaling | None]:
+    def _up(self, seen: Assessment, n: int, plan: _Plan, load: Load, state: FlinkState) -> _Proposal:
         recent = state.last if state.last is not None and seen.at - state.last.at <= _HISTORY_S else None
         threshold = self.options.effectiveness_threshold
         if self.options.effectiveness_detection and ineffective(recent, plan.now, load.rate, threshold):
             text = f"{plan.text}; the last increase brought less than {threshold:.0%} of what it promised"
-            return self._hold(n, Code.USELESS_EXECUTORS, text), state.proposed
+            return self._hold(n, Code.USELESS_EXECUTORS, text), state
         if not plan.outside:
-            return self._hold(n, Code.STEADY, plan.text), state.proposed
-        scaling = Scaling(seen.at, plan.now, plan.target, load.rate, load.rate * plan.factor)
-        return self._change(n, plan.target, plan.text), scaling
+            return self._hold(n, Code.STEADY, plan.text), state
+        scaling = Scaling(
+            at=seen.at, before=plan.now, after=plan.target, rate=load.rate, expected=load.rate * plan.factor
+        )
+        return self._change(n, plan.target, plan.text), replace(state, proposed=scaling)
 
-    def _down(self, seen: Assessment, n: int, plan: _Plan, state: FlinkState) -> tuple[Recommendation, _Held]:
+    def _down(self, seen: Assessment, n: int, plan: _Plan, state: FlinkState) -> _Proposal:
         """Hold a decrease back for the interval, then propose its maximum."""
         interval_s = self.options.scale_down_interval_s
         since = seen.at if state.down_since is None else state.down_since
         downs = delayed(state.downs, Down(seen.at, plan.target, plan.outside), interval_s)
+        state = replace(state, down_since=since, downs=downs)
         if seen.at - since < interval_s - _ROUNDING:
             text = f"{plan.text}; down to {plan.target} is held back for {seconds(interval_s - (seen.at - since))}"
-            return self._hold(n, Code.SURPLUS_COUNTING, text), (since, downs, state.proposed)
+            return self._hold(n, Code.SURPLUS_COUNTING, text), state
         if not downs[0].outside:
-            return self._hold(n, Code.STEADY, plan.text), (since, downs, state.proposed)
-        scaling = Scaling(seen.at, plan.now, downs[0].target, 0.0, 0.0)
-        return self._change(n, downs[0].target, plan.text), (since, downs, scaling)
+            return self._hold(n, Code.STEADY, plan.text), state
+        scaling = Scaling(at=seen.at, before=plan.now, after=downs[0].target, rate=0.0, expected=0.0)
+        return self._change(n, downs[0].target, plan.text), replace(state, proposed=scaling)
 
     @staticmethod
     def _change(n: int, target: int, text: str) -> Recommendation:

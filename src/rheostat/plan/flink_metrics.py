@@ -7,7 +7,7 @@ ScalingMetricEvaluator, utils/AutoScalerUtils, JobVertexScaler, DelayedScaleDown
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 __all__ = [
@@ -87,9 +87,7 @@ class Down:
 
 def with_sample(samples: tuple[Sample, ...], new: Sample, window_s: float) -> tuple[Sample, ...]:
     """The window with one sample more, without those that are too old; no more than about 60 are kept."""
-    begin, kept = new.at - window_s, samples
-    if kept and kept[0].at < begin:
-        kept = tuple([each for each in kept if each.at >= begin])
+    kept = tuple(each for each in samples if each.at >= new.at - window_s)
     if kept and new.at - kept[-1].at < window_s / _SAMPLES:
         return kept
     return (*kept, new)
@@ -97,17 +95,14 @@ def with_sample(samples: tuple[Sample, ...], new: Sample, window_s: float) -> tu
 
 def averages(samples: Sequence[Sample]) -> tuple[float, float | None, float | None]:
     """Means of arrival, processed and busy; of what is unknown in some samples, over the others."""
-    arrival = processed = busy = 0.0
-    known = 0
-    for each in samples:
-        arrival += each.arrival
-        if each.processed is not None and each.busy is not None:
-            processed += each.processed
-            busy += each.busy
-            known += 1
-    if not known:
-        return arrival / len(samples), None, None
-    return arrival / len(samples), processed / known, busy / known
+    arrival = sum(each.arrival for each in samples) / len(samples)
+    both = [each for each in samples if each.processed is not None and each.busy is not None]
+    return arrival, _mean(each.processed for each in both), _mean(each.busy for each in both)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    found = [value for value in values if value is not None]
+    return sum(found) / len(found) if found else None
 
 
 def true_rate(
@@ -130,7 +125,7 @@ def true_rate(
     >>> true_rate(35.0, 0.1, (200.0, 400.0), switch=0.1, least=2)
     300.0
     """
-    seen = sum(observed) / len(observed) if len(observed) >= max(1, least) else None
+    seen = _mean(observed) if len(observed) >= least else None
     if processed == 0 or busy == 0:
         by_busy: float | None = math.inf
     else:
@@ -153,7 +148,7 @@ def target_capacity(
     if utilization <= 0:
         return math.inf
     catching_up = 0.0 if catch_up_s <= 0 else (excess + arrival * restart_s) / catch_up_s
-    return (arrival / utilization if utilization < 1 else arrival) + catching_up
+    return arrival / min(1.0, utilization) + catching_up
 
 
 def thresholds(

@@ -26,9 +26,8 @@ S4, section 4.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -54,11 +53,9 @@ __all__ = [
     "by_average",
     "by_utilization",
     "by_value",
-    "counted",
 ]
 
 _ROUNDING = 1e-9
-_STEADY, _UNDERSIZED, _OVERSIZED = Code.STEADY, Code.UNDERSIZED, Code.OVERSIZED
 _DERIVED_S, _MOST_LAGS = 60.0, 64
 
 
@@ -110,15 +107,14 @@ def by_value(value: float, target: float, pods: Pods, tolerance: float) -> int:
     return pods.current if _small(ratio, tolerance) else _ceil(ratio * pods.ready)
 
 
-def by_average(total: float, target: float, current: int, tolerance: float) -> int:
+def by_average(total: float, target: float, pods: Pods, tolerance: float) -> int:
     """Executors for a total of which each is to have so much (External, target AverageValue).
 
-    >>> by_average(8600.0, 2150.0, 3, 0.1)
+    >>> by_average(8600.0, 2150.0, Pods(3, 3), 0.1)
     4
     """
-    if _small(total / (target * current), tolerance):
-        return current
-    return _ceil(total / target)
+    ratio = total / (target * pods.current)
+    return pods.current if _small(ratio, tolerance) else _ceil(total / target)
 
 
 def _small(ratio: float, tolerance: float) -> bool:
@@ -146,8 +142,8 @@ class Metric:
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
-        "utilization": Metric(attrgetter("busy_ratio"), by_utilization, percent),
-        "occupancy": Metric(attrgetter("occupancy"), by_value, percent),
+        "utilization": Metric(lambda seen: seen.busy_ratio, by_utilization, percent),
+        "occupancy": Metric(lambda seen: seen.occupancy, by_value, percent),
     }
 )
 """Metrics of one look. utilization: busy share of the slots; occupancy: batch time ÷ τ."""
@@ -202,7 +198,7 @@ class HpaState:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What one metric asks for, None: it is unknown; in words why; and its figures."""
+    """What one metric asks for, and in words why; executors None: it is unknown."""
 
     executors: int | None
     text: str
@@ -232,11 +228,6 @@ class HpaPolicy:
         self.options = options
         self.context = context
         self.behavior = Behavior(options.scale_up, options.scale_down)
-        self._targets = {
-            name: f"at a target of {METRICS[name].say(target)}"
-            for name, target in options.metrics.items()
-            if name in METRICS
-        }
 
     def initial(self) -> HpaState:
         """Nothing was asked for yet."""
@@ -248,35 +239,33 @@ class HpaPolicy:
         if pods is None:
             return Recommendation(None, unknown(seen, "executors")), state
         known = self.behavior.looked(seen.at, pods.current, state.behavior)
-        lags = self._heard(seen, state.lags)
-        asked = [self._ask(name, seen, pods, lags) for name in self.options.metrics]
+        state = self._heard(seen, state)
+        asked = [self._ask(name, seen, pods, state) for name in self.options.metrics]
         proposed = largest([each for each in asked if each is not None], pods.current)
         answered, after = answer(proposed, self.behavior, seen.at, pods.current, known)
-        return answered, HpaState(after, lags)
+        return answered, HpaState(after, state.lags)
 
     def capacity(self, executors: int, state: HpaState) -> float | None:  # noqa: ARG002
         """No model."""
         return None
 
-    def _heard(self, seen: Assessment, lags: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
-        """The lags with this look's, if anybody asks for their change."""
+    def _heard(self, seen: Assessment, state: HpaState) -> HpaState:
+        """The state with this look's lag, if anybody asks for its change."""
         if "lag_change" not in self.options.metrics or seen.backlog is None:
-            return lags
-        kept = [each for each in lags if seen.at - _DERIVED_S - _ROUNDING <= each[0] < seen.at]
-        return (*kept[-_MOST_LAGS:], (seen.at, float(seen.backlog)))
+            return state
+        kept = [each for each in state.lags if seen.at - _DERIVED_S - _ROUNDING <= each[0] < seen.at]
+        return replace(state, lags=(*kept[-_MOST_LAGS:], (seen.at, float(seen.backlog))))
 
-    def _ask(
-        self, name: MetricName, seen: Assessment, pods: Pods, lags: tuple[tuple[float, float], ...]
-    ) -> Proposal | None:
+    def _ask(self, name: MetricName, seen: Assessment, pods: Pods, state: HpaState) -> Proposal | None:
         """What a metric asks for; None: it abstains."""
         if name == "lag_change":
-            return self._lag_change(seen, pods, lags)
+            return self._lag_change(seen, pods, state.lags)
         metric, target = METRICS[name], self.options.metrics[name]
         value = metric.read(seen)
         if value is None:
             return Proposal(None, f"{name} unknown", {name: None})
         desired = metric.rule(value, target, pods, self.options.tolerance)
-        text = f"{name} {metric.say(value)} {self._targets[name]} asks for {executors(desired)}"
+        text = f"{name} {metric.say(value)} at a target of {metric.say(target)} asks for {executors(desired)}"
         return Proposal(desired, text, {name: value, "target": target})
 
     def _lag_change(self, seen: Assessment, pods: Pods, lags: tuple[tuple[float, float], ...]) -> Proposal | None:
@@ -298,23 +287,16 @@ class HpaPolicy:
         return Proposal(desired, text, {"lag_change": value, "target": target, "lag": float(lag)})
 
 
-def counted(seen: Assessment) -> int | None:
-    """The number in force; None where this sample does not count or the number of executors is unknown."""
-    if seen.missing or seen.invalid or seen.executors is None:
-        return None
-    return in_force(seen) or None
-
-
 def group(seen: Assessment) -> Pods | None:
     """The executors as pods; None where this sample does not count or their number is unknown.
 
     Registered ones beyond the number in force are on their way out and do not count.
     """
-    current, there = counted(seen), seen.executors
-    if current is None or there is None:
+    current, there = in_force(seen), seen.executors
+    if seen.missing or seen.invalid or not current or there is None:
         return None
     ready = min(current, there)
-    return Pods(current, ready, current - ready)
+    return Pods(current, ready, pending=current - ready)
 
 
 def unknown(seen: Assessment, needed: str) -> Reason:
@@ -323,12 +305,11 @@ def unknown(seen: Assessment, needed: str) -> Reason:
     return Reason(Code.METRICS_MISSING, f"nothing is proposed without: {', '.join(names)}")
 
 
-def largest(proposals: Sequence[Proposal], current: int) -> Proposal:
+def largest(proposals: Iterable[Proposal], current: int) -> Proposal:
     """What asks for most; unknown where none is known, or some are unknown and the rest ask for fewer."""
-    if len(proposals) == 1:
-        return proposals[0]
-    known = [(one.executors, one) for one in proposals if one.executors is not None]
-    lacking = [one for one in proposals if one.executors is None]
+    each = list(proposals)
+    known = [(one.executors, one) for one in each if one.executors is not None]
+    lacking = [one for one in each if one.executors is None]
     if not known:
         return lacking[0]
     most, winner = max(known, key=lambda pair: pair[0])
@@ -341,14 +322,16 @@ def answer(
     proposal: Proposal, behavior: Behavior, at: float, current: int, state: BehaviorState
 ) -> tuple[Recommendation, BehaviorState]:
     """What is asked for, shaped by the behavior, with the reason."""
-    desired, why, figures = proposal.executors, proposal.text, {**proposal.figures, "executors": float(current)}
-    if desired is None:
-        return Recommendation(None, Reason(Code.METRICS_MISSING, f"nothing is proposed: {why}", figures)), state
-    shaped, after = behavior.shape(desired, at, current, state)
-    target = shaped.target if shaped.target > 0 else 1
-    if shaped.text:
-        why = f"{why}; {shaped.text}"
-    if target == current:
-        return Recommendation(target, Reason(shaped.code or _STEADY, f"{why}: {current} stays", figures)), after
-    code = _UNDERSIZED if target > current else _OVERSIZED
-    return Recommendation(target, Reason(code, f"{why}: {current} → {target}", figures)), after
+    figures = {**proposal.figures, "executors": float(current)}
+    if proposal.executors is None:
+        return Recommendation(
+            None, Reason(Code.METRICS_MISSING, f"nothing is proposed: {proposal.text}", figures)
+        ), state
+    shaped, after = behavior.shape(proposal.executors, at, current, state)
+    target = max(1, shaped.target)
+    code = Code.STEADY if target == current else Code.UNDERSIZED if target > current else Code.OVERSIZED
+    if target == current and shaped.code is not None:
+        code = shaped.code
+    move = f"{current} stays" if target == current else f"{current} → {target}"
+    text = f"{proposal.text}{'; ' if shaped.text else ''}{shaped.text}: {move}"
+    return Recommendation(target, Reason(code, text, figures)), after

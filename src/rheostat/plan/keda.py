@@ -34,8 +34,7 @@ pkg/controller/podautoscaler/replica_calculator.go (``GetExternalPerPodMetricRep
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -44,11 +43,11 @@ from pydantic import BaseModel, Field
 from rheostat.config.fields import FrozenModel
 from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.behavior import DOWN, UP, Behavior, BehaviorState, Rules
-from rheostat.plan.hpa import Proposal, answer, by_average, counted, unknown
+from rheostat.plan.hpa import Proposal, answer, by_average, group, unknown
 from rheostat.plan.policy import PolicyContext
 from rheostat.plan.words import count, executors, per_second
 
-__all__ = ["Consumers", "KedaOptions", "KedaPolicy", "KedaState", "bounded_lag", "even"]
+__all__ = ["KedaOptions", "KedaPolicy", "KedaState", "bounded_lag", "even"]
 
 _COLD = 2
 _IN_A_ROW = 3
@@ -112,24 +111,16 @@ def even(consumers: float, partitions: int) -> int:
     return next((each for each in range(1, partitions + 1) if partitions % each == 0 and each >= consumers), partitions)
 
 
-@dataclass(frozen=True, slots=True)
-class Consumers:
-    """How many there may be: ``idle`` ones beyond the partitions, or only numbers that share them ``evenly``."""
-
-    idle: bool = False
-    evenly: bool = False
-
-
-def bounded_lag(lag: float, threshold: float, partitions: int, slots: int, consumers: Consumers) -> float:
+def bounded_lag(lag: float, threshold: float, partitions: int, slots: int, options: KedaOptions) -> float:
     """The lag that the scaler reports; in records, as it is where nothing bounds it.
 
-    >>> bounded_lag(700, 100, 3, 1, Consumers())
+    >>> bounded_lag(700, 100, 3, 1, KedaOptions())
     300
     """
     most = -(-partitions // slots)
-    if consumers.evenly:
+    if options.even_partitions:
         lag = -(-even(lag / threshold * slots, partitions) // slots) * threshold
-    elif consumers.idle:
+    elif options.allow_idle_consumers:
         return lag
     return most * threshold if lag // threshold > most else lag
 
@@ -159,10 +150,6 @@ class KedaPolicy:
         self.options = options
         self.context = context
         self.behavior = Behavior(options.scale_up, options.scale_down)
-        self._lag_threshold, self._executor_rate = options.lag_threshold, options.executor_rate
-        self._tolerance, self._triggers = options.tolerance, options.threshold_triggers
-        self._measures = self._lag_threshold is None and self._executor_rate is None
-        self._consumers = Consumers(options.allow_idle_consumers, options.even_partitions)
 
     def initial(self) -> KedaState:
         """Nothing was asked for yet."""
@@ -170,64 +157,58 @@ class KedaPolicy:
 
     def recommend(self, seen: Assessment, state: KedaState) -> tuple[Recommendation, KedaState]:
         """What the lag asks for, shaped by the behavior; no opinion without it."""
-        current, backlog, at = counted(seen), seen.backlog, seen.at
-        if current is None or backlog is None:
-            return Recommendation(None, unknown(seen, "backlog")), KedaState(state.behavior, state.rate)
-        measured, recent = self._measured(seen, current, state) if self._measures else (state.rate, state.recent)
-        behavior = self.behavior.looked(at, current, state.behavior)
-        threshold, said = self._threshold(seen, measured)
+        pods = group(seen)
+        if pods is None or seen.backlog is None:
+            return Recommendation(None, unknown(seen, "backlog")), replace(state, recent=())
+        state = self._measured(seen, pods.current, state)
+        state = replace(state, behavior=self.behavior.looked(seen.at, pods.current, state.behavior))
+        threshold, said = self._threshold(seen, state)
         if threshold is None:
-            text = f"a lag of {count(backlog)}, and what an executor carries is unknown: {current} stays"
-            hold = Recommendation(current, Reason(Code.CAPACITY_UNKNOWN, text))
-            return hold, KedaState(behavior, measured, recent)
-        lag = reported = float(backlog)
-        if seen.partitions:
-            reported = bounded_lag(lag, threshold, seen.partitions, seen.slots_per_executor or 1, self._consumers)
-        desired = by_average(reported, threshold, current, self._tolerance)
-        text = f"a lag of {count(backlog)} at {said} asks for {executors(desired)}"
-        figures = {"lag": lag, "reported": reported, "threshold": threshold}
-        answered, behavior = answer(Proposal(desired, text, figures), self.behavior, at, current, behavior)
-        return answered, KedaState(behavior, measured, recent)
+            text = f"a lag of {count(seen.backlog)}, and what an executor carries is unknown: {pods.current} stays"
+            return Recommendation(pods.current, Reason(Code.CAPACITY_UNKNOWN, text)), state
+        lag = self._reported(seen, threshold)
+        desired = by_average(lag, threshold, pods, self.options.tolerance)
+        text = f"a lag of {count(seen.backlog)} at {said} asks for {executors(desired)}"
+        proposal = Proposal(desired, text, {"lag": float(seen.backlog), "reported": lag, "threshold": threshold})
+        answered, after = answer(proposal, self.behavior, seen.at, pods.current, state.behavior)
+        return answered, replace(state, behavior=after)
 
     def capacity(self, executors: int, state: KedaState) -> float | None:
         """What n executors carry, where the threshold is made from it."""
-        if self._lag_threshold is not None:
-            return None
-        rate = state.rate if self._measures else self._executor_rate
+        rate = None if self.options.lag_threshold is not None else self._rate(state)
         return None if rate is None else executors * rate
 
-    def _threshold(self, seen: Assessment, measured: float | None) -> tuple[float | None, str]:
+    def _reported(self, seen: Assessment, threshold: float) -> float:
+        lag, partitions = float(seen.backlog or 0), seen.partitions
+        if not partitions:
+            return lag
+        return bounded_lag(lag, threshold, partitions, seen.slots_per_executor or 1, self.options)
+
+    def _rate(self, state: KedaState) -> float | None:
+        return state.rate if self.options.executor_rate is None else self.options.executor_rate
+
+    def _threshold(self, seen: Assessment, state: KedaState) -> tuple[float | None, str]:
         """Records for each replica, and the words for it."""
-        if self._lag_threshold is not None:
-            return self._lag_threshold, f"{count(self._lag_threshold)} each"
-        rate, interval = measured if self._measures else self._executor_rate, seen.trigger_s or seen.period_s
+        if self.options.lag_threshold is not None:
+            return self.options.lag_threshold, f"{count(self.options.lag_threshold)} each"
+        rate, interval = self._rate(state), seen.trigger_s or seen.period_s
         if not rate or not interval:
             return None, ""
-        threshold = self._triggers * interval * rate
-        return threshold, _made_from(threshold, rate)
+        threshold = self.options.threshold_triggers * interval * rate
+        return threshold, f"{count(threshold)} each (an executor carries {per_second(rate)})"
 
-    def _measured(self, seen: Assessment, current: int, state: KedaState) -> tuple[float | None, tuple[float, ...]]:
-        """The state's rate and recent records, with this sample's; no recent ones while the number is settling."""
-        done, before, rate = seen.processed_rate, state.behavior.executors, state.rate
-        changed = before is not None and before != current
+    def _measured(self, seen: Assessment, current: int, state: KedaState) -> KedaState:
+        """The state with what this sample says of an executor; nothing while the number is settling."""
+        if self.options.lag_threshold is not None or self.options.executor_rate is not None:
+            return state
+        done, changed = seen.processed_rate, state.behavior.executors not in {None, current}
         if not done or changed or seen.executors != current or seen.batches < _COLD:
-            return rate, ()
+            return replace(state, recent=())
         if seen.backlog_excess or (seen.occupancy is not None and seen.occupancy >= 1):
-            return done / current, ()
-        busy, batch_s, trigger_s = seen.arrival_rate, seen.batch_s, seen.trigger_s or 0.0
-        if not batch_s or not busy:
-            return rate, ()
-        if busy > done:
-            busy = done
-        idle = trigger_s / batch_s if trigger_s > batch_s else 1.0
-        recent = (*state.recent[1 - _IN_A_ROW :], busy * idle / current)
-        if len(recent) < _IN_A_ROW:
-            return rate, recent
-        agreed = min(recent)
-        return agreed if rate is None or agreed > rate else rate, recent
-
-
-@lru_cache(maxsize=32)
-def _made_from(threshold: float, rate: float) -> str:
-    """The words for a threshold, which changes as rarely as what an executor carries."""
-    return f"{count(threshold)} each (an executor carries {per_second(rate)})"
+            return replace(state, rate=done / current, recent=())
+        if not seen.batch_s or not seen.arrival_rate:
+            return replace(state, recent=())
+        idle = max(seen.trigger_s or 0.0, seen.batch_s) / seen.batch_s
+        recent = (*state.recent, min(done, seen.arrival_rate) * idle / current)[-_IN_A_ROW:]
+        agreed = min(recent) if len(recent) == _IN_A_ROW else 0.0
+        return replace(state, rate=max(agreed, state.rate or 0.0) or None, recent=recent)

@@ -37,28 +37,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel
 
 from rheostat.analyze.overload import HIGH
 from rheostat.learn.mst import FitOptions, MstModel
-from rheostat.model import Assessment, Code, Nodes, Reason, Recommendation
+from rheostat.model import Assessment, Code, Reason, Recommendation
 from rheostat.plan.mst_learning import Learner, Look, QueryModel, looks
 from rheostat.plan.mst_options import FAITHFUL, MstOptions
-from rheostat.plan.mst_sample import MstSample, dt_words, rate_words, warning_far
 from rheostat.plan.mst_sizing import Demand, Reach, carries, enough_below, least_above, reach
 from rheostat.plan.placement import Choice, Placing
 from rheostat.plan.policy import PolicyContext, in_force
-from rheostat.plan.words import carry, executors, per_second, percent, seconds, several
+from rheostat.plan.words import carry, count, executors, per_second, percent, seconds, several
 
 __all__ = ["MstAlphaPolicy", "MstOptions", "MstPolicy", "MstState"]
 
 _ROUNDING_S = 1e-6
 _MOST_QUERIES = 16
 _NOTHING = QueryModel()
-_ANYWHERE = Reach()
-_STEADY = Code.STEADY
 
 _Proposal = tuple[Recommendation, "MstState"]
 
@@ -85,6 +82,48 @@ class MstState:
     distance_ms: float = 0.0
 
 
+class _Sample(NamedTuple):
+    """A complete sample, with what each query is known to carry."""
+
+    seen: Assessment
+    n: int
+    reached: Reach
+    looks: tuple[Look, ...]
+    models: tuple[MstModel | None, ...]
+    measured: bool = False
+    """Whether every query was saturated once."""
+
+    @property
+    def demands(self) -> list[Demand]:
+        pairs = zip(self.looks, self.models, strict=True)
+        return [Demand(model, look.executors) for look, model in pairs]
+
+    @property
+    def arrivals(self) -> list[float]:
+        return [look.seen.arrival_rate or 0.0 for look in self.looks]
+
+    @property
+    def pressure(self) -> float | None:
+        known = [look.seen.pressure for look in self.looks if look.seen.pressure is not None]
+        return max(known) if len(known) == len(self.looks) else None
+
+    def mst(self, number: int) -> float | None:
+        """MST of so many where there is one query, records/s."""
+        model = self.models[0] if len(self.models) == 1 else None
+        return None if model is None else model.mst(number, self.reached.distance_ms(number))
+
+    def propose(self, target: int, code: Code, text: str, **figures: float | None) -> Recommendation:
+        known = {
+            "arrival_rate": self.seen.arrival_rate,
+            "processed_rate": self.seen.processed_rate,
+            "pressure": self.pressure,
+            "mst": self.mst(self.n),
+            "distance_ms": self.reached.distance_ms(self.n),
+            "executors": float(self.n),
+        }
+        return Recommendation(target, Reason(code, text, {**known, **figures}))
+
+
 class MstPolicy:
     """A capacity model over nodes. See the module's description."""
 
@@ -99,13 +138,6 @@ class MstPolicy:
     def __init__(self, options: MstOptions, context: PolicyContext) -> None:
         self.options = options
         self.context = context
-        self._every_s = options.check_every_s
-        self._grow_at = None if options.increase == "one" else options.grow_at
-        self._one = options.increase == "one"
-        self._least_margin = options.dt_threshold / 100
-        self._settle_batches = options.settle_batches
-        self._samples_to_shrink = options.samples_to_shrink
-        self._in_turn = not options.shun_far
         self._learner = Learner(options, FitOptions(alpha_only=self.alpha_only, beta_from=options.beta_from))
 
     def initial(self) -> MstState:
@@ -120,22 +152,18 @@ class MstPolicy:
             reason = Reason(Code.METRICS_MISSING, f"nothing is proposed without: {', '.join(names)}")
             return Recommendation(None, reason), replace(state, streak=0, overlaps=seen.at)
         state = _followed(seen, n, state)
-        reached = _ANYWHERE if seen.nodes is None else self._reach(seen, seen.nodes)
-        distance_ms = reached.distance_ms(n)
-        found = looks(seen, n, distance_ms)
+        reached = reach(seen.nodes, Choice(self.placing, 0, frozenset(seen.slow_nodes), seen.slow_on))
         waits = self._waits(seen.at, state)
         if waits > 0:
-            sample = self._sample(seen, n, reached, found, state)
-            return sample.propose(n, _STEADY, f"the next decision is in {seconds(waits)}: {n} stays"), state
-        state = self._learned(seen, n, distance_ms, found, state)
-        return self._decided(self._sample(seen, n, reached, found, state), state)
+            sample = self._sample(seen, n, reached, state)
+            return sample.propose(n, Code.STEADY, f"the next decision is in {seconds(waits)}: {n} stays"), state
+        state = self._learned(seen, n, reached, replace(state, checked_at=seen.at))
+        return self._decided(self._sample(seen, n, reached, state), state)
 
     def capacity(self, executors: int, state: MstState) -> float | None:
         """MST at the distance of the last sample, of an application with one query; None without a model."""
-        for each in state.queries:
-            if not each.query:
-                return None if each.model is None else each.model.mst(executors, state.distance_ms)
-        return None
+        models = [each.model for each in state.queries if not each.query]
+        return None if not models or models[0] is None else models[0].mst(executors, state.distance_ms)
 
     def unready(self, state: MstState) -> tuple[str, str] | None:
         """The model, and what it still needs; None: there is one of every query."""
@@ -148,62 +176,52 @@ class MstPolicy:
 
     def _waits(self, at: float, state: MstState) -> float:
         """Seconds until the next decision, 0 or less where it is due: a whole interval without a reconfiguration."""
-        every = self._every_s
-        if every is None:
-            return 0.0
+        every = self.options.check_every_s
         times = [each for each in (state.checked_at, state.overlaps) if each is not None]
-        if not times:
+        if every is None or not times:
             return 0.0
         left = max(times) + every - at
         return 0.0 if left <= _ROUNDING_S else left
 
-    def _reach(self, seen: Assessment, nodes: Nodes) -> Reach:
-        return reach(nodes, Choice(self.placing, 0, frozenset(seen.slow_nodes), seen.slow_on))
-
-    def _sample(self, seen: Assessment, n: int, reached: Reach, found: tuple[Look, ...], state: MstState) -> MstSample:
+    def _sample(self, seen: Assessment, n: int, reached: Reach, state: MstState) -> _Sample:
+        found = looks(seen, n, reached.distance_ms(n))
         known = {each.query: each for each in state.queries}
-        past = [known.get(look.query, _NOTHING) for look in found]
-        models = tuple([each.model for each in past])
-        demands = tuple([Demand(each.model, look.executors) for look, each in zip(found, past, strict=True)])
-        measured = () not in [each.points for each in past]
-        only = models[0] if len(models) == 1 else None
-        carried = None if only is None else only.mst(n, reached.distance_ms(n))
-        return MstSample(seen, n, reached, found, models, demands, measured, carried)
+        models = [known.get(look.query, _NOTHING) for look in found]
+        measured = all(each.points for each in models)
+        return _Sample(seen, n, reached, found, tuple(each.model for each in models), measured)
 
-    def _learned(
-        self, seen: Assessment, n: int, distance_ms: float, found: tuple[Look, ...], state: MstState
-    ) -> MstState:
-        """The state with what this sample teaches of each query; a decision follows."""
+    def _learned(self, seen: Assessment, n: int, reached: Reach, state: MstState) -> MstState:
+        """The state with what this sample teaches of each query."""
         known = {each.query: each for each in state.queries}
-        settled = self._at_rest(seen, n, 1)
+        distance_ms = reached.distance_ms(n)
         fresh = []
-        for look in found:
+        for look in looks(seen, n, distance_ms):
             past = known.pop(look.query, None) or QueryModel(look.query)
-            fresh.append(self._learner.learned(look, past, settled))
+            fresh.append(self._learner.learned(look, past, settled=self._at_rest(seen, n, least=1)))
         queries = (*fresh, *known.values())[:_MOST_QUERIES]
-        return MstState(queries, state.streak, state.executors, state.since, seen.at, state.overlaps, distance_ms)
+        return replace(state, queries=queries, distance_ms=distance_ms)
 
     def _at_rest(self, seen: Assessment, n: int, least: int = 0) -> bool:
         """Whether figures belong to the number in force: all registered, and the first batches over."""
-        return seen.executors == n and seen.batches >= max(least, self._settle_batches)
+        return seen.executors == n and seen.batches >= max(least, self.options.settle_batches)
 
     # ------------------------------------------------------------------------------------------- decisions
 
-    def _decided(self, sample: MstSample, state: MstState) -> _Proposal:
+    def _decided(self, sample: _Sample, state: MstState) -> _Proposal:
         pressure = sample.pressure
         if pressure is not None and pressure > HIGH:
-            return self._overloaded(sample, _uncounted(state), pressure)
+            return self._overloaded(sample, replace(state, streak=0), pressure)
         short = self._short(sample)
         if short is not None:
             target, text = self._up(sample, self._asked(sample))
-            return sample.propose(target, Code.UNDERSIZED, f"{short}: {text}"), _uncounted(state)
+            return sample.propose(target, Code.UNDERSIZED, f"{short}: {text}"), replace(state, streak=0)
         if pressure is None:
             text = f"whether the job is overloaded is not known yet: {sample.n} stays"
-            return sample.propose(sample.n, Code.STEADY, text), _uncounted(state)
+            return sample.propose(sample.n, Code.STEADY, text), replace(state, streak=0)
         return self._down(sample, state)
 
-    def _overloaded(self, sample: MstSample, state: MstState, pressure: float) -> _Proposal:
-        what = f"overloaded for {percent(pressure)} of the time at {rate_words(sample.seen)}"
+    def _overloaded(self, sample: _Sample, state: MstState, pressure: float) -> _Proposal:
+        what = f"overloaded for {percent(pressure)} of the time at {_rate(sample.seen)}"
         wait = self._wait(sample, state)
         if wait is not None and self._short(sample) is None:
             return sample.propose(sample.n, wait[0], f"{what}, but {wait[1]}: {sample.n} stays"), state
@@ -211,7 +229,7 @@ class MstPolicy:
         code = Code.SLA_VIOLATED if target > sample.n else Code.NO_ROOM
         return sample.propose(target, code, f"{what}: {text}"), state
 
-    def _wait(self, sample: MstSample, state: MstState) -> tuple[Code, str] | None:
+    def _wait(self, sample: _Sample, state: MstState) -> tuple[Code, str] | None:
         """Why more executors would not help yet; None: they would."""
         limit = self._catch_up_s()
         if limit is None:
@@ -228,21 +246,21 @@ class MstPolicy:
             return None
         return Code.CATCHING_UP, f"it will have caught up in {seconds(max(shrinking))}, {seconds(limit)} are allowed"
 
-    def _short(self, sample: MstSample) -> str | None:
+    def _short(self, sample: _Sample) -> str | None:
         """What arrives is more than the model carries, in words; None: it is not, or nothing was ever saturated."""
-        share = self._grow_at
-        if share is None or not sample.measured:
+        share = self.options.grow_at
+        if share is None or self.options.increase == "one" or not sample.measured:
             return None
         asked = [rate / share for rate in sample.arrivals]
         if carries(sample.demands, asked, sample.n, sample.reached):
             return None
-        mst = sample.carried
+        mst = sample.mst(sample.n)
         of = f"{percent(share)} of " if share != 1 else ""
         return f"arrival {per_second(sample.seen.arrival_rate)} > {of}" + (
             f"MST {per_second(mst)} of {executors(sample.n)}" if mst is not None else f"what {carry(sample.n)}"
         )
 
-    def _asked(self, sample: MstSample) -> list[float]:
+    def _asked(self, sample: _Sample) -> list[float]:
         """What an increase is to carry, by query: arrival, and the backlog within D, with the margin T."""
         limit, asked = self._catch_up_s(), []
         for look, model in zip(sample.looks, sample.models, strict=True):
@@ -256,11 +274,11 @@ class MstPolicy:
 
     def _margin(self, model: MstModel | None) -> float:
         """T, a share: no less than the error of the model, which is no more than a half."""
-        return max(self._least_margin, min(0.5, model.error if model is not None else 0.0))
+        return max(self.options.dt_threshold / 100, min(0.5, model.error if model is not None else 0.0))
 
     # --------------------------------------------------------------------------------------------- up, down
 
-    def _up(self, sample: MstSample, asked: Sequence[float]) -> tuple[int, str]:
+    def _up(self, sample: _Sample, asked: Sequence[float]) -> tuple[int, str]:
         """Algorithm 3, and the words for it."""
         n, most = sample.n, sample.reached.most
         if most <= n:
@@ -270,7 +288,7 @@ class MstPolicy:
             target, enough = n + 1, True
         else:
             target, enough = least_above(sample.demands, asked, n, sample.reached)
-        warning = warning_far(sample, max(target, n + 1))
+        warning = _far(sample, max(target, n + 1))
         if warning and target > n and self.options.shun_far and self._worse(sample, target):
             target, enough = n, False
         text = f"{n} → {target}" if target > n else f"{n} stays"
@@ -280,7 +298,7 @@ class MstPolicy:
         said += ["a round trip is not known, the longest known one stands for it"] if sample.reached.unknown else []
         return target, "; ".join(said)
 
-    def _worse(self, sample: MstSample, target: int) -> bool:
+    def _worse(self, sample: _Sample, target: int) -> bool:
         """Whether every query would carry less."""
         at, now = sample.reached.distance_ms(target), sample.reached.distance_ms(sample.n)
         grown = target / sample.n
@@ -288,32 +306,32 @@ class MstPolicy:
         lower = [model.mst(look.executors * grown, at) < model.mst(look.executors, now) for look, model in known]
         return bool(lower) and all(lower)
 
-    def _down(self, sample: MstSample, state: MstState) -> _Proposal:
+    def _down(self, sample: _Sample, state: MstState) -> _Proposal:
         """Algorithms 2 and 4."""
         rates = [look.seen.processed_rate for look in sample.looks]
         models = [model for model in sample.models if model is not None]
         if len(models) < len(sample.models):
             text = f"no overload seen yet, so MST is unknown: {sample.n} stays"
-            return sample.propose(sample.n, Code.CAPACITY_UNKNOWN, text), _uncounted(state)
+            return sample.propose(sample.n, Code.CAPACITY_UNKNOWN, text), replace(state, streak=0)
         if None in rates:
             text = f"the present throughput is not known yet: {sample.n} stays"
-            return sample.propose(sample.n, _STEADY, text), _uncounted(state)
-        asked, margins = [], [self._margin(model) for model in models]
-        for look, share in zip(sample.looks, margins, strict=True):
+            return sample.propose(sample.n, Code.STEADY, text), replace(state, streak=0)
+        asked, margin = [], max(map(self._margin, models))
+        for look, model in zip(sample.looks, models, strict=True):
             arrival, present = look.seen.arrival_rate or 0.0, look.seen.processed_rate or 0.0
-            least = present if self._one else max(arrival, present)
-            asked.append(max(arrival, least / (1 - share)))
-        target = enough_below(sample.demands, asked, sample.n, sample.reached, in_turn=self._in_turn)
-        margin = percent(max(margins))
-        text = f"{rate_words(sample.seen)} with a margin of {margin} needs {executors(target)}{dt_words(sample)}"
+            least = present if self.options.increase == "one" else max(arrival, present)
+            asked.append(max(arrival, least / (1 - self._margin(model))))
+        in_turn = not self.options.shun_far
+        target = enough_below(sample.demands, asked, sample.n, sample.reached, in_turn=in_turn)
+        text = f"{_rate(sample.seen)} with a margin of {percent(margin)} needs {executors(target)}{_dt(sample)}"
         if target == sample.n:
-            return sample.propose(sample.n, _STEADY, f"{text}: {sample.n} stays"), _uncounted(state)
+            return sample.propose(sample.n, Code.STEADY, f"{text}: {sample.n} stays"), replace(state, streak=0)
         return self._surplus(sample, state, target, text)
 
-    def _surplus(self, sample: MstSample, state: MstState, target: int, text: str) -> _Proposal:
+    def _surplus(self, sample: _Sample, state: MstState, target: int, text: str) -> _Proposal:
         """Count one more decision with a surplus; propose from the last one on, until the number changes."""
-        wanted = self._samples_to_shrink
-        state = _counted(state, min(state.streak + 1, wanted))
+        wanted = self.options.samples_to_shrink
+        state = replace(state, streak=min(state.streak + 1, wanted))
         if state.streak < wanted:
             counted = f"{text}: sample {state.streak} of {wanted} in a row"
             return sample.propose(sample.n, Code.SURPLUS_COUNTING, counted), state
@@ -337,19 +355,6 @@ def _followed(seen: Assessment, n: int, state: MstState) -> MstState:
     return replace(state, executors=n, since=seen.at, streak=streak, overlaps=overlaps)
 
 
-def _counted(state: MstState, streak: int) -> MstState:
-    """The state with so many decisions in a row with a surplus."""
-    if state.streak == streak:
-        return state
-    since, checked_at = state.since, state.checked_at
-    return MstState(state.queries, streak, state.executors, since, checked_at, state.overlaps, state.distance_ms)
-
-
-def _uncounted(state: MstState) -> MstState:
-    """The state without a surplus in a row."""
-    return _counted(state, 0) if state.streak else state
-
-
 def _drain_s(seen: Assessment) -> float | None:
     """Time until the excess is gone at the present rates; None where it does not shrink."""
     done = seen.processed_rate if seen.throughput is None else seen.throughput
@@ -357,3 +362,26 @@ def _drain_s(seen: Assessment) -> float | None:
     if excess <= 0 and gain >= 0 and done is not None:
         return 0.0
     return excess / gain if gain > 0 else None
+
+
+def _rate(seen: Assessment) -> str:
+    excess = f", excess {count(seen.backlog_excess)}" if seen.backlog_excess else ""
+    return f"arrival {per_second(seen.arrival_rate)}, processed {per_second(seen.processed_rate)}{excess}"
+
+
+def _dt(sample: _Sample) -> str:
+    """DT and MST in words, where there is one query."""
+    mst = sample.mst(sample.n)
+    if not mst:
+        return ""
+    dt = (mst - (sample.seen.processed_rate or 0.0)) / mst
+    return f"; MST of {sample.n} is {per_second(mst)}, {percent(dt)} of it not used"
+
+
+def _far(sample: _Sample, target: int) -> str | None:
+    """A warning where the nodes that come lower MST."""
+    now, then = sample.mst(sample.n), sample.mst(target)
+    if now is None or then is None or then >= now:
+        return None
+    distances = f"{sample.reached.distance_ms(sample.n):g} → {sample.reached.distance_ms(target):g} ms"
+    return f"warning: {executors(target)} lower MST, {per_second(now)} → {per_second(then)} (round trip {distances})"

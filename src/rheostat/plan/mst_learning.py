@@ -110,19 +110,17 @@ class Learner:
 
     def __init__(self, options: MstOptions, fitting: FitOptions) -> None:
         self._options = options
-        self._lower_bounds = options.lower_bounds
         self._fitting = fitting
         limit = options.residual_limit
         self._detector = None if limit is None else Detector(limit, options.residuals_in_a_row, limit / 4)
 
-    def learned(self, look: Look, past: QueryModel, settled: bool) -> QueryModel:
+    def learned(self, look: Look, past: QueryModel, *, settled: bool) -> QueryModel:
         """With what this look teaches; nothing where the number has not settled."""
-        pressure = look.seen.pressure
-        if not settled or pressure is None:
-            return replace(past, recent=()) if past.recent else past
-        if pressure > HIGH:
+        if not settled or look.seen.pressure is None:
+            return replace(past, recent=())
+        if look.seen.pressure > HIGH:
             return self._saturated(look, replace(past, recent=()))
-        return self._healthy(look, past) if self._lower_bounds else past
+        return self._healthy(look, past) if self._options.lower_bounds else past
 
     # ------------------------------------------------------------------------------------------- saturated
 
@@ -158,18 +156,15 @@ class Learner:
     def _healthy(self, look: Look, past: QueryModel) -> QueryModel:
         rate = busy_rate(look.seen) if look.seen.backlog_excess == 0 else None
         if not rate:
-            return replace(past, recent=()) if past.recent else past
-        recent = (*past.recent[1 - _IN_A_ROW :], rate)
-        past = QueryModel(past.query, past.points, past.shown, recent, past.model, past.watched, past.forgot_at)
-        if len(recent) < _IN_A_ROW:
-            return past
-        least = min(recent)
-        if max(recent) > _AGREE * least:
+            return replace(past, recent=())
+        recent = (*past.recent, rate)[-_IN_A_ROW:]
+        past = replace(past, recent=recent)
+        if len(recent) < _IN_A_ROW or max(recent) > _AGREE * min(recent):
             return past
         known = None if past.model is None else past.model.mst(look.executors, look.distance_ms)
-        if least <= (known or 0.0) or (known is None and not _in_use(look.seen)):
+        if min(recent) <= (known or 0.0) or (known is None and not _in_use(look.seen)):
             return past
-        return self._shown(Saturated(look.seen.at, look.executors, look.distance_ms, least), past)
+        return self._shown(Saturated(look.seen.at, look.executors, look.distance_ms, min(recent)), past)
 
     def _shown(self, new: Saturated, past: QueryModel) -> QueryModel:
         """A lower bound above the model: the same configuration is raised to it."""

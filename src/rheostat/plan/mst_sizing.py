@@ -84,10 +84,10 @@ def reach(nodes: Nodes | None, choice: Choice) -> Reach:
 
 def load_of(demands: Sequence[Demand], asked: Sequence[float], distance_ms: float) -> float:
     """Executors that all queries need together at this distance, a real number."""
-    need = 0.0
-    for demand, rate in zip(demands, asked, strict=True):
-        need += demand.executors if demand.model is None else demand.model.needed(rate, distance_ms)
-    return need
+    pairs = zip(demands, asked, strict=True)
+    return sum(
+        demand.executors if demand.model is None else demand.model.needed(rate, distance_ms) for demand, rate in pairs
+    )
 
 
 def carries(demands: Sequence[Demand], asked: Sequence[float], executors: int, reached: Reach) -> bool:
@@ -109,15 +109,10 @@ def enough_below(
         in_turn: whether to stop at the first number that does not (Algorithm 4); else nearer sets are looked at too.
     """
     best = executors
-    if reached.distances is None:
-        need = load_of(demands, asked, 0.0)
-        while best > 1 and need <= (best - 1) * (1 + _ROUNDING):
-            best -= 1
-        return best
     for number in range(executors - 1, 0, -1):
         if carries(demands, asked, number, reached):
             best = number
-        elif in_turn:
+        elif in_turn or reached.distances is None:
             break
     return best
 

@@ -38,29 +38,26 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel
 
 from rheostat.analyze.change import Detector, Watched, Worsening
-from rheostat.analyze.forecast import Point, Rates, ahead, extended, forecast, highest
+from rheostat.analyze.forecast import Point, Rates, ahead, extended, forecast
 from rheostat.learn.model import SlowModel
 from rheostat.learn.samples import Sample
 from rheostat.learn.training import TrainingOptions
-from rheostat.model import Assessment, Code, Recommendation
+from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.plan.capacity import slow_records
 from rheostat.plan.collector import Collected, added, dropped, gathered
 from rheostat.plan.control import Carrier, Outlook, residuals, smallest
 from rheostat.plan.exploration import Check, check
 from rheostat.plan.hysteresis import eased, rounded
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.proactive_options import FAITHFUL, ProactiveOptions
-from rheostat.plan.proactive_sample import ProactiveSample, figured, rates_of, saying
 from rheostat.plan.reactive import ReactivePolicy, ReactiveState
 from rheostat.plan.recovery import Recovery, followed, ready, rescale_s
-from rheostat.plan.slow_records import slow_records
 from rheostat.plan.words import executors, per_second, percent, seconds, several
 
 __all__ = ["ProactiveOptions", "ProactivePolicy", "ProactiveState"]
 
 _Proposal = tuple[Recommendation, "ProactiveState"]
 _MOST_SLOW = 1e6
-_FORECAST = Code.FORECAST
-_NO_FIGURES: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +91,24 @@ class ProactiveState:
     decided_at: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """A complete sample: the figures that every rule needs, none of them unknown."""
+
+    seen: Assessment
+    n: int
+    rates: Rates
+    slow: float
+
+    @property
+    def at(self) -> float:
+        return self.seen.at
+
+    def propose(self, target: int, code: Code, text: str, **figures: float | None) -> Recommendation:
+        known = {"slow_records": self.slow, "arrival_rate": self.seen.arrival_rate, "executors": float(self.n)}
+        return Recommendation(target, Reason(code, text, {**known, **figures}))
+
+
 class ProactivePolicy:
     """Reactive until a model is stable, then by forecast and model. See the module's description."""
 
@@ -108,31 +123,14 @@ class ProactivePolicy:
     def __init__(self, options: ProactiveOptions, context: PolicyContext) -> None:
         self.options = options
         self.context = context
-        self._interval_s = options.slow_interval_s
-        self._most_slow = options.most_slow or _MOST_SLOW
-        self._hold_s = options.hold_s
-        self._check_every = options.check_every
-        self._back_s = options.back_s
-        self._step_s = options.step_s
-        self._horizon_s = options.horizon_s
-        self._within = seconds(options.horizon_s)
-        self._ahead = ahead(options.horizon_s, options.step_s)
-        self._late_s = min(context.rate_window_s, options.back_s) / 2 if options.timely else 0.0
-        self._explore_every_s = options.explore_every_s
-        self._sample_every_s = options.sample_every_s
-        self._decide_every_s = options.decide_every_s
-        self._early_s = context.sample_s / 2
-        self._net = options.net
-        self._relearn = options.relearn
-        self._present = options.present
-        self._bounded = options.bounded
-        self._sla = options.sla
-        self._headroom = options.headroom
-        self._gains = (options.gain_up, options.gain_down)
         explores_s = max(context.sample_s, options.explore_every_s or 0.0)
         self._reactive = ReactivePolicy(options, replace(context, sample_s=explores_s))
-        limit, in_a_row = options.residual_limit, options.residuals_in_a_row
-        self._detector = Detector(limit, in_a_row, options.residual_allowance, options.residual_patience)
+        self._detector = Detector(
+            options.residual_limit,
+            options.residuals_in_a_row,
+            options.residual_allowance,
+            options.residual_patience,
+        )
         self._training = TrainingOptions(
             degrees=tuple(range(1, options.degree + 1)),
             resamples=options.resamples,
@@ -148,17 +146,13 @@ class ProactivePolicy:
 
     def recommend(self, seen: Assessment, state: ProactiveState) -> _Proposal:
         """Propose by the rules above."""
-        rates = rates_of(seen)
-        series = state.series
-        if rates is not None and not seen.invalid:
-            series = extended(series, Point(seen.at, rates), self._back_s)
-            topics = tuple([topic for topic, _ in seen.arrival_rates])
-            if topics != state.data.topics:
-                state = self._anew(seen.at, state, topics)
-        sample = self._sample(seen, rates, series, state.recovery)
+        state = self._heard(seen, state)
+        sample = self._sample(seen)
         if sample is None:
             proposal, reactive = self._reactive.recommend(seen, state.reactive)
-            return replace(proposal, target=None), replace(state, reactive=reactive, series=series)
+            return replace(proposal, target=None), replace(state, reactive=reactive)
+        hold_s = math.inf if self.options.hold_s is None else self.options.hold_s
+        state = replace(state, recovery=followed(seen, sample.n, state.recovery, hold_s))
         return self._explore(sample, state) if state.model is None else self._control(sample, state, state.model)
 
     def capacity(self, executors: int, state: ProactiveState) -> float | None:
@@ -178,63 +172,61 @@ class ProactivePolicy:
 
     # ---------------------------------------------------------------------------------------------- samples
 
-    def _sample(
-        self, seen: Assessment, rates: Rates | None, series: tuple[Point, ...], recovery: Recovery
-    ) -> ProactiveSample | None:
-        n, excess, hold_s = in_force(seen), seen.backlog_excess, self._hold_s
+    def _heard(self, seen: Assessment, state: ProactiveState) -> ProactiveState:
+        """The state with the arrival rates of this sample, also of one that counts for nothing else (in a hold)."""
+        rates = _rates(seen)
+        if rates is None or seen.invalid:
+            return state
+        series = extended(state.series, Point(seen.at, rates), self.options.back_s)
+        topics = tuple(topic for topic, _ in seen.arrival_rates)
+        if topics == state.data.topics:
+            return replace(state, series=series)
+        return self._anew(seen.at, replace(state, series=series), topics)
+
+    def _sample(self, seen: Assessment) -> _Sample | None:
+        n, rates, excess = in_force(seen), _rates(seen), seen.backlog_excess
         if seen.missing or seen.invalid or not n or rates is None or excess is None:
             return None
-        total = sum(rates)
-        slow = min(slow_records(excess, total, self._interval_s), self._most_slow)
-        recovery = followed(seen, n, recovery, math.inf if hold_s is None else hold_s)
-        counts = seen.executors == n if hold_s is None else recovery.recovered and ready(seen, n)
-        return ProactiveSample(seen, seen.at, n, rates, total, slow, series, recovery, counts)
+        slow = slow_records(excess, sum(rates), self.options.slow_interval_s)
+        return _Sample(seen, n, rates, min(slow, self.options.most_slow or _MOST_SLOW))
 
-    def _kept(self, sample: ProactiveSample, state: ProactiveState) -> Collected:
-        """The rows with one of this sample, if it counts."""
-        if not sample.counts:
-            return state.data
+    def _counts(self, sample: _Sample, state: ProactiveState) -> bool:
+        """Whether slow records are those of the number in force: it is there, and the job has recovered from before."""
+        if self.options.hold_s is None:
+            return sample.seen.executors == sample.n
+        return ready(sample.seen, sample.n) and state.recovery.recovered
+
+    def _kept(self, sample: _Sample, state: ProactiveState) -> ProactiveState:
+        """The state with a row of this sample, if it counts."""
+        if not self._counts(sample, state):
+            return state
         row = Sample(sample.at, sample.rates, sample.n, sample.slow)
-        return added(row, state.data, self.context.archive)
+        return replace(state, data=added(row, state.data, self.context.archive))
 
-    def _due(self, sample: ProactiveSample, last: float | None, every_s: float | None) -> bool:
+    def _due(self, sample: _Sample, last: float | None, every_s: float | None) -> bool:
         """Whether so much time has passed; half a sample period early is not too early."""
-        return every_s is None or last is None or sample.at - last >= every_s - self._early_s
+        return every_s is None or last is None or sample.at - last >= every_s - self.context.sample_s / 2
 
     # ------------------------------------------------------------------------------------------ exploration
 
-    def _explore(self, sample: ProactiveSample, state: ProactiveState) -> _Proposal:
-        if not self._due(sample, state.explored_at, self._explore_every_s):
-            text = f"exploring: a check each {seconds(self._explore_every_s or 0.0)}"
-            state = replace(state, series=sample.series, recovery=sample.recovery)
-            return sample.propose(sample.n, Code.STEADY, text, _NO_FIGURES), state
+    def _explore(self, sample: _Sample, state: ProactiveState) -> _Proposal:
+        if not self._due(sample, state.explored_at, self.options.explore_every_s):
+            text = f"exploring: a check each {seconds(self.options.explore_every_s or 0.0)}"
+            return sample.propose(sample.n, Code.STEADY, text), state
         proposal, reactive = self._reactive.recommend(sample.seen, state.reactive)
-        state = ProactiveState(
-            state.mode,
-            reactive,
-            sample.recovery,
-            sample.series,
-            self._kept(sample, state),
-            state.model,
-            state.outlook,
-            state.level,
-            state.watched,
-            sample.at,
-            state.sampled_at,
-            state.decided_at,
-        )
+        state = self._kept(sample, replace(state, reactive=reactive, explored_at=sample.at))
         found = self._checked(sample, state)
         if found is None:
             return proposal, state
         state = replace(state, data=replace(state.data, unchecked=0))
-        if found.model is None:
-            return saying(proposal, f"{found.text}: exploration goes on"), state
-        state = replace(state, mode="control", model=found.model, outlook=None, level=None, watched=Watched())
-        return saying(proposal, f"{found.text}: control begins"), state
+        if found.model is not None:
+            state = replace(state, mode="control", model=found.model, outlook=None, level=None, watched=Watched())
+        follows = "control begins" if found.model is not None else "exploration goes on"
+        return _saying(proposal, f"{found.text}: {follows}"), state
 
-    def _checked(self, sample: ProactiveSample, state: ProactiveState) -> Check | None:
+    def _checked(self, sample: _Sample, state: ProactiveState) -> Check | None:
         """The check of a model, where one is due; None: none is, or the capacity is unknown."""
-        if state.data.unchecked < self._check_every:
+        if state.data.unchecked < self.options.check_every:
             return None
         carried = self.capacity(sample.n, state)
         if not carried:
@@ -256,18 +248,17 @@ class ProactivePolicy:
 
     # ---------------------------------------------------------------------------------------------- control
 
-    def _control(self, sample: ProactiveSample, state: ProactiveState, model: SlowModel) -> _Proposal:
+    def _control(self, sample: _Sample, state: ProactiveState, model: SlowModel) -> _Proposal:
+        worsening, state = self._compared(sample, state, model)
         caught: Recommendation | None = None
-        reactive = state.reactive
-        if self._net:
-            caught, reactive = self._reactive.for_increase(sample.seen, reactive)
-        worsening, state = self._compared(sample, state, model, reactive)
-        judged = _NO_FIGURES
-        if worsening is not None:
-            judged = {"residual": state.watched.recent[-1], "score": worsening.score}
-        proposal, state = self._decided(sample, state, model, judged)
+        if self.options.net:
+            caught, reactive = self._reactive.recommend(sample.seen, state.reactive)
+            state = replace(state, reactive=reactive)
+        proposal, state = self._decided(sample, state, model)
         if caught is not None and (caught.target or 0) > max(sample.n, proposal.target or 0):
-            proposal = figured(caught, judged)
+            proposal = caught
+        if worsening is not None:
+            proposal = _with(proposal, residual=state.watched.recent[-1], score=worsening.score)
         if worsening is None or not worsening.changed:
             return self._relearned(sample, proposal, state)
         how = "gradually" if worsening.gradual else "abruptly"
@@ -277,103 +268,82 @@ class ProactivePolicy:
         return Recommendation(target, reason), self._anew(sample.at, state, state.data.topics)
 
     def _compared(
-        self, sample: ProactiveSample, state: ProactiveState, model: SlowModel, reactive: ReactiveState
+        self, sample: _Sample, state: ProactiveState, model: SlowModel
     ) -> tuple[Worsening | None, ProactiveState]:
-        """What the residual of this sample says, where there is one; and the state with its row and ``reactive``."""
-        worsening, watched, data, sampled_at = None, state.watched, state.data, state.sampled_at
-        if self._due(sample, sampled_at, self._sample_every_s):
-            data, sampled_at = self._kept(sample, state), sample.at
-            told = None if state.outlook is None or not sample.counts else state.outlook.told(sample.at)
-            if told is not None:
-                worsening, watched = self._judged(sample, told, watched, model)
-        return worsening, ProactiveState(
-            state.mode,
-            reactive,
-            sample.recovery,
-            sample.series,
-            data,
-            model,
-            state.outlook,
-            state.level,
-            watched,
-            state.explored_at,
-            sampled_at,
-            state.decided_at,
-        )
-
-    def _judged(
-        self, sample: ProactiveSample, told: Rates, watched: Watched, model: SlowModel
-    ) -> tuple[Worsening, Watched]:
-        """What the residual says, and what the detector remembers of it."""
-        found = residuals(model, told, sample.rates, sample.n, sample.slow, self._most_slow)
-        worsening, watched = self._detector.watch(found.of_model, watched)
+        """What the residual of this sample says, where there is one; and the state with its row."""
+        if not self._due(sample, state.sampled_at, self.options.sample_every_s):
+            return None, state
+        state = self._kept(sample, replace(state, sampled_at=sample.at))
+        told = None if state.outlook is None else state.outlook.told(sample.at)
+        if told is None or not self._counts(sample, state):
+            return None, state
+        most = self.options.most_slow or _MOST_SLOW
+        found = residuals(model, told, sample.rates, sample.n, sample.slow, most)
+        worsening, watched = self._detector.watch(found.of_model, state.watched)
         missed = self._detector.forecast_missed(found.total, found.of_model)
-        return worsening, Watched(watched.recent, watched.total, watched.misses + 1 if missed else 0)
+        return worsening, replace(state, watched=replace(watched, misses=watched.misses + 1 if missed else 0))
 
-    def _decided(
-        self, sample: ProactiveSample, state: ProactiveState, model: SlowModel, judged: Mapping[str, float]
-    ) -> _Proposal:
-        """What is proposed, with the figures of the residual."""
-        if not self._due(sample, state.decided_at, self._decide_every_s):
-            text = f"in control: a decision each {seconds(self._decide_every_s or 0.0)}"
-            return sample.propose(sample.n, _FORECAST, text, judged), state
-        horizon_s = max(self._horizon_s, rescale_s(sample.recovery))
-        times = self._ahead if horizon_s == self._horizon_s else ahead(horizon_s, self._step_s)
-        points = forecast(sample.series, times, self._late_s)
+    def _decided(self, sample: _Sample, state: ProactiveState, model: SlowModel) -> _Proposal:
+        if not self._due(sample, state.decided_at, self.options.decide_every_s):
+            text = f"in control: a decision each {seconds(self.options.decide_every_s or 0.0)}"
+            return sample.propose(sample.n, Code.FORECAST, text), state
+        horizon_s = max(self.options.horizon_s, rescale_s(state.recovery))
+        points = self._points(state, horizon_s)
         target = self._target(sample, state, model, points)
-        level = eased(sample.n if state.level is None else state.level, target, sample.n, self._gains)
+        gains = (self.options.gain_up, self.options.gain_down)
+        level = eased(sample.n if state.level is None else state.level, target, sample.n, gains)
         proposed = rounded(level)
-        if proposed < sample.n and not sample.counts:
+        if proposed < sample.n and not self._counts(sample, state):
             proposed = sample.n
-        wanted = {"forecast": highest(points), "wanted": float(target), "misses": float(state.watched.misses), **judged}
-        text = self._said(sample, wanted["forecast"], horizon_s, target, proposed)
-        return sample.propose(proposed, _FORECAST, text, wanted), ProactiveState(
-            state.mode,
-            state.reactive,
-            state.recovery,
-            state.series,
-            state.data,
-            model,
-            Outlook(sample.at, self._step_s, points),
-            level,
-            state.watched,
-            state.explored_at,
-            state.sampled_at,
-            sample.at,
-        )
+        outlook = Outlook(sample.at, self.options.step_s, points)
+        state = replace(state, level=level, decided_at=sample.at, outlook=outlook)
+        return self._said(sample, state, (target, proposed), horizon_s), state
 
-    def _target(
-        self, sample: ProactiveSample, state: ProactiveState, model: SlowModel, points: tuple[Rates, ...]
-    ) -> int:
-        alone, learner, reactive = len(sample.rates) == 1, self._reactive, state.reactive
-        told = (points[0], points[-1]) if alone else points
-        asked = (sample.rates, *told) if self._present else told
-        if self._bounded and alone:
-            carrier = Carrier(model, self._sla, learner.carrying(reactive), lambda rate: learner.enough(rate, reactive))
-        else:
-            carrier = Carrier(model, self._sla, _unknown, _unknown)
+    def _points(self, state: ProactiveState, horizon_s: float) -> tuple[Rates, ...]:
+        late_s = min(self.context.rate_window_s, self.options.back_s) / 2 if self.options.timely else 0.0
+        return forecast(state.series, ahead(horizon_s, self.options.step_s), late_s)
+
+    def _target(self, sample: _Sample, state: ProactiveState, model: SlowModel, points: tuple[Rates, ...]) -> int:
+        asked = (sample.rates, *points) if self.options.present else points
+        bounded = self.options.bounded and len(sample.rates) == 1
+        carrier = Carrier(model, self.options.sla, lambda n: self.capacity(n, state) if bounded else None)
         partitions, slots = sample.seen.partitions, sample.seen.slots_per_executor
         useful = -(-partitions // slots) if partitions and slots else None
-        return smallest(carrier, asked, sample.n, self._headroom, useful)
+        return smallest(carrier, asked, sample.n, self.options.headroom, useful)
 
-    def _said(self, sample: ProactiveSample, most: float, horizon_s: float, target: int, proposed: int) -> str:
-        move = f"{sample.n} stays" if proposed == sample.n else f"{sample.n} → {proposed}"
-        within = self._within if horizon_s == self._horizon_s else seconds(horizon_s)
-        return (
-            f"slow records {percent(sample.slow)}; arrival {per_second(sample.total)}, at most {per_second(most)} "
-            f"within {within}, which {executors(target)} can carry: {move}"
+    def _said(
+        self, sample: _Sample, state: ProactiveState, numbers: tuple[int, int], horizon_s: float
+    ) -> Recommendation:
+        target, proposed = numbers
+        most = max(map(sum, state.outlook.points)) if state.outlook is not None else 0.0
+        text = (
+            f"slow records {percent(sample.slow)}; arrival {per_second(sum(sample.rates))}, at most {per_second(most)} "
+            f"within {seconds(horizon_s)}, which {executors(target)} can carry: "
+            + (f"{sample.n} stays" if proposed == sample.n else f"{sample.n} → {proposed}")
         )
+        misses = float(state.watched.misses)
+        return sample.propose(proposed, Code.FORECAST, text, forecast=most, wanted=float(target), misses=misses)
 
-    def _relearned(self, sample: ProactiveSample, proposal: Recommendation, state: ProactiveState) -> _Proposal:
+    def _relearned(self, sample: _Sample, proposal: Recommendation, state: ProactiveState) -> _Proposal:
         """A model of all rows so far, where one is due and stable; else it goes on with the old one."""
-        found = self._checked(sample, state) if self._relearn else None
+        found = self._checked(sample, state) if self.options.relearn else None
         if found is None:
             return proposal, state
         follows = "it replaces the old one" if found.model is not None else "the old one stays"
         state = replace(state, model=found.model or state.model, data=replace(state.data, unchecked=0))
-        return saying(proposal, f"{found.text}: {follows}"), state
+        return _saying(proposal, f"{found.text}: {follows}"), state
 
 
-def _unknown(number: float) -> None:  # noqa: ARG001
-    """No capacity that is looked at: neither that of a number, nor the number for a rate."""
-    return
+def _saying(proposal: Recommendation, text: str) -> Recommendation:
+    return replace(proposal, reason=replace(proposal.reason, text=f"{proposal.reason.text}; {text}"))
+
+
+def _with(proposal: Recommendation, **figures: float) -> Recommendation:
+    return replace(proposal, reason=replace(proposal.reason, figures={**proposal.reason.figures, **figures}))
+
+
+def _rates(seen: Assessment) -> Rates | None:
+    """Records/s by topic where a query reads several, else in all; None: unknown."""
+    if seen.arrival_rate is None:
+        return None
+    return tuple(rate for _, rate in seen.arrival_rates) or (seen.arrival_rate,)

@@ -39,29 +39,33 @@ factor of two. Where n − 1 was measured within the last half hour, its figure 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel
 
 from rheostat.model import Assessment, Code, Reason, Recommendation
-from rheostat.plan.capacity import Learned, cap_limits, from_arrival, from_healthy, from_overload, needed, usage
+from rheostat.plan.capacity import (
+    Learned,
+    cap_limits,
+    expected_wait,
+    from_arrival,
+    from_healthy,
+    from_overload,
+    needed,
+    slow_records,
+    usage,
+)
 from rheostat.plan.policy import PolicyContext, in_force
 from rheostat.plan.reactive_options import FAITHFUL, ReactiveOptions
-from rheostat.plan.slow_records import expected_wait, slow_records
 from rheostat.plan.words import count, executors, finite, per_second, percent, seconds, several
 
 __all__ = ["ReactiveOptions", "ReactivePolicy", "ReactiveState"]
 
 _DOUBT_S = 1800.0
 """How long a measured figure outweighs low use, s: a cliff between two numbers costs one violation in that time."""
-
-_STEADY = Code.STEADY
-_SURPLUS_COUNTING = Code.SURPLUS_COUNTING
-_OVERSIZED = Code.OVERSIZED
-_PROBE_DOWN = Code.PROBE_DOWN
 
 _Proposal = tuple[Recommendation, "ReactiveState"]
 
@@ -87,8 +91,7 @@ class ReactiveState:
     whole_since: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
+class _Sample(NamedTuple):
     """A complete sample: the figures that every rule needs, none of them unknown."""
 
     seen: Assessment
@@ -125,15 +128,6 @@ class ReactivePolicy:
     def __init__(self, options: ReactiveOptions, context: PolicyContext) -> None:
         self.options = options
         self.context = context
-        self._sla = options.sla
-        self._interval_s = options.slow_interval_s
-        self._occupancy_limit = options.occupancy_limit
-        self._headroom = options.headroom
-        self._of_capacity = f"at {percent(options.headroom)} of"
-        self._of_processed = options.learn_from == "processed"
-        self._settle_batches = options.settle_batches
-        self._samples_to_shrink = options.samples_to_shrink
-        self._longest_s = 2 * context.sample_s
 
     def initial(self) -> ReactiveState:
         """Nothing is known about the capacity."""
@@ -147,93 +141,73 @@ class ReactivePolicy:
             reason = Reason(Code.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
             learned = replace(state.learned, recent=())
             return Recommendation(None, reason), replace(state, learned=learned, streak=0, at=seen.at)
+        state = self._reached(sample, state)
         violation = self._violation(sample)
-        state = self._reached(sample, state, healthy=violation is None)
         return self._healthy(sample, state) if violation is None else self._violated(sample, state, violation)
-
-    def for_increase(self, seen: Assessment, state: ReactiveState) -> tuple[Recommendation | None, ReactiveState]:
-        """As ``recommend`` does, for who needs increases alone: no words are made for what cannot be one."""
-        sample = self._sample(seen)
-        if sample is None or self._violation(sample) is not None:
-            return self.recommend(seen, state)
-        state = self._reached(sample, state, healthy=True)
-        enough = self.enough(sample.arrival / self._headroom, state)
-        if self._too_many(sample, enough, state) is None:
-            return None, _counted(state, 0)
-        return None, state if self._blind(seen) is not None else _counted(state, self._in_a_row(state))
 
     def capacity(self, executors: int, state: ReactiveState) -> float | None:
         """Of n executors: what the learned curve says, with the document's rule n × w_max.
 
         None until an overload was seen.
         """
-        if self._of_processed:
+        w_max = state.learned.w_max
+        if self.options.learn_from == "processed":
             return state.learned.carried(executors)
-        w_max = state.learned.w_max
         return None if w_max is None else executors * w_max
-
-    def carrying(self, state: ReactiveState) -> Callable[[int], float | None]:
-        """The capacity as a function of n alone."""
-        return state.learned.carried if self._of_processed else lambda executors: self.capacity(executors, state)
-
-    def enough(self, rate: float, state: ReactiveState) -> int | None:
-        """The smallest number that carries this rate; None while the capacity is unknown."""
-        if self._of_processed:
-            return state.learned.enough(rate)
-        w_max = state.learned.w_max
-        return None if w_max is None else needed(rate, w_max)
 
     def _sample(self, seen: Assessment) -> _Sample | None:
         n, arrival, excess = in_force(seen), seen.arrival_rate, seen.backlog_excess
         if seen.missing or seen.invalid or not n or arrival is None or excess is None:
             return None
-        return _Sample(seen, n, arrival, excess, slow_records(excess, arrival, self._interval_s))
+        return _Sample(seen, n, arrival, excess, slow_records(excess, arrival, self.options.slow_interval_s))
 
-    def _reached(self, sample: _Sample, state: ReactiveState, *, healthy: bool) -> ReactiveState:
-        """The state as this sample finds it, with what a healthy one shows.
-
-        A new number, or a sample that came late, ends what was counted.
-        """
-        seen, n, learned, streak = sample.seen, sample.n, state.learned, state.streak
-        at, changed = seen.at, state.executors != n
-        late = state.at is not None and at - state.at > self._longest_s
+    def _reached(self, sample: _Sample, state: ReactiveState) -> ReactiveState:
+        """The state as this sample finds it: a new number, or a sample that came late, ends what was counted."""
+        at, changed = sample.seen.at, state.executors != sample.n
+        late = state.at is not None and at - state.at > 2 * self.context.sample_s
         if changed or late:
-            fell = not late and self.options.shrink_on and n < (state.executors or 0)
-            streak, learned = streak if fell else 0, replace(learned, recent=())
+            fell = not late and self.options.shrink_on and sample.n < (state.executors or 0)
+            streak = state.streak if fell else 0
+            state = replace(state, streak=streak, learned=replace(state.learned, recent=()))
         whole_since = None
-        if seen.executors == n:
+        if sample.seen.executors == sample.n:
             whole_since = at if changed or state.whole_since is None else state.whole_since
-        if healthy and self._of_processed and self._at_rest(sample):
-            learned = from_healthy(seen, learned)
-        return ReactiveState(learned, streak, n, at if changed else state.since, at, whole_since)
+        since = at if changed else state.since
+        return replace(state, executors=sample.n, since=since, at=at, whole_since=whole_since)
+
+    def _enough(self, rate: float, state: ReactiveState) -> int | None:
+        """The smallest number that carries this rate; None while the capacity is unknown."""
+        if self.options.learn_from == "processed":
+            return state.learned.enough(rate)
+        w_max = state.learned.w_max
+        return None if w_max is None else needed(rate, w_max)
 
     def _enough_to_grow(self, rate: float, state: ReactiveState) -> int | None:
         """The same for an increase: while nothing was measured, what an executor has shown must do."""
-        known, shown = self.enough(rate, state), state.learned.shown
+        known, shown = self._enough(rate, state), state.learned.shown
         return needed(rate, shown) if known is None and shown else known
 
-    def _at_rest(self, sample: _Sample) -> bool:
+    def _at_rest(self, seen: Assessment) -> bool:
         """Whether rates belong to the number in force: all registered, and the first batches over."""
-        wanted = self._settle_batches
-        return wanted == 0 or (sample.seen.executors == sample.n and sample.seen.batches >= wanted)
+        if self.options.settle_batches == 0:
+            return True
+        return seen.executors == in_force(seen) and seen.batches >= self.options.settle_batches
 
     # ------------------------------------------------------------------------------------------- violation
 
     def _violation(self, sample: _Sample) -> str | None:
         """What is beyond its limit; None: nothing."""
-        if sample.slow >= self._sla:
-            return f"slow records {percent(sample.slow)} ≥ {percent(self._sla)}"
-        occupancy, limit = sample.seen.occupancy, self._occupancy_limit
+        if sample.slow >= self.options.sla:
+            return f"slow records {percent(sample.slow)} ≥ {percent(self.options.sla)}"
+        occupancy, limit = sample.seen.occupancy, self.options.occupancy_limit
         if occupancy is not None and limit is not None and occupancy >= limit and sample.arrival > 0:
             return f"occupancy {percent(occupancy)} ≥ {percent(limit)}"
         return self._falls_behind(sample)
 
     def _falls_behind(self, sample: _Sample) -> str | None:
         """Whether a record that arrives now will wait for too long."""
-        if (sample.seen.processed_rate or 0.0) >= sample.arrival:
-            return None
         wait, share = expected_wait(sample.seen), self.options.wait_limit
-        if wait is None or share is None:
+        if wait is None or share is None or (sample.seen.processed_rate or 0.0) >= sample.arrival:
             return None
         limit = share * self.context.objective.lag_s
         return None if wait < limit else f"expected wait {seconds(wait)} ≥ {seconds(limit)}"
@@ -253,14 +227,14 @@ class ReactivePolicy:
 
     def _learn_violated(self, sample: _Sample, state: ReactiveState) -> Learned:
         """What it teaches, once the number is at rest; an overload may last for long without two batches' ends."""
-        if not (self._at_rest(sample) or self._whole(sample, state)):
+        if not (self._at_rest(sample.seen) or self._whole(sample, state)):
             return replace(state.learned, recent=())
         learn = from_arrival if self.options.learn_from == "arrival" else from_overload
         return learn(sample.seen, state.learned, self.options.memory)
 
     def _wait(self, sample: _Sample, state: ReactiveState) -> tuple[Code, str] | None:
         """Why one more executor would not help, or not yet."""
-        if self._of_processed and cap_limits(sample.seen):
+        if self.options.learn_from == "processed" and cap_limits(sample.seen):
             text = "the batch cap limits the rate, not the executors; raise maxOffsetsPerTrigger"
             return Code.USELESS_EXECUTORS, text
         if not self._settled(sample, state):
@@ -273,7 +247,7 @@ class ReactivePolicy:
 
     def _settled(self, sample: _Sample, state: ReactiveState) -> bool:
         waited = sample.seen.at - (sample.seen.at if state.since is None else state.since)
-        return self._at_rest(sample) or waited >= self.context.objective.lag_s
+        return self._at_rest(sample.seen) or waited >= self.context.objective.lag_s
 
     def _whole(self, sample: _Sample, state: ReactiveState) -> bool:
         """Whether the number in force has been there for the objective's lag, and has finished a batch since.
@@ -317,43 +291,38 @@ class ReactivePolicy:
     # --------------------------------------------------------------------------------------------- surplus
 
     def _healthy(self, sample: _Sample, state: ReactiveState) -> _Proposal:
-        enough = self.enough(sample.arrival / self._headroom, state)
+        if self.options.learn_from == "processed" and self._at_rest(sample.seen):
+            state = replace(state, learned=from_healthy(sample.seen, state.learned))
+        enough = self._enough(sample.arrival / self.options.headroom, state)
         if enough is None:
             return self._unknown(sample, state)
         carried = self.capacity(min(enough, sample.n), state)
         text = (
-            f"arrival {per_second(sample.arrival)} needs {executors(enough)} {self._of_capacity} {per_second(carried)}"
+            f"arrival {per_second(sample.arrival)} needs {executors(enough)} at {percent(self.options.headroom)} of "
+            f"{per_second(carried)}"
         )
-        code = self._too_many(sample, enough, state)
-        if code is _OVERSIZED:
+        if sample.n > enough:
             target = enough if self.options.decrease == "needed" else sample.n - 1
-            return self._surplus(sample, state, target, code, text)
-        if code is not None:
-            return self._surplus(sample, state, sample.n - 1, code, f"{text}, yet {self._low_use(sample)}")
+            return self._surplus(sample, state, target, Code.OVERSIZED, text)
+        low = self._low_use(sample)
+        if low is not None and self._doubtful(sample, state):
+            return self._surplus(sample, state, sample.n - 1, Code.PROBE_DOWN, f"{text}, yet {low}")
         steady = f"no violation, slow records {percent(sample.slow)}; {text}, {sample.n} in force"
-        return sample.hold(_STEADY, steady), _counted(state, 0)
-
-    def _too_many(self, sample: _Sample, enough: int | None, state: ReactiveState) -> Code | None:
-        """Why fewer would do, where the capacity says that so many are enough; None: they would not."""
-        if enough is not None and sample.n > enough:
-            return _OVERSIZED
-        if self._low_use(sample) is None:
-            return None
-        return _PROBE_DOWN if enough is None or self._doubtful(sample, state) else None
+        return sample.hold(Code.STEADY, steady), replace(state, streak=0)
 
     def _unknown(self, sample: _Sample, state: ReactiveState) -> _Proposal:
         low = self._low_use(sample)
         if low is not None:
-            return self._surplus(sample, state, sample.n - 1, _PROBE_DOWN, f"capacity unknown, {low}")
+            return self._surplus(sample, state, sample.n - 1, Code.PROBE_DOWN, f"capacity unknown, {low}")
         used = usage(sample.seen)
         share = "how much of the time is used is not known" if used is None else f"{percent(used)} of the time used"
         text = f"no violation, and the capacity is unknown until one is measured; {share}"
-        return sample.hold(Code.CAPACITY_UNKNOWN, text), _counted(state, 0)
+        return sample.hold(Code.CAPACITY_UNKNOWN, text), replace(state, streak=0)
 
     def _low_use(self, sample: _Sample) -> str | None:
         """So low a use that one executor less would be at most half used, in words; None: it is not."""
         used, limit = usage(sample.seen), 0.5 * (sample.n - 1) / sample.n
-        if used is None or used >= limit or not self.options.probe:
+        if not self.options.probe or used is None or used >= limit:
             return None
         return f"{percent(used)} of the time used, under {percent(limit)}"
 
@@ -364,9 +333,9 @@ class ReactivePolicy:
 
     def _blind(self, seen: Assessment) -> str | None:
         """What is not known, and might be a violation, in words; None: nothing is."""
-        if self._occupancy_limit is not None and seen.occupancy is None:
+        if self.options.occupancy_limit is not None and seen.occupancy is None:
             return "how long batches take"
-        if seen.processed_rate is None and seen.backlog and self.options.wait_limit is not None:
+        if self.options.wait_limit is not None and seen.processed_rate is None and seen.backlog:
             return "how fast the backlog is worked off"
         return None
 
@@ -374,21 +343,11 @@ class ReactivePolicy:
         """Count one more sample of a surplus; propose from the last one on, until the number changes."""
         blind = self._blind(sample.seen)
         if blind is not None:
-            return sample.hold(_SURPLUS_COUNTING, f"{text}, but {blind} is not known: the count waits"), state
-        wanted, streak = self._samples_to_shrink, self._in_a_row(state)
-        state = _counted(state, streak)
+            return sample.hold(Code.SURPLUS_COUNTING, f"{text}, but {blind} is not known: the count waits"), state
+        wanted = self.options.samples_to_shrink
+        streak = min(state.streak + 1, wanted)
+        state = replace(state, streak=streak)
         if streak < wanted:
-            return sample.hold(_SURPLUS_COUNTING, f"{text}: sample {streak} of {wanted} in a row"), state
+            return sample.hold(Code.SURPLUS_COUNTING, f"{text}: sample {streak} of {wanted} in a row"), state
         reason = sample.reason(code, f"{text}, {several(wanted, 'sample')} in a row: {sample.n} → {target}")
         return Recommendation(target, reason), state
-
-    def _in_a_row(self, state: ReactiveState) -> int:
-        """Samples in a row with a surplus, with one more of them; no more than are asked for."""
-        return min(state.streak + 1, self._samples_to_shrink)
-
-
-def _counted(state: ReactiveState, streak: int) -> ReactiveState:
-    """The same with so many samples in a row with a surplus."""
-    if state.streak == streak:
-        return state
-    return ReactiveState(state.learned, streak, state.executors, state.since, state.at, state.whole_since)

@@ -38,17 +38,15 @@ from rheostat.plan.recovery import followed
 from rheostat.plan.router_decide import decide, pre_decision
 from rheostat.plan.router_load import collected
 from rheostat.plan.router_options import FAITHFUL, RouterOptions
-from rheostat.plan.router_rules import Rules
 from rheostat.plan.router_size import Times, shaped, target_rate
 from rheostat.plan.router_table import look_up, roomy
-from rheostat.plan.router_turn import RouterState, Turn, horizon
-from rheostat.plan.words import executors, per_second, seconds
+from rheostat.plan.router_turn import RouterState, Turn
+from rheostat.plan.words import executors, per_second, percent, seconds
 
 __all__ = ["CHAIN", "RouterOptions", "RouterPolicy", "RouterState"]
 
 _KEPT_SIZES = 32
 """Changes of the number that are remembered: at one each 15 s, those of eight minutes."""
-_STEADY = Code.STEADY
 
 
 # ------------------------------------------------------------------------------------------------ 1 collect
@@ -56,16 +54,20 @@ _STEADY = Code.STEADY
 
 def collect(turn: Turn) -> Turn:
     """The sample into its bucket, and the size in force into their history."""
-    seen, n, rate, own_at, rules, state = turn.seen, turn.n, turn.rate, turn.own_at, turn.rules, turn.state
+    options, state, window_s = turn.options, turn.state, turn.context.rate_window_s
+    middle = turn.own_at - window_s / 2
     sizes = state.sizes
-    if not sizes or sizes[-1][1] != n:
-        sizes = (*sizes, (seen.at, n))[-_KEPT_SIZES:]
-    load = collected(state.load, own_at - rules.half_window_s, rate, (rules.bucket_s, rules.window_s), rules.spikes)
-    table = tables.current(state.table, rules.version)
-    recovery = followed(seen, n, state.recovery, math.inf)
-    state = RouterState(load, table, sizes, state.decided_at, state.streak, recovery)
-    horizon_at = horizon(seen.at, own_at, recovery, rules.horizon_s)
-    return Turn(seen, n, rate, own_at, rules, state, n, horizon_at, size_at(sizes, own_at, rules.counted_s))
+    if not sizes or sizes[-1][1] != turn.n:
+        sizes = (*sizes, (turn.seen.at, turn.n))[-_KEPT_SIZES:]
+    state = replace(
+        state,
+        load=collected(state.load, middle, turn.rate, (options.bucket_s, options.window_s), options.spikes),
+        table=tables.current(state.table, options.version),
+        sizes=sizes,
+        recovery=followed(turn.seen, turn.n, state.recovery, math.inf),
+    )
+    counted_s = window_s if options.rows == "saturated" else 0.0
+    return replace(turn, state=state, size_then=size_at(sizes, turn.own_at, counted_s))
 
 
 def size_at(sizes: tuple[tuple[float, int], ...], own_at: float, window_s: float) -> int | None:
@@ -96,11 +98,10 @@ def size(turn: Turn) -> Turn:
 
 def _target_rate(turn: Turn, buffered: float) -> float:
     """What must be processed, records/s; the present rate too, which complete buckets may not show yet."""
-    rules, now = turn.rules, turn.seen.at
-    times = Times(
-        rules.catch_up_s, turn.horizon_at - now, rules.pause_up_s if turn.move == "up" else rules.pause_down_s
-    )
-    return max(target_rate(turn.fit, now, buffered, times), turn.rate)
+    options = turn.options
+    pause_s = options.pause_up_s if turn.move == "up" else options.pause_down_s
+    times = Times(turn.catch_up_s, turn.horizon_at - turn.seen.at, pause_s)
+    return max(target_rate(turn.fit, turn.seen.at, buffered, times), turn.rate)
 
 
 def _larger(turn: Turn) -> Turn:
@@ -113,56 +114,54 @@ def _larger(turn: Turn) -> Turn:
     if found is None:
         target = turn.n + 1 if settled else turn.n
         text = f"{text}; no row in the table: {turn.n} → {target}"
-        return turn.going(target, turn.reason.code, text, rate)
-    target = roomy(rows, found, rate, turn.rules.options.utilization_up)
+        return replace(turn, target=target).why(turn.reason.code, text, target_rate=rate)
+    target = roomy(rows, found, rate, turn.options.utilization_up)
     text = f"{text}; {per_second(rate)} need {executors(target)}"
     target = max(target, turn.n if patient else turn.n + 1)
     if target == turn.n:
-        return turn.staying(*_waiting(turn, text), rate)
-    return turn.going(target, turn.reason.code, f"{text}: {turn.n} → {target}", rate)
+        return turn.staying(*_waiting(turn, text), target_rate=rate)
+    return replace(turn, target=target).why(turn.reason.code, f"{text}: {turn.n} → {target}", target_rate=rate)
 
 
 def _waiting(turn: Turn, text: str) -> tuple[Code, str]:
     if turn.unsettled is not None:
         code, why = turn.unsettled
         return code, f"{text}; {why}"
-    return Code.CATCHING_UP, f"{text}, and it catches up within {seconds(turn.rules.catch_up_s)}"
+    return Code.CATCHING_UP, f"{text}, and it catches up within {seconds(turn.catch_up_s)}"
 
 
 def _buffered(turn: Turn) -> float:
     """Records to be caught up: all of them, or what is beyond a healthy backlog."""
     seen = turn.seen
-    return float((seen.backlog if turn.rules.options.buffered == "all" else seen.backlog_excess) or 0)
+    return float((seen.backlog if turn.options.buffered == "all" else seen.backlog_excess) or 0)
 
 
 def _catches_up(turn: Turn) -> bool:
     """Whether the excess will be gone within the catch-up time at the present rates."""
     gain = (turn.seen.processed_rate or 0.0) - turn.rate
-    return gain > 0 and (turn.seen.backlog_excess or 0.0) <= gain * turn.rules.catch_up_s
+    return gain > 0 and (turn.seen.backlog_excess or 0.0) <= gain * turn.catch_up_s
 
 
 def _smaller(turn: Turn) -> Turn:
     """What is enough; below the first row only one executor at a time, as what so few carry is a guess."""
-    rows, upper = turn.state.table.rows, _upper(turn)
+    rows, share, upper = turn.state.table.rows, turn.options.utilization_down, _upper(turn)
     if math.isinf(upper):
         return turn.staying(Code.FORECAST, "too few buckets yet to tell how far the load may rise")
-    rate = _target_rate(turn, 0.0)
-    if upper > rate:
-        rate = upper
+    rate = max(_target_rate(turn, 0.0), upper)
     found = look_up(rows, rate)
     if found is None:
         return turn.staying(Code.CAPACITY_UNKNOWN, "no row in the table yet")
-    target = max(roomy(rows, found, rate, turn.rules.utilization_down), rows.figures[0].executors - 1)
-    text = f"up to {per_second(rate)} need {executors(target)} at {turn.rules.used_down}"
+    target = max(roomy(rows, found, rate, share), rows.figures[0].executors - 1)
+    text = f"up to {per_second(rate)} need {executors(target)} at {percent(share)}"
     if target >= turn.n:
-        return turn.staying(_STEADY, f"{text}, {turn.n} in force", rate)
-    return turn.going(target, Code.OVERSIZED, f"{text}: {turn.n} → {target}", rate)
+        return turn.staying(Code.STEADY, f"{text}, {turn.n} in force", target_rate=rate)
+    return replace(turn, target=target).why(Code.OVERSIZED, f"{text}: {turn.n} → {target}", target_rate=rate)
 
 
 def _upper(turn: Turn) -> float:
     """The upper end of the prediction interval at t3, records/s; infinite where it cannot be told."""
-    deviations, fit, at = turn.rules.interval, turn.fit, turn.horizon_at
-    return 0.0 if deviations is None else fit.at(at) + fit.half_width(at, deviations)
+    deviations, fit = turn.options.interval, turn.fit
+    return 0.0 if deviations is None else fit.at(turn.horizon_at) + fit.half_width(turn.horizon_at, deviations)
 
 
 # ------------------------------------------------------------------------------------------ 5 post-decision
@@ -170,19 +169,17 @@ def _upper(turn: Turn) -> float:
 
 def post_decision(turn: Turn) -> Turn:
     """What the limits leave of it."""
-    state, wanted, now = turn.state, turn.rules.samples_to_shrink, turn.seen.at
+    state, wanted = turn.state, turn.options.samples_to_shrink
     streak = min(state.streak + 1, wanted) if turn.target < turn.n else 0
-    turn = turn.remembering(RouterState(state.load, state.table, state.sizes, now, streak, state.recovery))
-    if turn.target == turn.n:
-        return turn
+    turn = replace(turn, state=replace(state, decided_at=turn.seen.at, streak=streak))
     if turn.target < turn.n and streak < wanted:
         text = f"{turn.reason.text}; {streak} of {wanted} in a row: {turn.n} stays"
         return turn.staying(Code.SURPLUS_COUNTING, text)
-    since_s = now - state.sizes[-1][0] if len(state.sizes) > 1 else math.inf
-    target, why = shaped(turn.seen, turn.n, turn.target, since_s, turn.rules.options)
+    since_s = turn.seen.at - state.sizes[-1][0] if len(state.sizes) > 1 else math.inf
+    target, why = shaped(turn.seen, turn.n, turn.target, since_s, turn.options)
     if why is None:
         return turn
-    return turn.going(target, why.code, f"{turn.reason.text}; {why.text}")
+    return replace(turn, target=target).why(why.code, f"{turn.reason.text}; {why.text}")
 
 
 Stage = Callable[[Turn], Turn]
@@ -205,8 +202,6 @@ class RouterPolicy:
     def __init__(self, options: RouterOptions, context: PolicyContext) -> None:
         self.options = options
         self.context = context
-        self._rules = Rules.of(options, context)
-        self._delay_s, self._every_s = options.metrics_delay_s, options.decide_every_s
 
     def initial(self) -> RouterState:
         """Nothing was seen."""
@@ -218,11 +213,20 @@ class RouterPolicy:
         if seen.missing or seen.invalid or not n or seen.arrival_rate is None or seen.backlog_excess is None:
             unknown = seen.missing or seen.invalid or ("arrival_rate or backlog_excess",)
             reason = Reason(Code.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
-            return Recommendation(None, reason), state if state.streak == 0 else replace(state, streak=0)
-        age_s = max(seen.metrics_age_s or 0.0, self._delay_s)
-        turn = Turn(seen, n, seen.arrival_rate, seen.at - age_s, self._rules, state, n)
+            return Recommendation(None, reason), replace(state, streak=0)
+        age_s = max(seen.metrics_age_s or 0.0, self.options.metrics_delay_s)
+        turn = Turn(
+            seen=seen,
+            n=n,
+            options=self.options,
+            context=self.context,
+            state=state,
+            own_at=seen.at - age_s,
+            target=n,
+        )
         if not self._due(seen, state):
-            turn = collect(turn).staying(Code.STEADY, f"a decision each {seconds(self._every_s or 0.0)}")
+            text = f"a decision each {seconds(self.options.decide_every_s or 0.0)}"
+            turn = collect(turn).why(Code.STEADY, text)
             return Recommendation(n, turn.reason), turn.state
         for stage in CHAIN:
             turn = stage(turn)
@@ -234,5 +238,5 @@ class RouterPolicy:
 
     def _due(self, seen: Assessment, state: RouterState) -> bool:
         """Whether it is time for a decision; half a sample period early is not too early."""
-        every, last = self._every_s, state.decided_at
+        every, last = self.options.decide_every_s, state.decided_at
         return every is None or last is None or seen.at - last >= every - self.context.sample_s / 2

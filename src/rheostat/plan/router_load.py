@@ -6,14 +6,14 @@ complete is tested against what the baseline before it follows, so it is itself 
 with a floor for σ, makes it an *outlier*, which is kept aside. As many outliers in a row as ``reset`` are no spike
 but another load: they become the baseline, and what was before is dropped. One that fits the baseline ends the count;
 the outliers before it were a spike. With each complete bucket the load is fitted anew: by a parabola in a trough
-(:func:`rheostat.analyze.regression.trough`), else by a line.
+(:func:`rheostat.analyze.regression.trough_or_line`), else by a line.
 
 Of several sources the sum is fitted: over the same buckets the lines of the sources add up to the line of their sum.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rheostat.analyze.regression import Fit, Point, trough_or_line
@@ -35,8 +35,7 @@ class Bucket(NamedTuple):
     @property
     def point(self) -> Point:
         """The means."""
-        _, samples, time, rate = self
-        return Point(time / samples, rate / samples)
+        return Point(self.time / self.samples, self.rate / self.samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +82,9 @@ def is_outlier(fit: Fit | None, point: Point, spikes: Spikes) -> bool:
     """
     if fit is None or fit.points < _FEWEST:
         return False
-    at, value = point
-    deviations, floor, _ = spikes
-    expected = fit.at(at)
-    error = abs(value - expected)
-    return error > deviations * (floor * abs(expected)) and error > deviations * fit.deviation
+    expected = fit.at(point.at)
+    deviation = max(fit.deviation, spikes.floor * abs(expected))
+    return abs(point.value - expected) > spikes.deviations * deviation
 
 
 def collected(load: Load, at: float, rate: float, spans: tuple[float, float], spikes: Spikes) -> Load:
@@ -104,10 +101,8 @@ def collected(load: Load, at: float, rate: float, spans: tuple[float, float], sp
     number, bucket = int(at // bucket_s), load.bucket
     if bucket is None or number < bucket.number:
         return Load(Bucket(number, 1, at, rate), resets=load.resets)
-    filled, samples, time, total = bucket
-    if number == filled:
-        grown = Bucket(number, samples + 1, time + at, total + rate)
-        return Load(grown, load.baseline, load.outliers, load.fit, load.resets)
+    if number == bucket.number:
+        return replace(load, bucket=Bucket(number, bucket.samples + 1, bucket.time + at, bucket.rate + rate))
     return _complete(load, bucket.point, Bucket(number, 1, at, rate), at - window_s, spikes)
 
 
@@ -115,21 +110,19 @@ def _complete(load: Load, point: Point, bucket: Bucket, oldest: float, spikes: S
     """The load with a complete bucket: in the baseline, or aside, or in place of the baseline."""
     if not is_outlier(load.fit, point, spikes):
         kept = [each for each in load.baseline if each.at >= oldest]
-        return _fitted(bucket, (*kept, point), (), load.resets)
+        return _fitted(bucket, (*kept, point), load.resets)
     outliers = (*load.outliers, point)
     if len(outliers) < spikes.reset:
-        return Load(bucket, load.baseline, outliers, load.fit, load.resets)
-    return _fitted(bucket, outliers, (), load.resets + 1)
+        return replace(load, bucket=bucket, outliers=outliers)
+    return _fitted(bucket, outliers, load.resets + 1)
 
 
-def _fitted(bucket: Bucket, baseline: tuple[Point, ...], outliers: tuple[Point, ...], resets: int) -> Load:
-    return Load(bucket, baseline, outliers, trough_or_line(baseline), resets)
+def _fitted(bucket: Bucket, baseline: tuple[Point, ...], resets: int) -> Load:
+    return Load(bucket, baseline, fit=trough_or_line(baseline), resets=resets)
 
 
 def up_to_now(load: Load, spikes: Spikes) -> Fit | None:
     """What the baseline follows together with the bucket that is being filled, unless a spike may be going on."""
-    bucket, baseline, fit = load.bucket, load.baseline, load.fit
-    if bucket is None or not baseline or load.outliers:
-        return fit
-    point = bucket.point
-    return fit if is_outlier(fit, point, spikes) else trough_or_line((*baseline, point))
+    if load.bucket is None or not load.baseline or load.outliers or is_outlier(load.fit, load.bucket.point, spikes):
+        return load.fit
+    return trough_or_line((*load.baseline, load.bucket.point))

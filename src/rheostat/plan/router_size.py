@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rheostat.analyze.regression import Fit
 from rheostat.model import Assessment, Code, Reason
@@ -13,8 +13,7 @@ from rheostat.plan.words import executors, seconds
 __all__ = ["Times", "least_size", "most_size", "shaped", "target_rate"]
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
+class Times(NamedTuple):
     """The spans of a size, s: catch-up time; how far ahead t3 lies; how long the change stops processing."""
 
     catch_up_s: float
@@ -33,9 +32,8 @@ def target_rate(fit: Fit, now: float, buffered: float, times: Times) -> float:
     >>> round(target_rate(level, 60.0, 200_000, Times(catch_up_s=600, horizon_s=600, pause_s=180)))
     1633
     """
-    catch_up_s = times.catch_up_s
-    recovery = (fit.integral(now, now + times.pause_s + catch_up_s) + buffered) / catch_up_s
-    return max(recovery, fit.at(now + times.horizon_s), 0.0)
+    events = fit.integral(now, now + times.pause_s + times.catch_up_s) + buffered
+    return max(events / times.catch_up_s, fit.at(now + times.horizon_s), 0.0)
 
 
 def least_size(seen: Assessment, most_partitions: float | None) -> int:

@@ -74,13 +74,13 @@ def look_up(rows: Learned, rate: float) -> int | None:
 
 
 def roomy(rows: Learned, size: int, rate: float, utilization: float) -> int:
-    """The step after the look-up: no less than ``size``, what it found for the rate; used no more than ``utilization``.
+    """The step after the look-up: no less than ``size``, and used no more than ``utilization``.
 
     >>> table = Learned(figures=(Figure(4, 10_000.0, 1, 0.0), Figure(10, 20_000.0, 1, 0.0)))
     >>> roomy(table, 4, 9000.0, 0.6)
     7
     """
-    return size if utilization == 1 else max(size, rows.enough(rate / utilization) or size)
+    return max(size, rows.enough(rate / utilization) or size)
 
 
 def record_cost(seen: Assessment) -> float | None:
@@ -136,14 +136,9 @@ def _between(rows: Learned, new: Figure, noise: float) -> Learned:
         noise: ratio up to which two rates are the same.
     """
     most, least, size = new.rate * noise, new.rate / noise, new.executors
-    below, above = [], []
-    for each in rows.figures:
-        if each.executors < size:
-            if each.rate <= most:
-                below.append(each)
-        elif each.executors > size and each.rate >= least:
-            above.append(each)
-    return Learned(rows.w_max, rows.samples, (*below, new, *above), rows.shown, rows.recent)
+    below = [each for each in rows.figures if each.executors < size and each.rate <= most]
+    above = [each for each in rows.figures if each.executors > size and each.rate >= least]
+    return replace(rows, figures=(*below, new, *above))
 
 
 def _beyond(ratio: float, factor: float) -> bool:
@@ -168,43 +163,41 @@ def learned(table: Table, seen: Assessment, memory: int | None, record_change: f
     number, records, batch_s = seen.last_batch_id, seen.last_batch_records, seen.last_batch_s
     if number is None or records is None or not batch_s or not seen.period_s or not seen.executors:
         rows = from_overload(seen, table.rows, memory) if saturated else from_healthy(seen, table.rows)
-        return table if rows is table.rows else replace(table, rows=rows)
+        return replace(table, rows=rows)
     if number == table.costs.last or records <= 0:
         return table
-    executors, size_records = seen.executors, float(records)
-    costs = watched(table.costs, number, executors, size_records, batch_s)
-    fixed, rows, period_s = fixed_s(costs, executors), table.rows, seen.period_s
+    costs = watched(table.costs, number, seen.executors, float(records), batch_s)
+    fixed = fixed_s(costs, seen.executors)
+    table = replace(table, costs=costs)
     if fixed is not None and batch_s < _SHORT * fixed:
-        return _with_costs(table, rows, costs, table.strange)
-    rate = records / batch_s if seen.capped else capacity_shown(size_records, batch_s, fixed or 0.0, period_s)
-    shown = Figure(executors, rate, 0 if fixed is None else 1, seen.at)
-    if fixed is None:
-        return _with_costs(table, _bounded(rows, shown), costs, table.strange)
-    before = rows.figure(executors)
+        return table
+    known, period_s = fixed or 0.0, seen.period_s
+    rate = records / batch_s if seen.capped else capacity_shown(float(records), batch_s, known, period_s)
+    shown = Figure(seen.executors, rate, 0 if fixed is None else 1, seen.at)
+    return _bounded(table, shown) if fixed is None else _measured(table, shown, memory, record_change)
+
+
+def _bounded(table: Table, shown: Figure) -> Table:
+    """The table with a lower bound, if it says more than what is known."""
+    if shown.rate <= (table.rows.carried(shown.executors) or 0.0):
+        return table
+    return replace(table, rows=_near(table.rows, shown))
+
+
+def _measured(table: Table, shown: Figure, memory: int | None, record_change: float) -> Table:
+    """The table with a measurement in the mean of its row; or begun anew with it, where records have changed."""
+    before = table.rows.figure(shown.executors)
     if before is None or not before.samples:
-        return _with_costs(table, _near(_measurements(rows), shown), costs, 0)
-    if not _beyond(rate / before.rate, record_change):
-        return _with_costs(table, _near(rows, _averaged(before, shown, memory)), costs, 0)
-    if table.strange + 1 < _STRANGE:
-        return _with_costs(table, rows, costs, table.strange + 1)
-    anew = _put_aside(table)
-    return replace(anew, rows=_near(anew.rows, shown))
-
-
-def _with_costs(table: Table, rows: Learned, costs: BatchCosts, strange: int) -> Table:
-    return Table(rows, table.aside, table.version, table.cost, costs, strange)
-
-
-def _bounded(rows: Learned, shown: Figure) -> Learned:
-    """The rows with a lower bound, if it says more than what is known."""
-    return rows if shown.rate <= (rows.carried(shown.executors) or 0.0) else _near(rows, shown)
-
-
-def _averaged(before: Figure, shown: Figure, memory: int | None) -> Figure:
-    """A row with one more measurement in its mean."""
-    count = before.samples if memory is None or before.samples < memory else memory - 1
+        return replace(table, rows=_near(_measurements(table.rows), shown), strange=0)
+    if _beyond(shown.rate / before.rate, record_change):
+        if table.strange + 1 < _STRANGE:
+            return replace(table, strange=table.strange + 1)
+        anew = _put_aside(table)
+        return replace(anew, rows=_near(anew.rows, shown))
+    count = before.samples if memory is None else min(before.samples, memory - 1)
     mean = (before.rate * count + shown.rate) / (count + 1)
-    return Figure(before.executors, mean, count + 1, shown.at)
+    rows = _near(table.rows, replace(shown, rate=mean, samples=count + 1))
+    return replace(table, rows=rows, strange=0)
 
 
 def _measurements(rows: Learned) -> Learned:

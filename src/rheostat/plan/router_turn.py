@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from rheostat.analyze.regression import Fit, Point, line
 from rheostat.model import Assessment, Code, Reason
+from rheostat.plan.policy import PolicyContext
 from rheostat.plan.recovery import Recovery, rescale_s
 from rheostat.plan.router_load import Load
-from rheostat.plan.router_rules import Rules
+from rheostat.plan.router_options import RouterOptions
 from rheostat.plan.router_table import Table
 
-__all__ = ["RouterState", "Turn", "horizon"]
+__all__ = ["RouterState", "Turn"]
 
 _NOTHING = Reason(Code.STEADY, "nothing speaks for a change")
-_LEVEL = line((Point(0.0, 0.0),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,6 @@ class RouterState:
     recovery: Recovery = field(default_factory=Recovery)
 
 
-Move = Literal["up", "down", "stay"]
-
-
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One decision on its way through the stages.
@@ -49,93 +46,68 @@ class Turn:
     Attributes:
         seen: a complete sample.
         n: the number in force.
-        rate: the arrival rate, records/s.
-        own_at: the time at which the figures were true.
-        rules: the policy's.
+        options, context: the policy's.
         state: what is remembered.
+        own_at: the time at which the figures were true.
         target: how many are wanted so far.
-        horizon_at: t3, as :func:`horizon` tells it.
         size_then: the size in force all through the window of the figures; None: there were several.
         unsettled: why there may be no decrease and no row; None: nothing speaks against them.
-        fit: what the load is expected to follow, from the decision on.
+        expected: what the load follows; None: no bucket is complete yet.
         move: which way it decided.
         reason: why.
     """
 
     seen: Assessment
     n: int
-    rate: float
-    own_at: float
-    rules: Rules
+    options: RouterOptions
+    context: PolicyContext
     state: RouterState
+    own_at: float
     target: int
-    horizon_at: float = 0.0
     size_then: int | None = None
     unsettled: tuple[Code, str] | None = None
-    fit: Fit = _LEVEL
-    move: Move = "stay"
+    expected: Fit | None = None
+    move: Literal["up", "down", "stay"] = "stay"
     reason: Reason = _NOTHING
+
+    @property
+    def rate(self) -> float:
+        """The arrival rate, records/s."""
+        return self.seen.arrival_rate or 0.0
+
+    @property
+    def fit(self) -> Fit:
+        """What the load is expected to follow; before the first complete bucket it stays as it is."""
+        return self.expected or line((Point(self.own_at, self.rate),))
+
+    @property
+    def horizon_at(self) -> float:
+        """t3, X from now; X is no shorter than the longest of the last increases took.
+
+        How long they took was seen with the delay of the figures, which is not a part of it.
+        """
+        took_s = rescale_s(self.state.recovery) - (self.seen.at - self.own_at)
+        return self.seen.at + max(self.options.horizon_s, took_s)
+
+    @property
+    def catch_up_s(self) -> float:
+        """The catch-up time, s."""
+        return self.options.catch_up_lags * self.context.objective.lag_s
 
     @property
     def may_record(self) -> bool:
         """Whether the sample may become a row: a sick sink slows batches down, whatever executors can do."""
         return self.unsettled is None and self.size_then is not None and self.seen.sink is None
 
-    def moving(self, move: Move, code: Code, text: str) -> Turn:
-        """The same with a direction, and why."""
-        return self._told(self.target, move, code, text, None)
+    def why(self, code: Code, text: str, **figures: float | None) -> Turn:
+        """The same with another reason."""
+        known = {"arrival_rate": self.seen.arrival_rate, "executors": float(self.n)}
+        return replace(self, reason=Reason(code, text, {**known, **figures}))
 
-    def staying(self, code: Code, text: str, target_rate: float | None = None) -> Turn:
-        """The same with the number in force, and why; ``target_rate``: what must be processed, records/s."""
-        return self._told(self.n, "stay", code, text, target_rate)
+    def staying(self, code: Code, text: str, **figures: float | None) -> Turn:
+        """The same with the number in force, and why."""
+        return replace(self, move="stay", target=self.n).why(code, text, **figures)
 
-    def going(self, target: int, code: Code, text: str, target_rate: float | None = None) -> Turn:
-        """The same with another number, and why."""
-        return self._told(target, self.move, code, text, target_rate)
-
-    def remembering(self, state: RouterState) -> Turn:
-        """The same with another state."""
-        return self._with(state, self.fit, self.target, self.move, self.reason)
-
-    def expecting(self, state: RouterState, fit: Fit, move: Move) -> Turn:
-        """The same with what the load is expected to follow, and a direction unless something speaks against it."""
-        return self._with(state, fit, self.target, move, self.reason)
-
-    def _told(self, target: int, move: Move, code: Code, text: str, target_rate: float | None) -> Turn:
-        figures: dict[str, float | None] = {"arrival_rate": self.seen.arrival_rate, "executors": float(self.n)}
-        if target_rate is not None:
-            figures["target_rate"] = target_rate
-        return self._with(self.state, self.fit, target, move, Reason(code, text, figures))
-
-    def _with(self, state: RouterState, fit: Fit, target: int, move: Move, reason: Reason) -> Turn:
-        return Turn(
-            self.seen,
-            self.n,
-            self.rate,
-            self.own_at,
-            self.rules,
-            state,
-            target,
-            self.horizon_at,
-            self.size_then,
-            self.unsettled,
-            fit,
-            move,
-            reason,
-        )
-
-
-def horizon(at: float, own_at: float, recovery: Recovery, horizon_s: float) -> float:
-    """t3, X from now; X is no shorter than the longest of the last increases took.
-
-    How long they took was seen with the delay of the figures, which is not a part of it.
-
-    Args:
-        at: now, s.
-        own_at: the time at which the figures were true, s.
-        recovery: how long increases take.
-        horizon_s: X at the least.
-    """
-    if not recovery.took_s:
-        return at + horizon_s
-    return at + max(horizon_s, rescale_s(recovery) - (at - own_at))
+    def remembering(self, table: Table) -> Turn:
+        """The same with another table."""
+        return replace(self, state=replace(self.state, table=table))

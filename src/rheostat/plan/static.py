@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar
 
 from pydantic import BaseModel, Field
@@ -52,16 +51,10 @@ class StaticPolicy:
         if seen.missing or seen.invalid or current is None:
             reason = Reason(Code.METRICS_MISSING, "nothing is proposed without metrics")
             return Recommendation(None, reason), state
-        wanted = self.options.executors
-        return _fixed(current, current if wanted is None else wanted), state
+        target = current if self.options.executors is None else self.options.executors
+        text = f"the number is fixed: {current} → {target}" if target != current else f"the number is fixed at {target}"
+        return Recommendation(target, Reason(Code.FIXED, text, {"executors": float(target)})), state
 
     def capacity(self, executors: int, state: StaticState) -> float | None:  # noqa: ARG002
         """No model."""
         return None
-
-
-@lru_cache(maxsize=64)
-def _fixed(current: int, target: int) -> Recommendation:
-    """The fixed number, in the same words as long as the number in force is the same."""
-    text = f"the number is fixed: {current} → {target}" if target != current else f"the number is fixed at {target}"
-    return Recommendation(target, Reason(Code.FIXED, text, {"executors": float(target)}))

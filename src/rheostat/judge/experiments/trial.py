@@ -21,10 +21,9 @@ from rheostat.loop import Loop, build_planner
 from rheostat.loop.memory import Memory
 from rheostat.model import Code
 from rheostat.plan import Planner
-from rheostat.plan.capacity import Learned
+from rheostat.plan.capacity import Learned, slow_records
 from rheostat.plan.collector import gathered
 from rheostat.plan.proactive import ProactiveState
-from rheostat.plan.slow_records import slow_records
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile
 
