@@ -72,9 +72,9 @@ def forecast(series: Sequence[Point], times: Sequence[float], late_s: float = 0.
         return ()
     now = series[-1].at
     offsets = [point.at - now for point in series]
-    middle = sum(offsets) / len(offsets)
+    middle = math.fsum(offsets) / len(offsets)
     away = [offset - middle for offset in offsets]
-    spread = sum(each * each for each in away)
+    spread = math.fsum(each * each for each in away)
     lines = [_line(away, column, spread) for column in zip(*(point.rates for point in series), strict=True)]
     return tuple(tuple(max(0.0, mean + slope * (time + late_s - middle)) for mean, slope in lines) for time in times)
 
@@ -83,4 +83,4 @@ def _line(away: Sequence[float], rates: Sequence[float], spread: float) -> tuple
     """Mean and slope of the least-squares line; ``away``: times from their middle, ``spread``: Σ of their squares."""
     if spread == 0:
         return rates[-1], 0.0
-    return sum(rates) / len(rates), sum(x * rate for x, rate in zip(away, rates, strict=True)) / spread
+    return math.fsum(rates) / len(rates), math.fsum(x * rate for x, rate in zip(away, rates, strict=True)) / spread

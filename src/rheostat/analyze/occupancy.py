@@ -13,6 +13,7 @@ task.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -217,13 +218,13 @@ def _idle(idle_since: Sequence[float | None], at: float) -> tuple[float, ...]:
 
 def _busy_ratio(window: Sequence[Interval]) -> float | None:
     """Share of slot time in tasks, in [0, 1]; see the module for the two ways of measuring it."""
-    slot_s, active_s = sum([each.slot_s for each in window]), sum([each.active_s for each in window])
+    slot_s, active_s = math.fsum(each.slot_s for each in window), math.fsum(each.active_s for each in window)
     ended_s, tasks = total([each.busy_s for each in window]), total([each.finished for each in window])
     if slot_s <= 0:
         return None
     if ended_s is None or tasks is None:
         return min(1.0, active_s / slot_s)
-    short = tasks > 0 and ended_s <= SHORT_TASK * sum([each.span_s for each in window]) * tasks
+    short = tasks > 0 and ended_s <= SHORT_TASK * math.fsum(each.span_s for each in window) * tasks
     idle = tasks == 0 and active_s == 0
     return min(1.0, (ended_s if short or idle else active_s) / slot_s)
 

@@ -20,6 +20,7 @@ look at which this is unknown: samples that overlap a reconfiguration do not cou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -64,7 +65,7 @@ def root(pressure: float, durations_s: Sequence[float]) -> int | None:
     >>> root(1.0, [0.04, 2.58, 0.01]), root(1.0, [3.0, 1.0, 0.1]), root(0.4, [0.04, 2.58, 0.01])
     (1, 0, None)
     """
-    total_s = left_s = sum(durations_s)
+    total_s = left_s = math.fsum(durations_s)
     before = pressure
     for place, duration_s in enumerate(durations_s):
         left_s -= duration_s
@@ -131,5 +132,5 @@ def read_pressure(
     while len(times) > 1 and times[1] <= begin:
         times = times[2:]
     ends = times[1::2] if len(times) % 2 == 0 else (*times[1::2], now)
-    held_s = sum(end - max(start, begin) for start, end in zip(times[::2], ends, strict=True))
+    held_s = math.fsum(end - max(start, begin) for start, end in zip(times[::2], ends, strict=True))
     return min(1.0, held_s / (now - begin)), Turns(past.since, times)

@@ -8,6 +8,7 @@ each partition, however few of them had records in the last batch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rheostat.model import StageLoad, StageWork
@@ -29,7 +30,7 @@ def stage_loads(stages: Sequence[StageWork], records: int | None, arrival_rate: 
     >>> stage_loads([StageWork(4, 6.0), StageWork(16, 2.0)], 1000, 500.0)
     (StageLoad(tasks=4, share=0.75, demand=3.0), StageLoad(tasks=16, share=0.25, demand=1.0))
     """
-    whole_s = sum([stage.busy_s for stage in stages])
+    whole_s = math.fsum(stage.busy_s for stage in stages)
     if whole_s <= 0:
         return ()
     each_s = arrival_rate / records if arrival_rate is not None and records else None

@@ -104,7 +104,7 @@ class Fit(NamedTuple):
         12.5
         """
         cuts = [start, *(root for root in self._roots() if start < root < end), end]
-        return sum(self._signed(low, high) for low, high in pairwise(cuts) if self.at((low + high) / 2) > 0)
+        return math.fsum(self._signed(low, high) for low, high in pairwise(cuts) if self.at((low + high) / 2) > 0)
 
     def _signed(self, start: float, end: float) -> float:
         """∫ y, exact for a parabola by Simpson's rule."""
@@ -126,7 +126,7 @@ class Fit(NamedTuple):
 def line(points: Sequence[Point]) -> Fit:
     """The least-squares line; through one point, or several at the same time, it is level."""
     n = len(points)
-    middle, c0 = sum(point.at for point in points) / n, sum(point.value for point in points) / n
+    middle, c0 = math.fsum(point.at for point in points) / n, math.fsum(point.value for point in points) / n
     xs, rest = [point.at - middle for point in points], [point.value - c0 for point in points]
     spread1 = _products(xs, xs)
     c1 = _products(xs, rest) / spread1 if spread1 > 0 else 0.0
@@ -149,7 +149,7 @@ def parabola(points: Sequence[Point]) -> Fit:
     if straight.spread1 == 0:
         return straight
     xs = [point.at - straight.middle for point in points]
-    alpha, beta = sum(x**3 for x in xs) / straight.spread1, straight.spread1 / straight.points
+    alpha, beta = math.fsum(x**3 for x in xs) / straight.spread1, straight.spread1 / straight.points
     bends = [x * x - alpha * x - beta for x in xs]
     spread2 = _products(bends, bends)
     if spread2 <= _LEVEL * straight.spread1**2:
@@ -177,4 +177,4 @@ def trough_or_line(points: Sequence[Point]) -> Fit:
 
 
 def _products(left: Sequence[float], right: Sequence[float]) -> float:
-    return sum(a * b for a, b in zip(left, right, strict=True))
+    return math.fsum(a * b for a, b in zip(left, right, strict=True))

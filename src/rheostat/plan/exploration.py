@@ -7,6 +7,7 @@ workload is beyond that, phase 2 is at the present workload alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -67,7 +68,7 @@ def line_to(rates: Rates, executors: int, w_max: float) -> list[tuple[Rates, int
     >>> [point for point, n in line_to((600.0,), 2, 500.0)][:3], line_to((600.0,), 1, 500.0)
     ([(600.0,), (644.4444444444445,), (688.8888888888889,)], [((600.0,), 1)])
     """
-    present, most = sum(rates), executors * w_max
+    present, most = math.fsum(rates), executors * w_max
     if most <= present or present <= 0:
         return [(rates, executors)]
     steps = [1 + (most / present - 1) * place / (_POINTS - 1) for place in range(_POINTS)]

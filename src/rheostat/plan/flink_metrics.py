@@ -95,14 +95,14 @@ def with_sample(samples: tuple[Sample, ...], new: Sample, window_s: float) -> tu
 
 def averages(samples: Sequence[Sample]) -> tuple[float, float | None, float | None]:
     """Means of arrival, processed and busy; of what is unknown in some samples, over the others."""
-    arrival = sum(each.arrival for each in samples) / len(samples)
+    arrival = math.fsum(each.arrival for each in samples) / len(samples)
     both = [each for each in samples if each.processed is not None and each.busy is not None]
     return arrival, _mean(each.processed for each in both), _mean(each.busy for each in both)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
     found = [value for value in values if value is not None]
-    return sum(found) / len(found) if found else None
+    return math.fsum(found) / len(found) if found else None
 
 
 def true_rate(

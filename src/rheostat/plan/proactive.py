@@ -187,7 +187,7 @@ class ProactivePolicy:
         n, rates, excess = in_force(seen), _rates(seen), seen.backlog_excess
         if seen.missing or seen.invalid or not n or rates is None or excess is None:
             return None
-        slow = slow_records(excess, sum(rates), self.options.slow_interval_s)
+        slow = slow_records(excess, math.fsum(rates), self.options.slow_interval_s)
         return _Sample(seen, n, rates, min(slow, self.options.most_slow or _MOST_SLOW))
 
     def _counts(self, sample: _Sample, state: ProactiveState) -> bool:
@@ -315,9 +315,10 @@ class ProactivePolicy:
         self, sample: _Sample, state: ProactiveState, numbers: tuple[int, int], horizon_s: float
     ) -> Recommendation:
         target, proposed = numbers
-        most = max(map(sum, state.outlook.points)) if state.outlook is not None else 0.0
+        most = max(map(math.fsum, state.outlook.points)) if state.outlook is not None else 0.0
+        arrival = math.fsum(sample.rates)
         text = (
-            f"slow records {percent(sample.slow)}; arrival {per_second(sum(sample.rates))}, at most {per_second(most)} "
+            f"slow records {percent(sample.slow)}; arrival {per_second(arrival)}, at most {per_second(most)} "
             f"within {seconds(horizon_s)}, which {executors(target)} can carry: "
             + (f"{sample.n} stays" if proposed == sample.n else f"{sample.n} → {proposed}")
         )

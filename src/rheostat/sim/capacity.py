@@ -33,7 +33,7 @@ def batch_s(job: JobFile, records: float, executors: int) -> float:
     """Time of a warm batch of so many records, s: planning + stages + commit, no shorter than the sink allows."""
     sizes = [share * records for share in job.shares]
     slots = executors * job.executor.cores
-    work = sum(makespan(each, slots) for each in batch_work(job, sizes, slots)) if records > 0 else 0.0
+    work = math.fsum(makespan(each, slots) for each in batch_work(job, sizes, slots)) if records > 0 else 0.0
     if job.sink.records_per_s is not None:
         work = max(work, records / job.sink.records_per_s)
     return job.driver.planning_s + work + job.driver.commit_s + job.state.commit_s

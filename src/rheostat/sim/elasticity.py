@@ -13,6 +13,7 @@ So accuracy_O − accuracy_U is the mean of s less the mean of d.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ def integral(steps: Steps, start: float, end: float) -> float:
     >>> integral([(0, 1), (100, 4), (400, 2)], 50, 500)
     1450
     """
-    return sum(seconds * has for seconds, has, _ in _together(steps, [(start, 0.0)], start, end))
+    return math.fsum(seconds * has for seconds, has, _ in _together(steps, [(start, 0.0)], start, end))
 
 
 def changes(steps: Steps, start: float, end: float) -> int:

@@ -9,6 +9,7 @@ is stopped nothing runs, and no slot is busy. The batch cap and stages have no p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from math import ceil, floor, inf, prod
 
@@ -119,7 +120,7 @@ class RecordAtATime:
         used = [each for each in self._fleet.running if each.in_use]
         if not used:
             return 0.0
-        speed = sum(1 / _slowness(each, at) for each in used) / len(used)
+        speed = math.fsum(1 / _slowness(each, at) for each in used) / len(used)
         places = self._fleet.places
         distance_ms = None if places is None else places.distance_ms(used)
         carried = record_capacity(self._model, len(used), distance_ms)
