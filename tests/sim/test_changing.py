@@ -63,7 +63,7 @@ def test_the_roster_lists_an_executor_once_it_is_registered():
     ask(sim, 3, 10.0)
     assert sim.observe(13.9).cluster.roster == second
     third = sim.observe(14.0).cluster.roster
-    assert (third.ids, third.added_at, third.slots) == (("0", "1", "2"), (0.0, 0.0, 14.0), 3)
+    assert (third.ids, third.added_at, third.cores) == (("0", "1", "2"), (0.0, 0.0, 14.0), (1, 1, 1))
 
 
 def test_while_one_batch_follows_another_executors_go_later_and_while_idle():

@@ -1,7 +1,7 @@
 """What the analysis remembers from one observation to the next, and how far back.
 
 Everything is frozen and bounded, and goes through JSON and back unchanged: tuples of numbers and no more. What there is
-of every partition and every executor is kept in columns: an analysis is made of little else than passes over them.
+of every partition and every executor is kept in columns.
 """
 
 from __future__ import annotations
