@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tests.golden.cases import ALL_HOURS, FAST_HOURS, distinct_presets, golden_cases
+from tests.golden.cases import ALL_HOURS, FAST_HOURS, GoldenCase, distinct_presets, golden_cases
 from tests.golden.commands import COMMANDS, figures_and_sentences, fill_folder, golden_command
 from tests.golden.files import write_golden
 from tests.golden.runs import golden_figures, golden_sentences, play
@@ -41,12 +42,19 @@ def record_runs() -> None:
     """Figures and sentences of every simulated run."""
     figures: dict[str, Any] = {"same presets": distinct_presets()[1]}
     sentences: dict[str, Any] = {}
-    for case in golden_cases():
-        played = play(case, ALL_HOURS)
-        figures[case.id] = {f"{hours} h": golden_figures(played, hours) for hours in (FAST_HOURS, ALL_HOURS)}
-        sentences[case.id] = {f"{hours} h": golden_sentences(played, hours) for hours in (FAST_HOURS, ALL_HOURS)}
+    cases = list(golden_cases())
+    with ProcessPoolExecutor() as pool:
+        for case, (of_figures, of_sentences) in zip(cases, pool.map(record_run, cases), strict=True):
+            figures[case.id], sentences[case.id] = of_figures, of_sentences
     write_golden("decisions", figures)
     write_golden("sentences", sentences)
+
+
+def record_run(case: GoldenCase) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Figures and sentences of one simulated run, after each number of hours that is kept."""
+    played, kept = play(case, ALL_HOURS), (FAST_HOURS, ALL_HOURS)
+    figures = {f"{hours} h": golden_figures(played, hours) for hours in kept}
+    return figures, {f"{hours} h": golden_sentences(played, hours) for hours in kept}
 
 
 def record_commands() -> None:
