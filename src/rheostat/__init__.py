@@ -7,14 +7,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rheostat.attachment import Attachment, attach
+__all__ = [
+    "Attachment",
+    "__version__",
+    "attach",
+]
+
 
 __version__ = "0.1.0"
-
-__all__ = ["Attachment", "__version__", "attach"]
 
 
 def __getattr__(name: str) -> Any:

@@ -32,6 +32,7 @@ __all__ = [
     "tried",
 ]
 
+
 P = ParamSpec("P")
 T = TypeVar("T")
 D = TypeVar("D")

@@ -25,6 +25,7 @@ __all__ = [
     "replace_file",
 ]
 
+
 _KINDS = (
     (stat.S_ISDIR, errno.EISDIR, "it is a folder"),
     (stat.S_ISFIFO, errno.ESPIPE, "it is a pipe"),

@@ -19,7 +19,11 @@ import httpx
 
 from rheostat.errors import UnavailableError
 
-__all__ = ["Answer", "Http"]
+__all__ = [
+    "Answer",
+    "Http",
+]
+
 
 _MOST_BYTES = 4_000_000
 _KEEP_S = 4.0

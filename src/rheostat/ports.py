@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Protocol
 from rheostat.model import Decision, Observation, Outcome
 
 if TYPE_CHECKING:
-    from rheostat.learn import Sample
+    from rheostat.learn.slow_records import Sample
 
-__all__ = ["Actuator", "Archive", "Clock", "Source"]
+
+__all__ = [
+    "Actuator",
+    "Archive",
+    "Clock",
+    "Source",
+]
 
 
 class Source(Protocol):

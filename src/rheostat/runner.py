@@ -14,16 +14,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rheostat.attachment import Attachment, attach
 from rheostat.errors import Fault, InputError, RheostatError
-from rheostat.lab.java import bash_faults
+from rheostat.host.java import bash_faults
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-__all__ = ["Script", "run_script"]
+__all__ = [
+    "Script",
+    "run_script",
+]
 
 
 @dataclass(frozen=True, slots=True)

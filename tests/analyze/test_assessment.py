@@ -6,8 +6,9 @@ from math import nan
 
 import pytest
 
-from rheostat.analyze import NEEDED, AnalysisSettings, AnalysisState, analysis_settings, analyze
-from rheostat.config import load_settings
+from rheostat.analyze.assess import NEEDED, analysis_settings, analyze
+from rheostat.analyze.state import AnalysisSettings, AnalysisState
+from rheostat.config.loading import load_settings
 from rheostat.model import (
     Assessment,
     Batch,

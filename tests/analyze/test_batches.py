@@ -7,8 +7,9 @@ from math import inf, nan
 
 import pytest
 
-from rheostat.analyze import AnalysisSettings, AnalysisState, analyze
-from rheostat.analyze.query import healthy_backlog
+from rheostat.analyze.assess import analyze
+from rheostat.analyze.batches import healthy_backlog
+from rheostat.analyze.state import AnalysisSettings, AnalysisState
 from rheostat.model import (
     Assessment,
     Batch,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rheostat.analyze.curve import arrival_time, arrived, extended, needed, thinned
+from rheostat.analyze.offsets import arrival_time, arrived, extended, needed, thinned
 
 
 @pytest.mark.parametrize(

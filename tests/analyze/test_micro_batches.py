@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rheostat.analyze import AnalysisSettings, AnalysisState, analyze
-from rheostat.model import (
-    Batch,
-    Cluster,
-    Executor,
-    Observation,
-    Offsets,
-    PartitionOffsets,
-    QueryReading,
-    RunningBatch,
-)
+from rheostat.analyze.assess import analyze
+from rheostat.analyze.state import AnalysisSettings, AnalysisState
+from rheostat.model import Batch, Cluster, Executor, Observation, Offsets, PartitionOffsets, QueryReading, RunningBatch
 
 SETTINGS = AnalysisSettings(objective_lag_s=30.0, rate_window_s=20.0)
 PARTITIONS = 4

@@ -6,7 +6,8 @@ from math import inf, nan
 
 import pytest
 
-from rheostat.analyze import AnalysisSettings, AnalysisState, analyze
+from rheostat.analyze.assess import analyze
+from rheostat.analyze.state import AnalysisSettings, AnalysisState
 from rheostat.model import Assessment, Batch, Cluster, Executor, Observation, Offsets, PartitionOffsets, QueryReading
 
 SETTINGS = AnalysisSettings(objective_lag_s=30.0, rate_window_s=20.0, failure_window_s=20.0)

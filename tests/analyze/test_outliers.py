@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.analyze import AnalysisSettings, AnalysisState, analyze
-from rheostat.analyze.outliers import _judged, partition_heat, partition_skew, slow_ones, task_times
-from rheostat.analyze.state import Counters, Machines, OffsetHistory
+from rheostat.analyze.assess import analyze
+from rheostat.analyze.executors import _judged, partition_heat, partition_skew, slow_ones, task_times
+from rheostat.analyze.state import AnalysisSettings, AnalysisState, Counters, Machines, OffsetHistory
 from rheostat.model import (
     Assessment,
     Cluster,

@@ -7,19 +7,20 @@ from pathlib import Path
 import pytest
 from tests.analyze.test_micro_batches import Job, assessments
 
-import rheostat.analyze.overload
-from rheostat.analyze import AnalysisSettings, AnalysisState, analyze
-from rheostat.analyze.overload import Turns, overloaded, pressed, read_pressure, root
-from rheostat.journal import DecisionRecord, read_journal
-from rheostat.journal.values import assessment_from_json, assessment_to_json
+import rheostat.analyze.batches
+from rheostat.analyze.assess import analyze
+from rheostat.analyze.batches import overloaded, pressed, read_pressure, root
+from rheostat.analyze.state import AnalysisSettings, AnalysisState, Turns
+from rheostat.journal.records import DecisionRecord, assessment_from_json, assessment_to_json
+from rheostat.journal.store import read_journal
 from rheostat.model import Batch, Cluster, Executor, Observation, Offsets, PartitionOffsets, QueryReading
 
-RECORDED = Path(__file__).parents[1] / "plan" / "recorded" / "click_fraud.jsonl"
+RECORDED = Path(__file__).parents[1] / "policies" / "recorded" / "click_fraud.jsonl"
 LIVE = AnalysisSettings(objective_lag_s=20.0, rate_window_s=10.0, failure_window_s=10.0)
 
 
 def test_examples():
-    assert doctest.testmod(rheostat.analyze.overload).failed == 0
+    assert doctest.testmod(rheostat.analyze.batches).failed == 0
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rheostat.analyze import AnalysisSettings, AnalysisState, analyze
+from rheostat.analyze.assess import analyze
+from rheostat.analyze.state import AnalysisSettings, AnalysisState
 from rheostat.model import (
     Assessment,
     Batch,

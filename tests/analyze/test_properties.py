@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from rheostat.analyze import NEEDED, AnalysisSettings, AnalysisState, analyze
+from rheostat.analyze.assess import NEEDED, analyze
+from rheostat.analyze.state import AnalysisSettings, AnalysisState
 from rheostat.model import (
     Batch,
     Cluster,

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from rheostat.analyze import AnalysisSettings, AnalysisState, analyze
+from rheostat.analyze.assess import analyze
+from rheostat.analyze.state import AnalysisSettings, AnalysisState
 from rheostat.model import (
     Assessment,
     Batch,

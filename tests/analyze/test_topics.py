@@ -2,8 +2,9 @@
 
 from tests.analyze.test_offsets import SETTINGS, look, part, run
 
-from rheostat.analyze import AnalysisState, analyze
-from rheostat.journal.values import assessment_from_json, assessment_to_json
+from rheostat.analyze.assess import analyze
+from rheostat.analyze.state import AnalysisState
+from rheostat.journal.records import assessment_from_json, assessment_to_json
 from rheostat.model import PartitionOffsets
 
 

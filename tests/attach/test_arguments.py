@@ -50,7 +50,7 @@ def test_wrong_arguments_are_told_also_when_it_is_switched_off(monkeypatch):
             "import rheostat", {"numpy", "scipy", "pydantic", "pyspark", "httpx", "yaml"}, id="importing the package"
         ),
         pytest.param(
-            "import rheostat.assembly, rheostat.attachment",
+            "import rheostat.attachment, rheostat.attachment",
             {"numpy", "scipy", "httpx", "confluent_kafka", "rich", "typer", "pyarrow", "pandas", "prometheus_client"},
             id="everything that attaching needs",
         ),

@@ -2,18 +2,17 @@
 
 import socket
 import threading
-import urllib.error
 import urllib.request
 from typing import Any, cast
 
 import pytest
 
-from rheostat.assembly import assemble
-from rheostat.config import load_settings
+from rheostat.attachment import assemble
+from rheostat.config.loading import load_settings
 from rheostat.errors import InputError, RefusedError
-from rheostat.jvm.reading import SessionFacts
-from rheostat.lab.network import free_ports
-from rheostat.testing.toy import ToyJob
+from rheostat.host.spark_daemons import free_ports
+from rheostat.spark.jvm import SessionFacts
+from rheostat.testing.fakes import ToyJob
 
 NO_SESSION = cast("Any", None)
 STANDALONE = SessionFacts(connect=False, master="spark://host:7077", deploy="standalone", executor_cores=1)

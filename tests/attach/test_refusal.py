@@ -1,9 +1,8 @@
 import pytest
 
-from rheostat.jvm.reading import QueryPlan, SessionFacts
-from rheostat.jvm.texts import Run, Trigger
+from rheostat.attachment import query_refusals, session_refusals
 from rheostat.model import Bounds, Observation, Offsets, PartitionOffsets, QueryReading
-from rheostat.refusal import query_refusals, session_refusals
+from rheostat.spark.jvm import QueryPlan, Run, SessionFacts, Trigger
 
 GOOD = {"connect": False, "master": "spark://host:7077", "deploy": "standalone", "executor_cores": 2}
 

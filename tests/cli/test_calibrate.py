@@ -7,8 +7,8 @@ import yaml
 from tests.judge.journals import journal
 
 from rheostat.cli import main
-from rheostat.journal import JournalWriter
-from rheostat.sim.loading import load_job
+from rheostat.journal.store import JournalWriter
+from rheostat.sim.jobfile import load_job
 
 
 def last_json(capsys):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rheostat.cli.signals import interruptible
+from rheostat.cli import interruptible
 
 LONG = [
     *("compare", "--worst-case", "--policy", "static,reactive", "--tries", "100000", "--seconds", "86400"),

@@ -3,8 +3,8 @@ import json
 import pytest
 
 from rheostat.cli import main
-from rheostat.cli.judging import show_rows, show_table
-from rheostat.judge.columns import table_of
+from rheostat.cli.common import show_rows, show_table
+from rheostat.judge.report import table_of
 
 SHORT = ["--shape", "constant:5@120"]
 

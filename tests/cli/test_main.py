@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from rheostat.cli import main
-from rheostat.cli.numbers import executors_of, number_of
-from rheostat.cli.output import program, to_json
+from rheostat.cli.common import executors_of, number_of, program, to_json
 from rheostat.errors import InputError
 
 

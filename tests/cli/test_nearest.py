@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rheostat.cli import build, main
-from rheostat.cli.nearest import meant
+from rheostat.cli.common import meant
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_folder_is_taken_for_a_journal(tmp_path):
 def test_what_is_hinted_exists():
     from typer.main import get_command
 
-    from rheostat.cli.nearest import _ALIKE, _OF_FILES, commands_in
+    from rheostat.cli.common import _ALIKE, _OF_FILES, commands_in
 
     known = commands_in(get_command(build()))
     for text in (*_ALIKE.values(), *_OF_FILES.values()):

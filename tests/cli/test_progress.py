@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from rheostat.cli.progress import PlainLines
+from rheostat.cli.common import PlainLines
 
 
 def test_a_line_comes_when_the_words_change_or_half_a_minute_has_passed():

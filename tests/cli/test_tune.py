@@ -7,7 +7,7 @@ import yaml
 from tests.judge.journals import journal
 
 from rheostat.cli import main
-from rheostat.journal import JournalWriter
+from rheostat.journal.store import JournalWriter
 
 SHORT = ["--shape", "constant:5@120"]
 

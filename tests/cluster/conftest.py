@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rheostat.lab import Lab, LabSpec
+from rheostat.lab.lab import Lab, LabSpec
 
 
 @pytest.fixture(scope="session")

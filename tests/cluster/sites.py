@@ -13,11 +13,10 @@ from typing import Any
 import httpx
 from tests.cluster.support import lives, until
 
-from rheostat.lab import Lab
-from rheostat.lab.guardian import carrying
-from rheostat.node.folder import Record
-from rheostat.node.spark import MARK
-from rheostat.node.started import StartedNode
+from rheostat.host.guardian import carrying
+from rheostat.lab.lab import Lab
+from rheostat.node.options import StartedNode
+from rheostat.node.workers import MARK, Record
 
 SIZE = ("--cores", "1", "--memory", "512", "--grace", "20", "--json")
 

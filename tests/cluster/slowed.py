@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.cluster.support import Journal, executor_pids
 
-from rheostat.lab import Lab
+from rheostat.lab.lab import Lab
 from rheostat.load.log_writer import LogWriter
 from rheostat.model import Assessment
 from rheostat.spark.log_source import register

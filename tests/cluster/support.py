@@ -16,16 +16,18 @@ from typing import Any
 
 import psutil
 
-from rheostat.checksum import IdChecksum
 from rheostat.errors import InputError
-from rheostat.journal import DecisionRecord, OutcomeRecord, Record, SessionRecord, read_journal
-from rheostat.lab import Lab, WorkerSize, kafka_connector_jars
-from rheostat.lab.process import Launch, Part, module_environment
-from rheostat.load.clock import RunClock
+from rheostat.host.java import kafka_connector_jars
+from rheostat.host.processes import Launch, Part, module_environment
+from rheostat.host.spark_daemons import WorkerSize
+from rheostat.journal.records import DecisionRecord, OutcomeRecord, Record, SessionRecord
+from rheostat.journal.store import read_journal
+from rheostat.lab.lab import Lab
+from rheostat.load.checksum import IdChecksum
 from rheostat.load.curves import constant
 from rheostat.load.kafka_sink import KafkaSink
 from rheostat.load.payload import Payloads, PayloadSpec
-from rheostat.load.producer import LoadResult, Producer
+from rheostat.load.producer import LoadResult, OpenLoopProducer, RunClock
 from rheostat.model import Action, Code, Decision, Outcome
 
 TIMEOUT_S = 90.0
@@ -260,7 +262,7 @@ class Load:
         self._stop()
         self._clock = RunClock()
         sink, payloads = KafkaSink(self._bootstrap, self._topic), Payloads(PayloadSpec(seed=3), self._next_id)
-        producer = Producer(sink, payloads, self._clock)
+        producer = OpenLoopProducer(sink, payloads, self._clock)
 
         def work() -> None:
             self._results.append(producer.run(constant(records_per_s, 3600.0)))

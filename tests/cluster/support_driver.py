@@ -17,11 +17,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from rheostat import Attachment, attach
+from rheostat.attachment import Attachment, attach
 from rheostat.model import Gap, Observation, QueryReading
 from rheostat.observe.driver import DriverSource
 from rheostat.pipelines import click_fraud
-from rheostat.pipelines.settings import ClickFraudSettings
+from rheostat.pipelines.running import ClickFraudSettings
 
 OLD_S = 60.0
 

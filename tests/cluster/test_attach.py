@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,14 +15,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.cluster.support import EXECUTOR_MB, TIMEOUT_S, Journal, until, worker
 
 import rheostat
-from rheostat.config import MetricsSettings
+from rheostat.config.models import MetricsSettings
 from rheostat.errors import InputError, RefusedError
-from rheostat.jvm.levers import SparkLevers
-from rheostat.lab import Lab
-from rheostat.lab.network import free_ports
+from rheostat.host.spark_daemons import free_ports
+from rheostat.lab.lab import Lab
 from rheostat.load.log_writer import LogWriter
+from rheostat.metrics import Hearing, serve
+from rheostat.spark.levers import SparkLevers
 from rheostat.spark.log_source import register
-from rheostat.telemetry import Hearing, serve
 
 pytestmark = pytest.mark.cluster
 

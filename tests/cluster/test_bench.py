@@ -2,7 +2,7 @@
 
 import pytest
 
-from rheostat.bench import attach, rescale, standby
+from rheostat.research.bench import attach, rescale, standby
 
 pytestmark = pytest.mark.cluster
 

@@ -17,13 +17,15 @@ import pytest
 from pyarrow import dataset
 from pyspark.sql import SparkSession
 
-from rheostat.checksum import IdChecksum
 from rheostat.errors import RheostatError
-from rheostat.lab import Lab, LabSpec, kafka_connector_jars
+from rheostat.host.java import kafka_connector_jars
+from rheostat.lab.lab import Lab, LabSpec
+from rheostat.load.checksum import IdChecksum
 from rheostat.load.kafka_sink import KafkaSink
 from rheostat.load.log_writer import LogWriter
 from rheostat.load.payload import Payloads, PayloadSpec
-from rheostat.pipelines.click_fraud import ClickFraudSettings, run, session
+from rheostat.pipelines.click_fraud import run, session
+from rheostat.pipelines.running import ClickFraudSettings
 from rheostat.pipelines.sink import verify
 
 pytestmark = pytest.mark.cluster

@@ -10,7 +10,7 @@ import time
 import psutil
 import pytest
 
-from rheostat.lab.process import module_environment
+from rheostat.host.processes import module_environment
 
 pytestmark = pytest.mark.cluster
 
@@ -84,14 +84,14 @@ def test_a_demo_that_is_interrupted_while_it_starts_leaves_nothing(demo, number)
 
 
 def test_a_demo_that_is_killed_leaves_no_process_and_no_data(demo):
-    demo.part("rheostat.demo.driver")
+    demo.part("rheostat.demo.run")
     assert demo.end(signal.SIGKILL) == (-signal.SIGKILL, None)
     until(lambda: not demo.processes(), "the guardian to have cleaned up")
     assert demo.leftovers() == []
 
 
 def test_a_driver_that_dies_is_named_with_the_end_of_its_log(demo):
-    os.kill(demo.part("rheostat.demo.driver").pid, signal.SIGKILL)
+    os.kill(demo.part("rheostat.demo.run").pid, signal.SIGKILL)
     code, error = demo.result()
     assert (code, [fault["field"] for fault in error["faults"]]) == (1, ["driver"])
     assert "died (signal 9); its log: " in error["faults"][0]["message"]

@@ -14,12 +14,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.execute import contract
 
 from rheostat.errors import ActuationError
-from rheostat.execute.executors import LiveExecutors, Patience
-from rheostat.jvm.levers import SparkLevers
-from rheostat.lab import Lab, LabSpec
-from rheostat.lab.daemons import WorkerSize
-from rheostat.loop import SystemClock
+from rheostat.execute.live import LiveExecutors, Patience
+from rheostat.host.spark_daemons import WorkerSize
+from rheostat.lab.lab import Lab, LabSpec
+from rheostat.loop.clock import SystemClock
 from rheostat.model import Code, Outcome, OutcomeStatus
+from rheostat.spark.levers import SparkLevers
 
 pytestmark = pytest.mark.cluster
 

@@ -26,7 +26,7 @@ from tests.cluster.support import (
     worker,
 )
 
-from rheostat.lab import Lab
+from rheostat.lab.lab import Lab
 from rheostat.model import Action, Code, Decision, OutcomeStatus
 from rheostat.pipelines.sink import verify
 

@@ -12,10 +12,9 @@ from tests.fleet.jobs import BROKEN, SOUND, write_history
 
 from rheostat.cli import main
 from rheostat.fleet.history import jobs_in
-from rheostat.fleet.models import read_models
-from rheostat.fleet.train import session, train_fleet, train_job
-from rheostat.lab import find_java
-from rheostat.learn import TrainingOptions
+from rheostat.fleet.train import read_models, session, train_fleet, train_job
+from rheostat.host.java import find_java
+from rheostat.learn.slow_records import TrainingOptions
 
 pytestmark = pytest.mark.cluster
 

@@ -24,13 +24,13 @@ from tests.cluster.slowed import (
 )
 from tests.cluster.support import Journal, changes, until
 
-from rheostat import attach
-from rheostat.execute.executors import LiveExecutors
-from rheostat.jvm.levers import SparkLevers
-from rheostat.lab import Lab, LabSpec
-from rheostat.lab.daemons import WorkerSize
-from rheostat.loop import SystemClock
+from rheostat.attachment import attach
+from rheostat.execute.live import LiveExecutors
+from rheostat.host.spark_daemons import WorkerSize
+from rheostat.lab.lab import Lab, LabSpec
+from rheostat.loop.clock import SystemClock
 from rheostat.model import Action, Code, OutcomeStatus
+from rheostat.spark.levers import SparkLevers
 
 pytestmark = pytest.mark.cluster
 

@@ -13,9 +13,10 @@ import psutil
 import pytest
 
 from rheostat.errors import InputError, PartFailedError, UnavailableError
-from rheostat.lab import Lab, LabSpec, WorkerSize, standing
-from rheostat.lab.network import free_ports
-from rheostat.lab.process import module_environment
+from rheostat.host.processes import module_environment
+from rheostat.host.spark_daemons import WorkerSize, free_ports
+from rheostat.lab import standing
+from rheostat.lab.lab import Lab, LabSpec
 
 pytestmark = pytest.mark.cluster
 
@@ -156,8 +157,8 @@ def test_a_port_that_is_taken_meanwhile_is_replaced(monkeypatch):
         busy.listen()
         taken = busy.getsockname()[1]
         answers = iter([[taken, *free_ports(1)], free_ports(2)])
-        monkeypatch.setattr("rheostat.lab.broker.free_ports", lambda _count: next(answers))
-        monkeypatch.setattr("rheostat.lab.broker.answers", lambda port: port != taken)
+        monkeypatch.setattr("rheostat.host.spark_daemons.free_ports", lambda _count: next(answers))
+        monkeypatch.setattr("rheostat.host.spark_daemons.answers", lambda port: port != taken)
 
         with Lab(LabSpec(spark=False)) as lab:
             assert lab.broker.bootstrap != f"127.0.0.1:{taken}"
@@ -212,7 +213,7 @@ spark.stop()
 
 
 def test_an_application_started_before_the_workers_keeps_to_the_number_it_asked_for(spark, tmp_path):
-    from rheostat.lab import kafka_connector_jars
+    from rheostat.host.java import kafka_connector_jars
 
     conf = json.dumps(spark.cluster.driver_conf(jars=kafka_connector_jars()))
     environment = json.dumps(spark.cluster.driver_environment())

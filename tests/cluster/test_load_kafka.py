@@ -11,16 +11,14 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tests.cluster.support import until
 
-from rheostat.checksum import IdChecksum
 from rheostat.errors import InputError
-from rheostat.lab import Lab, LabSpec
-from rheostat.load.clock import RunClock
+from rheostat.lab.lab import Lab, LabSpec
+from rheostat.load.checksum import IdChecksum
 from rheostat.load.curves import constant
 from rheostat.load.kafka_sink import KafkaSink, ensure_topic
 from rheostat.load.payload import Payloads
-from rheostat.load.producer import LoadResult, Producer, ProducerSettings
+from rheostat.load.producer import LoadResult, OpenLoopProducer, ProducerSettings, RunClock, partition_of
 from rheostat.load.shapes import parse_shape
-from rheostat.load.sinks import partition_of
 
 pytestmark = pytest.mark.cluster
 
@@ -82,7 +80,7 @@ class Running:
         self._reached: dict[int, threading.Event] = {}
         self._result: list[LoadResult] = []
         sink = KafkaSink(lab.broker.bootstrap, topic)
-        producer = Producer(sink, Payloads(), self.clock, settings, watch=lambda seen: self._see(seen.sent))
+        producer = OpenLoopProducer(sink, Payloads(), self.clock, settings, watch=lambda seen: self._see(seen.sent))
         self._thread = threading.Thread(target=lambda: self._result.append(producer.run(parse_shape(text))))
 
     def wait_for(self, sent: int) -> None:
@@ -177,6 +175,6 @@ def test_a_topic_with_another_number_of_partitions_is_a_fault(lab, topic):
 
 def test_fifty_thousand_records_a_second_are_offered_in_time(lab, topic):
     sink = KafkaSink(lab.broker.bootstrap, topic)
-    result = Producer(sink, Payloads()).run(constant(50_000, 3))
+    result = OpenLoopProducer(sink, Payloads()).run(constant(50_000, 3))
     assert result.records == 150_000
     assert result.lateness.behind_at_end_s < 1.0

@@ -12,7 +12,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from rheostat.load.log_writer import LogWriter
-from rheostat.pipelines.click_fraud import ClickFraudSettings, session
+from rheostat.pipelines.click_fraud import session
+from rheostat.pipelines.running import ClickFraudSettings
 from rheostat.spark.log_source import register
 
 pytestmark = pytest.mark.cluster

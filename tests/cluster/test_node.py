@@ -15,10 +15,10 @@ import pytest
 from tests.cluster.sites import Site
 from tests.cluster.support import App, Load, assert_every_change_has_its_reason, executor_pids, lives, make_app, until
 
-from rheostat.lab import Lab
-from rheostat.lab.guardian import carrying
+from rheostat.host.guardian import carrying
+from rheostat.lab.lab import Lab
 from rheostat.model import Action
-from rheostat.node.spark import MARK
+from rheostat.node.workers import MARK
 from rheostat.pipelines.sink import verify
 
 pytestmark = pytest.mark.cluster

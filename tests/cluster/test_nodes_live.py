@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from rheostat.config.round_trips import pairs_of
+from rheostat.config.models import pairs_of
 from rheostat.demo.run import run_demo
-from rheostat.demo.s2_runs import chosen, nodes_run
-from rheostat.demo.trips_plan import NODES, ROUND_TRIPS_MS, TripsPlan
-from rheostat.journal import DecisionRecord
+from rheostat.journal.records import DecisionRecord
 from rheostat.load.curves import RateCurve, staircase
+from rheostat.research.papers.s2_live import NODES, ROUND_TRIPS_MS, TripsPlan, chosen, nodes_run
 
 pytestmark = pytest.mark.cluster
 

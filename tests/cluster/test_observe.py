@@ -18,16 +18,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.observe import contract
 
 from rheostat.errors import RefusedError
-from rheostat.jvm.levers import SparkLevers
-from rheostat.jvm.reading import DriverJvm, session_facts
-from rheostat.lab import Lab, LabSpec, kafka_connector_jars
+from rheostat.host.java import kafka_connector_jars
 from rheostat.lab.broker import quiet_client
+from rheostat.lab.lab import Lab, LabSpec
 from rheostat.load.log_writer import LogWriter
 from rheostat.model import Observation, PartitionOffsets, QueryReading
 from rheostat.observe.driver import DriverSource
-from rheostat.observe.kafka import KafkaOffsets
-from rheostat.observe.rest import OutsideQuery, RestSource
-from rheostat.pipelines.click_fraud import ClickFraudSettings, session
+from rheostat.observe.rest import KafkaOffsets, OutsideQuery, RestSource
+from rheostat.pipelines.click_fraud import session
+from rheostat.pipelines.running import ClickFraudSettings
+from rheostat.spark.jvm import DriverJvm, session_facts
+from rheostat.spark.levers import SparkLevers
 from rheostat.spark.log_source import register
 
 pytestmark = pytest.mark.cluster

@@ -16,15 +16,15 @@ from tests.cluster.sites import Site
 from tests.cluster.support import EXECUTOR_MB, until
 from tests.execute import contract
 
-from rheostat import assembly
-from rheostat.config import load_settings
+from rheostat import attachment as assembly
+from rheostat.config.loading import load_settings
+from rheostat.decide.placement import nd_max, place
 from rheostat.execute.workers import WorkersActuator
-from rheostat.lab import Lab, LabSpec
-from rheostat.lab.network import free_ports
+from rheostat.host.spark_daemons import free_ports
+from rheostat.lab.lab import Lab, LabSpec
 from rheostat.model import Nodes, Observation, Outcome, OutcomeStatus, Placement
 from rheostat.observe.driver import DriverSource
 from rheostat.observe.nodes import SourceWithNodes
-from rheostat.plan.placement import nd_max, place
 
 pytestmark = pytest.mark.cluster
 

@@ -20,8 +20,9 @@ from tests.cluster.support import (
     worker,
 )
 
-from rheostat.lab import Lab, kafka_connector_jars
-from rheostat.lab.process import Launch, Part, module_command, module_environment
+from rheostat.host.java import kafka_connector_jars
+from rheostat.host.processes import Launch, Part, module_command, module_environment
+from rheostat.lab.lab import Lab
 from rheostat.model import Action, Code
 
 pytestmark = pytest.mark.cluster

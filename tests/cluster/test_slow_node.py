@@ -12,9 +12,9 @@ from tests.cluster.sites import Site
 from tests.cluster.slowed import fed, last, session, settings, slow_down, slowed_by, streaming, working, written
 from tests.cluster.support import Journal, changes
 
-from rheostat import attach
-from rheostat.lab import Lab, LabSpec
-from rheostat.lab.network import free_ports
+from rheostat.attachment import attach
+from rheostat.host.spark_daemons import free_ports
+from rheostat.lab.lab import Lab, LabSpec
 from rheostat.model import Code, Placement
 
 pytestmark = pytest.mark.cluster

@@ -18,12 +18,15 @@ from pyarrow import dataset
 from pyspark.sql import SparkSession
 from tests.cluster.support import until
 
-from rheostat.checksum import IdChecksum
-from rheostat.lab import Lab, LabSpec, WorkerSize, kafka_connector_jars
+from rheostat.host.java import kafka_connector_jars
+from rheostat.host.spark_daemons import WorkerSize
+from rheostat.lab.lab import Lab, LabSpec
+from rheostat.load.checksum import IdChecksum
 from rheostat.load.log_writer import LogWriter
-from rheostat.load.trip_replay import Trip
+from rheostat.load.trips import Trip
+from rheostat.pipelines.running import TaxiSettings
 from rheostat.pipelines.sink import verify_records
-from rheostat.pipelines.taxi_attractions import ATTRACTIONS, TaxiSettings, run, session, squared_distance
+from rheostat.pipelines.taxi_attractions import ATTRACTIONS, run, session, squared_distance
 
 pytestmark = pytest.mark.cluster
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from rheostat.bench.truth_plan import TimetablePlan
+from rheostat.calibrate.measured import read_run
 from rheostat.demo.run import run_demo
-from rheostat.judge.measured import read_run
+from rheostat.research.bench.truth import TimetablePlan
 
 pytestmark = pytest.mark.cluster
 

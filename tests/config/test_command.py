@@ -8,13 +8,14 @@ import pytest
 import typer
 
 from rheostat.cli import config as command
-from rheostat.config import PROFILES, reference
+from rheostat.config.models import PROFILES
+from rheostat.config.reference import reference
 from rheostat.errors import InputError
 
 
 def run(*arguments):
     app = typer.Typer()
-    command.register(app)
+    command.register_config(app)
     app(["config", *map(str, arguments)], standalone_mode=False)
 
 

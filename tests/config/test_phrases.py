@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from rheostat.config import Settings, load_settings
-from rheostat.config.faults import faults_of
-from rheostat.config.phrases import PHRASES
+from rheostat.config.faults import PHRASES, faults_of
+from rheostat.config.loading import load_settings
+from rheostat.config.models import Settings
 from rheostat.config.reference import keys_of, models_in
+from rheostat.decide.policy import PolicyContext, load_policy, policy_names
 from rheostat.errors import InputError
-from rheostat.fleet.request import training_options
+from rheostat.fleet.train import training_options
 from rheostat.model import Objective
-from rheostat.node.wire import CreateOrder, RemoveOrder
-from rheostat.plan import PolicyContext, load_policy, policy_names
+from rheostat.node.server import CreateOrder, RemoveOrder
 from rheostat.sim.jobfile import JobFile
 
 WRONG: list[Any] = [

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rheostat.config import PROFILES, Settings, load_settings, profile_ratios
+from rheostat.config.loading import load_settings
+from rheostat.config.models import PROFILES, Settings
+from rheostat.config.reference import profile_ratios
 
 
 def settings(**given):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rheostat.config import GuardSettings, MetricsSettings, Settings, WorkersSettings, reference
+from rheostat.config.models import GuardSettings, MetricsSettings, Settings, WorkersSettings
+from rheostat.config.reference import reference
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 

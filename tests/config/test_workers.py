@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rheostat.config import load_settings
-from rheostat.config.secrets import read_token
+from rheostat.config.loading import load_settings, read_token
 from rheostat.errors import InputError
 
 ACT = {"objective": "lag < 30s", "executors": [1, 4]}

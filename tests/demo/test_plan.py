@@ -1,7 +1,7 @@
 import pytest
 
-from rheostat.config import load_settings
-from rheostat.demo.plan import DemoPlan
+from rheostat.config.loading import load_settings
+from rheostat.demo.run import DemoPlan
 from rheostat.errors import InputError
 
 

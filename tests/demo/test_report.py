@@ -3,11 +3,10 @@ import io
 import pytest
 from rich.console import Console
 
-from rheostat.checksum import IdChecksum
 from rheostat.cli.demo import show_ratios
-from rheostat.demo.plan import DemoPlan
-from rheostat.demo.report import ratio_rows, result, verdict
-from rheostat.demo.run import DemoRun, _counts
+from rheostat.demo.run import DemoPlan, DemoRun, _counts
+from rheostat.demo.show import ratio_rows, result, verdict
+from rheostat.load.checksum import IdChecksum
 from rheostat.load.producer import Lateness, LoadResult
 from rheostat.pipelines.sink import SinkTotals
 
@@ -98,7 +97,7 @@ def test_on_a_narrow_screen_the_ratios_are_a_list():
 
 
 def test_the_result_has_the_figures_that_are_defined():
-    from rheostat.report.figures import EVERY_SCORE, OF_COMMANDS
+    from rheostat.report.html import EVERY_SCORE, OF_COMMANDS
 
     assert result(RUN, None).keys() <= EVERY_SCORE.keys() | OF_COMMANDS["demo"].keys()
     assert OF_COMMANDS["demo"].keys() <= result(RUN, None).keys()

@@ -8,8 +8,8 @@ import pytest
 from tests.execute import contract
 
 from rheostat.errors import ActuationError
-from rheostat.execute.executors import LiveExecutors, Patience
-from rheostat.loop import ManualClock
+from rheostat.execute.live import LiveExecutors, Patience
+from rheostat.loop.clock import ManualClock
 
 LOOK_S = 0.25
 START_S = 2.0

@@ -9,11 +9,9 @@ import pytest
 from tests.execute import contract
 
 from rheostat.errors import ActuationError
-from rheostat.execute.background import Background
-from rheostat.execute.dryrun import DryRun
-from rheostat.execute.executors import LiveExecutors
-from rheostat.execute.fake import FakeActuator, Step
+from rheostat.execute.live import Background, DryRun, LiveExecutors
 from rheostat.model import Code, OutcomeStatus
+from rheostat.testing.fakes import FakeActuator, Step
 
 
 @pytest.fixture(params=["fake", "dry run", "live"])

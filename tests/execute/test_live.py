@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rheostat.execute.ground import Patience
-from rheostat.execute.growing import StartUps
+from rheostat.execute.live import Patience, StartUps
 from rheostat.model import Code, OutcomeStatus
 
 APPLIED, PARTIAL, HELD = OutcomeStatus.APPLIED, OutcomeStatus.PARTIAL, OutcomeStatus.HELD

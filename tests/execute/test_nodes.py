@@ -12,8 +12,8 @@ from itertools import chain
 import pytest
 
 from rheostat.errors import UnavailableError
-from rheostat.execute.job import SparkJob
-from rheostat.execute.nodes import NodeClient, NodeState, Way, parse_state
+from rheostat.execute.node_client import NodeClient, NodeState, Way, parse_state
+from rheostat.execute.workers import SparkJob
 
 WORKER = {"id": 1, "name": "n-1-7", "host": "127.0.0.2", "web": "127.0.0.2:8081", "state": "ready", "used": True}
 PEER = {"name": "far", "url": "http://127.0.3.1:8091", "round_trip_ms": 250.5, "age_s": 3.0, "trouble": None}

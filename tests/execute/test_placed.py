@@ -8,10 +8,11 @@ from tests.execute import contract
 from tests.execute.conftest import LOOK_S, InMemory, Later
 
 from rheostat.errors import ActuationError, UnavailableError
-from rheostat.execute.executors import LiveExecutors, Patience
-from rheostat.execute.nodes import NodeState
-from rheostat.execute.workers import LatencyMap, Upkeep, WorkersActuator
-from rheostat.loop import ManualClock
+from rheostat.execute.live import LiveExecutors, Patience
+from rheostat.execute.node_client import NodeState, Upkeep
+from rheostat.execute.placed import LatencyMap
+from rheostat.execute.workers import WorkersActuator
+from rheostat.loop.clock import ManualClock
 from rheostat.model import OutcomeStatus, Placement, RoundTrip
 
 TRIPS = (RoundTrip("far", "mid", 290.0), RoundTrip("far", "near", 300.0), RoundTrip("mid", "near", 20.0))

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from rheostat.execute.placing import Known, Moves, Stand, first_to_leave, moves, possible, standby_moves
+from rheostat.execute.placed import Known, Moves, Stand, first_to_leave, moves, possible, standby_moves
 from rheostat.model import RoundTrip
 
 TRIPS = (RoundTrip("far", "mid", 290.0), RoundTrip("far", "near", 300.0), RoundTrip("mid", "near", 20.0))

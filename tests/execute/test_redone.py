@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rheostat.jvm.levers import _Attempt, _redone
+from rheostat.spark.levers import _Attempt, _redone
 
 
 def complete(stage, number, tasks, failed):

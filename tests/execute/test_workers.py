@@ -10,13 +10,12 @@ from tests.execute import contract
 from tests.execute.conftest import LOOK_S, InMemory, Later
 
 from rheostat.errors import ActuationError, UnavailableError
-from rheostat.execute.executors import LiveExecutors, Patience
-from rheostat.execute.nodes import NodeState
-from rheostat.execute.sharing import shares
-from rheostat.execute.workers import Upkeep, WorkersActuator
-from rheostat.loop import ManualClock
+from rheostat.execute.live import LiveExecutors, Patience
+from rheostat.execute.node_client import NodeState, Upkeep
+from rheostat.execute.workers import WorkersActuator, shares
+from rheostat.loop.clock import ManualClock
 from rheostat.model import Code, OutcomeStatus
-from rheostat.node.algorithms import to_create, to_remove
+from rheostat.node.workers import to_create, to_remove
 
 
 class Machine:

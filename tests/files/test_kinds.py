@@ -6,19 +6,17 @@ import zipfile
 
 import pytest
 
-from rheostat.bench.page import require_page
-from rheostat.bench.train_data import recorded
-from rheostat.config.documents import read_document
-from rheostat.config.secrets import read_token
+from rheostat.calibrate.recorded import read_profiles, read_recordings
+from rheostat.config.loading import read_document, read_token
 from rheostat.errors import InputError
 from rheostat.files import kind_of, read_text
-from rheostat.journal import read_journal
-from rheostat.judge.experiments import s2_accuracy
-from rheostat.judge.recorded import read_profiles, read_recordings
-from rheostat.load.traces import read_trace
-from rheostat.load.trip_file import file_trips
-from rheostat.load.variation import read_variation
-from rheostat.sim.loading import load_job
+from rheostat.journal.store import read_journal
+from rheostat.load.files import read_trace, read_variation
+from rheostat.load.trip_files import file_trips
+from rheostat.research.bench.harness import require_page
+from rheostat.research.bench.training import recorded
+from rheostat.research.papers import s2 as s2_accuracy
+from rheostat.sim.jobfile import load_job
 
 TEXT = "second,events_per_second\n0,1\n1,2\n"
 

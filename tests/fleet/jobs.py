@@ -7,10 +7,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rheostat.bench.fleet_train import synthetic_rows
 from rheostat.fleet.history import Row, job_folder, write_rows
+from rheostat.research.bench.training import synthetic_rows
 
-__all__ = ["BROKEN", "SOUND", "write_broken", "write_history"]
+__all__ = [
+    "BROKEN",
+    "SOUND",
+    "write_broken",
+    "write_history",
+]
+
 
 SOUND = ("clicks", "ads/eu: 50 %", "007", "Zürich")
 BROKEN = ("damaged", "nan", "no slow", "few", "text", "nothing")

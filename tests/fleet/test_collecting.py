@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from rheostat.archive import ParquetArchive
 from rheostat.errors import InputError
-from rheostat.fleet.collecting import Collected, collect, journal_rows
-from rheostat.fleet.history import Row, jobs_in, read_rows
-from rheostat.journal import DecisionRecord, Header, JournalWriter, SessionRecord
-from rheostat.journal.synthetic import START, write_cycles
-from rheostat.learn import Sample
+from rheostat.fleet.history import Collected, Row, collect, jobs_in, journal_rows, read_rows
+from rheostat.journal.records import DecisionRecord, Header, SessionRecord
+from rheostat.journal.store import JournalWriter
+from rheostat.learn.slow_records import Sample
 from rheostat.model import Action, Assessment, Code, Decision, Reason, Recommendation
+from rheostat.research.bench.speed import START, write_cycles
+from rheostat.sample_store import ParquetArchive
 
 CALM = Assessment(
     at=0.0,

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rheostat.cli import main
-from rheostat.journal.synthetic import write_cycles
+from rheostat.research.bench.speed import write_cycles
 
 
 def last_json(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:

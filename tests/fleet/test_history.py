@@ -10,7 +10,7 @@ import pytest
 
 from rheostat.errors import InputError
 from rheostat.fleet.history import Row, job_folder, jobs_in, read_rows, write_rows
-from rheostat.learn import Sample
+from rheostat.learn.slow_records import Sample
 
 ROWS = [Row(Sample(0.0, (100.0, 5.5), 2, 0.0), 90.5), Row(Sample(15.0, (120.0, 6.0), 3, 0.25), None)]
 

@@ -8,13 +8,11 @@ import math
 import pytest
 from tests.fleet.jobs import write_history
 
-from rheostat.bench.fleet_train import apart, synthetic_rows
 from rheostat.errors import InputError
 from rheostat.fleet.history import Row, jobs_in, write_rows
-from rheostat.fleet.models import JobModel, read_models, write_models
-from rheostat.fleet.request import training_options
-from rheostat.fleet.train import capacity_of, train_job
-from rheostat.learn import Sample, TrainingOptions, train
+from rheostat.fleet.train import JobModel, capacity_of, read_models, train_job, training_options, write_models
+from rheostat.learn.slow_records import Sample, TrainingOptions, train
+from rheostat.research.bench.training import apart, synthetic_rows
 
 OPTIONS = TrainingOptions(degrees=(1, 2, 3), resamples=20)
 

@@ -12,11 +12,9 @@ from typing import Any
 
 from tests.golden.cases import JOBS, LOAD, SEED, GoldenCase
 
-from rheostat.judge.cases import Case, LoadSpec, Ready, ready
-from rheostat.judge.contenders import Contender
-from rheostat.judge.recorder import Recorder
-from rheostat.judge.simulate import simulate
-from rheostat.sim.loading import job_of
+from rheostat.judge.cases import Case, Contender, LoadSpec, Ready, ready
+from rheostat.judge.simulate import Recorder, simulate
+from rheostat.sim.jobfile import job_of
 
 HOUR_S = 3600.0
 

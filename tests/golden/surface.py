@@ -9,7 +9,6 @@ from typing import Any
 
 from tests.golden.commands import run_command
 
-import rheostat
 import rheostat.testing
 
 _LONG_DEFAULT = 60

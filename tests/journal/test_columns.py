@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.journal import columns
+from rheostat.journal import codec as columns
 
 OFFSETS = st.integers(-(2**63), 2**63 - 1)
 
@@ -24,21 +24,21 @@ OFFSETS = st.integers(-(2**63), 2**63 - 1)
     ],
 )
 def test_a_column_is_written_as_its_shortest_difference(values, base, code):
-    assert columns.encode(values, base)[0] == code
-    assert columns.decode(code, base)[0] == values
+    assert columns.encode_columns(values, base)[0] == code
+    assert columns.decode_columns(code, base)[0] == values
 
 
 def test_many_values_are_packed_above_the_lowest():
     values = [1_000_000 + step for step in range(40)]
-    code, _ = columns.encode(values, [0] * 40)
+    code, _ = columns.encode_columns(values, [0] * 40)
     assert code.startswith("1000000:B:")
     assert len(code) == len("1000000:B:") + 56
 
 
 def test_what_was_known_survives_a_gap():
-    _, base = columns.encode([10], [3])
-    _, base = columns.encode([None], base)
-    assert columns.encode([12], base)[0] == 2
+    _, base = columns.encode_columns([10], [3])
+    _, base = columns.encode_columns([None], base)
+    assert columns.encode_columns([12], base)[0] == 2
 
 
 @given(
@@ -48,8 +48,8 @@ def test_any_sequence_of_columns_comes_back_exactly(rows):
     width = len(rows[0]) if rows else 0
     writing = reading = [0] * width
     for row in rows:
-        code, writing = columns.encode(row, writing)
-        back, reading = columns.decode(json.loads(json.dumps(code)), reading)
+        code, writing = columns.encode_columns(row, writing)
+        back, reading = columns.decode_columns(json.loads(json.dumps(code)), reading)
         assert back == row
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.journal.test_journal import SESSION, cycles, decisions, write
 
 from rheostat.errors import InputError
-from rheostat.journal import read_journal
+from rheostat.journal.store import read_journal
 
 
 @pytest.mark.parametrize(

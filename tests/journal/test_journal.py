@@ -15,18 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rheostat.errors import InputError, JournalError
-from rheostat.journal import (
-    DecisionRecord,
-    Header,
-    JournalWriter,
-    OutcomeRecord,
-    SessionRecord,
-    read_journal,
-    synthetic,
-)
-from rheostat.journal.decoder import Decoder
-from rheostat.journal.encoder import Encoder, session_line
-from rheostat.journal.synthetic import START, Shape
+from rheostat.journal.codec import Decoder, Encoder, session_line
+from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord, SessionRecord
+from rheostat.journal.store import JournalWriter, read_journal
 from rheostat.model import (
     Assessment,
     Batch,
@@ -44,6 +35,8 @@ from rheostat.model import (
     RunningBatch,
     SourceInfo,
 )
+from rheostat.research.bench import speed as synthetic
+from rheostat.research.bench.speed import START, Shape
 
 HEADER = Header("0.1.0", {"policy": "reactive"}, job="demo")
 SESSION = session_line(SessionRecord(START, HEADER, {"plan": {"n": 3}}))
@@ -263,8 +256,8 @@ def test_other_settings_begin_a_session(tmp_path):
 
 KILLED = """
 import sys
-from rheostat.journal import DecisionRecord, Header, JournalWriter
-from rheostat.journal.synthetic import Shape, cycles
+from rheostat.journal.records import DecisionRecord, Header; from rheostat.journal.store import JournalWriter
+from rheostat.research.bench.speed import Shape, cycles
 writer = JournalWriter(sys.argv[1])
 writer.start(Header("0.1.0", {}))
 for seen, meant, decided in cycles(3000, Shape(97)):

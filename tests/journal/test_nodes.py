@@ -5,8 +5,10 @@ from itertools import combinations
 
 import pytest
 
-from rheostat.journal import DecisionRecord, Header, JournalWriter, read_journal, synthetic
+from rheostat.journal.records import DecisionRecord, Header
+from rheostat.journal.store import JournalWriter, read_journal
 from rheostat.model import NodeReading, Nodes, Placement, RoundTrip
+from rheostat.research.bench import speed as synthetic
 
 
 def nodes(at, names, used, trips=None):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rheostat.errors import JournalError
-from rheostat.journal import StateStore
+from rheostat.journal.store import StateStore
 
 
 def test_a_state_comes_back(tmp_path):

@@ -3,10 +3,11 @@ from dataclasses import replace
 
 import pytest
 
-from rheostat.journal import DecisionRecord, Header, SessionRecord
-from rheostat.journal.decoder import Decoder
-from rheostat.journal.encoder import Encoder, session_line
-from rheostat.journal.values import (
+from rheostat.journal.codec import Decoder, Encoder, session_line
+from rheostat.journal.records import (
+    DecisionRecord,
+    Header,
+    SessionRecord,
     assessment_from_json,
     assessment_to_json,
     decision_from_json,

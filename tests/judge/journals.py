@@ -2,15 +2,17 @@
 
 from functools import cache
 
-from rheostat.config import load_settings
-from rheostat.journal import MemoryJournal
-from rheostat.judge.calibrate import calibrate
-from rheostat.judge.measured import run_of
+from rheostat.calibrate.fit import calibrate
+from rheostat.calibrate.measured import run_of
+from rheostat.config.loading import load_settings
+from rheostat.journal.store import MemoryJournal
 from rheostat.load.shapes import parse_shape
-from rheostat.loop import Loop, ManualClock, build_planner
-from rheostat.plan.schedule import OPEN_LOOP
+from rheostat.loop.build import build_planner
+from rheostat.loop.clock import ManualClock
+from rheostat.loop.loop import Loop
+from rheostat.policies.schedule import OPEN_LOOP
 from rheostat.sim.job import SimulatedJob
-from rheostat.sim.loading import job_of
+from rheostat.sim.jobfile import job_of
 
 READ = {"name": "read", "cost_ms": 4.0, "task_ms": 0.0, "fetch_wait_s": 0.5}
 REST = {"name": "rest", "tasks": 1, "cost_ms": 0.0, "task_ms": 600.0}

@@ -1,7 +1,7 @@
 import pytest
 
 from rheostat.errors import InputError
-from rheostat.judge.columns import COLUMNS, column_named, table_of
+from rheostat.judge.report import COLUMNS, column_named, table_of
 
 ZERO = dict.fromkeys(
     [

@@ -4,18 +4,34 @@ import re
 import pytest
 from tests.sim.jobs import plain
 
-from rheostat.judge.cases import Case, LoadSpec, Treatment, ready
-from rheostat.judge.compare import Comparison, Entry, compare
-from rheostat.judge.contenders import Contender
-from rheostat.judge.matrix import cells_of, variants_of
-from rheostat.judge.pages import write_comparison, write_simulation
-from rheostat.judge.results import comparison_json, section, spoken_command
+from rheostat.judge.cases import Case, Contender, LoadSpec, Treatment, ready
+from rheostat.judge.compare import (
+    Bound,
+    Comparison,
+    Entry,
+    Found,
+    Reference,
+    cells_of,
+    compare,
+    find_reference,
+    variants_of,
+)
+from rheostat.judge.report import (
+    comparison_json,
+    load_tables,
+    matrix_rows,
+    ranking_rows,
+    section,
+    simulate_verdict,
+    spoken_command,
+    verdict,
+    write_comparison,
+    write_simulation,
+)
 from rheostat.judge.simulate import start_executors
-from rheostat.judge.texts import load_tables, matrix_rows, ranking_rows, simulate_verdict, verdict
-from rheostat.judge.work import Bound, Found, Reference, find_reference
-from rheostat.sim.cost import violation_weight
-from rheostat.sim.optimum import optimum, timetable
-from rheostat.sim.problem import problem_of
+from rheostat.optimum.optimum import optimum, timetable
+from rheostat.optimum.problem import problem_of
+from rheostat.sim.capacity import violation_weight
 
 JOB = plain(partitions=8)
 POLICIES = [Contender("static"), Contender("reactive"), Contender("hpa")]

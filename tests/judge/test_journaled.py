@@ -2,16 +2,16 @@
 
 import pytest
 
+from rheostat.decide.policy import policy_names
 from rheostat.errors import InputError
-from rheostat.journal import DecisionRecord, read_journal
-from rheostat.judge.cases import Case, LoadSpec
-from rheostat.judge.contenders import Contender
-from rheostat.judge.journaled import require_new
-from rheostat.judge.work import run_one
-from rheostat.loop import archive_beside
-from rheostat.plan import policy_names
+from rheostat.journal.records import DecisionRecord
+from rheostat.journal.store import read_journal
+from rheostat.judge.cases import Case, Contender, LoadSpec
+from rheostat.judge.compare import run_one
+from rheostat.judge.simulate import require_new
+from rheostat.loop.build import archive_beside
 from rheostat.report.replay import replay_score
-from rheostat.sim.loading import load_job
+from rheostat.sim.jobfile import load_job
 
 SHAPE = "daily:1..5@7200+spike:2..4@1200"
 DECIDING = [name for name in policy_names() if name != "schedule"]

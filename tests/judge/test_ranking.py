@@ -1,7 +1,7 @@
 import pytest
 
-from rheostat.judge.ranking import Bill, Rank, geometric_mean, rank, rankings, shares
-from rheostat.sim.cost import CostParts
+from rheostat.judge.scoring import Bill, Rank, geometric_mean, rank, rankings, shares
+from rheostat.sim.capacity import CostParts
 
 
 def bill(policy, case="one", *, hours=10.0, changes=0, violated=0.0, share=0.0, optimum=10.0, valid=True):

@@ -1,9 +1,8 @@
 import pytest
 
-from rheostat.config import Settings
+from rheostat.config.models import Settings
 from rheostat.errors import InputError
-from rheostat.judge.cases import loads_of, ready
-from rheostat.judge.contenders import JOB_OWNS, UNUSED
+from rheostat.judge.cases import JOB_OWNS, UNUSED, loads_of, ready
 from rheostat.judge.request import Texts, read_asked, seeds_of
 
 

@@ -4,12 +4,12 @@ from math import inf
 
 import pytest
 
-from rheostat.judge.score import Case, cost_parts, judge_score
+from rheostat.judge.scoring import Case, cost_parts, judge_score
 from rheostat.load.curves import constant
+from rheostat.optimum.optimum import Optimum
 from rheostat.report.score import RunFacts, score
 from rheostat.sim.history import History
-from rheostat.sim.loading import job_of
-from rheostat.sim.optimum import Optimum
+from rheostat.sim.jobfile import job_of
 
 JOB = job_of(
     {

@@ -2,11 +2,19 @@ import pytest
 from tests.sim.jobs import plain
 
 from rheostat.errors import InputError
-from rheostat.judge.cases import Case, LoadSpec, Treatment, ready
-from rheostat.judge.contenders import Contender, check_contenders, contenders_of, settings_for
-from rheostat.judge.recorder import Recorder
-from rheostat.judge.simulate import drain_limit_s, simulate, start_executors
-from rheostat.judge.work import run_one
+from rheostat.judge.cases import (
+    Case,
+    Contender,
+    LoadSpec,
+    Treatment,
+    check_contenders,
+    contenders_of,
+    drain_limit_s,
+    ready,
+    settings_for,
+)
+from rheostat.judge.compare import run_one
+from rheostat.judge.simulate import Recorder, simulate, start_executors
 from rheostat.model import OutcomeStatus
 
 JOB = plain(partitions=8)

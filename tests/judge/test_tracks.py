@@ -1,7 +1,7 @@
 import pytest
 
-from rheostat.judge.recorder import Act
-from rheostat.judge.tracks import lag_line, thinned, thinned_acts
+from rheostat.judge.scoring import lag_line, thinned, thinned_acts
+from rheostat.judge.simulate import Act
 
 
 def test_few_points_stay_as_they_are():

@@ -5,15 +5,23 @@ import pytest
 from tests.judge.journals import known_run
 from tests.sim.jobs import plain
 
+from rheostat.calibrate.measured import Look
+from rheostat.decide.settings_check import checked_settings
 from rheostat.errors import InputError
-from rheostat.judge.cases import Case, LoadSpec, Treatment
-from rheostat.judge.contenders import Contender
-from rheostat.judge.gains import Candidate, Gains, Outcome, judged, ranked, search
-from rheostat.judge.measured import Look
-from rheostat.judge.recent import levels_of
-from rheostat.judge.tune import gains_of, play, settings_fragment, tune
-from rheostat.judge.work import Task, run_one
-from rheostat.plan import checked_settings
+from rheostat.judge.cases import Case, Contender, LoadSpec, Treatment, levels_of
+from rheostat.judge.compare import RunTask, run_one
+from rheostat.judge.tune import (
+    Candidate,
+    Gains,
+    Outcome,
+    gains_of,
+    judged,
+    play,
+    ranked,
+    search,
+    settings_fragment,
+    tune,
+)
 
 PRESENT = Gains(0.9, 0.4)
 
@@ -169,7 +177,7 @@ class TestALoadThatFallsSlowly:
     def test_what_is_searched_does_not_depend_on_what_comes_after(self):
         """1200 s of which 900 are searched, and the same 900 s with another end."""
         other = "ramp:100..700@300+constant:700@100+ramp:700..325@500+constant:900@300"
-        first, second = (play(Task(case(load), WHO)).searched for load in (FALLS, other))
+        first, second = (play(RunTask(case(load), WHO)).searched for load in (FALLS, other))
         assert first.cost == pytest.approx(second.cost, rel=1e-12)
 
     def test_the_settings_are_accepted(self, falling):
@@ -198,7 +206,7 @@ def test_seeds_are_added_up_and_any_number_of_processes_gives_the_same():
     cases = [case("ramp:100..600@200+ramp:600..100@200", seed) for seed in (1, 2)]
     alone, together = (tune(cases, WHO, grid=[1.0], jobs=jobs) for jobs in (1, 2))
     assert json.dumps(alone.to_json()) == json.dumps(together.to_json())
-    singles = [play(Task(each, WHO)).searched.cost for each in cases]
+    singles = [play(RunTask(each, WHO)).searched.cost for each in cases]
     assert alone.candidate(PRESENT).searched.cost == pytest.approx(sum(singles), rel=1e-12)
     assert alone.candidate(PRESENT).searched.hours == pytest.approx(2 * 300 / 3600)
 

@@ -10,10 +10,10 @@ import pytest
 
 from rheostat.cli import main
 from rheostat.errors import InputError
+from rheostat.host.java import cache_folder, require_room, require_writable
+from rheostat.host.spark_daemons import WorkerSize
 from rheostat.lab import standing
 from rheostat.lab.broker import broker_properties
-from rheostat.lab.daemons import WorkerSize
-from rheostat.lab.folders import cache_folder, require_room, require_writable
 from rheostat.lab.lab import Lab, LabSpec
 
 

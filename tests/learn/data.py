@@ -2,7 +2,7 @@
 
 from random import Random
 
-from rheostat.learn import Sample
+from rheostat.learn.slow_records import Sample
 
 
 def staircase(numbers=(1, 2, 3, 4), steps=60, capacity=1000.0, at=0.0):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rheostat.learn.blocks import Blocks
+from rheostat.learn.slow_records import Blocks
 
 
 @pytest.fixture

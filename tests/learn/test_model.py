@@ -7,9 +7,7 @@ import pytest
 from pydantic import TypeAdapter
 from tests.learn.data import staircase
 
-from rheostat.learn import Polynomial, SlowModel, train
-from rheostat.learn.model import CEILING
-from rheostat.learn.surface import Seen, spans, surface
+from rheostat.learn.slow_records import CEILING, Polynomial, Seen, SlowModel, spans, surface, train
 
 
 def model_of(coefficients, seen, w_max=1000.0, top=10.0, degree=1, costs=(1.0,)):

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-import rheostat.learn.mst
+import rheostat.learn.throughput
 from rheostat.errors import InputError
-from rheostat.learn.mst import FitOptions, MstModel, Point, Saturated, added, fit
+from rheostat.learn.throughput import FitOptions, MstModel, Point, Saturated, added, fit
 
 
 def points(*configurations, alpha=60.0, beta=0.9, gamma=0.2):
@@ -23,7 +23,7 @@ def parameters(model):
 
 
 def test_examples():
-    assert doctest.testmod(rheostat.learn.mst).failed == 0
+    assert doctest.testmod(rheostat.learn.throughput).failed == 0
 
 
 def test_a_far_node_can_lower_it():

@@ -3,8 +3,7 @@
 import pytest
 from tests.learn.data import scattered, staircase
 
-from rheostat.learn import Sample, TrainingOptions, train
-from rheostat.learn.outliers import contradicted
+from rheostat.learn.slow_records import Sample, TrainingOptions, contradicted, train
 
 
 def changed(**rows):

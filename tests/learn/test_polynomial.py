@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rheostat.learn.polynomial import Polynomial, columns, monomials, orthonormal, solve
+from rheostat.learn.slow_records import Polynomial, columns, monomials, orthonormal, solve
 
 
 def test_monomials_come_by_total_degree():

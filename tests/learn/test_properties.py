@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from rheostat.learn import Sample, SlowModel, Trained, TrainingOptions, stability, train
+from rheostat.learn.slow_records import Sample, SlowModel, Trained, TrainingOptions, stability, train
 
 ROUNDING = 1e-9
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tests.learn.data import points_of, staircase
 
-from rheostat.bench.train_data import FluidJob, bell, explored
 from rheostat.errors import InputError
-from rheostat.learn import Sample, TrainingOptions, stability, train
+from rheostat.learn.slow_records import Sample, TrainingOptions, stability, train
+from rheostat.research.bench.training import FluidJob, bell, explored
 
 
 def wandering(rows=450, seed=3):

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from rheostat.learn import Sample, train
-from rheostat.learn.topics import record_costs
+from rheostat.learn.slow_records import Sample, record_costs, train
 
 
 def mixed(costs, rows=300, seed=2, of=lambda load, n: max(0.0, load / n / 1000 - 0.8)):

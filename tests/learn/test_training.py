@@ -5,7 +5,7 @@ import pytest
 from tests.learn.data import points_of, scattered, staircase
 
 from rheostat.errors import InputError
-from rheostat.learn import Sample, TrainingOptions, stability, train
+from rheostat.learn.slow_records import Sample, TrainingOptions, stability, train
 
 
 def made(of, rows=480, noise=0.01, seed=1):

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.checksum import IdChecksum, splitmix64, splitmix64_array
 from rheostat.errors import InputError
+from rheostat.load.checksum import IdChecksum, splitmix64, splitmix64_array
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 

@@ -3,8 +3,7 @@
 import pytest
 
 from rheostat.errors import InputError
-from rheostat.load.traces import read_trace, read_traces, trace_files
-from rheostat.load.variation import read_variation
+from rheostat.load.files import read_trace, read_traces, read_variation, trace_files
 
 HEADER = "second,events_per_second\n"
 

@@ -11,7 +11,7 @@ import sys
 import pytest
 import typer
 
-from rheostat.cli.load import register
+from rheostat.cli.load import register_load
 from rheostat.errors import InputError, UnavailableError
 from rheostat.load import kafka_sink
 from rheostat.load.request import KafkaTarget, LoadTexts, LogTarget, read_request
@@ -20,7 +20,7 @@ from rheostat.spark.log_files import LogFolder
 
 SCRIPT = """
 import sys, typer
-from rheostat.cli.load import register
+from rheostat.cli.load import register_load as register
 app = typer.Typer()
 app.callback()(lambda: None)
 register(app)
@@ -31,7 +31,7 @@ sys.exit(app(sys.argv[1:], standalone_mode=False))
 def call(*arguments):
     app = typer.Typer()
     app.callback()(lambda: None)
-    register(app)
+    register_load(app)
     return app(["load", *map(str, arguments)], standalone_mode=False)
 
 
@@ -245,6 +245,6 @@ def free_port():
 
 
 def test_attaching_imports_nothing_heavy_with_a_curve():
-    script = "import sys, rheostat.load.request, rheostat.load.producer, rheostat.checksum\nprint(*sys.modules)"
+    script = "import sys, rheostat.load.request, rheostat.load.producer, rheostat.load.checksum\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert not {"numpy", "pyarrow", "confluent_kafka", "rich", "typer"} & set(done.stdout.split())

@@ -11,7 +11,7 @@ import pytest
 from rheostat.errors import InputError, RheostatError
 from rheostat.load.log_writer import LogSink, LogWriter
 from rheostat.load.payload import Records
-from rheostat.load.sinks import partition_of
+from rheostat.load.producer import partition_of
 from rheostat.spark.log_files import LogFolder
 
 

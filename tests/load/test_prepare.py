@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from rheostat.errors import InputError
 from rheostat.load.curves import Pieces, Sequel, constant, staircase
+from rheostat.load.files import Trace
 from rheostat.load.prepare import peak_mean, prepare
 from rheostat.load.shapes import parse_shape
-from rheostat.load.traces import Trace
 
 DAYS = Trace([100.0] * 47 + [900.0] + [100.0] * 48, bin_s=1800.0)
 """Two days of half hours, with one that is nine times as high."""

@@ -7,14 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rheostat.checksum import IdChecksum
-from rheostat.load.clock import RunClock
+from rheostat.load.checksum import IdChecksum
 from rheostat.load.curves import constant, staircase
 from rheostat.load.payload import Payloads, PayloadSpec
-from rheostat.load.producer import Producer, ProducerSettings
-from rheostat.load.schedule import Schedule
+from rheostat.load.producer import MemorySink, OpenLoopProducer, ProducerSettings, RunClock, Schedule
 from rheostat.load.shapes import parse_shape
-from rheostat.load.sinks import MemorySink
 
 PAYLOADS = Payloads(PayloadSpec(users=10, ips=10))
 
@@ -37,7 +34,7 @@ class ManualClock:
 
 def run(curve, clock=None, sink=None, settings=None, **options):
     sink = sink or MemorySink()
-    return Producer(sink, PAYLOADS, clock or ManualClock(), settings).run(curve, **options), sink
+    return OpenLoopProducer(sink, PAYLOADS, clock or ManualClock(), settings).run(curve, **options), sink
 
 
 @pytest.mark.parametrize(
@@ -181,7 +178,7 @@ def test_the_real_clock_stops_when_told():
     clock = RunClock()
     told = threading.Timer(0.2, clock.stop.set)
     told.start()
-    result = Producer(MemorySink(), PAYLOADS, clock).run(constant(1000, 60))
+    result = OpenLoopProducer(MemorySink(), PAYLOADS, clock).run(constant(1000, 60))
     told.join()
     assert result.stopped
     assert 0.1 < result.seconds < 5

@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.checksum import IdChecksum
-from rheostat.load.producer import Producer, ProducerSettings
-from rheostat.load.schedule import Schedule
-from rheostat.load.sinks import MemorySink
-from rheostat.load.trip_replay import Arrivals, Trip, TripLoad, TripPayloads
+from rheostat.load.checksum import IdChecksum
+from rheostat.load.producer import MemorySink, OpenLoopProducer, ProducerSettings, Schedule
+from rheostat.load.trips import Arrivals, Trip, TripLoad, TripPayloads
 
 BODY = (
     '"pickup":100,"dropoff":160,"pickup_longitude":-73.5,"pickup_latitude":40.5,'
@@ -87,7 +85,7 @@ def test_each_record_is_sent_once_in_order_though_the_sink_takes_few_at_once(pic
     pickups = sorted(pickups)
     load = TripLoad(arrivals(pickups, 10, copies), lambda: (f'"pickup":{pickup}' for pickup in pickups))
     sink = MemorySink(room=room)
-    producer = Producer(sink, load.payloads(7), ManualClock(), ProducerSettings(largest_batch=11))
+    producer = OpenLoopProducer(sink, load.payloads(7), ManualClock(), ProducerSettings(largest_batch=11))
     result = producer.run(load.arrivals)
     told = [json.loads(value) for value in sink.stored]
     total = len(pickups) * copies

@@ -7,8 +7,7 @@ import pytest
 
 from rheostat.errors import InputError
 from rheostat.load.shapes import parse_shape
-from rheostat.load.trip_maker import BEGIN, synthetic_trips
-from rheostat.load.trips import DAYS_S, TripPlan, experiment_curve, trip_curve
+from rheostat.load.trips import BEGIN, DAYS_S, TripPlan, experiment_curve, synthetic_trips, trip_curve
 
 
 def by_minute(curve, minutes=288):

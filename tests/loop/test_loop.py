@@ -9,12 +9,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from rheostat.config import load_settings
+from rheostat.config.loading import load_settings
 from rheostat.errors import ActuationError, UnavailableError
-from rheostat.journal import DecisionRecord, JournalWriter, MemoryJournal, OutcomeRecord, SessionRecord, read_journal
-from rheostat.loop import Loop, ManualClock, SystemClock, build_planner, next_due, open_journal, open_store
+from rheostat.journal.records import DecisionRecord, OutcomeRecord, SessionRecord
+from rheostat.journal.store import JournalWriter, MemoryJournal, read_journal
+from rheostat.loop.build import build_planner, open_journal, open_store
+from rheostat.loop.clock import ManualClock, SystemClock, next_due
+from rheostat.loop.loop import Loop
 from rheostat.model import Action, Bounds, Code, Gap, OutcomeStatus
-from rheostat.testing.toy import ToyJob
+from rheostat.testing.fakes import ToyJob
 
 START = 1_764_280_800.0
 

@@ -6,13 +6,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from rheostat.config import load_settings
+from rheostat.config.loading import load_settings
 from rheostat.errors import ActuationError, UnavailableError
-from rheostat.journal import DecisionRecord, MemoryJournal
-from rheostat.loop import Loop, ManualClock, build_planner
+from rheostat.journal.records import DecisionRecord
+from rheostat.journal.store import MemoryJournal
+from rheostat.loop.build import build_planner
+from rheostat.loop.clock import ManualClock
+from rheostat.loop.loop import Loop
 from rheostat.model import Action, Bounds, Decision, Observation, Outcome
 from rheostat.report.replay import replay
-from rheostat.testing.toy import ToyJob
+from rheostat.testing.fakes import ToyJob
 
 
 class _Flaky(ToyJob):

@@ -2,7 +2,8 @@ import threading
 
 import pytest
 
-from rheostat.loop import ManualClock, supervise
+from rheostat.loop.clock import ManualClock
+from rheostat.loop.loop import supervise
 
 DEATHS = [SystemExit("of a policy"), KeyboardInterrupt(), MemoryError()]
 

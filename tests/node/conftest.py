@@ -10,12 +10,8 @@ from pathlib import Path
 import pytest
 
 from rheostat.errors import UnavailableError
-from rheostat.lab.process import Launch
-from rheostat.node.folder import Folder
-from rheostat.node.master import ALIVE, DECOMMISSIONED, MasterView, Standing
-from rheostat.node.spark import MARK
-from rheostat.node.values import Patience, Rules
-from rheostat.node.workers import Workers
+from rheostat.host.processes import Launch
+from rheostat.node.workers import ALIVE, DECOMMISSIONED, MARK, Folder, MasterView, Patience, Rules, Standing, Workers
 
 
 class InMemory:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from rheostat.node.algorithms import to_create, to_remove
-from rheostat.node.spark import address_of
+from rheostat.node.workers import address_of, to_create, to_remove
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from rheostat.lab.process import module_environment
+from rheostat.host.processes import module_environment
 
 EARLY = "os.kill(os.getpid(), signal.SIGNAL); s.on(lambda: print('ended'))"
 LATE = "s.on(lambda: print('ended')); os.kill(os.getpid(), signal.SIGNAL)"
@@ -20,7 +20,7 @@ def test_it_is_told_and_does_not_end_the_process(name, order):
     assert name in signal.Signals.__members__
     program = f"""
 import os, signal
-from rheostat.node.ending import EndSignals
+from rheostat.node.server import EndSignals
 before = signal.getsignal(signal.{name})
 with EndSignals() as s:
     {order.replace("SIGNAL", name)}

@@ -10,9 +10,8 @@ import pytest
 
 from rheostat.cli import main
 from rheostat.errors import UnavailableError
-from rheostat.node.master import parse_master
-from rheostat.node.options import NodeOptions, check
-from rheostat.node.running import _listen
+from rheostat.node.options import NodeOptions, _listen, check
+from rheostat.node.workers import parse_master
 
 MASTER = "http://127.0.0.1:8080"
 

@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from rheostat.errors import UnavailableError
-from rheostat.execute.nodes import NodeState, Way, parse_state
-from rheostat.lab.daemons import WorkerSize
+from rheostat.execute.node_client import NodeState, Way, parse_state
+from rheostat.host.spark_daemons import WorkerSize
+from rheostat.node.peers import CALLER, Ways
 from rheostat.node.server import MOST_BYTES, make_app
-from rheostat.node.ways import CALLER, Ways
 
 TOKEN = "correct horse battery".replace(" ", "-")
 

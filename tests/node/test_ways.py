@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from rheostat.node.ways import CALLER, Measured, Ways, round_trip_ms
+from rheostat.node.peers import CALLER, Measured, Ways, round_trip_ms
 
 
 @contextmanager

@@ -11,14 +11,20 @@ from pathlib import Path
 import pytest
 
 from rheostat.errors import InputError, UnavailableError
-from rheostat.lab.daemons import Daemons, WorkerSize
-from rheostat.lab.guardian import carrying
-from rheostat.lab.java import Java
-from rheostat.lab.process import Identity
-from rheostat.node.folder import Folder, Record
-from rheostat.node.master import ALIVE, DECOMMISSIONED, Master
-from rheostat.node.spark import MARK, StandaloneSpark
-from rheostat.node.values import DisagreementError
+from rheostat.host.guardian import carrying
+from rheostat.host.java import Java
+from rheostat.host.processes import Identity
+from rheostat.host.spark_daemons import Daemons, WorkerSize
+from rheostat.node.workers import (
+    ALIVE,
+    DECOMMISSIONED,
+    MARK,
+    DisagreementError,
+    Folder,
+    Master,
+    Record,
+    StandaloneSpark,
+)
 
 
 def alive(record):

@@ -4,7 +4,7 @@ import pytest
 from tests.observe.recorded import EXECUTOR
 
 from rheostat.model import Executor
-from rheostat.observe.executors import parse_executors
+from rheostat.observe.parse import parse_executors
 
 AS_A_VALUE = Executor("2", "10.1.2.3", 1, 1, 2, 27, 30.166, 1795834386.046)
 

@@ -4,7 +4,7 @@ import pytest
 from tests.observe import contract
 
 from rheostat.model import Cluster, Gap, Observation, Offsets, PartitionOffsets, QueryReading
-from rheostat.observe.fake import ScriptedSource
+from rheostat.testing.fakes import ScriptedSource
 
 SEEN = Observation(
     1.0,

@@ -6,8 +6,9 @@ import pytest
 from tests.observe import recorded
 
 from rheostat.errors import UnavailableError
-from rheostat.jvm.reading import Position
-from rheostat.observe import checkpoint, log_folder
+from rheostat.observe import rest as checkpoint
+from rheostat.spark import log_files as log_folder
+from rheostat.spark.jvm import Position
 
 
 @pytest.fixture

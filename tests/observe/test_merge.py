@@ -2,8 +2,8 @@ import pytest
 
 from rheostat.errors import InputError
 from rheostat.model import Cluster, Gap, Observation, Offsets, QueryReading
-from rheostat.observe.fake import ScriptedSource
 from rheostat.observe.merge import MergedSource
+from rheostat.testing.fakes import ScriptedSource
 
 QUERY = QueryReading("id", "run", "q", 1.0)
 OFFSETS = Offsets.of(1.0, ())

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rheostat import assembly
-from rheostat.config import load_settings
+from rheostat import attachment as assembly
+from rheostat.config.loading import load_settings
 from rheostat.errors import UnavailableError
-from rheostat.execute.nodes import NodeClient
+from rheostat.execute.node_client import NodeClient
 from rheostat.model import Cluster, Executor, Gap, NodeReading, Nodes, Observation, RoundTrip
 from rheostat.observe.merge import merged_observation
 from rheostat.observe.nodes import NodesWatch, SourceWithNodes

@@ -3,7 +3,7 @@
 import pytest
 
 from rheostat.model import Offsets, PartitionOffsets
-from rheostat.observe.offsets import merged, not_a_count, partition_map, partition_offsets
+from rheostat.observe.parse import merged, not_a_count, partition_map, partition_offsets
 
 LATEST = {("t", 0): 100, ("t", 1): 50}
 

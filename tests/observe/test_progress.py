@@ -6,7 +6,7 @@ import pytest
 from tests.observe import recorded
 
 from rheostat.model import Batch
-from rheostat.observe.progress import SourceProgress, parse_progress
+from rheostat.observe.parse import SourceProgress, parse_progress
 
 
 def test_a_batch_ends_when_its_trigger_execution_ends():

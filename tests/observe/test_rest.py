@@ -13,8 +13,7 @@ from tests.observe import contract, recorded
 
 from rheostat.errors import UnavailableError
 from rheostat.model import Gap
-from rheostat.observe.kafka import KafkaOffsets
-from rheostat.observe.rest import OutsideQuery, RestSource
+from rheostat.observe.rest import KafkaOffsets, OutsideQuery, RestSource
 
 APPS = "/api/v1/applications"
 LISTED = [recorded.EXECUTOR | {"id": "driver"}, recorded.EXECUTOR | {"addTime": "2026-11-28T02:53:06.046GMT"}]

@@ -2,10 +2,10 @@
 
 import pytest
 
-from rheostat.jvm.kafka import Subscription, admin_properties, subscription
-from rheostat.jvm.texts import TopicPartition
 from rheostat.model import SourceInfo
-from rheostat.observe.sources import source_info, without_secrets
+from rheostat.observe.parse import source_info, without_secrets
+from rheostat.spark.jvm import TopicPartition
+from rheostat.spark.kafka_admin import Subscription, admin_properties, subscription
 
 KAFKA = {
     "kafka.bootstrap.servers": "b:9092",

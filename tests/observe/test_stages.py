@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rheostat.model import Batch, StageWork
-from rheostat.observe.stages import MOST_STAGES, with_stages
+from rheostat.observe.parse import MOST_STAGES, with_stages
 
 RUN = "4ea5260f-8d80-4659-b439-587a169c9111"
 BATCH = Batch(1795875572.001, 4, 1.166, planning_s=0.102, add_batch_s=0.945, commit_s=0.109, records=1000)

@@ -3,9 +3,8 @@
 import pytest
 from tests.observe import recorded
 
-from rheostat.jvm import texts
-from rheostat.jvm.reading import deploy_of
-from rheostat.jvm.texts import Run, TopicPartition, Trigger
+from rheostat.spark import jvm as texts
+from rheostat.spark.jvm import Run, TopicPartition, Trigger, deploy_of
 
 
 def test_active_queries_are_those_that_start_and_those_that_run():

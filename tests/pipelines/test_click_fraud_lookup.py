@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.checksum import IdChecksum
-from rheostat.pipelines.lookup import HALVES, halves, looked_up
+from rheostat.load.checksum import IdChecksum
+from rheostat.pipelines.click_fraud import HALVES, halves, looked_up
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=80))

@@ -8,7 +8,7 @@ import pytest
 
 from rheostat.errors import InputError
 from rheostat.pipelines.click_fraud import parser, settings_of
-from rheostat.pipelines.settings import ClickFraudSettings, parse_seconds
+from rheostat.pipelines.running import ClickFraudSettings, parse_seconds
 
 KAFKA = {"source": "kafka", "bootstrap": "127.0.0.1:9092", "topic": "clicks", "checkpoint": "c", "out": "o"}
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from rheostat.checksum import IdChecksum
 from rheostat.errors import InputError
-from rheostat.pipelines.lookup import halves
+from rheostat.load.checksum import IdChecksum
+from rheostat.pipelines.click_fraud import halves
 from rheostat.pipelines.sink import verify
 
 FIRST, SECOND = datetime(2026, 1, 1, 0, 0, tzinfo=UTC), datetime(2026, 1, 1, 0, 1, tzinfo=UTC)

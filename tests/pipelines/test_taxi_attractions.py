@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from rheostat.checksum import IdChecksum
 from rheostat.errors import InputError
-from rheostat.pipelines.lookup import waited
-from rheostat.pipelines.settings import TaxiSettings
+from rheostat.load.checksum import IdChecksum
+from rheostat.pipelines.click_fraud import waited
+from rheostat.pipelines.running import TaxiSettings
 from rheostat.pipelines.sink import verify_records
 from rheostat.pipelines.taxi_attractions import ATTRACTIONS, Attraction, parser, settings_of, squared_distance
 

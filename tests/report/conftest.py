@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from rheostat.config import load_settings
-from rheostat.journal import JournalWriter
-from rheostat.loop import Loop, ManualClock, build_planner, open_store
+from rheostat.config.loading import load_settings
+from rheostat.journal.store import JournalWriter
+from rheostat.loop.build import build_planner, open_store
+from rheostat.loop.clock import ManualClock
+from rheostat.loop.loop import Loop
 from rheostat.model import Bounds
-from rheostat.testing.toy import ToyJob
+from rheostat.testing.fakes import ToyJob
 
 START = 1_764_324_000.0
 """2025-11-28 10:00:00 UTC."""

@@ -8,13 +8,14 @@ import pytest
 
 from rheostat.cli import main
 from rheostat.errors import InputError
-from rheostat.journal import DecisionRecord, OutcomeRecord, Record, read_journal
+from rheostat.journal.records import DecisionRecord, OutcomeRecord, Record
+from rheostat.journal.store import read_journal
 from rheostat.model import Action, Assessment, Code, Decision, Reason, Recommendation
 from rheostat.report.explain import Story, explain_decision, explain_since, explain_summary
 from rheostat.report.replay import replay_score
 from rheostat.report.times import duration, parse_time
 
-RECORDED = Path(__file__).parent.parent / "plan" / "recorded"
+RECORDED = Path(__file__).parent.parent / "policies" / "recorded"
 
 START = 1_764_324_000.0
 

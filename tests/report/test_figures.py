@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from rheostat.cli import main
-from rheostat.journal import read_journal
-from rheostat.judge.columns import COLUMNS
-from rheostat.report.figures import EVERY_SCORE, FIGURES, OF_COMMANDS, WHERE, figure_rows, figures_page
+from rheostat.journal.store import read_journal
+from rheostat.judge.report import COLUMNS
+from rheostat.report.html import EVERY_SCORE, FIGURES, OF_COMMANDS, WHERE, figure_rows, figures_page
 from rheostat.report.replay import replay_score
 from rheostat.report.score import RunFacts, score
 

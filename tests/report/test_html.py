@@ -4,19 +4,10 @@ from pathlib import Path
 import pytest
 
 from rheostat.errors import InputError
-from rheostat.journal import DecisionRecord, OutcomeRecord, Record
-from rheostat.model import (
-    Action,
-    Assessment,
-    Code,
-    Decision,
-    Outcome,
-    OutcomeStatus,
-    Reason,
-    Recommendation,
-)
+from rheostat.journal.records import DecisionRecord, OutcomeRecord, Record
+from rheostat.model import Action, Assessment, Code, Decision, Outcome, OutcomeStatus, Reason, Recommendation
 from rheostat.report.html import Page, write_report
-from rheostat.report.series import series
+from rheostat.report.score import series
 
 
 def cycle(at: float, number: int, current: int, target: int, text: str = "why") -> DecisionRecord:

@@ -6,7 +6,8 @@ import pytest
 
 from rheostat.cli import main
 from rheostat.errors import InputError
-from rheostat.journal import DecisionRecord, SessionRecord, read_journal
+from rheostat.journal.records import DecisionRecord, SessionRecord
+from rheostat.journal.store import read_journal
 from rheostat.model import Code
 from rheostat.report.replay import replay, replay_score
 

@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from rheostat.archive import MemoryArchive, ParquetArchive
 from rheostat.cli import main
-from rheostat.config import load_settings
-from rheostat.journal import JournalWriter, Record, SessionRecord, read_journal
-from rheostat.learn import Sample
-from rheostat.loop import Loop, ManualClock, archive_beside, build_planner, open_archive, open_store
+from rheostat.config.loading import load_settings
+from rheostat.journal.records import Record, SessionRecord
+from rheostat.journal.store import JournalWriter, read_journal
+from rheostat.learn.slow_records import Sample
+from rheostat.loop.build import archive_beside, build_planner, open_archive, open_store
+from rheostat.loop.clock import ManualClock
+from rheostat.loop.loop import Loop
 from rheostat.report.replay import replay
-from rheostat.testing.toy import ToyJob
+from rheostat.sample_store import MemoryArchive, ParquetArchive
+from rheostat.testing.fakes import ToyJob
 
 START = 1_764_324_000.0
 
@@ -40,7 +43,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("runs") / "journal"
     rates = [*[100.0] * 10, *[300.0] * 20, *[150.0] * 10]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rheostat.plan.collector.MOST_ROWS", 20)
+        patch.setattr("rheostat.policies.proactive.MOST_ROWS", 20)
         at = _run(folder, rates, START)
         _run(folder, rates, at + 15.0)
         yield folder

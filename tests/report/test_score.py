@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rheostat.journal import DecisionRecord, OutcomeRecord
+from rheostat.journal.records import DecisionRecord, OutcomeRecord
 from rheostat.model import (
     Action,
     Assessment,

@@ -1,9 +1,20 @@
 """Small jobs whose figures can be worked by hand, and what drives them."""
 
-from rheostat.load.curves import Pieces, constant, staircase
+from rheostat.load.curves import constant
 from rheostat.model import Action, Code, Decision, Reason, Recommendation
-from rheostat.sim import SimulatedJob
-from rheostat.sim.loading import job_of
+from rheostat.sim.job import SimulatedJob
+from rheostat.sim.jobfile import job_of
+
+__all__ = [
+    "PLAIN",
+    "ask",
+    "close_to",
+    "decision",
+    "plain",
+    "simulated",
+    "stage",
+]
+
 
 PLAIN = {
     "name": "plain",
@@ -44,6 +55,3 @@ def ask(sim, target, at, number=1):
 
 def close_to(rows):
     return [tuple(round(value, 6) for value in row) for row in rows]
-
-
-__all__ = ["PLAIN", "Pieces", "ask", "close_to", "constant", "decision", "plain", "simulated", "stage", "staircase"]

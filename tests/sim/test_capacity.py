@@ -3,8 +3,8 @@
 import pytest
 from tests.sim.jobs import plain, stage
 
-from rheostat.sim import capacity_curve, demand, load_job, long_batch_rate
-from rheostat.sim.capacity import batch_s
+from rheostat.sim.capacity import batch_s, capacity_curve, demand, long_batch_rate
+from rheostat.sim.jobfile import load_job
 
 WAVES = {
     "executors": [1, 4],

@@ -2,9 +2,10 @@
 
 import pytest
 from tests.execute import contract
-from tests.sim.jobs import ask, constant, decision, plain, simulated, stage
+from tests.sim.jobs import ask, decision, plain, simulated, stage
 
 from rheostat.errors import ActuationError
+from rheostat.load.curves import constant
 from rheostat.model import Code, OutcomeStatus
 
 LONG = constant(100, 1000)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rheostat.load.curves import Pieces, constant, staircase
-from rheostat.sim.elasticity import Elasticity, changes, demand_steps, elasticity, integral
+from rheostat.sim.history import Elasticity, changes, demand_steps, elasticity, integral
 
 CURVE = (0.0, 100.0, 200.0, 300.0)
 

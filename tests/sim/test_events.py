@@ -1,7 +1,9 @@
 """What is injected, worked by hand."""
 
 import pytest
-from tests.sim.jobs import close_to, constant, plain, simulated, stage, staircase
+from tests.sim.jobs import close_to, plain, simulated, stage
+
+from rheostat.load.curves import constant, staircase
 
 LONG = constant(100, 1000)
 FOUR = {"partitions": 4, "stages": stage(0.0, 1000.0)}

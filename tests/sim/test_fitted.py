@@ -1,10 +1,11 @@
 """What fits to real runs have shown: tasks wait for the next record, cold executors crowd, a decrease needs a gap."""
 
 import pytest
-from tests.sim.jobs import ask, constant, plain, simulated, staircase
+from tests.sim.jobs import ask, plain, simulated
 
+from rheostat.load.curves import constant, staircase
 from rheostat.sim.job import SimulatedJob
-from rheostat.sim.micro_batches import batch_work, next_record_s
+from rheostat.sim.micro_batch import batch_work, next_record_s
 from rheostat.sim.tasks import Equal
 
 WAITING = [{"name": "read", "cost_ms": 5.0, "task_ms": 0.0, "fetch_wait_s": 0.5}]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from tests.sim.jobs import plain, staircase
+from tests.sim.jobs import plain
 from tests.sim.test_loop import run, small
 from tests.sim.test_nodes import looped
 
-from rheostat.journal import DecisionRecord, JournalWriter, read_journal
-from rheostat.load.curves import constant
+from rheostat.journal.records import DecisionRecord
+from rheostat.journal.store import JournalWriter, read_journal
+from rheostat.load.curves import constant, staircase
 from rheostat.model import Action, Code
 from rheostat.report.replay import replay
 

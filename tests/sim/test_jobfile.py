@@ -5,9 +5,8 @@ from tests.sim.jobs import PLAIN
 
 from rheostat.errors import InputError
 from rheostat.model import Bounds
-from rheostat.sim import JobFile, load_job, preset_names
 from rheostat.sim.events import SlowExecutor
-from rheostat.sim.loading import job_of
+from rheostat.sim.jobfile import JobFile, job_of, load_job, preset_names
 
 
 def faults_of(values):

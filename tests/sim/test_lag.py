@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rheostat.sim.history import History
-from rheostat.sim.lag import Lag
+from rheostat.sim.history import History, Lag
 
 
 def history(*commits):

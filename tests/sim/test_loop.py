@@ -1,14 +1,18 @@
 """The production loop on the simulated job: the same loop, planner, analysis and journal as beside a real Spark."""
 
-from tests.sim.jobs import plain, simulated, staircase
+from tests.sim.jobs import plain, simulated
 
-from rheostat.config import load_settings
-from rheostat.journal import DecisionRecord, MemoryJournal, OutcomeRecord
-from rheostat.load.curves import Pieces
-from rheostat.loop import Loop, ManualClock, build_planner
+from rheostat.config.loading import load_settings
+from rheostat.journal.records import DecisionRecord, OutcomeRecord
+from rheostat.journal.store import MemoryJournal
+from rheostat.load.curves import Pieces, staircase
+from rheostat.loop.build import build_planner
+from rheostat.loop.clock import ManualClock
+from rheostat.loop.loop import Loop
 from rheostat.model import Code, OutcomeStatus
-from rheostat.sim import capacity_curve, load_job
+from rheostat.sim.capacity import capacity_curve
 from rheostat.sim.job import SimulatedJob
+from rheostat.sim.jobfile import load_job
 
 LOAD = Pieces([(0, 50), (60, 50), (160, 700), (300, 700), (400, 50), (700, 50)])
 

@@ -1,9 +1,10 @@
 """Batches one after the other, worked by hand."""
 
 import pytest
-from tests.sim.jobs import ask, close_to, constant, plain, simulated, stage, staircase
+from tests.sim.jobs import ask, close_to, plain, simulated, stage
 
-from rheostat.sim.micro_batches import batch_end
+from rheostat.load.curves import constant, staircase
+from rheostat.sim.micro_batch import batch_end
 
 
 def batches(sim, until):

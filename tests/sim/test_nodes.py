@@ -10,20 +10,21 @@ from dataclasses import replace
 import pytest
 from tests.sim.jobs import decision, plain, simulated
 
-from rheostat.config import load_settings
+from rheostat.config.loading import load_settings
 from rheostat.errors import InputError
-from rheostat.journal import DecisionRecord, JournalWriter, MemoryJournal, read_journal
+from rheostat.journal.records import DecisionRecord
+from rheostat.journal.store import JournalWriter, MemoryJournal, read_journal
 from rheostat.load.curves import Pieces, constant
 from rheostat.load.trips import experiment_curve
-from rheostat.loop import Loop, ManualClock, build_planner
+from rheostat.loop.build import build_planner
+from rheostat.loop.clock import ManualClock
+from rheostat.loop.loop import Loop
 from rheostat.model import Action, Code, NodeReading, OutcomeStatus, Placement, RoundTrip
 from rheostat.report.replay import replay
-from rheostat.sim import capacity_curve, demand, load_job
-from rheostat.sim.capacity import best_curve
-from rheostat.sim.elasticity import demand_steps, integral
+from rheostat.sim.capacity import best_curve, capacity_curve, demand
+from rheostat.sim.history import demand_steps, integral
 from rheostat.sim.job import SimulatedJob
-from rheostat.sim.loading import job_of
-from rheostat.sim.nodes import NodeMap
+from rheostat.sim.jobfile import NodeMap, job_of, load_job
 
 NODES = {
     "names": ["mid", "near", "far", "next"],

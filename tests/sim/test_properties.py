@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tests.sim.jobs import PLAIN, decision
 
 from rheostat.load.curves import Pieces
-from rheostat.sim import SimulatedJob
-from rheostat.sim.loading import job_of
-from rheostat.sim.micro_batches import MicroBatches
+from rheostat.sim.job import SimulatedJob
+from rheostat.sim.jobfile import job_of
+from rheostat.sim.micro_batch import MicroBatches
 
 rates = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 400)), min_size=1, max_size=5)
 asked = st.lists(st.tuples(st.integers(0, 80), st.integers(1, 8)), max_size=5)

@@ -1,9 +1,10 @@
 """A record-at-a-time job, worked by hand."""
 
-from tests.sim.jobs import ask, close_to, constant, simulated, staircase
+from tests.sim.jobs import ask, close_to, simulated
 
+from rheostat.load.curves import constant, staircase
 from rheostat.model import OutcomeStatus
-from rheostat.sim.loading import job_of
+from rheostat.sim.jobfile import job_of
 
 RECORD = {
     "name": "flow",

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import rheostat.sim
+from rheostat.cli.config import job_reference
 from rheostat.config.reference import models_in
 from rheostat.sim.jobfile import JobFile
-from rheostat.sim.reference import job_reference
 
 PAGE = Path(__file__).parents[2] / "docs" / "jobs.md"
 

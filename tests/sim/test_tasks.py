@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.sim.jobs import plain
 
-from rheostat.sim.fleet import Fleet
+from rheostat.sim.executors import Fleet
 from rheostat.sim.history import History
 from rheostat.sim.tasks import Equal, Progress, count_progress, credit, makespan, place, place_one_by_one
 

@@ -2,22 +2,57 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from rheostat.analyze.batches import Finished
-from rheostat.analyze.checks import largest, sweep, total
-from rheostat.analyze.occupancy import ClusterFigures, read_cluster
-from rheostat.analyze.outliers import machine_names, watched
-from rheostat.analyze.parallel import stage_loads, useful_tasks
-from rheostat.analyze.query import QueryFigures, read_query
-from rheostat.analyze.rates import OffsetFigures
-from rheostat.analyze.sink import read_sink
-from rheostat.analyze.state import AnalysisSettings, AnalysisState, ClusterHistory, Machines, QueryHistory
-from rheostat.config.node_names import ELSEWHERE
-from rheostat.model import Assessment, Cluster, Observation, QueryLoad, QueryReading, StageLoad
+from rheostat.analyze.batches import Finished, QueryFigures, read_query
+from rheostat.analyze.executors import ClusterFigures, machine_names, read_cluster, watched
+from rheostat.analyze.offsets import OffsetFigures
+from rheostat.analyze.state import (
+    AnalysisSettings,
+    AnalysisState,
+    ClusterHistory,
+    Counters,
+    Machines,
+    QueryHistory,
+    largest,
+    sweep,
+    total,
+)
+from rheostat.config.models import ELSEWHERE
+from rheostat.model import Assessment, Batch, Cluster, Observation, QueryLoad, QueryReading, StageLoad, StageWork
 
-__all__ = ["NEEDED", "analyze"]
+if TYPE_CHECKING:
+    from rheostat.config.models import Settings
+
+
+__all__ = [
+    "COUNTS",
+    "MOST",
+    "NEEDED",
+    "analysis_settings",
+    "analyze",
+    "read_sink",
+    "sink_part",
+    "stage_loads",
+    "tasks_ended",
+    "useful_tasks",
+]
+
+
+# What the observations mean: rates, backlog, lag, occupancy. Pure: the past comes in as a state and goes out again.
+
+
+def analysis_settings(settings: Settings) -> AnalysisSettings:
+    """What of a job's settings the analysis has to know."""
+    return AnalysisSettings(
+        objective_lag_s=settings.parsed_objective.lag_s,
+        rate_window_s=settings.rate_window_s,
+        failure_window_s=settings.guard.failure_window_s,
+    )
+
 
 NEEDED = ("arrival_rate", "backlog", "backlog_excess", "batch_s", "executors", "lag_s")
 """The figures without which no decision can be made. The processed rate, the busy ratio and the split of the backlog
@@ -281,3 +316,108 @@ def _age(now: float, times: Iterable[float | None]) -> float | None:
     """Age of the oldest that is known; a reading made just after ``now`` has age 0."""
     oldest = min([at for at in times if at is not None], default=None)
     return None if oldest is None else max(0.0, now - oldest)
+
+
+# Stages that follow one another in a batch: what each needs, and how many executors the largest keeps busy.
+
+
+COUNTS = 0.05
+"""Least share of the task time of a batch."""
+
+
+def stage_loads(stages: Sequence[StageWork], records: int | None, arrival_rate: float | None) -> tuple[StageLoad, ...]:
+    """What each stage needs; empty for a batch whose tasks took no time.
+
+    Args:
+        stages: of the last batch.
+        records: of that batch.
+        arrival_rate: records/s.
+
+    >>> stage_loads([StageWork(4, 6.0), StageWork(16, 2.0)], 1000, 500.0)
+    (StageLoad(tasks=4, share=0.75, demand=3.0), StageLoad(tasks=16, share=0.25, demand=1.0))
+    """
+    whole_s = math.fsum(stage.busy_s for stage in stages)
+    if whole_s <= 0:
+        return ()
+    each_s = arrival_rate / records if arrival_rate is not None and records else None
+    return tuple(
+        [
+            StageLoad(stage.tasks, stage.busy_s / whole_s, None if each_s is None else stage.busy_s * each_s)
+            for stage in stages
+        ]
+    )
+
+
+def useful_tasks(stages: Sequence[StageLoad], partitions: int) -> int:
+    """Slots that the largest stage keeps busy.
+
+    >>> useful_tasks([StageLoad(4, 0.75), StageLoad(16, 0.25)], 8), useful_tasks([StageLoad(900, 0.04)], 8)
+    (16, 8)
+    """
+    return max([partitions, *[stage.tasks for stage in stages if stage.share >= COUNTS]])
+
+
+# When a sink is sick: batches are held up after their tasks, where executors cannot help.
+
+
+MOST = 0.5
+"""Share of the batch from which on the sink's part is its largest."""
+
+_LATE = 0.5
+
+
+def read_sink(queries: Iterable[tuple[QueryReading, QueryFigures]], counters: Counters) -> str | None:
+    """Why the sink is sick, in words; of several queries, the first that is held up. ``counters``: of this reading."""
+    for reading, figures in queries:
+        if _late(figures):
+            why = _finished(reading.batch) or _running(reading, counters)
+            if why is not None:
+                return why
+    return None
+
+
+def sink_part(batch: Batch) -> float | None:
+    """Seconds of a finished batch after its tasks; None where it is not known when they ran.
+
+    >>> sink_part(Batch(0.0, 1, 20.0, planning_s=0.5, add_batch_s=19.0, commit_s=0.5, work_s=4.5))
+    15.0
+    """
+    if batch.planning_s is None or batch.work_s is None:
+        return None
+    return max(0.0, batch.duration_s - batch.planning_s - batch.work_s)
+
+
+def tasks_ended(idle_since: Sequence[float | None]) -> float | None:
+    """Since when no executor has had a task; None: one has, or there is none, or nobody knows.
+
+    >>> tasks_ended([10.0, 25.0]), tasks_ended([10.0, None]), tasks_ended([])
+    (25.0, None, None)
+    """
+    known = [since for since in idle_since if since is not None]
+    return max(known) if known and len(known) == len(idle_since) else None
+
+
+def _late(figures: QueryFigures) -> bool:
+    batch_s, trigger_s, period_s, excess = figures.batch_s, figures.trigger_s, figures.period_s, figures.backlog_excess
+    if batch_s is None or trigger_s is None or period_s is None:
+        return False
+    return batch_s >= trigger_s and ((excess or 0.0) > 0 or batch_s >= _LATE * period_s)
+
+
+def _finished(batch: Batch | None) -> str | None:
+    part_s = None if batch is None else sink_part(batch)
+    if batch is None or part_s is None or part_s <= MOST * batch.duration_s:
+        return None
+    committed = "" if batch.commit_s is None else f", {batch.commit_s:.1f} s of them to commit"
+    return f"the last batch took {batch.duration_s:.1f} s, {part_s:.1f} s of them after its tasks{committed}"
+
+
+def _running(query: QueryReading, counters: Counters) -> str | None:
+    running, ended = query.running, tasks_ended(counters.idle_since)
+    if running is None or not running.active or running.since is None or ended is None:
+        return None
+    age_s, idle_s = running.at - running.since, running.at - max(ended, running.since)
+    planning_s = 0.0 if query.batch is None else query.batch.planning_s or 0.0
+    if ended <= running.since + planning_s or idle_s <= MOST * age_s:
+        return None
+    return f"the batch has been running for {age_s:.1f} s, for {idle_s:.1f} s without a task"

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rheostat.analyze.checks import known, total
-from rheostat.analyze.rates import OffsetFigures
-from rheostat.analyze.state import AnalysisSettings, BatchMark, QueryHistory
-from rheostat.model import Batch, RunningBatch, SourceInfo
+from rheostat.analyze.offsets import OffsetFigures, read_offsets
+from rheostat.analyze.state import AnalysisSettings, BatchMark, OffsetHistory, QueryHistory, Turns, known, total
+from rheostat.model import Batch, QueryReading, RunningBatch, SourceInfo
 
 __all__ = [
+    "HIGH",
     "Finished",
+    "QueryFigures",
     "Running",
+    "Turns",
     "batch_time",
     "capped",
     "count_after",
+    "healthy_backlog",
     "marked",
+    "overloaded",
+    "pressed",
     "processed_rate",
     "read_finished",
+    "read_pressure",
+    "read_query",
     "read_running",
+    "root",
 ]
+
 
 CAPPED_SHARE = 0.99
 """A batch of this share of the cap is as large as the cap allows: caps are shared out over partitions and rounded."""
@@ -131,3 +141,225 @@ def count_after(history: QueryHistory | None, finished: Finished, running: Runni
     if finished.batch_id is None:
         return None
     return finished.batch_id + (1 if anew and running.active is not False else 0)
+
+
+# One query: its offsets and its batches together.
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFigures:
+    """The figures of an assessment, of one query.
+
+    Attributes:
+        oldest: the time of its oldest reading that a decision needs; None: there is none.
+    """
+
+    offsets: OffsetFigures
+    finished: Finished
+    running: bool | None
+    processed_rate: float | None
+    backlog_excess: float | None
+    batch_s: float | None
+    trigger_s: float | None
+    period_s: float | None
+    occupancy: float | None
+    batches: int
+    capped: bool | None
+    partitions: int | None
+    oldest: float | None
+    pressure: float | None = None
+    throughput: float | None = None
+
+
+def healthy_backlog(arrival_rate: float, trigger_s: float, batch_s: float, period_s: float) -> float:
+    """Records that a job which keeps up may have at most: arrival rate × (trigger + batch time).
+
+    What arrived between two plannings is in flight, and while it is worked on more arrives. Two plannings are a
+    trigger interval apart, or a batch time where batches are longer than that (always, with an interval of 0).
+    A batch longer than the period τ is not healthy: its time beyond τ excuses nothing, else a batch that swallows
+    ever more would excuse its own backlog.
+
+    >>> healthy_backlog(1000.0, trigger_s=2.0, batch_s=1.8, period_s=15.0)
+    3800.0
+    """
+    batch_s = min(batch_s, period_s)
+    return arrival_rate * (max(trigger_s, batch_s) + batch_s)
+
+
+def read_query(
+    query: QueryReading,
+    past: QueryHistory | None,
+    now: float,
+    settings: AnalysisSettings,
+    *,
+    executors_changed: bool,
+    invalid: set[str],
+) -> tuple[QueryFigures, QueryHistory]:
+    """The figures of one query at ``now``, and its history with this reading."""
+    offsets, history = read_offsets(query.offsets, past.offsets if past else OffsetHistory(), now, settings, invalid)
+    finished, running = read_finished(query.batch, invalid), read_running(query.running, invalid)
+    restarted = past is None or past.run_id != query.run_id
+    done = offsets.progress + (past.done if past else 0)
+    marks = () if restarted or past is None else past.marks[-1:] if executors_changed else past.marks
+    if offsets.committed_known:
+        marks = marked(marks, finished, done, settings)
+    after = count_after(past, finished, running, anew=restarted or executors_changed)
+    batch_s, trigger_s = batch_time(finished, running), known(query.trigger_s, "trigger_s", invalid)
+    period_s = None if trigger_s is None else max(trigger_s, settings.objective_lag_s / 2)
+    excess = _excess(offsets, trigger_s, batch_s, period_s)
+    turns = None if restarted or past is None or executors_changed else past.turns
+    held = pressed(batch_s, trigger_s, period_s, offsets.backlog, excess, query.batch)
+    before = now if past is None else past.seen_at
+    pressure, turns = read_pressure(held, turns, before, now, settings.rate_window_s)
+    remembered = QueryHistory(
+        query_id=query.query_id,
+        run_id=query.run_id,
+        seen_at=now,
+        offsets=history,
+        done=done,
+        marks=marks,
+        count_after=after,
+        turns=turns,
+    )
+    figures = QueryFigures(
+        offsets=offsets,
+        finished=finished,
+        running=running.active,
+        processed_rate=processed_rate(marks),
+        backlog_excess=excess,
+        batch_s=batch_s,
+        trigger_s=trigger_s,
+        period_s=period_s,
+        occupancy=None if batch_s is None or period_s is None else batch_s / period_s,
+        batches=_batches(finished, after),
+        capped=capped(query.sources, finished, offsets, invalid),
+        partitions=_partitions(query, offsets, invalid),
+        oldest=min([at for at in (offsets.at, running.at) if at is not None], default=None),
+        pressure=pressure,
+        throughput=_throughput(marks, after) if pressure else None,
+    )
+    return figures, remembered
+
+
+def _excess(
+    offsets: OffsetFigures, trigger_s: float | None, batch_s: float | None, period_s: float | None
+) -> float | None:
+    """max(0, backlog − what a job that keeps up may have)."""
+    backlog, rate = offsets.backlog, offsets.arrival_rate
+    if backlog is None or rate is None or trigger_s is None or batch_s is None or period_s is None:
+        return None
+    return max(0.0, backlog - healthy_backlog(rate, trigger_s, batch_s, period_s))
+
+
+def _throughput(marks: tuple[BatchMark, ...], after: int | None) -> float | None:
+    """Of the batches that count as finished at the present number: what lies before them overlaps its change."""
+    return None if after is None else processed_rate(tuple([mark for mark in marks if mark.batch_id >= after]))
+
+
+def _batches(finished: Finished, after: int | None) -> int:
+    return 0 if finished.batch_id is None or after is None else max(0, finished.batch_id - after)
+
+
+def _partitions(query: QueryReading, offsets: OffsetFigures, invalid: set[str]) -> int | None:
+    """From the offsets where there are some, else from the plan."""
+    planned = [known(source.partitions, "source.partitions", invalid) for source in query.sources]
+    return total(planned) if offsets.partitions is None else offsets.partitions
+
+
+# Back pressure on micro-batches: when a query is overloaded, and whether executors would help.
+
+
+HIGH = 0.5
+"""Share of the time above which back pressure is high (S2, Algorithm 1: > 0.5)."""
+
+_WORK = 1
+
+
+def overloaded(before: Sequence[float], own: float) -> bool:
+    """Algorithm 1: all back pressures before an operator are high, its own is not.
+
+    >>> overloaded([0.51], 0.5), overloaded([0.5], 0.0), overloaded([0.9, 0.2], 0.0), overloaded([0.9], 0.6)
+    (True, False, False, False)
+    """
+    return all(each > HIGH for each in before) and own <= HIGH
+
+
+def root(pressure: float, durations_s: Sequence[float]) -> int | None:
+    """The place of the part of a batch that is the root of the overload; None: there is none.
+
+    Args:
+        pressure: of the query, in [0, 1].
+        durations_s: of its parts, one after another.
+
+    >>> root(1.0, [0.04, 2.58, 0.01]), root(1.0, [3.0, 1.0, 0.1]), root(0.4, [0.04, 2.58, 0.01])
+    (1, 0, None)
+    """
+    total_s = left_s = math.fsum(durations_s)
+    before = pressure
+    for place, duration_s in enumerate(durations_s):
+        left_s -= duration_s
+        own = pressure * left_s / total_s if total_s > 0 else 0.0
+        if overloaded([before], own):
+            return place
+        before = own
+    return None
+
+
+def pressed(
+    batch_s: float | None,
+    trigger_s: float | None,
+    period_s: float | None,
+    backlog: int | None,
+    excess: float | None,
+    last: Batch | None,
+) -> bool | None:
+    """Whether a query works back to back with a backlog that executors would clear; None where unknown.
+
+    Args:
+        batch_s: time of the last or the running batch.
+        trigger_s: its trigger interval.
+        period_s: its τ.
+        backlog: records that are not committed.
+        excess: those beyond a healthy backlog.
+        last: the last finished batch, for its parts.
+    """
+    if batch_s is None or trigger_s is None or period_s is None or backlog is None or excess is None:
+        return None
+    if batch_s < trigger_s or backlog <= 0 or (excess <= 0 and batch_s < period_s):
+        return False
+    if last is None or last.planning_s is None or last.add_batch_s is None:
+        return True
+    return root(1.0, (last.planning_s, last.add_batch_s, last.commit_s or 0.0)) == _WORK
+
+
+def read_pressure(
+    now_pressed: bool | None, past: Turns | None, before: float, now: float, window_s: float
+) -> tuple[float | None, Turns]:
+    """The pressure at ``now``, and what is remembered.
+
+    Args:
+        now_pressed: whether the query is pressed at this look; this counts since the look before.
+        past: what was remembered; None: the window begins here.
+        before: time of the look before.
+        now: time of this look.
+        window_s: length of the window.
+
+    >>> share, turns = read_pressure(True, Turns(0.0), 45.0, 60.0, 60.0)
+    >>> share, turns
+    (0.25, Turns(since=0.0, times=(45.0,)))
+    >>> read_pressure(False, turns, 60.0, 75.0, 60.0)
+    (0.25, Turns(since=0.0, times=(45.0, 60.0)))
+    """
+    if past is None or now_pressed is None or now <= past.since:
+        return None, Turns(now)
+    if not now_pressed and not past.times:
+        return 0.0, past
+    times = past.times
+    if now_pressed != bool(len(times) % 2):
+        times = (*times, max(before, past.since))
+    begin = max(past.since, now - window_s)
+    while len(times) > 1 and times[1] <= begin:
+        times = times[2:]
+    ends = times[1::2] if len(times) % 2 == 0 else (*times[1::2], now)
+    held_s = math.fsum(end - max(start, begin) for start, end in zip(times[::2], ends, strict=True))
+    return min(1.0, held_s / (now - begin)), Turns(past.since, times)

@@ -6,10 +6,12 @@ of every partition and every executor is kept in columns.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from math import inf
+from typing import NamedTuple, TypeVar
 
-from rheostat.analyze.overload import Turns
+from rheostat.model import Observation
 
 __all__ = [
     "AnalysisSettings",
@@ -19,9 +21,30 @@ __all__ = [
     "Counters",
     "Interval",
     "Machines",
+    "Number",
     "OffsetHistory",
     "QueryHistory",
+    "Turns",
+    "known",
+    "largest",
+    "sweep",
+    "total",
 ]
+
+
+# Back pressure on micro-batches: when a query is overloaded, and whether executors would help.
+
+
+class Turns(NamedTuple):
+    """When a query was pressed.
+
+    Attributes:
+        since: begin of what is remembered.
+        times: when it began and when it ceased to be pressed, in turn; an odd number of them: it is pressed.
+    """
+
+    since: float
+    times: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +188,43 @@ class AnalysisState:
     queries: tuple[QueryHistory, ...] = ()
     cluster: ClusterHistory = field(default_factory=ClusterHistory)
     machines: Machines = field(default_factory=Machines)
+
+
+# Impossible figures are unknown figures: found, named, and never passed on; and sums that do not hide an unknown.
+
+
+Number = TypeVar("Number", int, float)
+
+_BATCH = ("planning_s", "add_batch_s", "commit_s", "work_s", "state_rows", "dropped_late")
+
+
+def known(value: Number | None, name: str, invalid: set[str]) -> Number | None:
+    """The value if it is a finite number ≥ 0, else None; an impossible one is named in ``invalid``."""
+    if value is None or 0 <= value < inf:
+        return value
+    invalid.add(name)
+    return None
+
+
+def total(values: Iterable[Number | None]) -> Number | None:
+    """The sum; None if one of them is unknown or there is none.
+
+    >>> total([1, 2]), total([1, None]), total([])
+    (3, None, None)
+    """
+    found = tuple(values)
+    return None if not found or None in found else sum(found)  # type: ignore[arg-type] # there is no None in it
+
+
+def largest(values: Iterable[Number | None]) -> Number | None:
+    """The largest; None if one of them is unknown or there is none."""
+    found = tuple(values)
+    return None if not found or None in found else max(found)  # type: ignore[type-var] # there is no None in it
+
+
+def sweep(observation: Observation, invalid: set[str]) -> None:
+    """Name the impossible figures that nothing else here looks at."""
+    for query in observation.queries:
+        if query.batch is not None:
+            for field in _BATCH:
+                known(getattr(query.batch, field), f"batch.{field}", invalid)

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import errno
 import importlib
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rheostat import __version__
-from rheostat.cli.nearest import unknown_command
-from rheostat.cli.output import abandon_output, forgive_encodings, print_error, wants_json
-from rheostat.cli.signals import interruptible
+from rheostat.cli.common import abandon_output, forgive_encodings, print_error, unknown_command, wants_json
 from rheostat.errors import Fault, InputError, RheostatError
 
-__all__ = ["COMMANDS", "build", "main"]
+__all__ = [
+    "COMMANDS",
+    "build",
+    "interruptible",
+    "main",
+]
+
 
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 """The parser's base class for wrong command lines; which package it lives in depends on typer's version."""
@@ -30,24 +36,24 @@ _INTERRUPTED = 130
 _SCRIPTS = "run"
 """The command in which signals are for somebody's own script."""
 
-COMMANDS = (
-    "demo",
-    "run",
-    "explain",
-    "replay",
-    "simulate",
-    "compare",
-    "tune",
-    "calibrate",
-    "load",
-    "lab",
-    "fleet",
-    "node",
-    "bench",
-    "experiment",
-    "config",
-)
-"""Modules of this package; each has ``register(app)``."""
+COMMANDS = {
+    "demo": "demo",
+    "run": "run",
+    "explain": "explain",
+    "replay": "explain",
+    "simulate": "simulate",
+    "compare": "compare",
+    "tune": "simulate",
+    "calibrate": "calibrate",
+    "load": "load",
+    "lab": "lab",
+    "fleet": "fleet",
+    "node": "lab",
+    "bench": "research",
+    "experiment": "research",
+    "config": "config",
+}
+"""The module of this package for each command; it has ``register_COMMAND(app)``."""
 
 
 def build() -> typer.Typer:
@@ -68,8 +74,8 @@ def build() -> typer.Typer:
             typer.echo(__version__)
             raise typer.Exit
 
-    for name in COMMANDS:
-        importlib.import_module(f"rheostat.cli.{name}").register(app)
+    for command, module in COMMANDS.items():
+        getattr(importlib.import_module(f"rheostat.cli.{module}"), f"register_{command}")(app)
     return app
 
 
@@ -127,3 +133,33 @@ def _usage_fault(error: Any, arguments: Sequence[str]) -> Fault:
     field = getattr(error, "option_name", None) or named or "command line"
     command = error.ctx.command_path if error.ctx else "rheostat"
     return Fault(field, " ".join(arguments), f"see: {command} --help", error.format_message() or "a command is missing")
+
+
+# Signals that end a command.
+
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """SIGTERM and SIGHUP end what is run as Ctrl-C does: everything is stopped on the way out.
+
+    What somebody else has taken, or lets be ignored as ``nohup`` does, stays so. For the main thread; elsewhere nothing
+    changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    taken = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt

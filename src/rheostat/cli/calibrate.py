@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from rheostat.cli.judging import check_file
-from rheostat.cli.numbers import number_of
-from rheostat.cli.options import unused
-from rheostat.cli.output import JsonFlag, console, print_json
+from rheostat.cli.common import JsonFlag, check_file, console, number_of, print_json, unused
 from rheostat.errors import Fault, InputError, tried
 
 if TYPE_CHECKING:
-    from rheostat.judge.calibrate import Calibration
-    from rheostat.judge.measured import RealRun
-    from rheostat.judge.recorded import CapacityFit, Recording
-    from rheostat.judge.truth import Errors, Replay
+    from rheostat.calibrate.fit import Calibration
+    from rheostat.calibrate.measured import RealRun
+    from rheostat.calibrate.recorded import CapacityFit, Recording
+    from rheostat.calibrate.truth import Errors, Replay
     from rheostat.load.curves import Pieces
 
-__all__ = ["register"]
+
+__all__ = [
+    "register_calibrate",
+]
 
 
-def register(app: typer.Typer) -> None:
+def register_calibrate(app: typer.Typer) -> None:
     """Add the command."""
     app.command("calibrate")(calibrate)
 
@@ -136,10 +136,10 @@ class _Read:
 
 def _read(given: _Given, warm_up: str, scale: str, faults: list[Fault]) -> _Read:
     """Read everything, or name every fault of the command line and of all files at once."""
-    from rheostat.judge.measured import read_run
-    from rheostat.judge.recorded import read_profiles, read_recordings
+    from rheostat.calibrate.measured import read_run
+    from rheostat.calibrate.recorded import read_profiles, read_recordings
     from rheostat.load.curves import Scaled
-    from rheostat.load.traces import read_trace
+    from rheostat.load.files import read_trace
 
     faults += given.faults()
     warm_up_s, factor = _number("warm_up", warm_up, 0.0, faults), _number("scale", scale, 1e-9, faults)
@@ -173,7 +173,7 @@ def _number(field: str, text: str, least: float, faults: list[Fault]) -> float:
 
 
 def _check_report(report: Path | None) -> None:
-    from rheostat.report.parts import plots_installed
+    from rheostat.report.html import plots_installed
 
     if report is not None:
         plots_installed()
@@ -191,9 +191,9 @@ class _Fitted:
 
 def _fitted(read: _Read, name: str) -> _Fitted:
     """Fit, or name every fault of the figures at once."""
-    from rheostat.judge.calibrate import calibrate as fit
-    from rheostat.judge.recorded import fit_capacity
-    from rheostat.judge.truth import errors_of, replay, window_of
+    from rheostat.calibrate.fit import calibrate as fit
+    from rheostat.calibrate.recorded import fit_capacity
+    from rheostat.calibrate.truth import errors_of, replay, window_of
 
     faults: list[Fault] = []
     for run in read.checks:
@@ -214,7 +214,7 @@ def _told(given: _Given, fitted: Calibration, checked: list[tuple[Replay, Errors
     if given.out is not None:
         _write(given.out, fitted)
     if given.report is not None:
-        from rheostat.judge.truth_page import write_truth
+        from rheostat.calibrate.truth import write_truth
 
         write_truth(given.report, fitted, checked)
     runs = [{"journal": run.name, "seconds": run.seconds, **errors.to_json()} for run, errors in checked]
@@ -233,7 +233,7 @@ def _profiles(fit: CapacityFit) -> dict[str, Any]:
 
 
 def _recorded(recordings: Sequence[Recording], load: Pieces, fit_to: str | None) -> dict[str, Any]:
-    from rheostat.judge.recorded import fit_recording, held_against
+    from rheostat.calibrate.recorded import fit_recording, held_against
 
     runs = {run.name: run for run in recordings}
     chosen = fit_to or next(iter(runs))
@@ -256,7 +256,7 @@ def _recorded(recordings: Sequence[Recording], load: Pieces, fit_to: str | None)
 
 
 def _table(fitted: Calibration) -> Table:
-    from rheostat.judge.truth_page import estimate_rows
+    from rheostat.calibrate.truth import estimate_rows
 
     header, *rows = estimate_rows(fitted)
     table = Table(*header, title=f"job {fitted.job.name}")

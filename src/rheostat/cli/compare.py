@@ -9,35 +9,42 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rheostat.cli.judging import (
+from rheostat.cli.common import (
+    FIGURES_HELP,
     Jobs,
+    JsonFlag,
     Out,
     Played,
     Shapes,
     check_out,
     check_page,
     check_sort,
+    console,
+    print_json,
     processes_of,
+    progress_lines,
+    show_idle,
     show_rows,
     show_table,
+    spread,
+    to_json,
     without_effect,
 )
-from rheostat.cli.options import spread
-from rheostat.cli.output import FIGURES_HELP, JsonFlag, console, print_json, show_idle, to_json
-from rheostat.cli.progress import progress_lines
 from rheostat.errors import Fault, InputError, tried
 
 if TYPE_CHECKING:
-    from rheostat.judge.compare import Comparison
-    from rheostat.judge.defeat import Defeat
-    from rheostat.judge.matrix import Cells
+    from rheostat.decide.settings_check import NoEffect
+    from rheostat.judge.compare import Cells, Comparison
     from rheostat.judge.request import Asked, Texts
-    from rheostat.plan import NoEffect
-
-__all__ = ["register"]
+    from rheostat.judge.worst_case import Defeat
 
 
-def register(app: typer.Typer) -> None:
+__all__ = [
+    "register_compare",
+]
+
+
+def register_compare(app: typer.Typer) -> None:
     """Add the command."""
     app.command("compare", epilog=FIGURES_HELP)(compare)
 
@@ -89,8 +96,8 @@ class _Judged:
 
 def _judge(asked: Asked, processes: int, *, drawn: bool, matrix: bool) -> _Judged:
     from rheostat.judge import compare as judged
-    from rheostat.judge.defeat import comparison_of, defeats
-    from rheostat.judge.matrix import cells_of
+    from rheostat.judge.compare import cells_of
+    from rheostat.judge.worst_case import comparison_of, defeats
 
     with progress_lines("compare") as progress:
         if asked.hunts:
@@ -125,8 +132,7 @@ def _asked(
 
 
 def _finish(found: _Judged, sort: str, out: Path | None, page: Path | None, *, as_json: bool) -> int:
-    from rheostat.judge.pages import write_comparison
-    from rheostat.judge.results import comparison_json
+    from rheostat.judge.report import comparison_json, write_comparison
 
     screen, comparison = console(), found.comparison
     _show(found, sort)
@@ -148,7 +154,7 @@ def _finish(found: _Judged, sort: str, out: Path | None, page: Path | None, *, a
 
 
 def _show(found: _Judged, sort: str) -> None:
-    from rheostat.judge.texts import (
+    from rheostat.judge.report import (
         SHARES,
         defeat_rows,
         load_tables,
@@ -158,7 +164,7 @@ def _show(found: _Judged, sort: str) -> None:
         unready_notes,
         verdict,
     )
-    from rheostat.report.figures import WHERE
+    from rheostat.report.html import WHERE
 
     if found.defeats is not None:
         show_rows("The worst load that was found for each policy", defeat_rows(found.defeats))
@@ -182,9 +188,8 @@ def _show(found: _Judged, sort: str) -> None:
 def _update(page: Path, found: _Judged) -> None:
     import sys
 
-    from rheostat.bench.measure import machine
-    from rheostat.bench.page import TITLE, with_section
-    from rheostat.judge.results import section, spoken_command
+    from rheostat.judge.report import section, spoken_command
+    from rheostat.research.bench.harness import TITLE, machine, with_section
 
     title = "compare" + (" --matrix" if found.cells else "") + (" --worst-case" if found.defeats else "")
     text = page.read_text(encoding="utf-8") if page.exists() else TITLE

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import typing
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import BaseModel
 from rich.markup import escape
 
-from rheostat.cli.output import JsonFlag, console, print_json, show_idle
+from rheostat.cli.common import JsonFlag, console, print_json, show_idle
+from rheostat.config.reference import models_in, table
 from rheostat.errors import Fault, InputError
+from rheostat.sim.events import Event
+from rheostat.sim.jobfile import (
+    Distribution,
+    Driver,
+    ExecutorCost,
+    JobFile,
+    Metrics,
+    NodeMap,
+    RecordModel,
+    Rescale,
+    Sink,
+    Stage,
+    State,
+    load_job,
+    preset_names,
+)
 
-__all__ = ["register"]
+__all__ = [
+    "job_reference",
+    "register_config",
+]
+
 
 OutOption = Annotated[Path | None, typer.Option("--out", help="Write to this file instead of standard output.")]
 
@@ -22,7 +46,7 @@ FiguresFlag = Annotated[bool, typer.Option("--figures", help="The definitions of
 JobsFlag = Annotated[bool, typer.Option("--jobs", help="The reference of job files, for the simulator.")]
 
 
-def register(app: typer.Typer) -> None:
+def register_config(app: typer.Typer) -> None:
     """Add ``config check`` and ``config reference``."""
     group = typer.Typer(
         no_args_is_help=True, help="Check a settings file or a job file, print the documented reference."
@@ -37,8 +61,8 @@ def check(
     as_json: JsonFlag = False,
 ) -> None:
     """Say everything that is wrong with a settings file or a job file, or that nothing is; and what has no effect."""
-    from rheostat.config.documents import read_document
-    from rheostat.plan import checked_settings, no_effect
+    from rheostat.config.loading import read_document
+    from rheostat.decide.settings_check import checked_settings, no_effect
 
     values, faults = read_document(file)
     if _is_job(values):
@@ -59,7 +83,7 @@ def _is_job(values: Mapping[str, Any]) -> bool:
 
 
 def _check_job(values: Mapping[str, Any], faults: list[Fault], as_json: bool) -> None:
-    from rheostat.sim.loading import job_of
+    from rheostat.sim.jobfile import job_of
 
     job = job_of(values, faults)
     use = "rheostat simulate --job FILE runs it"
@@ -72,8 +96,8 @@ def print_reference(
     out: OutOption = None, jobs: JobsFlag = False, figures: FiguresFlag = False, as_json: JsonFlag = False
 ) -> None:
     """Print the reference of all settings, of job files, or of figures, in Markdown."""
-    from rheostat.config import reference
-    from rheostat.report.figures import figures_page
+    from rheostat.config.reference import reference
+    from rheostat.report.html import figures_page
 
     if jobs and figures:
         raise InputError([Fault("figures", "--jobs --figures", "one of them", "these are two pages")])
@@ -87,7 +111,6 @@ def print_reference(
 
 
 def _job_reference() -> str:
-    from rheostat.sim.reference import job_reference
 
     return job_reference()
 
@@ -99,3 +122,98 @@ def _write(path: Path, text: str) -> None:
     except OSError as error:
         message = f"the page cannot be written: {error.strerror}"
         raise InputError([Fault("out", str(path), "a path that can be written", message)]) from None
+
+
+# The reference page of job files, made from the models themselves.
+
+
+_SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
+    ("stages[]", Stage),
+    ("driver", Driver),
+    ("executor", ExecutorCost),
+    ("state", State),
+    ("record", RecordModel),
+    ("nodes", NodeMap),
+    ("rescale", Rescale),
+    ("sink", Sink),
+    ("metrics", Metrics),
+)
+
+_HEAD = """# Job files
+
+<!-- Made by `rheostat config reference --jobs --out docs/jobs.md`; do not edit. -->
+
+A job file describes the job that the simulator runs: what a batch costs, what an executor costs, how the number of
+them is changed, and what happens meanwhile. It is YAML. Unknown keys and keys given twice are errors, and everything
+that is wrong is named at once (`rheostat config check FILE`). Times are in seconds. Every command that takes a job
+takes the name of a preset or the path of a file, and overrides by dotted keys behind `job.`:
+`--set job.executor.start_up.median_s=30`, `--set job.stages.0.cost_ms=2`.
+
+```yaml
+schema: rheostat.job/1
+name: orders
+objective: lag < 60s for 99%
+executors: [1, 12]
+trigger_s: 10
+partitions: 24
+batch_cap: 200000
+stages:
+  - {name: read, cost_ms: 0.4}
+  - {name: aggregate, tasks: 48, cost_ms: 0.2, stateful: true}
+events:
+  - {kind: dead, at_s: 1800, executor: 0}
+```
+
+## How a batch runs
+
+A batch begins on the grid of the trigger, or at once if the one before ended too late for it. It takes what has
+arrived, at most the cap. Its time is `driver.planning_s`, then the stages one after the other, then `driver.commit_s`
+and `state.commit_s`. A task takes `task_ms + its records × cost_ms`; tasks go to slots in order, each to the first that
+is free, so T equal tasks on s slots take ⌈T ÷ s⌉ waves. Executors that register meanwhile take waiting tasks; the first
+task in each of their slots is cold. Executors are taken away between two batches. Records count as committed when their
+batch ends, so lag is a sawtooth.
+
+A job of the model `record` has no batches: see `record`. It is seen as a job with a trigger of `commit_every_s` whose
+batch time is the share of the interval that its records took, so that batch ÷ trigger is its utilization. Its
+executors share all work and count as busy alike: a slow one or a slow node lowers what they carry together, but is
+never named, and `guard.replace_slow` does nothing.
+"""
+
+
+def job_reference() -> str:
+    """The page in Markdown."""
+    return "\n".join([_HEAD, *_keys(), *_sections(), *_events(), *_presets()]) + "\n"
+
+
+def _keys() -> Iterator[str]:
+    yield from ["## Job", "", *table(JobFile, "")]
+
+
+def _sections() -> Iterator[str]:
+    for name, model in _SECTIONS:
+        yield from ["", f"## {name.removesuffix('[]').capitalize()}", "", _said(model), ""]
+        yield from table(model, f"{name}.")
+    head = "A duration that varies: `executor.start_up` and `rescale.pause` have these keys."
+    yield from ["", "## Durations", "", head, "", *table(Distribution, "")]
+
+
+def _events() -> Iterator[str]:
+    head = "Entries of `events`. The kind tells what it is; an event without `for_s` lasts to the end or is a moment."
+    yield from ["", "## Events", "", head]
+    for model in models_in(Event):
+        kind = typing.get_args(model.model_fields["kind"].annotation)[0]
+        rows = [row for row in table(model, "") if not row.startswith("| `kind`")]
+        yield from ["", f"### `{kind}`", "", _said(model), "", *rows]
+
+
+def _presets() -> Iterator[str]:
+    yield from ["", "## Presets", "", "| preset | model | objective | executors | partitions | trigger, s |"]
+    yield "|---|---|---|---|---|---|"
+    for name in preset_names():
+        job = load_job(name)
+        bounds = f"{job.n_min} to {job.n_max}"
+        yield f"| `{name}` | {job.model} | {job.objective} | {bounds} | {job.partitions} | {job.trigger_s:g} |"
+
+
+def _said(model: type[BaseModel]) -> str:
+    return " ".join((inspect.getdoc(model) or "").split())

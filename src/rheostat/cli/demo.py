@@ -14,11 +14,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rheostat.cli.numbers import executors_of, number_of
-from rheostat.cli.output import FIGURES_HELP, JsonFlag, console, print_json, program
+from rheostat.cli.common import FIGURES_HELP, JsonFlag, console, executors_of, number_of, print_json, program
 from rheostat.errors import Fault, InputError, RheostatError, tried
 
-__all__ = ["register", "show_ratios"]
+__all__ = [
+    "register_demo",
+    "show_ratios",
+]
+
 
 _OPTIONS = {"peak_rate": "rate"}
 """Fields of the plan whose option has another name."""
@@ -27,7 +30,7 @@ _TABLE_WIDTH = 80
 """Columns below which the table of ratios would break words."""
 
 
-def register(app: typer.Typer) -> None:
+def register_demo(app: typer.Typer) -> None:
     """Add the command."""
     app.command("demo", epilog=FIGURES_HELP)(demo)
 
@@ -61,7 +64,7 @@ def demo(
 
 def _plan(given: dict[str, Any]) -> Any:
     """The plan, or every fault of the options at once."""
-    from rheostat.demo.plan import DemoPlan
+    from rheostat.demo.run import DemoPlan
 
     faults = [fault for value in given.values() if isinstance(value, InputError) for fault in value.faults]
     defaults: dict[str, Any] = {field.name: field.default for field in fields(DemoPlan)}
@@ -77,16 +80,16 @@ def _plan(given: dict[str, Any]) -> Any:
 
 def _policy(text: str) -> None:
     """Check that there is such a policy, with such a preset."""
-    from rheostat.plan import checked_settings
+    from rheostat.decide.settings_check import checked_settings
 
     checked_settings({"objective": "lag < 60s", "profile": "demo", "policy": text})
 
 
 def _run(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> None:
-    from rheostat.cli.output import to_json
-    from rheostat.demo import report
+    from rheostat.cli.common import to_json
+    from rheostat.demo import show as report
     from rheostat.demo.run import run_demo
-    from rheostat.demo.table import LiveTable
+    from rheostat.demo.show import LiveTable
 
     screen = console()
     folder = _fresh(out)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from rheostat.cli.output import JsonFlag, console, print_json
+from rheostat.cli.common import FIGURES_HELP, JsonFlag, console, print_json
 from rheostat.errors import Fault, InputError, tried
 
-__all__ = ["register"]
+__all__ = [
+    "register_explain",
+    "register_replay",
+]
+
 
 _TIMES = "an ISO time, seconds of the epoch, HH:MM[:SS] (UTC), or a duration before the journal's end as in 10m"
 
 
-def register(app: typer.Typer) -> None:
+def register_explain(app: typer.Typer) -> None:
     """Add the command."""
 
     @app.command()
@@ -36,7 +41,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _explained(journal: Path, at: str | None, since: str | None, decision: int | None) -> dict[str, Any]:
-    from rheostat.journal import read_journal
+    from rheostat.journal.store import read_journal
     from rheostat.report.explain import Story, explain_decision, explain_since, explain_summary
     from rheostat.report.times import parse_time
 
@@ -59,3 +64,87 @@ def _explained(journal: Path, at: str | None, since: str | None, decision: int |
     if since is not None:
         return explain_since(story, story.since(parse_time(since, "--since", story.end), "--since"))
     return explain_summary(story)
+
+
+# ``rheostat replay``: a journal decided once more.
+
+
+def register_replay(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command(epilog=FIGURES_HELP)
+    def replay(
+        journal: Annotated[Path, typer.Argument(help="A journal: its folder, or one of its files.")],
+        policy: Annotated[
+            str | None, typer.Option("--policy", help="Another policy, or POLICY:PRESET, with its defaults.")
+        ] = None,
+        change: Annotated[
+            list[str] | None,
+            typer.Option("--set", metavar="KEY=VALUE", help="Another setting, as in guard.cooldown_down_s=120."),
+        ] = None,
+        as_json: JsonFlag = False,
+    ) -> int:
+        """Run analysis and plan over the recorded observations. With the same settings all decisions must be equal."""
+        screen = console()
+        result = _replayed(journal, policy, change or [])
+        for line in _lines(result):
+            screen.print(line, markup=False)
+        if as_json:
+            print_json(result)
+        return 0 if result["open_loop"] or not result["differences"] else 1
+
+
+def _replayed(journal: Path, policy: str | None, changes: Sequence[str]) -> dict[str, Any]:
+    """The score, or every fault of the journal and of the options at once."""
+    from rheostat.journal.store import read_journal
+    from rheostat.loop.build import archive_beside
+    from rheostat.report.replay import override_faults, replay_score
+
+    faults: list[Fault] = []
+    overrides = _overrides(policy, changes, faults)
+    report = console()
+
+    def tell(text: str) -> None:
+        report.print(text, markup=False)
+
+    records = tried(lambda: list(read_journal(journal, tell)), [], faults)
+    kept = tried(archive_beside, None, faults, journal, tell)
+    if not faults:
+        return replay_score(records, overrides, kept)
+    faults += override_faults(overrides, records)
+    raise InputError(faults)
+
+
+def _overrides(policy: str | None, changes: Sequence[str], faults: list[Fault]) -> dict[str, Any]:
+    """Settings by their dotted keys; values are YAML. What is not understood is put to the faults."""
+    from rheostat.config.loading import read_pairs
+
+    named = {} if policy is None else {"policy": policy}
+    return {**named, **dict(read_pairs(changes, faults))}
+
+
+def _lines(result: dict[str, Any]) -> list[str]:
+    from rheostat.text import several
+
+    decisions, identical = result["decisions"], result["identical"]
+    number = result["failed_cycles"]
+    failed = f"; {several(number, 'failed cycle was', 'failed cycles were')} passed over" if number else ""
+    lines = [f"identical: {identical} of {decisions}{failed}"]
+    if result["open_loop"]:
+        lines.append("open loop: the observations are those of the recorded run, whatever was decided here")
+    hours = result["executor_hours"]
+    if hours is not None:
+        changes = several(result["reconfigurations"], "change")
+        lines.append(f"{result['policy']}: {hours:.4g} executor-hours by target, {changes}")
+    shown = result["differences"][:20]
+    lines += [
+        f"  decision {each['decision']}: recorded {_told(each['recorded'])}; now {_told(each['replayed'])}"
+        for each in shown
+    ]
+    if len(result["differences"]) > len(shown):
+        lines.append(f"  and {len(result['differences']) - len(shown)} more")
+    return lines
+
+
+def _told(side: dict[str, Any]) -> str:
+    return f"{side['current']} → {side['target']} {side['code']}"

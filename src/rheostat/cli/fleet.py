@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rheostat.cli.numbers import number_of
-from rheostat.cli.output import JsonFlag, console, print_json
-from rheostat.cli.progress import progress_lines
+from rheostat.cli.common import JsonFlag, console, number_of, print_json, progress_lines
 from rheostat.errors import Fault, InputError, tried
 
 if TYPE_CHECKING:
-    from rheostat.fleet.models import JobModel
+    from rheostat.fleet.train import JobModel
 
-__all__ = ["register"]
+
+__all__ = [
+    "register_fleet",
+]
+
 
 _MOST_PROCESSES = 1024
 _SHOWN = 20
@@ -27,7 +29,7 @@ _IN_FILES = ("coefficients", "model")
 History = Annotated[Path, typer.Option("--history", help="Folder of the history: Parquet, partitioned by job.")]
 
 
-def register(app: typer.Typer) -> None:
+def register_fleet(app: typer.Typer) -> None:
     """Add the command group."""
     fleet = typer.Typer(no_args_is_help=True, help="Many jobs at once, in PySpark.")
     fleet.command("collect")(collect)
@@ -42,10 +44,10 @@ def collect(
     as_json: JsonFlag = False,
 ) -> int:
     """Put the samples of journals and archives into a history. A source that is damaged does not stop the others."""
-    from rheostat.fleet.collecting import collect as collected
-    from rheostat.fleet.collecting import source_faults
-    from rheostat.plan.words import several
-    from rheostat.report.parts import require_folder
+    from rheostat.fleet.history import collect as collected
+    from rheostat.fleet.history import source_faults
+    from rheostat.report.html import require_folder
+    from rheostat.text import several
 
     faults = source_faults(sources)
     if job is not None and len(sources) > 1:
@@ -79,10 +81,8 @@ def train(
     as_json: JsonFlag = False,
 ) -> int:
     """Train a model for each job of a history, in one PySpark pipeline. A job with broken data gets its fault."""
-    from rheostat.fleet.models import write_models
-    from rheostat.fleet.request import asked
-    from rheostat.fleet.train import session, train_fleet
-    from rheostat.plan.words import several
+    from rheostat.fleet.train import asked, session, train_fleet, write_models
+    from rheostat.text import several
 
     place, faults = _place(jobs, master, out)
     what = asked(history, job or (), change or (), faults)
@@ -99,9 +99,9 @@ def train(
 
 def _place(jobs: str | None, master: str | None, out: Path) -> tuple[str, list[Fault]]:
     """The Spark master to train on, and what is wrong with it or with where the result goes."""
-    from rheostat.fleet.request import pyspark_faults
-    from rheostat.lab.java import bash_faults
-    from rheostat.report.parts import require_folder
+    from rheostat.fleet.train import pyspark_faults
+    from rheostat.host.java import bash_faults
+    from rheostat.report.html import require_folder
 
     faults = pyspark_faults() + bash_faults()
     if jobs is not None and master is not None:
@@ -118,13 +118,13 @@ def _place(jobs: str | None, master: str | None, out: Path) -> tuple[str, list[F
 
 def _choose_java() -> None:
     """Let Spark take a Java that it runs on."""
-    from rheostat.lab.java import find_java
+    from rheostat.host.java import find_java
 
     os.environ.setdefault("JAVA_HOME", str(find_java().home))
 
 
 def _show(found: Sequence[JobModel], out: Path) -> None:
-    from rheostat.plan.words import several
+    from rheostat.text import several
 
     screen = console()
     faulty = [each for each in found if each.fault is not None]

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from rheostat.cli.options import unused
-from rheostat.cli.output import JsonFlag, console, print_json
-from rheostat.errors import InputError
+from rheostat.cli.common import JsonFlag, console, print_json, unused
+from rheostat.errors import Fault, InputError, to_install
 
-__all__ = ["register"]
+__all__ = [
+    "register_lab",
+    "register_node",
+]
+
 
 Name = Annotated[str, typer.Option("--name", help="Which lab; several can be up at once.")]
 
 
-def register(app: typer.Typer) -> None:
+def register_lab(app: typer.Typer) -> None:
     """Add the command group."""
     lab = typer.Typer(no_args_is_help=True, help="A real Kafka and a real Spark cluster on this machine.")
     lab.command("up")(up)
@@ -39,8 +44,8 @@ def up(
     as_json: JsonFlag = False,
 ) -> None:
     """Start a lab in the background; ends when every part answers."""
+    from rheostat.host.spark_daemons import WorkerSize
     from rheostat.lab import standing
-    from rheostat.lab.daemons import WorkerSize
     from rheostat.lab.lab import LabSpec
 
     places = dict.fromkeys(("workers", "cores", "memory"), None if spark else "with --spark")
@@ -85,3 +90,69 @@ def _health(part: dict[str, Any]) -> str:
     if "answers" not in part:
         return ""
     return ", answers" if part["answers"] else ", does not answer" if part["alive"] else ", ended"
+
+
+# ``rheostat node``: the HTTP server on a machine that starts and stops Spark Workers.
+
+
+def register_node(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("node")(node)
+
+
+def node(
+    master: Annotated[str, typer.Option("--master", help="The Spark master's web page, http://HOST:PORT.")],
+    n_max: Annotated[int, typer.Option("--n-max", help="Workers that there can be, standby included.")] = 4,
+    name: Annotated[str, typer.Option("--name", help="Name of this node among those of the master.")] = "node",
+    host: Annotated[str, typer.Option("--host", help="Where to listen; off loopback a token is needed.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="Port to listen at; 0: a free one.")] = 8091,
+    address: Annotated[
+        str,
+        typer.Option(
+            "--address",
+            help="Where the Workers listen: one address for all, or one for each, comma separated. "
+            "A loopback address is the first of a series.",
+        ),
+    ] = "127.0.0.1",
+    cores: Annotated[int, typer.Option("--cores", help="Cores of each Worker.")] = 1,
+    memory: Annotated[int, typer.Option("--memory", help="Memory of each Worker for executors, MB.")] = 1024,
+    folder: Annotated[Path | None, typer.Option("--folder", help="Where it keeps its records and logs.")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="File with the token; else RHEOSTAT_NODE_TOKEN.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the Workers running when it ends.")] = False,
+    grace: Annotated[float, typer.Option("--grace", help="Time for the Workers to leave when it ends, s.")] = 30.0,
+    peer: Annotated[
+        list[str] | None,
+        typer.Option("--peer", help="Another node, NAME=http://HOST:PORT, to measure the way to; again, or by commas."),
+    ] = None,
+    ping_every: Annotated[float, typer.Option("--ping-every", help="Time between two measurements, s.")] = 10.0,
+    delay: Annotated[
+        list[str] | None,
+        typer.Option("--delay", help="For trials: CALLER=MS, the pings of another node are answered so much later."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Start and stop Spark Workers on this machine, as orders come; ends with Ctrl-C or SIGTERM."""
+    _require_libraries()
+    from rheostat.node.options import NodeOptions, run_node
+
+    given = NodeOptions(
+        master.rstrip("/"), n_max, name, host, port, _parts(address), cores, memory, folder, token_file, keep, grace
+    )
+    options = replace(given, peers=_parts(*(peer or ())), ping_every_s=ping_every, delays=_parts(*(delay or ())))
+    out = console()
+    result = run_node(options, lambda sentence: out.print(sentence, markup=False, soft_wrap=True))
+    if as_json:
+        print_json(result)
+
+
+def _parts(*texts: str) -> tuple[str, ...]:
+    return tuple(part.strip() for text in texts for part in text.split(","))
+
+
+def _require_libraries() -> None:
+    missing = [each for each in ("fastapi", "uvicorn", "httpx", "psutil") if importlib.util.find_spec(each) is None]
+    if missing:
+        message = f"the node server needs them; {to_install('spark,node')}"
+        raise InputError([Fault("install", f"without {', '.join(missing)}", "with the extras spark and node", message)])

@@ -14,18 +14,21 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 from rheostat import __version__
-from rheostat.cli.output import JsonFlag, console, print_json
+from rheostat.cli.common import JsonFlag, console, print_json
 from rheostat.errors import RheostatError, to_install
 from rheostat.load.request import KafkaTarget, LoadRequest, LoadTexts, LogTarget, read_request
 from rheostat.load.shapes import GRAMMAR, KINDS
 
 if TYPE_CHECKING:
     from rheostat.load.payload import RecordMaker
-    from rheostat.load.producer import LoadProgress, LoadResult
-    from rheostat.load.sinks import Sink
-    from rheostat.load.trip_replay import TripLoad
+    from rheostat.load.producer import LoadProgress, LoadResult, Sink
+    from rheostat.load.trips import TripLoad
 
-__all__ = ["register"]
+
+__all__ = [
+    "register_load",
+]
+
 
 _WITH_OPTIONS = (f"{name} ({', '.join(kind.options)})" if kind.options else name for name, kind in KINDS.items())
 _TRIPS_HELP = (
@@ -39,7 +42,7 @@ def _option(words: str) -> Any:
     return typer.Option(help=words)
 
 
-def register(app: typer.Typer) -> None:
+def register_load(app: typer.Typer) -> None:
     """Add the command."""
 
     @app.command("load")
@@ -124,8 +127,8 @@ def _open_sink(target: KafkaTarget | LogTarget) -> Sink:
 
 
 def _produce(request: LoadRequest, sink: Sink) -> LoadResult:
-    from rheostat.load.clock import RunClock
-    from rheostat.load.producer import Producer
+    from rheostat.load.producer import OpenLoopProducer as Producer
+    from rheostat.load.producer import RunClock
 
     stop = threading.Event()
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"))

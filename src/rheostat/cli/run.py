@@ -10,16 +10,18 @@ from typing import Annotated, Any
 
 import typer
 
-from rheostat.cli.numbers import executors_of
-from rheostat.cli.output import JsonFlag, print_json
+from rheostat.cli.common import JsonFlag, executors_of, print_json
 from rheostat.errors import Fault, InputError, RheostatError, tried
 
-__all__ = ["register"]
+__all__ = [
+    "register_run",
+]
+
 
 _CONTEXT = {"allow_interspersed_args": False}
 
 
-def register(app: typer.Typer) -> None:
+def register_run(app: typer.Typer) -> None:
     """Add the command."""
     app.command("run", context_settings=_CONTEXT)(run)
 
@@ -97,8 +99,8 @@ def _pairs(texts: list[str], faults: list[Fault]) -> dict[str, str]:
 
 def _settings(file: Path | None, given: dict[str, Any], faults: list[Fault]) -> dict[str, Any]:
     """What the file says, with the options before it; all of it checked."""
-    from rheostat.config.documents import read_document
-    from rheostat.plan import checked_settings
+    from rheostat.config.loading import read_document
+    from rheostat.decide.settings_check import checked_settings
 
     read, wrong = ({}, []) if file is None else tried(read_document, ({}, []), faults, file)
     settings = {**read, **given}

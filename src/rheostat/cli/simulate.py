@@ -9,21 +9,42 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from rheostat.cli.judging import Out, Played, check_out, show_rows, without_effect
-from rheostat.cli.options import spread
-from rheostat.cli.output import FIGURES_HELP, JsonFlag, console, print_json, show_idle, to_json
+from rheostat.cli.common import (
+    FIGURES_HELP,
+    Jobs,
+    JsonFlag,
+    Out,
+    Played,
+    Shapes,
+    check_file,
+    check_out,
+    console,
+    number_of,
+    print_json,
+    processes_of,
+    progress_lines,
+    show_idle,
+    show_rows,
+    spread,
+    to_json,
+    without_effect,
+)
 from rheostat.errors import Fault, InputError, tried
 from rheostat.load.shapes import GRAMMAR
 
 if TYPE_CHECKING:
-    from rheostat.judge.compare import Entry
+    from rheostat.judge.compare import Entry, Found
     from rheostat.judge.request import Asked, Texts
-    from rheostat.judge.work import Found
-
-__all__ = ["register"]
+    from rheostat.judge.tune import Candidate, Outcome, Tuning
 
 
-def register(app: typer.Typer) -> None:
+__all__ = [
+    "register_simulate",
+    "register_tune",
+]
+
+
+def register_simulate(app: typer.Typer) -> None:
     """Add the command."""
     app.command("simulate", epilog=FIGURES_HELP)(simulate)
 
@@ -68,8 +89,8 @@ def simulate(
 
 def _asked(texts: Texts, out: Path | None, journal: Path | None, faults: list[Fault]) -> Asked:
     """The run that is asked for, or every fault of the options at once."""
-    from rheostat.judge.journaled import require_new
     from rheostat.judge.request import read_asked
+    from rheostat.judge.simulate import require_new
 
     tried(require_new, None, faults, journal)
     tried(check_out, None, faults, out)
@@ -80,9 +101,8 @@ def _asked(texts: Texts, out: Path | None, journal: Path | None, faults: list[Fa
 
 
 def _tell(entry: Entry, out: Path | None) -> None:
-    from rheostat.judge.pages import hold_rows, write_simulation
-    from rheostat.judge.texts import simulate_verdict, unready_notes
-    from rheostat.report.figures import WHERE, figure_rows
+    from rheostat.judge.report import hold_rows, simulate_verdict, unready_notes, write_simulation
+    from rheostat.report.html import WHERE, figure_rows
 
     screen = console()
     score = entry.runs[0].score
@@ -110,10 +130,152 @@ def _placements(run: Found) -> dict[str, Any]:
 
 
 def _node_rows(run: Found) -> list[list[str]]:
-    from rheostat.plan.words import names
+    from rheostat.text import names
 
     return [
         [f"{act.at:,.0f}", f"{act.before} → {act.after}", names(placed.add), names(placed.leave), names(placed.use)]
         for act in run.placed
         if (placed := act.placement) is not None
     ]
+
+
+# ``rheostat tune``: the gains of ``proactive`` found on the simulator, with the recent load.
+
+
+_MOST_VALUES = 20
+
+
+def register_tune(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("tune")(tune)
+
+
+@spread(Played)
+def tune(
+    context: typer.Context,
+    *,
+    policy: Annotated[str, typer.Option(help="proactive, or proactive:PRESET.")] = "proactive",
+    trace: Annotated[str | None, typer.Option(help="The load: a trace (CSV: second,events_per_second).")] = None,
+    shape: Shapes = None,
+    journal: Annotated[Path | None, typer.Option(help="The load: what a live job met, by its journal.")] = None,
+    last: Annotated[str, typer.Option(help="With --journal: so much of it, from its end: 6h, 2d.")] = "24h",
+    grid: Annotated[
+        str, typer.Option(help="Values of both gains that are tried first, > 0 and at most 1, comma separated.")
+    ] = "0.25,0.5,0.75,1",
+    seed: Annotated[str, typer.Option(help="Seeds, comma separated; their costs are added up.")] = "1",
+    jobs: Jobs = None,
+    played: Played,
+    out: Annotated[Path | None, typer.Option(help="Write the settings with the gains here (*.yaml).")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Find the gains with which proactive costs least on a load; a part of it is held out to check them."""
+    from rheostat.judge import tune as judged
+
+    texts = played.texts(shape, policy=policy, trace=trace, seed=seed, journal=journal, last=last)
+    asked, values, processes = _asked_of_tune(texts, grid, jobs, out, without_effect(context, texts))
+    show_idle(asked.idle)
+    with progress_lines("tune") as progress:
+        found = judged.tune(asked.cases, asked.contenders[0], grid=values, jobs=processes, progress=progress)
+    _finish(found, out, as_json=as_json)
+
+
+def _asked_of_tune(
+    texts: Texts, grid: str, jobs: str | None, out: Path | None, faults: list[Fault]
+) -> tuple[Asked, list[float], int]:
+    """What is to be tuned, with which first values, in how many processes; or every fault of the options at once."""
+    from rheostat.judge.request import read_asked
+
+    values: list[float] = tried(_grid_of, [], faults, grid)
+    processes = tried(processes_of, 1, faults, jobs)
+    tried(check_file, None, faults, "out", out, ".yaml", ".yml")
+    asked = tried(read_asked, None, faults, texts)
+    if asked is not None:
+        tried(_check_one, None, faults, asked)
+    if asked is None or faults:
+        raise InputError(faults)
+    return asked, values, processes
+
+
+def _check_one(asked: Asked) -> None:
+    """One policy, which has gains, and one load.
+
+    Raises:
+        InputError: every fault.
+    """
+    from rheostat.judge.tune import gains_of
+
+    faults: list[Fault] = []
+    for field, values in (("policy", asked.contenders), ("load", asked.loads)):
+        if len(values) > 1:
+            faults.append(Fault(field, f"{len(values)} of them", "one", "gains are found for one policy and load"))
+    for contender in asked.contenders:
+        tried(gains_of, None, faults, asked.cases[0], contender)
+    if faults:
+        raise InputError(faults)
+
+
+def _grid_of(text: str) -> list[float]:
+    """The values, each once.
+
+    >>> _grid_of("1, 0.5,1")
+    [1.0, 0.5]
+
+    Raises:
+        InputError: there is none, there are too many, or one is no number in (0, 1]: every fault.
+    """
+    pieces = list(dict.fromkeys(piece.strip() for piece in text.split(",") if piece.strip()))
+    values = [number_of("grid", piece, float) for piece in pieces]
+    wrong = [piece for piece, value in zip(pieces, values, strict=True) if not _is_gain(value)]
+    if wrong or not 1 <= len(pieces) <= _MOST_VALUES:
+        allowed = f"1 to {_MOST_VALUES} numbers > 0 and ≤ 1, comma separated"
+        raise InputError([Fault("grid", ", ".join(wrong) or repr(text), allowed, "these are no gains to try")])
+    return list(dict.fromkeys(value for value in values if not isinstance(value, InputError)))
+
+
+def _is_gain(value: float | InputError) -> bool:
+    return not isinstance(value, InputError) and 0 < value <= 1
+
+
+def _finish(found: Tuning, out: Path | None, *, as_json: bool) -> None:
+    screen = console()
+    show_rows(f"{found.contender.label} under {found.cases[0].load.name}", _rows(found))
+    screen.print(found.verdict.why, markup=False)
+    if out is not None:
+        _write(out, found)
+        screen.print(f"Settings: {out}", markup=False)
+    if as_json:
+        print_json(found.to_json())
+
+
+def _rows(found: Tuning) -> list[list[str]]:
+    rows = [["gains", "cost", "over objective", "cost, held out", "over objective, held out", ""]]
+    for each in found.candidates:
+        searched, held_out = _cells(each.searched), _cells(each.held_out)
+        rows.append([str(each.gains), *searched, *held_out, _note(found, each)])
+    return rows
+
+
+def _cells(part: Outcome) -> list[str]:
+    return [f"{part.cost:.3f}", f"{part.violation_share:.2%}"]
+
+
+def _note(found: Tuning, each: Candidate) -> str:
+    notes = {
+        "present": each.gains == found.present,
+        "recommended": each.gains == found.verdict.gains,
+        "does not count": bool(each.faults),
+    }
+    return ", ".join(note for note, applies in notes.items() if applies)
+
+
+def _write(path: Path, found: Tuning) -> None:
+    import yaml
+
+    from rheostat.judge.tune import settings_fragment
+
+    text = yaml.safe_dump(settings_fragment(found), sort_keys=False, allow_unicode=True)
+    try:
+        path.write_text(f"# Made by rheostat tune: {found.verdict.why}\n{text}", encoding="utf-8")
+    except OSError as error:
+        message = f"the settings cannot be written: {error.strerror}"
+        raise InputError([Fault("out", str(path), "a path that can be written", message)]) from error

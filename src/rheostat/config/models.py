@@ -6,22 +6,481 @@ messages are made from them. All models are frozen and reject unknown keys.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import ipaddress
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic.config import JsonDict
+from pydantic_core import PydanticCustomError
 
-from rheostat.config.fields import FrozenModel, documented, reject
-from rheostat.config.guards import GuardSettings
-from rheostat.config.metrics import MetricsSettings
-from rheostat.config.policy_names import with_preset
-from rheostat.config.profiles import with_profile
-from rheostat.config.workers import WorkersSettings
 from rheostat.errors import Fault, InputError
 from rheostat.model import Bounds, Objective
 
-__all__ = ["GuardSettings", "MetricsSettings", "Mode", "Settings", "WorkersSettings"]
+__all__ = [
+    "ELSEWHERE",
+    "MOST_MS",
+    "PROFILES",
+    "AlignTo",
+    "FrozenModel",
+    "GuardSettings",
+    "MetricsSettings",
+    "Mode",
+    "Settings",
+    "WorkersSettings",
+    "documented",
+    "is_node_address",
+    "is_node_name",
+    "named_address",
+    "pairs_of",
+    "policy_label",
+    "reject",
+    "round_trip_faults",
+    "split_policy",
+    "with_preset",
+    "with_profile",
+]
+
+
+# What documented models are made of: fields with a meaning, a unit and a reason, and faults of our own.
+
+
+class FrozenModel(BaseModel):
+    """A model that cannot be changed, takes no unknown key, and turns no text into a number."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def documented(meaning: str, why: str, *, default: Any = ..., unit: str = "", **limits: Any) -> Any:
+    """A field whose description says what it means, in which unit, and why it has its default."""
+    extra: JsonDict = {"unit": unit, "why": why}
+    return Field(default, description=meaning, json_schema_extra=extra, **limits)
+
+
+def reject(faults: list[Fault]) -> PydanticCustomError:
+    """An error for pydantic that carries our faults; their fields are relative to where it is raised."""
+    return PydanticCustomError("faults", "{message}", {"message": faults[0].message, "faults": tuple(faults)})
+
+
+# The settings of the guard pipeline, each with its meaning, its unit and why it has its default.
+
+
+AlignTo = Literal["nothing", "waves", "partitions", "state"]
+
+
+class GuardSettings(FrozenModel):
+    """What shapes every recommendation, whichever policy made it."""
+
+    max_age_cycles: float = documented(
+        "Figures older than this many sample periods are stale: the number of executors is held.",
+        "one late reading is normal, two in a row mean that we no longer see the job",
+        default=2.0,
+        unit="sample periods",
+        ge=1,
+        le=1000,
+    )
+    metrics_delay_s: float = documented(
+        "How old figures are known to be, all of them; max_age_cycles counts beyond it.",
+        "Spark's driver is asked directly; figures that come through a metrics system may be minutes old",
+        default=0.0,
+        unit="s",
+        ge=0,
+        le=3600,
+    )
+    warm_up_s: float = documented(
+        "No decrease until a query has run this long.",
+        "batches tell how warm a job is better than seconds do, see warm_up_batches",
+        default=0.0,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+    warm_up_batches: int = documented(
+        "No decrease until this many batches have finished since the query started or the number of executors changed.",
+        "the first batch on new executors is cold and says little about their capacity",
+        default=2,
+        unit="batches",
+        ge=0,
+        le=1000,
+    )
+    hold_s: float | None = documented(
+        "Hold after a change of executors; null: hold until hold_batches have finished.",
+        "the job itself shows when it has recovered; S1 waits a fixed 240 s",
+        default=None,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+    hold_batches: int = documented(
+        "With hold_s null: hold until this many batches that began at the new number have finished.",
+        "one cold batch is what a change costs when executors join a running query",
+        default=1,
+        unit="batches",
+        ge=0,
+        le=1000,
+    )
+    hold_fallback_s: float = documented(
+        "With hold_s null: the hold ends after this time even if no batch has finished.",
+        "the hold of S1, so that ours never lasts longer than the published one",
+        default=240.0,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+    hold_both: bool = documented(
+        "Whether the hold blocks increases too. False: it blocks decreases only.",
+        "a surge must get through; S1 makes no decision at all during its hold",
+        default=False,
+    )
+    largest_step_up: int | None = documented(
+        "The largest increase by one decision; null: no limit.",
+        "a surge that needs five executors needs them now, and the bounds limit the cost",
+        default=None,
+        unit="executors",
+        ge=1,
+        le=100_000,
+    )
+    largest_step_down: int | None = documented(
+        "The largest decrease by one decision; null: no limit.",
+        "one at a time, as in S1: a wrong decrease costs little before it is noticed",
+        default=1,
+        unit="executors",
+        ge=1,
+        le=100_000,
+    )
+    cooldown_up_s: float = documented(
+        "Least time between a change and the next increase.",
+        "none, as in S1: waiting under a rising load only builds backlog",
+        default=0.0,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+    cooldown_down_s: float = documented(
+        "Least time between a change and the next decrease.",
+        "four sample periods: the effect of a change is seen before an executor is given back",
+        default=60.0,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+    failure_window_s: float = documented(
+        "No decrease while tasks have failed within this time; 0: failures are not looked at.",
+        "four sample periods: retried tasks distort rates and batch times for about as long",
+        default=60.0,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+    catching_up: bool = documented(
+        "Whether decreases are blocked while there is more backlog than a healthy job has.",
+        "the executors that work off a backlog are needed until it is gone",
+        default=True,
+    )
+    no_room_backoff_s: float = documented(
+        "After a request that the cluster did not grant: time without increases; it doubles with each one in a row.",
+        "a full cluster rarely frees up within seconds, and asking costs nothing but log lines",
+        default=60.0,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+    no_room_backoff_max_s: float = documented(
+        "Where the doubling of no_room_backoff_s ends.",
+        "ten minutes: room that has appeared is not left unused for longer",
+        default=600.0,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+
+    failover: bool = documented(
+        "Whether a region's traffic is away: no decrease until it is back. Also a switch of a running job.",
+        "only people, or their tools, know of a failover; increases go on",
+        default=False,
+    )
+    failover_return_s: float = documented(
+        "No decrease for this long after `failover` was switched off.",
+        "traffic comes back over minutes, and the executors are there for it",
+        default=300.0,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+    tolerance: float = documented(
+        "A change of at most this share of the number in force is not made; 0: every change is.",
+        "one executor in twenty is worth having; the Horizontal Pod Autoscaler has 0.1 on its metric, and brings it",
+        default=0.0,
+        unit="share",
+        ge=0,
+        le=1,
+    )
+    align_to: AlignTo = documented(
+        "What the number is aligned to: waves of tasks over the partitions, an even share of the partitions, or of the "
+        "state's partitions.",
+        "the read stage is not always the one that counts; worth trying where it is, or where state is large",
+        default="nothing",
+    )
+    align_most: float = documented(
+        "The most that alignment adds, as a share of the number wanted; where it would take more, nothing is added.",
+        "3 executors go to 4 where that takes each slot from two partitions to one; 51 never go to 100",
+        default=0.34,
+        unit="share",
+        ge=0,
+        le=1,
+    )
+    state_partitions: int = documented(
+        "With align_to state: the number of state partitions, `spark.sql.shuffle.partitions` of the first start.",
+        "the default of Spark",
+        default=200,
+        unit="partitions",
+        ge=1,
+        le=1_000_000,
+    )
+    most_partitions: float | None = documented(
+        "No decrease to where a slot has more partitions than this; null: no limit.",
+        "memory grows with the partitions of an executor, but how much is known by nobody but you",
+        default=None,
+        unit="partitions",
+        gt=0,
+        le=1_000_000,
+    )
+    batch_cap: bool = documented(
+        "Whether increases are blocked while the batch cap (maxOffsetsPerTrigger), not the executors, limits the rate.",
+        "full batches that end before their trigger are no faster with more executors",
+        default=True,
+    )
+    sick_sink: bool = documented(
+        "Whether increases are blocked while batches wait for their sink.",
+        "executors that wait for the sink cost money and help nobody; the reason says what to look at",
+        default=True,
+    )
+    replace_slow: bool = documented(
+        "Whether a slow executor is replaced: one more comes, and then the slow one goes.",
+        "slow is a suspicion from outside, and where nodes are not known a new executor may come to the same slow one",
+        default=False,
+    )
+    scale_down_hold_s: float = documented(
+        "A decrease goes no lower than the most that was proposed within this time; 0: not looked at.",
+        "the policies that need it bring it; it would delay each decrease of the others",
+        default=0.0,
+        unit="s",
+        ge=0,
+        le=86_400,
+    )
+    round_trip_cooldowns: float = documented(
+        "Least time between an increase and the next decrease, as a multiple of cooldown_down_s.",
+        "up and down again within two cooldowns pays for two changes and wins nothing",
+        default=2.0,
+        unit="cooldowns",
+        ge=0,
+        le=1000,
+    )
+    quota_cores: int | None = documented(
+        "Most cores of all executors together; null: no quota.",
+        "the bounds are in executors; a quota is in cores, and often somebody else's",
+        default=None,
+        unit="cores",
+        ge=1,
+        le=10_000_000,
+    )
+    ineffective_share: float | None = documented(
+        "Least share of the rate that an increase promised, (after ÷ before − 1) of the rate before; one that brought "
+        "less is undone once, and none is made for ineffective_s; null: not looked at.",
+        "beyond noise and sublinear scaling: something else than executors limits the job",
+        default=0.3,
+        unit="share",
+        gt=0,
+        le=1,
+    )
+    ineffective_s: float = documented(
+        "How long an increase that brought nothing is remembered.",
+        "ten minutes: what limits the job may have changed, and trying costs one change",
+        default=600.0,
+        unit="s",
+        ge=0,
+        le=604_800,
+    )
+    rescale_catch_up_lags: float | None = documented(
+        "Time to work off what a change itself adds to the lag, which is part of the size and of whether to wait; "
+        "null: the cost of a change is not looked at.",
+        "as the policy reactive has; a change that is measured as cheap changes nothing",
+        default=2.0,
+        unit="lags of the objective",
+        gt=0,
+        le=10_000,
+    )
+
+    @model_validator(mode="after")
+    def _back_off_grows(self) -> Self:
+        if self.no_room_backoff_max_s < self.no_room_backoff_s:
+            allowed = f"≥ no_room_backoff_s ({self.no_room_backoff_s:g})"
+            message = "the back-off would start above its own end"
+            raise reject([Fault("no_room_backoff_max_s", f"{self.no_room_backoff_max_s:g}", allowed, message)])
+        return self
+
+
+# The settings of the cluster layer, for the actuator ``workers``.
+
+
+_ADDRESS = "http://HOST:PORT or https://HOST:PORT, each once"
+_NAMED = "NAME=http://HOST:PORT, each name and each address once"
+
+
+class WorkersSettings(FrozenModel):
+    """The cluster layer, for the actuator ``workers``."""
+
+    nodes: tuple[str, ...] = documented(
+        "Addresses of the node servers, `http://HOST:PORT` or `NAME=http://HOST:PORT`; a node without a name here has "
+        "that of its server. See [node.md](node.md).",
+        "nobody knows where your machines are",
+        default=(),
+    )
+    backup: int = documented(
+        "Hot standby: Workers that are registered and not used, over all nodes.",
+        "the standby of S1; an executor that is asked for starts at once on a Worker that is there",
+        default=2,
+        unit="Workers",
+        ge=0,
+        le=1000,
+    )
+    token_file: Path | None = documented(
+        "File with the token that the node servers ask for; null: the variable RHEOSTAT_NODE_TOKEN, if it is set.",
+        "a secret does not stand in a settings file, nor in the journal",
+        default=None,
+        strict=False,
+    )
+    timeout_s: float = documented(
+        "A node server that has not answered by then is left alone for a while.",
+        "an answer takes milliseconds, and an increase waits for it at most so long",
+        default=2.0,
+        unit="s",
+        ge=0.1,
+        le=60,
+    )
+    every_s: float = documented(
+        "Time between two looks at the standby while the number of executors stays.",
+        "a Worker that was lost is missed only at the next increase, and asking costs a request a node",
+        default=15.0,
+        unit="s",
+        ge=1,
+        le=3600,
+    )
+
+    round_trips_ms: Literal["measured"] | Mapping[str, Mapping[str, float]] | None = documented(
+        "Network round trips between the nodes: `measured` by the node servers, or given, as in "
+        "`{near: {mid: 20, far: 300}}`, for nodes that are listed with their names. With either, each change says on "
+        "which nodes executors come and go: near ones come first, far ones go first. null: nodes play no part.",
+        "most clusters stand in one room",
+        default=None,
+        unit="ms",
+    )
+
+    @field_validator("nodes", mode="before")
+    @classmethod
+    def _addresses_are_understood(cls, given: Any) -> Any:
+        if not isinstance(given, list | tuple):
+            return given
+        faults = list(_node_faults(given))
+        if faults:
+            raise reject(faults)
+        return tuple(given)
+
+    @field_validator("round_trips_ms", mode="before")
+    @classmethod
+    def _round_trips_hold(cls, given: Any, info: ValidationInfo) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        nodes = info.data.get("nodes")
+        nameless = [text for text in nodes or () if named_address(text)[0] is None]
+        names = None if nodes is None else {name for name, _ in map(named_address, nodes) if name is not None}
+        faults = list(round_trip_faults(given, names))
+        if nameless:
+            message = "the round trips go by names, and these nodes have none in workers.nodes"
+            faults.insert(0, Fault("", ", ".join(nameless), "NAME=http://HOST:PORT", message))
+        if faults:
+            raise reject(faults)
+        return given
+
+    @property
+    def named_nodes(self) -> tuple[tuple[str | None, str], ...]:
+        """Name, None where only the server tells it, and address of each node."""
+        return tuple(named_address(text) for text in self.nodes)
+
+
+def _node_faults(given: Sequence[Any]) -> Iterator[Fault]:
+    """A fault for each node that is none, with all that is wrong with it; fields are places in the list."""
+    named = [named_address(each) if isinstance(each, str) else (None, "") for each in given]
+    for place, (each, (name, address)) in enumerate(zip(given, named, strict=True)):
+        wrong = list(_wrong_with(name, address, named[:place])) if isinstance(each, str) else ["this is no text"]
+        if wrong:
+            shown = each if isinstance(each, str) else repr(each)
+            yield Fault(str(place), shown, _ADDRESS if name is None else _NAMED, "; ".join(wrong))
+
+
+def _wrong_with(name: str | None, address: str, before: Sequence[tuple[str | None, str]]) -> Iterator[str]:
+    """What is wrong with a node; ``before``: the nodes that stand before it."""
+    if not is_node_address(address):
+        scheme = "" if "://" in address or not is_node_address(f"http://{address}") else "; it lacks http:// before it"
+        yield f"this is no address of a node server{scheme}"
+    elif address in [each for _, each in before]:
+        yield "this address stands there twice"
+    if name is not None and not is_node_name(name):
+        yield f"{name!r} is no name for a node: letters, digits, - and _, at most 41"
+    elif name is not None and name in [each for each, _ in before]:
+        yield f"the name {name!r} stands there twice"
+
+
+# Where our own metrics are served.
+
+
+class MetricsSettings(FrozenModel):
+    """Our own metrics, for Prometheus to scrape."""
+
+    port: int | None = documented(
+        "Port on which the driver serves its metrics, at `/metrics`; null: it serves none. Needs the extra `metrics`.",
+        "a port is opened only where somebody wants it",
+        default=None,
+        ge=1,
+        le=65_535,
+    )
+    host: str = documented(
+        "Address that it listens on; `0.0.0.0` for every one. Whoever reaches it can read the metrics.",
+        "loopback: nobody else sees how your job is doing unless you say so",
+        default="127.0.0.1",
+        min_length=1,
+    )
+
+    @field_validator("host")
+    @classmethod
+    def _host_is_an_address(cls, given: str) -> str:
+        """An address or a name alone: no scheme, no port, no path."""
+        if not _is_host(given):
+            rest = given.split("://")[-1].split("/")[0]
+            port = re.fullmatch(r"\[?(.+?)\]?:(\d+)", rest)
+            meant = "" if port is None else f": say host: {port[1]} and port: {port[2]}"
+            message = f"this is no address alone{meant}"
+            raise reject([Fault("", given, "an address or a name, without http:// and without a port", message)])
+        return given
+
+
+def _is_host(text: str) -> bool:
+    """Whether this can be an address to listen on.
+
+    >>> _is_host("0.0.0.0"), _is_host("::1"), _is_host("driver-1.local"), _is_host("localhost:9090")
+    (True, True, True, False)
+    """
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return re.fullmatch(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?", text) is not None
+    return True
+
 
 Mode = Literal["act", "watch", "dry-run"]
 
@@ -29,7 +488,7 @@ Mode = Literal["act", "watch", "dry-run"]
 class Settings(FrozenModel):
     """Everything that can be set for one job.
 
-    Built by :func:`rheostat.config.load_settings`, which reports every fault at once as an ``InputError``;
+    Built by :func:`rheostat.config.loading.load_settings`, which reports every fault at once as an ``InputError``;
     building it directly raises pydantic's ``ValidationError``.
     """
 
@@ -201,3 +660,207 @@ class Settings(FrozenModel):
     def bounds(self) -> Bounds | None:
         """The bounds as a value; None: watch only."""
         return None if self.executors is None else Bounds(*self.executors)
+
+
+# How node servers are called, in settings and on command lines.
+
+
+ELSEWHERE = "elsewhere"
+"""Where executors are whose node is not known. No node can be called so."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}")
+
+
+def is_node_name(text: str) -> bool:
+    """Whether this can be the name of a node: letters, digits, - and _, at most 41, and not ``ELSEWHERE``.
+
+    >>> is_node_name("rack-1"), is_node_name("rack 1"), is_node_name("elsewhere")
+    (True, False, False)
+    """
+    return _NAME.fullmatch(text) is not None and text != ELSEWHERE
+
+
+def is_node_address(text: str) -> bool:
+    """Whether this is the address of a node server, without a path, a query or a password.
+
+    >>> is_node_address("http://10.0.0.1:8091"), is_node_address("10.0.0.1:8091")
+    (True, False)
+    """
+    try:
+        parts = urlsplit(text)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return known and not (parts.path.strip("/") or parts.query or parts.fragment or parts.username)
+
+
+def named_address(text: str) -> tuple[str | None, str]:
+    """The name of a node, None if it has none, and its address.
+
+    >>> named_address("near=http://10.0.0.1:8091/"), named_address("http://10.0.0.1:8091")
+    (('near', 'http://10.0.0.1:8091'), (None, 'http://10.0.0.1:8091'))
+    """
+    name, sign, address = text.rpartition("=")
+    return (name if sign else None), address.rstrip("/")
+
+
+# The latency map as it stands in a settings file: node → node → round trip, ms.
+
+
+MOST_MS = 60_000.0
+"""A longer round trip is a slip of the keyboard."""
+
+
+def round_trip_faults(given: Mapping[Any, Any], names: Collection[str] | None) -> Iterator[Fault]:
+    """Everything that is wrong with a map, fields dotted within it.
+
+    Args:
+        given: the map as it was read.
+        names: what the nodes are called; None: their list is wrong itself.
+    """
+    for a, row in given.items():
+        if names is not None and a not in names:
+            yield _unknown(str(a), str(a), names)
+        if not isinstance(row, Mapping):
+            yield Fault(str(a), repr(row), "nodes with their round trips in ms, as in {far: 300}", "this is no row")
+            continue
+        for b, ms in row.items():
+            yield from _entry_faults(given, a, b, ms, names)
+
+
+def pairs_of(given: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
+    """(a, b) with a < b → round trip, ms, of a map without faults.
+
+    >>> pairs_of({"near": {"mid": 20.0, "far": 300.0}})
+    {('mid', 'near'): 20.0, ('far', 'near'): 300.0}
+    """
+    return {(min(a, b), max(a, b)): float(ms) for a, row in given.items() for b, ms in row.items()}
+
+
+def _entry_faults(given: Mapping[Any, Any], a: Any, b: Any, ms: Any, names: Collection[str] | None) -> Iterator[Fault]:
+    field = f"{a}.{b}"
+    if names is not None and b not in names:
+        yield _unknown(field, str(b), names)
+    if a == b:
+        yield Fault(field, str(ms), "two nodes", "executors on one node are not apart: leave this out")
+    number = isinstance(ms, int | float) and not isinstance(ms, bool)
+    if not number or not 0 <= ms <= MOST_MS:
+        yield Fault(field, repr(ms), f"0 to {MOST_MS:g} ms", "this is no round trip")
+    back = given[b].get(a) if isinstance(given.get(b), Mapping) else None
+    if back is not None and back != ms and str(a) < str(b):
+        message = f"a round trip is the same from both ends, and {b}.{a} is {back}"
+        yield Fault(field, str(ms), "the same number both ways, or one of them only", message)
+
+
+def _unknown(field: str, name: str, names: Collection[str]) -> Fault:
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else "give it there as NAME=http://HOST:PORT"
+    allowed = "one of: " + ", ".join(sorted(names)) if names else "names of nodes"
+    message = f"no node in workers.nodes has this name; {hint}" if is_node_name(name) else "this is no name of a node"
+    return Fault(field, name, allowed, message)
+
+
+# How a policy is written wherever one is taken: ``NAME``, or ``NAME:PRESET``.
+
+
+def split_policy(text: str) -> tuple[str, str | None]:
+    """The name, and the preset if there is one.
+
+    >>> split_policy("hpa:faithful"), split_policy("hpa")
+    (('hpa', 'faithful'), ('hpa', None))
+    """
+    name, colon, preset = text.strip().partition(":")
+    return name, preset if colon else None
+
+
+def policy_label(name: str, preset: str | None) -> str:
+    """The inverse of :func:`split_policy`: what a policy is called in tables and scores."""
+    return name if preset is None else f"{name}:{preset}"
+
+
+def with_preset(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Settings whose policy is a name alone: its preset goes to the options, before one that stands there.
+
+    >>> with_preset({"policy": "hpa:faithful", "policy_options": {"tolerance": 0.2}})
+    {'policy': 'hpa', 'policy_options': {'tolerance': 0.2, 'preset': 'faithful'}}
+    """
+    policy, options = given.get("policy"), given.get("policy_options", {})
+    name, preset = split_policy(policy) if isinstance(policy, str) else ("", None)
+    if preset is None or not isinstance(options, Mapping):
+        return given
+    return {**given, "policy": name, "policy_options": {**options, "preset": preset}}
+
+
+# Named sets of values that a settings file can start from.
+
+
+_DEMO: Mapping[str, Any] = {
+    "sample_s": 2.0,
+    "rate_window_s": 10.0,
+    "policy": "reactive",
+    "policy_options": {"samples_to_shrink": 4},
+    "guard": {
+        "warm_up_batches": 1,
+        "hold_batches": 1,
+        "hold_fallback_s": 30.0,
+        "largest_step_down": 2,
+        "cooldown_up_s": 5.0,
+        "cooldown_down_s": 5.0,
+        "failure_window_s": 10.0,
+        "failover_return_s": 30.0,
+        "ineffective_s": 60.0,
+        "no_room_backoff_s": 10.0,
+        "no_room_backoff_max_s": 60.0,
+    },
+}
+
+_FAITHFUL: Mapping[str, Any] = {
+    "sample_s": 15.0,
+    "rate_window_s": 15.0,
+    "preset": "faithful",
+    "guard": {
+        "warm_up_batches": 0,
+        "hold_s": 240.0,
+        "hold_both": True,
+        "largest_step_down": None,
+        "cooldown_down_s": 0.0,
+        "failure_window_s": 0.0,
+        "catching_up": False,
+        "batch_cap": False,
+        "sick_sink": False,
+        "failover_return_s": 0.0,
+        "round_trip_cooldowns": 0.0,
+        "ineffective_share": None,
+        "rescale_catch_up_lags": None,
+        "no_room_backoff_s": 0.0,
+        "no_room_backoff_max_s": 0.0,
+    },
+}
+
+PROFILES: Mapping[str, Mapping[str, Any]] = MappingProxyType({"default": {}, "demo": _DEMO, "faithful": _FAITHFUL})
+"""What each profile sets, in the shape of a settings file. A key that a profile leaves out has its default."""
+
+
+def with_profile(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the profile that is named in ``given``, overridden by ``given``.
+
+    Nested mappings are merged key by key. The options that a profile has for its policy hold for no other policy.
+    An unknown profile adds nothing: the models name it as a fault.
+
+    >>> with_profile({"profile": "demo", "sample_s": 1.0})["guard"]["cooldown_down_s"]
+    5.0
+    """
+    name = given.get("profile", "default")
+    under = PROFILES.get(name, {}) if isinstance(name, str) else {}
+    if given.get("policy", under.get("policy")) != under.get("policy"):
+        under = {key: value for key, value in under.items() if key != "policy_options"}
+    return _merged(under, given)
+
+
+def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(under)
+    for key, value in over.items():
+        below = merged.get(key)
+        nested = isinstance(below, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merged(below or {}, value) if nested else value
+    return merged

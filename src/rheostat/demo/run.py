@@ -2,34 +2,267 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from rheostat import __version__
-from rheostat.checksum import IdChecksum
-from rheostat.demo.driver import Job
-from rheostat.demo.ground import EXECUTOR_MB
-from rheostat.demo.plan import DemoPlan
-from rheostat.demo.watch import JournalWatch
-from rheostat.errors import RheostatError, UnavailableError
-from rheostat.journal import Record
-from rheostat.lab.jars import kafka_connector_jars
+from rheostat.attachment import Attachment, attach
+from rheostat.config.models import pairs_of, split_policy
+from rheostat.errors import Fault, InputError, RheostatError, UnavailableError
+from rheostat.host.java import kafka_connector_jars
+from rheostat.host.processes import Launch, Part, module_command, module_environment
+from rheostat.host.spark_daemons import WorkerSize, free_ports
+from rheostat.journal.records import DecisionRecord, Record
+from rheostat.journal.store import read_journal
 from rheostat.lab.lab import Lab, LabSpec
-from rheostat.lab.process import Launch, Part, module_command, module_environment
-from rheostat.load.clock import RunClock
-from rheostat.load.producer import LoadProgress, LoadResult, Producer
-from rheostat.load.sinks import Sink
+from rheostat.load.checksum import IdChecksum
+from rheostat.load.curves import RateCurve
+from rheostat.load.payload import Payloads, PayloadSpec, RecordMaker
+from rheostat.load.producer import LoadProgress, LoadResult, OpenLoopProducer, RunClock, Sink
+from rheostat.load.shapes import parse_shape
+from rheostat.model import Objective
+from rheostat.pipelines import click_fraud, taxi_attractions
+from rheostat.pipelines.running import ClickFraudSettings, PipelineSettings, TaxiSettings
 from rheostat.pipelines.sink import RecordTotals, SinkTotals
 from rheostat.report.score import Counts, RunFacts, samples_of, score
 
-__all__ = ["DemoRun", "Progress", "run_demo"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+__all__ = [
+    "EXECUTOR_MB",
+    "PIPELINES",
+    "DemoPlan",
+    "DemoRun",
+    "Ground",
+    "Job",
+    "JournalWatch",
+    "NodeServers",
+    "OneWorker",
+    "Progress",
+    "main",
+    "run_demo",
+]
+
+
+# What a demo run consists of: one value, checked as a whole, from which every part is configured.
+
+
+SOURCES = ("kafka", "log")
+
+_MOST: Mapping[str, float] = {"base_rate": 1e6, "peak_rate": 1e6, "partitions": 1000}
+"""What one machine can be asked for; a larger number is a slip of the keyboard."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoPlan:
+    """The demo's figures. All faults are reported at once.
+
+    Attributes:
+        source: ``"kafka"``, or ``"log"`` where no broker can be had.
+        objective: as in ``attach``.
+        executors: bounds; each executor has one slot.
+        policy: name of a policy, or ``NAME:PRESET``.
+        seed: of keys and payloads.
+        base_rate, peak_rate: records/s before and after the rise.
+        rise_s, plateau_s, fall_s: lengths of the phases, counted from the first committed batch.
+        lookup_ms: wait of each record for its local look-up: capacity then grows with executors also on few cores.
+        fetch_wait_ms: longest time that a reading task waits for further records in Kafka; the consumer's own 500 ms
+            would be most of a small batch.
+        trigger_s: trigger interval.
+        cap: most records in a batch.
+        partitions: of the topic or log. 12 divides among 1, 2, 3, 4 and 6 executors without a rest.
+        drain_s: longest wait, after the load, for the last record to be committed.
+        begin_s: the phases begin no sooner after the autoscaler's first decision.
+        shape: a load in place of the three phases, as ``rheostat load --shape`` has it.
+        policy_options: of the policy, over those of its preset.
+    """
+
+    program: ClassVar[str] = "click_fraud"
+    """The pipeline: its module in :mod:`rheostat.pipelines`."""
+
+    source: str = "kafka"
+    objective: str = "lag < 20s"
+    executors: tuple[int, int] = (1, 6)
+    policy: str = "reactive"
+    seed: int = 7
+    base_rate: float = 50.0
+    peak_rate: float = 500.0
+    rise_s: float = 40.0
+    plateau_s: float = 50.0
+    fall_s: float = 60.0
+    lookup_ms: float = 4.0
+    fetch_wait_ms: int = 20
+    trigger_s: float = 2.0
+    cap: int = 2400
+    partitions: int = 12
+    drain_s: float = 120.0
+    begin_s: float = 0.0
+    shape: str | None = None
+    policy_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        faults = [*self._choice_faults(), *self._number_faults()]
+        if faults:
+            raise InputError(faults)
+
+    @property
+    def seconds(self) -> float:
+        """Length of the load."""
+        return self.curve().duration
+
+    @property
+    def objective_s(self) -> float:
+        """The lag that must not be exceeded."""
+        return Objective.parse(self.objective).lag_s
+
+    def curve(self) -> RateCurve:
+        """The load: a rise, a plateau and a fall, unless a shape is given."""
+        if self.shape is not None:
+            return parse_shape(self.shape)
+        low, high = self.base_rate, self.peak_rate
+        return parse_shape(
+            f"ramp:{low}..{high}@{self.rise_s}+constant:{high}@{self.plateau_s}+ramp:{high}..{low}@{self.fall_s}"
+        )
+
+    def phase(self, second: float | None) -> str:
+        """Name of the phase at a second of the curve; None: before it."""
+        if second is None:
+            return "warm-up"
+        if self.shape is not None:
+            return "load" if second < self.seconds else "drain"
+        ends = ((self.rise_s, "rise"), (self.rise_s + self.plateau_s, "plateau"), (self.seconds, "fall"))
+        return next((name for end, name in ends if second < end), "drain")
+
+    def static(self, executors: int) -> DemoPlan:
+        """The same run with a fixed number of executors."""
+        return replace(self, executors=(executors, executors), policy="static")
+
+    def settings(self, folder: Path) -> Mapping[str, Any]:
+        """The autoscaler's settings, in the shape of a settings file: the demo profile."""
+        fixed = {"executors": self.executors[0]} if split_policy(self.policy)[0] == "static" else {}
+        options = {**fixed, **self.policy_options}
+        return {
+            "profile": "demo",
+            "objective": self.objective,
+            "executors": list(self.executors),
+            "policy": self.policy,
+            "journal": str(folder / "journal"),
+            **({"policy_options": options} if options else {}),
+        }
+
+    def payloads(self) -> RecordMaker:
+        """What the records say, those of the warm-up first."""
+        return Payloads(PayloadSpec(seed=self.seed))
+
+    def ground(self, lab: Lab, folder: Path) -> Ground:  # noqa: ARG002
+        """What the executors stand on; ``folder``: for its data."""
+        return OneWorker(lab, self.executors[1])
+
+    def counted(self, out: Path) -> SinkTotals | RecordTotals:
+        """What got through the sink.
+
+        Raises:
+            InputError: there is no such folder.
+        """
+        from rheostat.pipelines.sink import verify
+
+        return verify(out)
+
+    def pipeline(self, folder: Path, bootstrap: str | None, topic: str | None) -> PipelineSettings:
+        """The pipeline's settings; for Kafka with a broker, else upon the log in ``folder``."""
+        return ClickFraudSettings(**self.common(folder, bootstrap, topic))
+
+    def common(self, folder: Path, bootstrap: str | None, topic: str | None) -> dict[str, Any]:
+        """The settings that all pipelines have."""
+        return {
+            "source": self.source,
+            "bootstrap": bootstrap,
+            "topic": topic,
+            "log": str(folder / "log"),
+            "checkpoint": str(folder / "checkpoint"),
+            "out": str(folder / "out"),
+            "cap": self.cap,
+            "trigger_s": self.trigger_s,
+            "lookup_ms": self.lookup_ms,
+            "fetch_wait_ms": self.fetch_wait_ms,
+        }
+
+    def notes(self) -> tuple[str, ...]:
+        """What one must know to judge the figures of a run."""
+        top = 1000 / self.lookup_ms if self.lookup_ms else math.inf
+        return (
+            f"Each record waits {self.lookup_ms:g} ms for a local look-up, so an executor of one slot carries at most "
+            f"{top:g} records/s and capacity grows with executors also on a machine with few cores. The wait is "
+            "simulated; broker, cluster, executors, pipeline and records are real.",
+            f"A batch is capped at {self.cap} records (maxOffsetsPerTrigger): without a cap an overloaded query "
+            "swallows all that waits in one ever longer batch, and nothing can be measured until it ends.",
+            f"{self._load_words()} count from the first committed batch.",
+            "The policy runs with its demo profile, made for runs of minutes; the table beside the published constants "
+            "shows by how much it is faster.",
+            "Executor-hours count from the request of an executor until it is gone. The static run is computed, peak × "
+            "duration, unless it is labelled as run.",
+            "Lag is the age of the oldest record that is not committed. Records commit only at the end of a batch, so "
+            "even an idle job's lag swings up to about two batches.",
+        )
+
+    def _load_words(self) -> str:
+        if self.shape is not None:
+            return f"The seconds of the load {self.shape}"
+        return f"Phases of {self.rise_s:g}, {self.plateau_s:g}, {self.fall_s:g} s"
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    def _choice_faults(self) -> list[Fault]:
+        faults = []
+        if self.source not in SOURCES:
+            faults.append(Fault("source", repr(self.source), ", ".join(SOURCES), "where the records go through"))
+        least, most = self.executors
+        if not 1 <= least <= most:
+            faults.append(Fault("executors", f"{least},{most}", "1 ≤ least ≤ greatest", "the bounds"))
+        if most > self.partitions:
+            message = "more executors than partitions have nothing to read"
+            faults.append(Fault("partitions", str(self.partitions), f"≥ {most}, the greatest number", message))
+        try:
+            objective = Objective.parse(self.objective)
+        except InputError as error:
+            return [*faults, *error.faults]
+        if objective.lag_s < 2 * self.trigger_s:
+            allowed = f"at least two triggers, {2 * self.trigger_s:g} s"
+            faults.append(Fault("objective", self.objective, allowed, "it is shorter than two batches"))
+        return faults
+
+    def _number_faults(self) -> list[Fault]:
+        positive = ("base_rate", "peak_rate", "rise_s", "plateau_s", "fall_s", "trigger_s", "cap", "partitions")
+        faults = [
+            Fault(name, repr(getattr(self, name)), _allowed(name), "it is out of range")
+            for name in positive
+            if not (math.isfinite(getattr(self, name)) and 0 < getattr(self, name) <= _MOST.get(name, math.inf))
+        ]
+        if self.peak_rate < self.base_rate:
+            given = f"{self.peak_rate:g}"
+            faults.append(Fault("peak_rate", given, f"≥ base_rate, {self.base_rate:g}", "the load would fall first"))
+        if self.seed < 0:
+            faults.append(Fault("seed", str(self.seed), "an integer ≥ 0", "the seed of keys and payloads"))
+        return faults
+
+
+def _allowed(name: str) -> str:
+    return "a number > 0" + (f" and ≤ {_MOST[name]:.0f}" if name in _MOST else "")
+
 
 TOPIC = "records"
 _SESSION_S, _FIRST_BATCH_S, _STOP_S = 120.0, 120.0, 150.0
@@ -141,7 +374,7 @@ class _Stage:
         settings = {**self._plan.settings(self._folder), **self._ground.settings()}
         job = Job(self._plan.program, conf | {"spark.ui.enabled": "false"}, pipeline, settings)
         path = job.write(self._scratch / "job.json")
-        command = module_command("rheostat.demo.driver", str(path))
+        command = module_command("rheostat.demo.run", str(path))
         environment = module_environment() | cluster.driver_environment()
         return self._lab.run_part("driver", Launch(command, environment, self._scratch))
 
@@ -152,7 +385,7 @@ class _Stage:
 
         def produce() -> None:
             try:
-                producer = Producer(sink, self._plan.payloads(), self._clock, watch=self._note)
+                producer = OpenLoopProducer(sink, self._plan.payloads(), self._clock, watch=self._note)
                 results.append(producer.run(self._plan.curve(), self._go, self._plan.base_rate))
             except BaseException as error:
                 results.append(error)
@@ -238,3 +471,236 @@ def _counts(given: IdChecksum, got: IdChecksum | None) -> Counts:
     lost = max(0, given.count - got.count) if known else None
     doubled = max(0, got.count - given.count) if known else None
     return Counts(given.count, got.count, lost, doubled, 0, agrees=got == given)
+
+
+# The driver of the demo, a process of its own: a session, the autoscaler attached, the pipeline.
+
+
+class _Pipeline(NamedTuple):
+    """What a module of :mod:`rheostat.pipelines` has."""
+
+    settings: Callable[..., Any]
+    session: Callable[..., AbstractContextManager[SparkSession]]
+    run: Callable[..., None]
+
+
+PIPELINES: Mapping[str, _Pipeline] = {
+    "click_fraud": _Pipeline(ClickFraudSettings, click_fraud.session, click_fraud.run),
+    "taxi_attractions": _Pipeline(TaxiSettings, taxi_attractions.session, taxi_attractions.run),
+}
+"""By name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the driver is told.
+
+    Attributes:
+        program: a name in :data:`PIPELINES`.
+        conf: the session's configuration.
+        pipeline: fields of its settings.
+        settings: the autoscaler's settings.
+    """
+
+    program: str
+    conf: Mapping[str, str]
+    pipeline: Mapping[str, Any]
+    settings: Mapping[str, Any]
+
+    def write(self, path: Path) -> Path:
+        """Write it where the driver will read it."""
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        return path
+
+
+def main(argv: list[str]) -> int:
+    """Run until told to end; the exit code is that of the error, 0 without one."""
+    job = Job(**json.loads(Path(argv[0]).read_text(encoding="utf-8")))
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    attached: list[Attachment] = []
+
+    def on_session(spark: SparkSession) -> None:
+        attached.append(attach(spark, config=job.settings))
+
+    program = PIPELINES[job.program]
+    pipeline = program.settings(**job.pipeline)
+    try:
+        with program.session(pipeline, job.conf["spark.master"], [], dict(job.conf)) as spark:
+            try:
+                program.run(pipeline, spark, on_session=on_session, stop=stop)
+            finally:
+                for attachment in attached:
+                    attachment.stop()
+    except RheostatError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
+
+
+# What the executors of a run stand on: one Worker with room for all, or node servers that start and stop Workers.
+
+
+EXECUTOR_MB = 512
+"""Heap of each executor."""
+
+_PING_S, _GRACE_S = 1.0, 20.0
+
+RoundTrips = Mapping[str, Mapping[str, float]]
+"""Node → node → ms, as in ``workers.round_trips_ms``."""
+
+
+class Ground(Protocol):
+    """Where executors can be. Used by one thread, in this order: ``start``, ``settings``, ``open``."""
+
+    def start(self) -> None:
+        """Before the driver: no Worker may be there yet, as an application takes every core that it finds.
+
+        Raises:
+            PartFailedError: it did not come up.
+        """
+        ...
+
+    def settings(self) -> Mapping[str, Any]:
+        """What the autoscaler must know of it, in the shape of a settings file."""
+        ...
+
+    def open(self) -> None:
+        """After the autoscaler has asked for its least number.
+
+        Raises:
+            PartFailedError: it did not come up.
+        """
+        ...
+
+
+class OneWorker:
+    """One Worker, with so many slots."""
+
+    def __init__(self, lab: Lab, slots: int) -> None:
+        self._lab = lab
+        self._size = WorkerSize(cores=slots, memory_mb=slots * EXECUTOR_MB)
+
+    def start(self) -> None:
+        """Nothing yet."""
+
+    def settings(self) -> Mapping[str, Any]:
+        """The executors alone are scaled."""
+        return {}
+
+    def open(self) -> None:
+        """Start it."""
+        self._lab.cluster.add_worker(self._size)
+
+
+class NodeServers:
+    """A node server for each name, with room for one Worker of one slot, on loopback addresses of its own.
+
+    The k-th node is at 127.0.k.1. Distance is simulated: a server answers the pings of another node late. It slows no
+    executor down.
+
+    Args:
+        lab: with a master.
+        folder: gets a folder for each node.
+        names: of the nodes, in the order in which equally near ones are taken.
+        round_trips: of each pair, once.
+        measured: whether the autoscaler is told them, or is to measure them.
+    """
+
+    def __init__(
+        self, lab: Lab, folder: Path, names: Sequence[str], round_trips: RoundTrips, *, measured: bool
+    ) -> None:
+        self._lab, self._folder = lab, folder
+        self._round_trips, self._measured = round_trips, measured
+        pairs = zip(names, free_ports(len(names)), strict=True)
+        self._places = {name: (f"127.0.{k}.1", port) for k, (name, port) in enumerate(pairs, 1)}
+
+    def start(self) -> None:
+        """All servers; they answer when this returns."""
+        from rheostat.node.options import StartedNode
+
+        for name in self._places:
+            StartedNode.start(self._lab, self._folder / name, n_max=1, options=self.options(name))
+
+    def settings(self) -> Mapping[str, Any]:
+        """Both layers, and the way between the nodes."""
+        nodes = [f"{name}={url}" for name, url in self._urls().items()]
+        trips: Any = "measured" if self._measured else {a: dict(row) for a, row in self._round_trips.items()}
+        return {"actuator": "workers", "workers": {"nodes": nodes, "backup": 1, "round_trips_ms": trips}}
+
+    def open(self) -> None:
+        """The autoscaler starts Workers itself."""
+
+    def options(self, name: str) -> list[str]:
+        """Of ``rheostat node`` for one of them."""
+        host, port = self._places[name]
+        peers = ",".join(f"{peer}={url}" for peer, url in self._urls().items())
+        options = ["--name", name, "--host", host, "--port", str(port), "--address", host, "--peer", peers]
+        options += ["--cores", "1", "--memory", str(EXECUTOR_MB), "--json"]
+        options += ["--ping-every", f"{_PING_S:g}", "--grace", f"{_GRACE_S:g}"]
+        later = {a: ms for (a, b), ms in self._late().items() if b == name}
+        return options + [part for caller, ms in later.items() for part in ("--delay", f"{caller}={ms:g}")]
+
+    def _urls(self) -> dict[str, str]:
+        return {name: f"http://{host}:{port}" for name, (host, port) in self._places.items()}
+
+    def _late(self) -> dict[tuple[str, str], float]:
+        """(who pings, who answers late) → ms; of each pair the later one in the list of nodes answers late."""
+        order = {name: k for k, name in enumerate(self._places)}
+        pairs = pairs_of(self._round_trips).items()
+        return {((a, b) if order[a] < order[b] else (b, a)): ms for (a, b), ms in pairs}
+
+
+# What the demo knows of the run, it knows from the journal.
+
+
+class JournalWatch:
+    """A journal that another process writes, read again as it grows."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._size = -1
+        self._records: tuple[Record, ...] = ()
+
+    def records(self) -> tuple[Record, ...]:
+        """All that is written so far."""
+        size = sum(file.stat().st_size for file in self._folder.glob("*.jsonl")) if self._folder.is_dir() else 0
+        if size and size != self._size:
+            try:
+                self._records = tuple(read_journal(self._folder))
+                self._size = size
+            except InputError:
+                return self._records
+        return self._records
+
+    def cycles(self) -> list[DecisionRecord]:
+        """The decisions so far."""
+        return [record for record in self.records() if isinstance(record, DecisionRecord)]
+
+    def ran(self, now: float) -> float:
+        """Seconds since the first decision; 0 before it."""
+        first = next(iter(self.cycles()), None)
+        return 0.0 if first is None else now - first.at
+
+    def attached(self) -> bool:
+        """Whether the loop has made a decision."""
+        return bool(self.cycles())
+
+    def querying(self) -> bool:
+        """Whether a query was seen."""
+        return any(cycle.observation is not None and cycle.observation.queries for cycle in self.cycles()[-3:])
+
+    def committed(self) -> bool:
+        """Whether a batch with records was seen to end."""
+        seen = [query for cycle in self.cycles() if cycle.observation for query in cycle.observation.queries]
+        return any(query.batch is not None and query.batch.records for query in seen)
+
+    def drained_since(self, at: float) -> bool:
+        """Whether an observation after ``at`` found nothing uncommitted."""
+        late = [cycle for cycle in self.cycles() if cycle.at > at and cycle.assessment is not None]
+        return any(cycle.assessment is not None and cycle.assessment.backlog == 0 for cycle in late)

@@ -9,21 +9,30 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+from urllib.parse import urlsplit
 
-from rheostat.execute.background import Background
-from rheostat.execute.doors import Doors, Node, Upkeep
-from rheostat.execute.executors import LiveExecutors, Runner
-from rheostat.execute.nodes import NodeState
+from rheostat.errors import ActuationError, Fault, InputError, RheostatError
+from rheostat.execute.live import Background, LiveExecutors, Runner
+from rheostat.execute.node_client import Doors, Node, NodeState, Upkeep
 from rheostat.execute.placed import Change, JobOnNodes, LatencyMap, Placed
-from rheostat.execute.sharing import shares
 from rheostat.model import Decision, Outcome, OutcomeStatus
-from rheostat.plan.standby import around
-from rheostat.plan.words import several
+from rheostat.spark.jvm import host_of
+from rheostat.text import several
 
-__all__ = ["JobView", "LatencyMap", "Node", "Upkeep", "WorkersActuator"]
+__all__ = [
+    "JobView",
+    "SparkJob",
+    "Standby",
+    "WorkersActuator",
+    "around",
+    "page_of",
+    "refill",
+    "shares",
+]
+
 
 _log = logging.getLogger("rheostat")
 _LONGEST = 300
@@ -216,3 +225,153 @@ def _sums(states: dict[int, NodeState]) -> tuple[int, int, int]:
     idle = sum(state.idle for state in states.values())
     free = sum(state.free for state in states.values())
     return used, idle, used + idle + free
+
+
+# How a number of Workers is shared out among nodes. Pure.
+
+
+def shares(number: int, most: Sequence[int]) -> tuple[int, ...]:
+    """How many of ``number`` Workers fall to each node: one after the other to the node that has the most left.
+
+    Args:
+        number: Workers to start or to let go; beyond what all nodes have it is clipped.
+        most: what each node has: free ids to start one, idle Workers to let one go.
+
+    >>> shares(3, [1, 4]), shares(4, [2, 2]), shares(9, [1, 2])
+    ((0, 3), (2, 2), (1, 2))
+    """
+    left, found = list(most), [0] * len(most)
+    for _ in range(min(number, sum(most))):
+        place = left.index(max(left))
+        left[place] -= 1
+        found[place] += 1
+    return tuple(found)
+
+
+# What the application says of its executors, for the cluster layer: how many there are, and on which Workers.
+
+
+class _Levers(Protocol):
+    def registered(self) -> tuple[str, ...]: ...
+
+
+class _Driver(Protocol):
+    def executors(self) -> list[dict[str, Any]]: ...
+
+
+def page_of(executor: Mapping[str, Any]) -> str:
+    """The web page (``host:port``) of the Worker that an executor is on, from the address of its log.
+
+    Args:
+        executor: as Spark's REST interface describes it. Without a log its host alone is known.
+
+    >>> page_of({"hostPort": "127.0.0.2:41", "executorLogs": {"stdout": "http://127.0.0.2:8081/logPage/?logType=stdout"}})
+    '127.0.0.2:8081'
+    >>> page_of({"hostPort": "127.0.0.2:41", "executorLogs": {}}), page_of({"hostPort": "127.0.0.2"})
+    ('127.0.0.2', '127.0.0.2')
+    """
+    page = urlsplit(str(executor.get("executorLogs", {}).get("stdout", ""))).netloc
+    return page or host_of(str(executor["hostPort"]))
+
+
+class SparkJob:
+    """The running application (:class:`JobView`).
+
+    Args:
+        levers: :class:`~rheostat.spark.levers.SparkLevers`.
+        driver: :class:`~rheostat.spark.jvm.DriverJvm`.
+    """
+
+    def __init__(self, levers: _Levers, driver: _Driver) -> None:
+        self._levers, self._driver = levers, driver
+
+    def registered(self) -> tuple[str, ...]:
+        """The executors that get tasks."""
+        return self._levers.registered()
+
+    def worker_pages(self) -> tuple[str, ...]:
+        """The Workers that they are on, each by its web page.
+
+        Raises:
+            ActuationError: the driver does not tell.
+        """
+        return tuple(sorted({page for _, page in self._pages()}))
+
+    def placed(self) -> dict[str, str]:
+        """The executors by their ids, each with the web page of its Worker.
+
+        Raises:
+            ActuationError: the driver does not tell.
+        """
+        return dict(self._pages())
+
+    def _pages(self) -> list[tuple[str, str]]:
+        try:
+            return [(str(executor["id"]), page_of(executor)) for executor in self._driver.executors()]
+        except (RheostatError, KeyError, ValueError) as error:
+            message = f"which Workers are used cannot be read: {error}"
+            raise ActuationError(message) from error
+
+
+# Hot standby: what the cluster layer must have around a change of the job layer. S1 Algorithm 10, corrected.
+
+
+@dataclass(frozen=True, slots=True)
+class Standby:
+    """What to ask of the cluster layer around one change, in this order; 0 and False: nothing.
+
+    Attributes:
+        create_first: POST so many, and wait for them, before the job grows.
+        create_after: POST so many once the change of the job is confirmed.
+        keep_after: DELETE with ``free`` = this once the job has shrunk, with `used` read then; None: no DELETE.
+    """
+
+    create_first: int = 0
+    create_after: int = 0
+    keep_after: int | None = None
+
+
+def around(before: int, after: int, idle: int, *, n_backup: int, n_max: int) -> Standby:
+    """What the cluster layer must do around ``before`` → ``after``.
+
+    Args:
+        before: Workers that the job uses now.
+        after: Workers that it shall use; beyond ``n_max`` there are none.
+        idle: Workers that are registered, or on their way, and not used.
+        n_backup: Workers to be kept in standby.
+        n_max: Workers that there can be, standby included.
+
+    Raises:
+        InputError: a number is negative, or there are more Workers than there can be.
+
+    >>> around(2, 5, 2, n_backup=2, n_max=12)
+    Standby(create_first=1, create_after=2, keep_after=None)
+    >>> around(5, 2, 1, n_backup=2, n_max=12)
+    Standby(create_first=0, create_after=0, keep_after=2)
+    """
+    _check(before=before, after=after, idle=idle, n_backup=n_backup, room=n_max - before - idle)
+    free = n_max - before - idle
+    lacks = min(free, max(0, after - before - idle))
+    left = max(0, idle + lacks - (after - before))
+    if left > n_backup:
+        return Standby(create_first=lacks, keep_after=n_backup)
+    return Standby(create_first=lacks, create_after=min(free - lacks, n_backup - left))
+
+
+def refill(used: int, idle: int, *, n_backup: int, n_max: int) -> int:
+    """Workers to POST so that ``n_backup`` are in standby, where the number of executors stays.
+
+    >>> refill(3, 1, n_backup=2, n_max=12), refill(3, 4, n_backup=2, n_max=12), refill(3, 1, n_backup=2, n_max=4)
+    (1, 0, 0)
+    """
+    return around(used, used, idle, n_backup=n_backup, n_max=n_max).create_after
+
+
+def _check(**given: int) -> None:
+    faults = [
+        Fault(name, str(value), "≥ 0", "there are more Workers than there can be" if name == "room" else "a count")
+        for name, value in given.items()
+        if value < 0
+    ]
+    if faults:
+        raise InputError(faults)

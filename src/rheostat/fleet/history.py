@@ -12,18 +12,182 @@ collect a source again replaces its file. Spark, pyarrow and others read such a 
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rheostat.archive.table import processed_in, read_table, samples_of, table_of, write_table
+from rheostat.decide.policy import in_force
 from rheostat.errors import Fault, InputError
+from rheostat.journal.records import DecisionRecord, Record, SessionRecord
+from rheostat.journal.store import journal_files, read_journal
+from rheostat.model import Assessment
+from rheostat.policies.capacity import Recovery, followed, ready, slow_records
+from rheostat.sample_store import ParquetArchive, processed_in, read_table, samples_of, table_of, write_table
 
 if TYPE_CHECKING:
-    from rheostat.learn import Sample
+    from rheostat.learn.slow_records import Sample
 
-__all__ = ["Row", "job_folder", "jobs_in", "read_rows", "write_rows"]
+
+__all__ = [
+    "Collected",
+    "Row",
+    "archive_rows",
+    "collect",
+    "job_folder",
+    "jobs_in",
+    "journal_rows",
+    "read_rows",
+    "source_faults",
+    "write_rows",
+]
+
+
+# From what single jobs keep, their journals and archives, to the history of a fleet.
+
+
+_SLOW_INTERVAL_S, _HOLD_S, _MOST_SLOW = 15.0, 240.0, 1.0
+_ARCHIVE = "rows-*.parquet"
+
+
+class Collected(NamedTuple):
+    """What was collected of a source.
+
+    Attributes:
+        rows: that count.
+        fault: what is wrong with it; None: nothing. A damaged file of an archive costs its own rows, a damaged line of
+            a journal the rest of its day.
+    """
+
+    source: Path
+    job: str
+    rows: int
+    fault: str | None
+
+
+def collect(
+    sources: Sequence[Path],
+    history: Path,
+    job: str | None = None,
+    watch: Callable[[int, int, str], None] = lambda _done, _total, _words: None,
+) -> list[Collected]:
+    """Put the samples of journals and archives into a history; one that is damaged does not stop the others.
+
+    Args:
+        sources: folders of journals, or of archives (``JOURNAL/samples``).
+        history: its folder.
+        job: name of the job; None: the name in the journal, or else that of the journal's folder.
+        watch: is told how far it is.
+
+    Raises:
+        InputError: sources that are neither: all of them, before anything is written.
+        OSError: the history cannot be written.
+    """
+    if faults := source_faults(sources):
+        raise InputError(faults)
+    found = []
+    for number, source in enumerate(sources):
+        watch(number, len(sources), "sources")
+        found.append(_collected(source, history, job))
+    return found
+
+
+def source_faults(sources: Sequence[Path]) -> list[Fault]:
+    """A fault for each source that is neither a journal nor an archive."""
+    allowed = "the folder of a journal (journal-*.jsonl) or of an archive (rows-*.parquet)"
+    message = "there is neither a journal nor an archive here"
+    return [Fault("sources", str(source), allowed, message) for source in sources if not _is_source(source)]
+
+
+def journal_rows(records: Iterable[Record]) -> list[Row]:
+    """The samples in a journal that count, oldest first."""
+    rows: list[Row] = []
+    recovery, interval_s = Recovery(), _SLOW_INTERVAL_S
+    topics: tuple[str, ...] = ()
+    for record in records:
+        if isinstance(record, SessionRecord):
+            interval_s = _interval_s(record)
+        seen = record.assessment if isinstance(record, DecisionRecord) else None
+        n = in_force(seen) if seen is not None else None
+        if seen is None or not n or not _complete(seen):
+            continue
+        recovery = followed(seen, n, recovery, _HOLD_S)
+        read = tuple(topic for topic, _ in seen.arrival_rates)
+        if read != topics:
+            rows, topics = [], read
+        if recovery.recovered and ready(seen, n):
+            rows.append(_row(seen, n, interval_s))
+    return rows
+
+
+def archive_rows(folder: Path, report: Callable[[str], None]) -> list[Row]:
+    """The samples in an archive, oldest first. ``report`` is told of files that are damaged."""
+    archive = ParquetArchive(folder, report)
+    return [Row(sample, None) for sample in archive.read(archive.end())]
+
+
+def _collected(source: Path, history: Path, job: str | None) -> Collected:
+    told: list[str] = []
+    if _is_archive(source):
+        name, rows = job or source.resolve().parent.name, archive_rows(source, told.append)
+    else:
+        name, rows = job or _job_of(source), journal_rows(_records(source, told))
+    key = hashlib.sha256(str(source.resolve()).encode()).hexdigest()[:16]
+    try:
+        if rows:
+            write_rows(history, name, key, rows)
+    except InputError as error:
+        return Collected(source, name, 0, str(error))
+    return Collected(source, name, len(rows), "; ".join(told) or None)
+
+
+def _records(source: Path, told: list[str]) -> Iterator[Record]:
+    """The records of a journal, file by file: what follows a damaged line is lost to the end of its file."""
+    for file in journal_files(source):
+        try:
+            yield from read_journal(file, told.append)
+        except InputError as error:
+            told.append(str(error))
+
+
+def _job_of(source: Path) -> str:
+    """The name of the job in a journal; without one, that of the journal's folder."""
+    first = next(_records(source, []), None)
+    folder = source.resolve() if source.is_dir() else source.resolve().parent
+    return first.header.job or folder.name if isinstance(first, SessionRecord) else folder.name
+
+
+def _is_source(source: Path) -> bool:
+    try:
+        return _is_archive(source) or bool(journal_files(source))
+    except InputError:
+        return False
+
+
+def _is_archive(source: Path) -> bool:
+    return source.is_dir() and any(source.glob(_ARCHIVE))
+
+
+def _interval_s(session: SessionRecord) -> float:
+    """T of the slow records of a run, s; without one, that of S1."""
+    options = session.header.settings.get("policy_options")
+    given = options.get("slow_interval_s") if isinstance(options, Mapping) else None
+    return float(given) if isinstance(given, int | float) and given > 0 else _SLOW_INTERVAL_S
+
+
+def _complete(seen: Assessment) -> bool:
+    known = seen.arrival_rate is not None and seen.backlog_excess is not None
+    return known and not seen.missing and not seen.invalid
+
+
+def _row(seen: Assessment, n: int, interval_s: float) -> Row:
+    from rheostat.learn.slow_records import Sample
+
+    rates = tuple(rate for _, rate in seen.arrival_rates) or (seen.arrival_rate or 0.0,)
+    slow = slow_records(seen.backlog_excess or 0.0, sum(rates), interval_s)
+    return Row(Sample(seen.at, rates, n, min(slow, _MOST_SLOW)), seen.processed_rate)
+
 
 _JOB = "job="
 _SPECIAL = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")

@@ -2,9 +2,9 @@
 
 The history is partitioned by job, so no sample has to move: a row of the pipeline is a job with the names of its
 files, and ``mapInArrow`` reads and trains one job after the other where its task runs. Each is trained by
-:func:`rheostat.learn.train` with the options and the seed that a process of its own would take, and gives the same
-model. Whatever is wrong with a job's data is told in its row, and stops no other job. The files must be readable where
-the tasks run.
+:func:`rheostat.learn.slow_records.train` with the options and the seed that a process of its own would take, and
+gives the same model. Whatever is wrong with a job's data is told in its row, and stops no other job. The files must
+be readable where the tasks run.
 
 Of a job's samples also the capacity of one executor is learned, as the document's Algorithm 1 does (corrected: of
 arrival and processed rate the smaller): the mean over the samples that violate the objective::
@@ -14,26 +14,54 @@ arrival and processed rate the smaller): the mean over the samples that violate 
 
 from __future__ import annotations
 
+import difflib
+import importlib.util
+import json
 import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rheostat.errors import InputError
-from rheostat.fleet.history import Row, read_rows
-from rheostat.fleet.models import COLUMNS, JobModel, batch_of, text_of
+from pydantic import TypeAdapter, ValidationError
+
+from rheostat.config.faults import given_of, phrase
+from rheostat.config.loading import read_pairs
+from rheostat.errors import Fault, InputError, to_install, tried
+from rheostat.files import replace_file
+from rheostat.fleet.history import Row, jobs_in, read_rows
+from rheostat.sample_store import read_table, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from rheostat.learn import TrainingOptions
+    from rheostat.learn.slow_records import SlowModel, TrainingOptions
 
-__all__ = ["capacity_of", "session", "train_fleet", "train_job"]
+
+__all__ = [
+    "COLUMNS",
+    "SCHEMA",
+    "Asked",
+    "JobModel",
+    "asked",
+    "batch_of",
+    "capacity_of",
+    "pyspark_faults",
+    "read_models",
+    "session",
+    "text_of",
+    "train_fleet",
+    "train_job",
+    "training_options",
+    "write_models",
+]
+
 
 _TASKS_A_SLOT = 4
 """Jobs differ in size: with several tasks for each slot no slot waits long for the last one."""
@@ -76,7 +104,7 @@ def train_fleet(spark: SparkSession, jobs: Mapping[str, Sequence[Path]], options
 def capacity_of(rows: Iterable[Row], objective: float) -> float | None:
     """Records/s that one executor carries: the mean over the violations; None where none shows it.
 
-    >>> from rheostat.learn import Sample
+    >>> from rheostat.learn.slow_records import Sample
     >>> slow = [Row(Sample(0.0, (900.0,), 2, 0.5), 800.0), Row(Sample(15.0, (700.0,), 2, 0.5), 800.0)]
     >>> capacity_of([*slow, Row(Sample(30.0, (100.0,), 2, 0.0), 100.0), Row(Sample(45.0, (900.0,), 2, 0.5), None)], 0.1)
     375.0
@@ -122,7 +150,7 @@ def _in_task(options: TrainingOptions) -> Callable[[Iterator[pa.RecordBatch]], I
 
 
 def _trained(job: str, rows: Sequence[Row], options: TrainingOptions) -> JobModel:
-    from rheostat.learn import stability, train
+    from rheostat.learn.slow_records import stability, train
 
     samples = [row.sample for row in rows]
     w_max = capacity_of(rows, options.objective)
@@ -142,3 +170,193 @@ def _trained(job: str, rows: Sequence[Row], options: TrainingOptions) -> JobMode
         coefficients=list(trained.model.polynomial.coefficients),
         model=text_of(trained.model),
     )
+
+
+# What training gives for each job, and the two files that it is kept in.
+
+
+SCHEMA = "rheostat.models/1"
+
+COLUMNS = (
+    "job string, fault string, rows bigint, outliers bigint, degree bigint, cv_error double, spread double, "
+    "stable boolean, w_max double, coefficients array<double>, model string"
+)
+"""The fields of :class:`JobModel` as Spark declares columns."""
+
+
+class JobModel(NamedTuple):
+    """What training gave for a job: a model, or a fault.
+
+    Attributes:
+        job: its name.
+        fault: why there is no model; None: there is one.
+        rows: different samples that it has.
+        outliers: how many of them were left out.
+        degree: of the polynomial.
+        cv_error: root mean square error of blocked cross-validation at that degree, a share of slow records.
+        spread: how far apart refits of resamples are at the samples (Algorithm 4), a share of slow records.
+        stable: whether that is within the limit.
+        w_max: records/s that one executor carries, as the samples show it; None: they do not.
+        coefficients: of the polynomial.
+        model: the :class:`~rheostat.learn.slow_records.SlowModel` as JSON.
+    """
+
+    job: str
+    fault: str | None = None
+    rows: int | None = None
+    outliers: int | None = None
+    degree: int | None = None
+    cv_error: float | None = None
+    spread: float | None = None
+    stable: bool | None = None
+    w_max: float | None = None
+    coefficients: list[float] | None = None
+    model: str | None = None
+
+
+def text_of(model: SlowModel) -> str:
+    """A model as JSON."""
+    return _adapter().dump_json(model).decode()
+
+
+def batch_of(found: Sequence[JobModel]) -> pa.RecordBatch:
+    """A row for each job, with :data:`COLUMNS` as Arrow declares them."""
+    import pyarrow as pa
+
+    kinds = {
+        "string": pa.string(),
+        "bigint": pa.int64(),
+        "double": pa.float64(),
+        "boolean": pa.bool_(),
+        "array<double>": pa.list_(pa.float64()),
+    }
+    columns = [column.split(" ") for column in COLUMNS.split(", ")]
+    schema = pa.schema([(name, kinds[kind]) for name, kind in columns])
+    return pa.RecordBatch.from_pylist([each._asdict() for each in found], schema)
+
+
+def write_models(out: Path, found: Sequence[JobModel], options: Mapping[str, Any]) -> None:
+    """Write both files, each as a whole.
+
+    Args:
+        out: their folder; made if it is not there.
+        found: of each job.
+        options: of the training, as JSON.
+
+    Raises:
+        OSError: they cannot be written.
+    """
+    import pyarrow as pa
+
+    ordered = sorted(found)
+    write_table(out / "models.parquet", pa.Table.from_batches([batch_of(ordered)]))
+    jobs = [{**each._asdict(), "model": each.model and json.loads(each.model)} for each in ordered]
+    text = json.dumps({"schema": SCHEMA, "options": options, "jobs": jobs}, allow_nan=False)
+    replace_file(out / "models.json", lambda file: file.write(text.encode()))
+
+
+def read_models(out: Path) -> dict[str, SlowModel]:
+    """The models of the jobs that have one.
+
+    Raises:
+        InputError: there are none, or they are not of this version.
+    """
+    path = out / "models.parquet"
+    table = read_table(path)
+    try:
+        rows = table.select(["job", "model"]).to_pylist()
+        return {row["job"]: _adapter().validate_json(row["model"]) for row in rows if row["model"] is not None}
+    except (KeyError, ValidationError) as error:
+        allowed = f"models that this version has trained ({SCHEMA})"
+        raise InputError([Fault("models", str(path), allowed, f"it cannot be read: {error}")]) from error
+
+
+@cache
+def _adapter() -> TypeAdapter[SlowModel]:
+    from rheostat.learn.slow_records import SlowModel
+
+    return TypeAdapter(SlowModel)
+
+
+# What is asked of the training of a fleet, checked as a whole before anything starts.
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A training.
+
+    Attributes:
+        jobs: name → files of its history.
+        options: the same for all.
+    """
+
+    jobs: Mapping[str, Sequence[Path]]
+    options: TrainingOptions
+
+
+def asked(history: Path, only: Sequence[str], changes: Sequence[str], faults: list[Fault]) -> Asked:
+    """The training that is meant.
+
+    Args:
+        history: its folder.
+        only: names of jobs; empty: all.
+        changes: options of the training as KEY=VALUE.
+        faults: what else is wrong.
+
+    Raises:
+        InputError: these faults, and everything that is wrong with the rest.
+    """
+    faults = list(faults)
+    options = tried(training_options, None, faults, changes)
+    found: dict[str, list[Path]] = tried(jobs_in, {}, faults, history)
+    faults += [_unknown("job", name, tuple(found)) for name in only if found and name not in found]
+    if faults or options is None:
+        raise InputError(faults)
+    return Asked({name: found[name] for name in only} or found, options)
+
+
+def training_options(changes: Sequence[str]) -> TrainingOptions:
+    """Options of the training from KEY=VALUE, the others as they are by default.
+
+    >>> training_options(["resamples=100", "degrees=[1, 2]"]).degrees
+    (1, 2)
+
+    Raises:
+        InputError: everything that is wrong with them.
+    """
+    from rheostat.learn.slow_records import TrainingOptions
+
+    faults: list[Fault] = []
+    values = dict(read_pairs(changes, faults, "option"))
+    known = tuple(field.name for field in fields(TrainingOptions))
+    faults += [_unknown(name, name, known) for name in values if name not in known]
+    read = tried(_checked, None, faults, TrainingOptions, {name: values[name] for name in values if name in known})
+    if faults or read is None:
+        raise InputError(faults)
+    return read
+
+
+def pyspark_faults() -> list[Fault]:
+    """A fault for each of PySpark and pyarrow that is not installed."""
+    return [
+        Fault("python", f"no {name}", f"with {name}", f"the pipeline needs it; {to_install('spark')}")
+        for name in ("pyspark", "pyarrow")
+        if importlib.util.find_spec(name) is None
+    ]
+
+
+def _checked(kind: type[TrainingOptions], values: dict[str, Any]) -> TrainingOptions:
+    try:
+        return TypeAdapter(kind).validate_python(values)
+    except ValidationError as error:
+        raise InputError(
+            Fault(".".join(map(str, each["loc"])), given_of(each["input"]), *reversed(phrase(each)))
+            for each in error.errors(include_url=False)
+        ) from None
+
+
+def _unknown(field: str, name: str, known: Sequence[str]) -> Fault:
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    shown = ", ".join(known[:10]) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
+    return Fault(field, repr(name), shown, f"there is no such {'job' if field == 'job' else 'option'}{hint}")

@@ -3,22 +3,61 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from rheostat.errors import Fault, InputError
-from rheostat.judge.simulate import drain_limit_s
-from rheostat.load.curves import MOST_RECORDS, Pieces, RateCurve
+from rheostat.calibrate.measured import Look, read_run
+from rheostat.config.loading import load_settings
+from rheostat.config.models import Settings, policy_label, split_policy
+from rheostat.decide.settings_check import NoEffect, checked_settings, no_effect
+from rheostat.errors import Fault, InputError, tried
+from rheostat.load.curves import MOST_RECORDS, Pieces, RateCurve, staircase
+from rheostat.load.files import read_trace, trace_files
 from rheostat.load.prepare import Prepared, prepare
 from rheostat.load.shapes import parse_shape, remarks_on
-from rheostat.load.traces import read_trace, trace_files
 from rheostat.sim.capacity import capacity_curve, long_batch_rate
 from rheostat.sim.jobfile import JobFile
 
-__all__ = ["PEAK_SHARE", "Case", "LoadSpec", "Ready", "Treatment", "loads_of", "ready"]
+__all__ = [
+    "JOB_OWNS",
+    "PEAK_SHARE",
+    "STEP_S",
+    "UNUSED",
+    "Case",
+    "Contender",
+    "LoadSpec",
+    "Ready",
+    "Treatment",
+    "check_contenders",
+    "contenders_of",
+    "drain_limit_s",
+    "idle_settings",
+    "levels_of",
+    "loads_of",
+    "ready",
+    "recent_load",
+    "settings_for",
+]
+
+
+# One policy on one job under one load: the production loop on the simulated job, with a clock that does not wait.
+
+
+_LEAST_DRAIN_S = 6 * 3600.0
+
+
+def drain_limit_s(duration_s: float) -> float:
+    """When a run is given up: as long again as the load lasted, and six hours at least.
+
+    >>> drain_limit_s(3600.0) / 3600, drain_limit_s(86_400.0) / 3600
+    (7.0, 48.0)
+    """
+    return duration_s + max(_LEAST_DRAIN_S, duration_s)
+
 
 PEAK_SHARE = 0.8
 """The peak of a load is scaled to this share of what the greatest number of executors carries."""
@@ -227,4 +266,147 @@ def _same_names(loads: Sequence[LoadSpec]) -> list[Fault]:
         Fault("trace", ", ".join(map(str, same)), "names that differ", "two loads would have one name in the tables")
         for same in places.values()
         if len(same) > 1
+    ]
+
+
+# Who is judged: a policy with its preset, options and guards; and the settings that its loop gets on a job.
+
+
+JOB_OWNS: Mapping[str, str] = {"objective": "objective", "executors": "executors", "sample_s": "decide_every_s"}
+"""Settings that belong to the job, so that all policies are held to the same, and their names in a job file."""
+
+UNUSED: Mapping[str, str] = {
+    "actuator": "a simulated job has no Workers",
+    "allow_redone_work": "the job file says how executors go: see job.rescale",
+    "journal": "rheostat simulate has --journal for it",
+    "metrics": "a simulation serves none",
+    "mode": "a simulated job is always scaled",
+    "queries": "a simulated job has one query",
+    "state": "a simulation keeps none",
+    "workers": "a simulated job has no Workers",
+}
+"""Settings of a live loop that decide nothing in a simulation, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A policy as it is judged.
+
+    Attributes:
+        policy: name of a registered policy.
+        preset: one of its presets; None: its defaults.
+        options: its options.
+        settings: other settings of the loop, as in a settings file (guards among them).
+    """
+
+    policy: str
+    preset: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """What it is called in tables and scores: ``hpa``, or ``hpa:faithful``."""
+        return policy_label(self.policy, self.preset)
+
+    def at_size(self, executors: int) -> Contender:
+        """``static`` without a number of its own gets this one, the size that carries the peak; others stay."""
+        if self.policy != "static" or "executors" in self.options:
+            return self
+        return replace(self, options={**self.options, "executors": executors})
+
+
+def contenders_of(text: str, settings: Mapping[str, Any], options: Mapping[str, Any]) -> list[Contender]:
+    """The policies of a list like ``hpa,hpa:faithful,reactive``, each once.
+
+    Args:
+        text: names, comma separated, each with ``:PRESET`` or without.
+        settings: for all of them.
+        options: for all of them.
+    """
+    names = dict.fromkeys(piece.strip() for piece in text.split(",") if piece.strip())
+    return [Contender(*split_policy(name), options, settings) for name in names]
+
+
+def settings_for(job: JobFile, contender: Contender) -> Settings:
+    """What the production loop is given to run this policy on this job.
+
+    Raises:
+        InputError: the policy is unknown, or options or settings are wrong: every fault of them.
+    """
+    return load_settings(_values_for(job, contender))
+
+
+def _values_for(job: JobFile, contender: Contender) -> dict[str, Any]:
+    return {
+        **contender.settings,
+        **{key: getattr(job, name) for key, name in JOB_OWNS.items()},
+        "policy": contender.label,
+        "policy_options": contender.options,
+        "mode": "act",
+        "journal": None,
+        "state": None,
+    }
+
+
+def check_contenders(job: JobFile, contenders: Iterable[Contender]) -> list[Fault]:
+    """Everything that is wrong with them, each fault once: of the settings, of the policies and of their options."""
+    faults: dict[tuple[str, str], Fault] = {}
+    for contender in contenders:
+        found: list[Fault] = []
+        tried(checked_settings, None, found, _values_for(job, contender))
+        faults.update({(fault.field, fault.given): fault for fault in found})
+    return list(faults.values())
+
+
+def idle_settings(job: JobFile, contenders: Iterable[Contender]) -> list[NoEffect]:
+    """The settings that were given for all of them and change nothing for some, each once; without those of UNUSED."""
+    found: dict[NoEffect, None] = {}
+    for contender in contenders:
+        given = {**contender.settings, "policy_options": contender.options}
+        idle = no_effect(given, settings_for(job, contender))
+        found.update(dict.fromkeys(each for each in idle if each.field.split(".")[0] not in UNUSED))
+    return list(found)
+
+
+# The recent load of a live job, from its journal.
+
+
+STEP_S = 5.0
+"""Arrivals are counted over so many seconds at least: between two looks of a second they are mostly chance."""
+
+
+def recent_load(journal: Path, last_s: float) -> LoadSpec:
+    """What arrived in the last ``last_s`` seconds that the journal tells of, or in all of them.
+
+    Raises:
+        InputError: there is no journal, it is damaged, does not tell of a run of one query, or not of what arrived.
+    """
+    levels = levels_of(read_run(journal).looks, last_s)
+    if not any(rate > 0 for _, rate in levels):
+        message = "in that time no records are seen to arrive"
+        raise InputError([Fault("journal", str(journal), "a journal with the source's newest offsets", message)])
+    return LoadSpec(journal.name or str(journal), points=tuple(staircase(levels).points))
+
+
+def levels_of(looks: Sequence[Look], last_s: float) -> list[tuple[float, float]]:
+    """``(seconds, records/s)`` one after the other, by the newest offsets; where nothing was seen, the mean.
+
+    Offsets that went back, as of a topic that was made anew, are a time without arrivals.
+
+    >>> seen = [Look(at, latest, 0, None, 1, 1) for at, latest in ((0.0, 0), (3.0, 9), (5.0, 20), (15.0, 120))]
+    >>> levels_of(seen, 60.0), levels_of(seen, 10.0)
+    ([(5.0, 4.0), (10.0, 10.0)], [(10.0, 10.0)])
+    """
+    known = [(look.at, look.latest) for look in looks if look.latest is not None]
+    if not known:
+        return []
+    kept = [each for each in known if each[0] >= known[-1][0] - last_s]
+    spaced = kept[:1]
+    for each in kept[1:]:
+        if each[0] - spaced[-1][0] >= STEP_S:
+            spaced.append(each)
+    return [
+        (after - before, max(0.0, (then - first) / (after - before)))
+        for (before, first), (after, then) in pairwise(spaced)
     ]

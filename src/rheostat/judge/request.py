@@ -8,21 +8,37 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rheostat.config import Settings
-from rheostat.config.documents import read_document, read_pairs
 from rheostat.config.faults import has_key
+from rheostat.config.loading import read_document, read_pairs
+from rheostat.config.models import Settings
+from rheostat.decide.policy import policy_names
+from rheostat.decide.settings_check import NoEffect
 from rheostat.errors import Fault, InputError, tried
-from rheostat.judge.cases import Case, LoadSpec, Treatment, loads_of
-from rheostat.judge.contenders import JOB_OWNS, UNUSED, Contender, check_contenders, contenders_of, idle_settings
-from rheostat.judge.defeat import Hunt
-from rheostat.judge.matrix import Variant, variants_of
-from rheostat.judge.recent import recent_load
-from rheostat.plan import NoEffect, policy_names
+from rheostat.judge.cases import (
+    JOB_OWNS,
+    UNUSED,
+    Case,
+    Contender,
+    LoadSpec,
+    Treatment,
+    check_contenders,
+    contenders_of,
+    idle_settings,
+    loads_of,
+    recent_load,
+)
+from rheostat.judge.compare import Variant, variants_of
+from rheostat.judge.worst_case import Hunt
 from rheostat.report.times import parse_duration
-from rheostat.sim.jobfile import JobFile
-from rheostat.sim.loading import load_job
+from rheostat.sim.jobfile import JobFile, load_job
 
-__all__ = ["Asked", "Texts", "read_asked", "seeds_of"]
+__all__ = [
+    "Asked",
+    "Texts",
+    "read_asked",
+    "seeds_of",
+]
+
 
 _HUNT_S, _SHORTEST_HUNT_S = 3600.0, 60.0
 """How long the loads last among which the worst is sought, unless said; and at least."""

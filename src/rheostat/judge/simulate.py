@@ -3,26 +3,129 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from rheostat.archive import MemoryArchive
-from rheostat.judge.contenders import Contender, settings_for
-from rheostat.judge.recorder import Act, Held, Recorder
-from rheostat.judge.simulated_time import SimulatedTime
+from rheostat.errors import Fault, InputError
+from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord
+from rheostat.journal.store import JournalWriter, States
+from rheostat.judge.cases import Contender, drain_limit_s, settings_for
 from rheostat.load.prepare import Prepared
-from rheostat.loop import Loop, build_planner
-from rheostat.model import Code
-from rheostat.plan.words import several
+from rheostat.loop.build import archive_in, build_planner
+from rheostat.loop.loop import Loop
+from rheostat.model import Code, Decision, OutcomeStatus, Placement
 from rheostat.ports import Archive
-from rheostat.sim.capacity import demand
-from rheostat.sim.cost import violation_weight
+from rheostat.report.html import require_folder
+from rheostat.sample_store import MemoryArchive
+from rheostat.sim.capacity import demand, violation_weight
 from rheostat.sim.history import History
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile
+from rheostat.text import several
 
-__all__ = ["Run", "drain_limit_s", "simulate", "start_executors", "unready_at_end"]
+__all__ = [
+    "Act",
+    "Held",
+    "JournaledRecorder",
+    "Recorder",
+    "Run",
+    "SimulatedTime",
+    "drain_limit_s",
+    "require_new",
+    "simulate",
+    "start_executors",
+    "unready_at_end",
+]
 
-_LEAST_DRAIN_S = 6 * 3600.0
+
+# What a simulated run remembers of its decisions, in bounded memory: those that act, and why the others held.
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A decision that acted.
+
+    Attributes:
+        before, after: executors in force before, and asked for.
+        text: what the policy wanted and why, and what the guards made of it.
+        outcome: how its execution ended; None: it had not ended, or was superseded.
+        placement: where executors were to come and go; None: the job has no nodes.
+    """
+
+    at: float
+    before: int | None
+    after: int
+    code: str
+    text: str
+    outcome: OutcomeStatus | None = None
+    placement: Placement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Decisions that changed nothing, of one reason code: how many, when the last one was, and its words."""
+
+    count: int
+    at: float
+    text: str
+
+
+class Recorder:
+    """A journal for simulated runs. It keeps no observation: the simulated job knows its own history exactly.
+
+    Attributes:
+        acts: the first ``keep`` decisions that acted, in order.
+        dropped: how many acting decisions came after those.
+        last_id: it begins empty.
+    """
+
+    def __init__(self, keep: int = 20_000) -> None:
+        self.acts: list[Act] = []
+        self.dropped = 0
+        self.last_id = 0
+        self._keep = keep
+        self._places: dict[int, int] = {}
+        self._held: dict[str, tuple[int, Decision]] = {}
+
+    @property
+    def holds(self) -> dict[str, Held]:
+        """The decisions that held, by reason code."""
+        return {code: Held(count, last.at, last.why) for code, (count, last) in self._held.items()}
+
+    def start(self, header: Header, note: str | None = None) -> None:
+        """A session of a simulated run is the run itself."""
+
+    def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:  # noqa: ARG002
+        """Keep what a reader will ask for."""
+        if isinstance(record, OutcomeRecord):
+            self._became(record.outcome.decision_id, record.outcome.status)
+            return
+        decision = record.decision
+        code = decision.reason.code
+        if not decision.acts:
+            count = self._held[code][0] if code in self._held else 0
+            self._held[code] = (count + 1, decision)
+        elif len(self.acts) < self._keep and decision.target is not None:
+            self._places[decision.decision_id] = len(self.acts)
+            act = Act(
+                at=record.at,
+                before=decision.current,
+                after=decision.target,
+                code=code.value,
+                text=decision.why,
+                placement=decision.placement,
+            )
+            self.acts.append(act)
+        else:
+            self.dropped += 1
+
+    def close(self) -> None:
+        """Nothing is to be given free."""
+
+    def _became(self, number: int, status: OutcomeStatus) -> None:
+        place = self._places.pop(number, None)
+        if place is not None:
+            self.acts[place] = replace(self.acts[place], outcome=status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +238,90 @@ def unready_at_end(loop: Loop, codes: Iterable[str]) -> str | None:
     return f"{found[0]} {'had ended before the run did' if Code.FORECAST in codes else 'never began'}: {found[1]}"
 
 
-def drain_limit_s(duration_s: float) -> float:
-    """When a run is given up: as long again as the load lasted, and six hours at least.
-
-    >>> drain_limit_s(3600.0) / 3600, drain_limit_s(86_400.0) / 3600
-    (7.0, 48.0)
-    """
-    return duration_s + max(_LEAST_DRAIN_S, duration_s)
-
-
 def start_executors(job: JobFile, load: Prepared) -> int:
     """What the job file says, or the fewest that carry the load of the first decision interval."""
     if job.start_executors is not None:
         return job.start_executors
     first = load.curve.cumulative(job.decide_every_s) / min(job.decide_every_s, load.curve.duration)
     return demand(job, first)
+
+
+# A simulated run that leaves a journal behind, as a live one does: to explain, to replay, and to learn from.
+
+
+class JournaledRecorder(Recorder):
+    """Remembers what every recorder does, and writes the journal; second 0 of the run is the beginning of 1970.
+
+    Attributes:
+        folder: of the journal.
+        archive: of the samples that are too many for a policy's state, beside it; in memory for want of pyarrow.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self.archive: Archive = archive_in(folder) or MemoryArchive()
+        self._journal = JournalWriter(folder, forced=False)
+
+    def start(self, header: Header, note: str | None = None) -> None:
+        """Begin a session of the journal."""
+        self._journal.start(header, note)
+
+    def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:
+        """Write it, and keep what a reader will ask for."""
+        self._journal.record(record, states)
+        super().record(record, states)
+
+    def close(self) -> None:
+        """Give the journal free."""
+        self._journal.close()
+
+
+def require_new(folder: Path | None) -> None:
+    """Say at the start that a journal cannot be written: each run has one of its own. The folder is made.
+
+    Raises:
+        InputError: there is something in it, or nothing can be written there.
+    """
+    if folder is None:
+        return
+    require_folder("journal", folder)
+    if any(folder.iterdir()):
+        raise InputError([Fault("journal", str(folder), "a folder, new or empty", "there is something in it already")])
+
+
+# The clock of a simulated run.
+
+
+class SimulatedTime:
+    """Time that passes as soon as it is waited for, until the run is over.
+
+    Args:
+        over: whether it is, given the present second and the one that would come next.
+
+    Attributes:
+        at: the present second.
+    """
+
+    def __init__(self, over: Callable[[float, float], bool]) -> None:
+        self.at = 0.0
+        self._over, self._stopped = over, False
+
+    def now(self) -> float:
+        """The present second."""
+        return self.at
+
+    def wait(self, seconds: float) -> bool:
+        """Let it pass; True, and it does not, once the run is over."""
+        later = self.at + seconds
+        if self._stopped or self._over(self.at, later):
+            return True
+        self.at = later
+        return False
+
+    def stop(self) -> None:
+        """End the run."""
+        self._stopped = True

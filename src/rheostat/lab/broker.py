@@ -12,14 +12,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError
-from rheostat.lab.java import Java
-from rheostat.lab.network import HOST, answers, free_ports, port_was_taken, require_free
-from rheostat.lab.process import Launch, Part, Processes, clean_environment
+from rheostat.host.java import Java
+from rheostat.host.processes import Launch, Part, Processes, clean_environment
+from rheostat.host.spark_daemons import HOST, answers, free_ports, port_was_taken, require_free
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
-__all__ = ["JVM_OPTIONS", "Broker", "ask_broker", "broker_properties", "quiet_client"]
+
+__all__ = [
+    "JVM_OPTIONS",
+    "Broker",
+    "ask_broker",
+    "broker_properties",
+    "quiet_client",
+]
+
 
 JVM_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 """A small heap, one collector thread, the quick compiler only: made for a machine that is shared."""

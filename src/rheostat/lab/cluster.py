@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError
-from rheostat.lab.daemons import Daemons, WorkerSize, ask_daemon
-from rheostat.lab.jars import pyspark_home
-from rheostat.lab.java import Java
-from rheostat.lab.network import HOST, free_ports, port_was_taken
-from rheostat.lab.process import Launch, Part, Processes
+from rheostat.host.java import Java, pyspark_home
+from rheostat.host.processes import Launch, Part, Processes
+from rheostat.host.spark_daemons import HOST, Daemons, WorkerSize, ask_daemon, free_ports, port_was_taken
 
-__all__ = ["EXECUTOR_JAVA_OPTIONS", "SCHEDULING", "Cluster"]
+__all__ = [
+    "EXECUTOR_JAVA_OPTIONS",
+    "SCHEDULING",
+    "Cluster",
+]
+
 
 EXECUTOR_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xms32m -Xss512k"
 """For executors that start quickly: on 2 cores one more is there 1.8 s after it was asked for (Java 17, Spark 4.2.0,
@@ -167,7 +170,7 @@ class Cluster:
         Args:
             executor_cores: slots of each executor.
             executor_memory_mb: heap of each executor; under 450 Spark refuses.
-            jars: for driver and executors, such as :func:`~rheostat.lab.jars.kafka_connector_jars`.
+            jars: for driver and executors, such as :func:`~rheostat.host.java.kafka_connector_jars`.
         """
         conf = {
             "spark.master": self.url,

@@ -12,16 +12,27 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError
+from rheostat.host.java import (
+    Java,
+    Say,
+    bash_faults,
+    broker_jars,
+    find_java,
+    pyspark_home,
+    quiet,
+    require_room,
+    require_writable,
+)
+from rheostat.host.processes import Launch, Part, Processes
+from rheostat.host.spark_daemons import WorkerSize, port_faults, require_free
 from rheostat.lab.broker import Broker
 from rheostat.lab.cluster import Cluster
-from rheostat.lab.daemons import WorkerSize
-from rheostat.lab.folders import Say, quiet, require_room, require_writable
-from rheostat.lab.jars import broker_jars, pyspark_home
-from rheostat.lab.java import Java, bash_faults, find_java
-from rheostat.lab.network import port_faults, require_free
-from rheostat.lab.process import Launch, Part, Processes
 
-__all__ = ["Lab", "LabSpec"]
+__all__ = [
+    "Lab",
+    "LabSpec",
+]
+
 
 Made = TypeVar("Made")
 

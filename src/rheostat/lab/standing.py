@@ -7,22 +7,32 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError
+from rheostat.errors import Fault, InputError, PartFailedError, RheostatError, UnavailableError
+from rheostat.host.java import Say, cache_folder, locked, quiet, require_writable
+from rheostat.host.processes import Identity, module_command, module_environment
+from rheostat.host.spark_daemons import WorkerSize, ask_daemon
 from rheostat.lab.broker import ask_broker, quiet_client
-from rheostat.lab.daemons import WorkerSize, ask_daemon
-from rheostat.lab.folders import Say, cache_folder, quiet, require_writable
-from rheostat.lab.jars import locked
 from rheostat.lab.lab import Lab, LabSpec
-from rheostat.lab.process import Identity, module_command, module_environment
 
-__all__ = ["SCHEMA", "down", "read_spec", "status", "up", "write_state"]
+__all__ = [
+    "SCHEMA",
+    "down",
+    "main",
+    "read_spec",
+    "status",
+    "up",
+    "write_state",
+]
+
 
 SCHEMA = "rheostat.lab/1"
 
@@ -138,7 +148,7 @@ def _supervisor(state: State) -> Identity:
 def _start(place: Path, name: str, spec: LabSpec) -> State:
     file, log = place / f"{name}.json", place / f"{name}.log"
     file.unlink(missing_ok=True)
-    command = module_command("rheostat.lab.supervisor", str(file), name, json.dumps(asdict(spec), default=str))
+    command = module_command("rheostat.lab.standing", str(file), name, json.dumps(asdict(spec), default=str))
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
@@ -221,3 +231,62 @@ def _answers(part: str, state: State) -> bool:
         return any(ask_daemon(page)["id"] == part for page in pages)
     except UnavailableError:
         return False
+
+
+# The long-lived process of a standing lab: holds the lab open, watches its parts, ends on SIGTERM.
+
+
+_LOOK_EVERY_S = 1.0
+
+
+class _Ended(BaseException):
+    """We were asked to end."""
+
+
+def _end_supervised(_number: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise _Ended
+
+
+def _say(sentence: str) -> None:
+    sys.stdout.write(sentence + "\n")
+    sys.stdout.flush()
+
+
+def main(file: Path, name: str, spec: str) -> int:
+    """Hold a lab open until SIGTERM (0) or until a part dies (1, with the reason in the state file)."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _end_supervised)
+    own = Identity.of(os.getpid()) or Identity(os.getpid(), 0.0)
+    state: dict[str, Any] = {"name": name, "state": "starting", "message": None, "bootstrap": None, "master": None}
+    state |= {"web_ui": None, "folder": None, "supervisor": _identity(own), "parts": []}
+    write_state(file, state)
+    try:
+        with Lab(read_spec(spec), say=_say) as lab:
+            state |= _describe(lab)
+            write_state(file, state)
+            while True:
+                lab.check()
+                time.sleep(_LOOK_EVERY_S)
+    except _Ended:
+        return 0
+    except RheostatError as error:
+        _say(str(error))
+        write_state(file, {**state, "state": "failed", "message": str(error)})
+        return 1
+
+
+def _identity(identity: Identity) -> dict[str, Any]:
+    return {"pid": identity.pid, "created": identity.created}
+
+
+def _describe(lab: Lab) -> dict[str, Any]:
+    parts = [{"name": part.name, **_identity(part.identity), "log": str(part.log)} for part in lab.parts]
+    kafka = {"bootstrap": lab.broker.bootstrap} if lab.spec.broker else {}
+    spark = {"master": lab.cluster.url, "web_ui": lab.cluster.web_url} if lab.spec.spark else {}
+    return {"state": "up", "folder": str(lab.folder), "parts": parts, **kafka, **spark}
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2], sys.argv[3]))

@@ -17,9 +17,13 @@ from confluent_kafka.cimpl import NewTopic
 
 from rheostat.errors import Fault, InputError, UnavailableError
 from rheostat.load.payload import Records
-from rheostat.load.sinks import Receipt
+from rheostat.load.producer import Receipt
 
-__all__ = ["KafkaSink", "ensure_topic"]
+__all__ = [
+    "KafkaSink",
+    "ensure_topic",
+]
+
 
 _ANSWER_S = 8.0
 _CREATE_S = 20.0
@@ -66,7 +70,7 @@ def ensure_topic(bootstrap: str, topic: str, partitions: int | None = None, *, c
 
 
 class KafkaSink:
-    """A :class:`~rheostat.load.sinks.Sink` into one topic.
+    """A :class:`~rheostat.load.producer.Sink` into one topic.
 
     Args:
         bootstrap: ``host:port``, comma separated.

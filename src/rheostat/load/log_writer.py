@@ -19,10 +19,14 @@ import pyarrow as pa
 
 from rheostat.errors import Fault, InputError, RheostatError
 from rheostat.load.payload import Records
-from rheostat.load.sinks import Receipt, partition_of
+from rheostat.load.producer import Receipt, partition_of
 from rheostat.spark.log_files import LOG_SCHEMA, LogFolder
 
-__all__ = ["LogSink", "LogWriter"]
+__all__ = [
+    "LogSink",
+    "LogWriter",
+]
+
 
 _SCHEMA = pa.schema([("value", pa.string()), ("timestamp", pa.timestamp("us", tz="UTC"))])
 
@@ -113,7 +117,7 @@ class LogWriter:
 
 
 class LogSink:
-    """A :class:`~rheostat.load.sinks.Sink` upon a log. A segment is written twice a second for each busy partition.
+    """A :class:`~rheostat.load.producer.Sink` upon a log. A segment is written twice a second for each busy partition.
 
     Args:
         writer: closed by :meth:`finish`.

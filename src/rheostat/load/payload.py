@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["PayloadSpec", "Payloads", "RecordMaker", "Records"]
+
+__all__ = [
+    "PayloadSpec",
+    "Payloads",
+    "RecordMaker",
+    "Records",
+]
+
 
 _BLOCK = 4096
 _ADDRESSES = 1 << 24

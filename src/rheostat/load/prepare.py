@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 from rheostat.errors import Fault, InputError
 from rheostat.load.curves import Pieces, RateCurve
 
-__all__ = ["PEAK_WINDOW_S", "Prepared", "peak_mean", "prepare"]
+__all__ = [
+    "PEAK_WINDOW_S",
+    "Prepared",
+    "peak_mean",
+    "prepare",
+]
+
 
 PEAK_WINDOW_S = 30.0
 """Seconds over which the rate is averaged for the peak."""
@@ -78,7 +84,7 @@ def prepare(
         seed: of the noise.
         peak_rate: records/s, > 0; None: rates stay as they are.
         noise_cv: ≥ 0.
-        bin_s: width of its bins; None: as the curve says (a :class:`~rheostat.load.traces.Trace` does), or none.
+        bin_s: width of its bins; None: as the curve says (a :class:`~rheostat.load.files.Trace` does), or none.
         longest_s: > 0; None: any length.
         step_s: > 0.
 

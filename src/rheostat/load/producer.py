@@ -1,6 +1,6 @@
 """The producer: open loop, so what the load does never depends on how the pipeline fares.
 
-Records are due at the times of a :class:`~rheostat.load.schedule.Schedule`. Every tick sends what is due. A producer
+Records are due at the times of a :class:`Schedule`. Every tick sends what is due. A producer
 that is held up (a full queue, a busy machine) sends late what it owes, and reports how late it was.
 
 The timestamp in a record is the wall time of its production, not the time it was due: event-time windows downstream
@@ -11,19 +11,33 @@ from __future__ import annotations
 
 import math
 import threading
+import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Protocol
 
-from rheostat.checksum import IdChecksum
-from rheostat.load.clock import RunClock
+from rheostat.load.checksum import IdChecksum
 from rheostat.load.curves import RateCurve, constant
-from rheostat.load.payload import RecordMaker
-from rheostat.load.schedule import Schedule
-from rheostat.load.sinks import Receipt, Sink
+from rheostat.load.payload import RecordMaker, Records
 from rheostat.ports import Clock
 
-__all__ = ["Lateness", "LoadProgress", "LoadResult", "Producer", "ProducerSettings"]
+__all__ = [
+    "Lateness",
+    "LoadProgress",
+    "LoadResult",
+    "MemorySink",
+    "OpenLoopProducer",
+    "ProducerSettings",
+    "Receipt",
+    "RunClock",
+    "Schedule",
+    "Sink",
+    "partition_of",
+]
+
 
 _LONG_S = 1e9
 
@@ -147,13 +161,13 @@ class _Tally:
         return Lateness(self.max_s, _percentile(self.by_ms, 0.95), self.behind_s)
 
 
-class Producer:
+class OpenLoopProducer:
     """Plays one load into a sink, in the thread that calls :meth:`run`.
 
     Args:
         sink: finished when the run ends.
         payloads: what the records say.
-        clock: its ``wait`` says when to stop; a :class:`~rheostat.load.clock.RunClock` if none is given.
+        clock: its ``wait`` says when to stop; a :class:`RunClock` if none is given.
         settings: how it works.
         watch: called with the progress at each tick; must be quick.
     """
@@ -299,3 +313,164 @@ def _percentile(by_ms: Counter[int], share: float) -> float | None:
         if left <= 0:
             return late_ms / 1000
     return None
+
+
+# When each record is due: the inverse of a rate curve's integral. Open loop: nobody's pace but the curve's counts.
+
+
+_ROUNDING = 1e-6
+_HALVINGS = 60
+
+
+class Schedule:
+    """Record k (from 0) is due at the first moment t with ``cumulative(t) ≥ k + 1``.
+
+    A millionth of a record is forgiven, so that 0.1 records/s for 30 s is three records whatever the rounding.
+
+    >>> from rheostat.load.curves import constant
+    >>> schedule = Schedule(constant(100, 10))
+    >>> schedule.total, schedule.due(0.995), round(schedule.due_at(99), 6)
+    (1000, 99, 1.0)
+    """
+
+    def __init__(self, curve: RateCurve) -> None:
+        self.curve = curve
+        self.duration = curve.duration
+        self.total = self._records(curve.duration)
+
+    def due(self, t: float) -> int:
+        """How many records are due by ``t`` seconds: those with numbers below this."""
+        return min(self._records(t), self.total)
+
+    def due_at(self, record: int) -> float:
+        """Seconds at which a record is due.
+
+        Raises:
+            IndexError: the curve has no such record.
+        """
+        if not 0 <= record < self.total:
+            message = f"record {record} of {self.total}"
+            raise IndexError(message)
+        low, high = 0.0, self.duration
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            if self._records(middle) > record:
+                high = middle
+            else:
+                low = middle
+            if high - low < 1e-6:
+                break
+        return high
+
+    def _records(self, t: float) -> int:
+        return math.floor(self.curve.cumulative(t) + _ROUNDING)
+
+
+# The time by which a load runs.
+
+
+class RunClock:
+    """Epoch seconds that run evenly: set by the wall clock once, then monotonic, so that a load is not set back.
+
+    Attributes:
+        stop: set it, from any thread or a signal handler, to end the run.
+    """
+
+    def __init__(self, stop: threading.Event | None = None) -> None:
+        self.stop = stop or threading.Event()
+        self._shift = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        """Seconds of the epoch."""
+        return self._shift + time.monotonic()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait; True if the run is to end."""
+        return self.stop.wait(seconds)
+
+
+# Where records go: the door between the producer and Kafka, the log on disk, or memory.
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What has become certain since the receipt before.
+
+    Attributes:
+        acknowledged: ids of records that are stored for good.
+        size: their values' size, in bytes.
+        failed: records given up by the sink. They may or may not be stored.
+        error: why the sink can go on no longer, in words; None: all is well.
+    """
+
+    acknowledged: Sequence[int] = ()
+    size: int = 0
+    failed: int = 0
+    error: str | None = None
+
+
+class Sink(Protocol):
+    """Takes records, and says later which are stored. Used by one thread."""
+
+    def send(self, records: Records) -> int:
+        """Take as many as there is room for, from the first on; returns how many. Does not wait for long."""
+        ...
+
+    def collect(self) -> Receipt:
+        """What has become certain. Does not wait."""
+        ...
+
+    def finish(self, timeout_s: float) -> Receipt:
+        """Store what is left, in this time at most; then nothing is stored any more. May be called more than once."""
+        ...
+
+
+@lru_cache(maxsize=65_536)
+def partition_of(key: str, partitions: int) -> int:
+    """The partition of a key: CRC-32 modulo their number, as librdkafka's ``consistent`` partitioner has it.
+
+    >>> partition_of("a", 8), partition_of("b", 8)
+    (3, 1)
+    """
+    return zlib.crc32(key.encode()) % partitions
+
+
+@dataclass(slots=True)
+class MemorySink:
+    """A sink for tests.
+
+    Attributes:
+        room: records it takes at once; None: any number.
+        holds: whether it keeps records unacknowledged; at the end they stay in doubt.
+        fails: ids that it gives up.
+        stored: the values, in order.
+    """
+
+    room: int | None = None
+    holds: bool = False
+    fails: frozenset[int] = frozenset()
+    stored: list[str] = field(default_factory=list)
+    finished: bool = False
+    _open: list[tuple[int, str]] = field(default_factory=list)
+
+    def send(self, records: Records) -> int:
+        """Take up to ``room`` records."""
+        taken = len(records) if self.room is None else min(self.room, len(records))
+        self._open += [(records.first_id + index, value) for index, value in enumerate(records.values[:taken])]
+        return taken
+
+    def collect(self) -> Receipt:
+        """Acknowledge all that it took, unless it holds them."""
+        if self.holds:
+            return Receipt()
+        done = [(record_id, value) for record_id, value in self._open if record_id not in self.fails]
+        failed = len(self._open) - len(done)
+        self._open = []
+        self.stored += [value for _, value in done]
+        size = sum(len(value) for _, value in done)
+        return Receipt([record_id for record_id, _ in done], size, failed, "told to fail" if failed else None)
+
+    def finish(self, timeout_s: float) -> Receipt:  # noqa: ARG002 (it never waits)
+        """The last receipt."""
+        self.finished = True
+        return self.collect()

@@ -12,16 +12,21 @@ from typing import Literal, cast
 
 from rheostat.errors import Fault, InputError
 from rheostat.load.curves import MOST_RECORDS, Cut, RateCurve, Scaled
+from rheostat.load.files import read_traces, read_variation
 from rheostat.load.payload import PayloadSpec
 from rheostat.load.shapes import asks_apart, read_shape
-from rheostat.load.traces import read_traces
-from rheostat.load.trip_file import file_trips
-from rheostat.load.trip_maker import synthetic_trips
-from rheostat.load.trip_replay import TripLoad
-from rheostat.load.trips import DAYS_S, MILLION_RATE, TripPlan
-from rheostat.load.variation import read_variation
+from rheostat.load.trip_files import file_trips
+from rheostat.load.trips import DAYS_S, MILLION_RATE, TripLoad, TripPlan, synthetic_trips
 
-__all__ = ["DEFAULT_SECONDS", "KafkaTarget", "LoadRequest", "LoadTexts", "LogTarget", "read_request"]
+__all__ = [
+    "DEFAULT_SECONDS",
+    "KafkaTarget",
+    "LoadRequest",
+    "LoadTexts",
+    "LogTarget",
+    "read_request",
+]
+
 
 DEFAULT_SECONDS = 60.0
 """How long a shape lasts that does not say so."""

@@ -9,7 +9,12 @@ from typing import Protocol
 
 from rheostat.ports import Clock
 
-__all__ = ["ManualClock", "StoppableClock", "SystemClock", "next_due"]
+__all__ = [
+    "ManualClock",
+    "StoppableClock",
+    "SystemClock",
+    "next_due",
+]
 
 
 class StoppableClock(Clock, Protocol):

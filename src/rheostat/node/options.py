@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
+import socket
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-from rheostat.config.node_names import is_node_address, is_node_name
-from rheostat.config.secrets import TOKEN_VARIABLE, read_token
+from rheostat.config.loading import TOKEN_VARIABLE, read_token
+from rheostat.config.models import is_node_address, is_node_name
 from rheostat.errors import Fault, InputError, tried
-from rheostat.lab.daemons import WorkerSize
-from rheostat.lab.folders import cache_folder, require_writable
-from rheostat.lab.jars import pyspark_home
-from rheostat.lab.java import Java, bash_faults, find_java
-from rheostat.lab.network import port_faults
-from rheostat.node.spark import address_of
-from rheostat.node.ways import Ways
+from rheostat.execute.node_client import NodeClient
+from rheostat.host.java import Java, Say, bash_faults, cache_folder, find_java, pyspark_home, quiet, require_writable
+from rheostat.host.processes import Launch, Part, module_command, module_environment
+from rheostat.host.spark_daemons import Daemons, WorkerSize, port_faults
+from rheostat.lab.lab import Lab
+from rheostat.node.peers import Ways
+from rheostat.node.server import EndSignals
+from rheostat.node.workers import Folder, Master, Rules, StandaloneSpark, Workers, address_of
+from rheostat.text import several
 
-__all__ = ["MOST_WORKERS", "NodeOptions", "Prepared", "check", "prepare"]
+__all__ = [
+    "MOST_WORKERS",
+    "NodeOptions",
+    "Prepared",
+    "StartedNode",
+    "check",
+    "prepare",
+    "run_node",
+]
+
 
 MOST_WORKERS = 1000
 """A larger number is a slip of the keyboard."""
@@ -38,7 +53,7 @@ class NodeOptions:
         n_max: Workers that there can be, standby included.
         name: stands in the names of its Workers; nodes of one master have different ones.
         host, port: where the server listens; port 0: a free one.
-        addresses: where the Workers listen; see :func:`~rheostat.node.spark.address_of`.
+        addresses: where the Workers listen; see :func:`~rheostat.node.workers.address_of`.
         cores, memory_mb: of each Worker.
         folder: where it keeps its Workers' records; None: in the user's cache, by name.
         token_file: file with the token; None: the environment has it, or there is none.
@@ -202,3 +217,125 @@ def _token(options: NodeOptions, env: Mapping[str, str]) -> str | None:
         message = f"{options.host} can be reached by others: set {TOKEN_VARIABLE}, or give --token-file"
         raise InputError([Fault("--token-file", "none", "a token", message)])
     return token
+
+
+# A node server from its start to its end.
+
+
+def run_node(options: NodeOptions, say: Say = quiet) -> dict[str, Any]:
+    """Serve until SIGTERM, SIGINT or SIGHUP; returns what is left. For the main thread.
+
+    Workers of a server before this one, on the same folder, are found again. A server that is killed leaves its
+    Workers running for the next one to find.
+
+    Raises:
+        InputError: all that is wrong with the options and the machine; nothing has been started.
+    """
+    from rheostat.node.server import make_app, serve
+
+    with EndSignals() as signals, ExitStack() as closing:
+        found = prepare(options)
+        listener = closing.enter_context(_listen(options))
+        folder = Folder(found.folder)
+        size = WorkerSize(options.cores, options.memory_mb)
+        spark = StandaloneSpark(Daemons(folder.spark, found.java, found.spark_home), size, Master(options.master))
+        workers = Workers(spark, folder, Rules(options.name, options.n_max, options.addresses))
+        say(_beginning(options, listener, workers, found.token))
+        ways = options.ways()
+        app = make_app(workers, name=options.name, n_max=options.n_max, size=size, token=found.token, ways=ways)
+        workers.start()
+        ways.start()
+        try:
+            folder.announce({"url": _url(listener), "pid": os.getpid(), "name": options.name})
+            serve(app, listener, signals)
+        finally:
+            ways.close()
+            left = workers.close(keep=options.keep, grace_s=options.grace_s)
+    ids = [worker.record.id for worker in left]
+    going = f"; {several(len(ids), 'Worker goes', 'Workers go')} on" if ids else ""
+    say(f"node {options.name} has ended{going}")
+    return {"schema": "rheostat.node/1", "name": options.name, "state": "ended", "workers_left": ids}
+
+
+def _listen(options: NodeOptions) -> socket.socket:
+    """A socket at the address; taken before anything else, so that a second server does no harm.
+
+    Its connections send at once what there is. Otherwise the end of an answer waits for the acknowledgement of its
+    beginning, 40 ms: asyncio sees to that only for sockets that name their protocol.
+    """
+    try:
+        family = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.create_server((options.host, options.port), family=family, backlog=128)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except OSError as error:
+        message = f"the server cannot listen there: {error.strerror or error}"
+        given = f"{options.host}:{options.port}"
+        raise InputError([Fault("--port", given, "a free port at an address of this machine", message)]) from None
+    return listener
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _beginning(options: NodeOptions, listener: socket.socket, workers: Workers, token: str | None) -> str:
+    before = len(workers.known)
+    again = f"; {several(before, 'Worker')} of before found again" if before else ""
+    door = "asks for its token" if token else "asks for no token, as only this machine reaches it"
+    late = f"; pings are answered late, for trials: {', '.join(options.delays)} ms" if options.delays else ""
+    return f"node {options.name}: {_url(listener)}, up to {several(options.n_max, 'Worker')}; {door}{again}{late}"
+
+
+# A node server as a part of a lab, in a process of its own.
+
+
+_READY_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class StartedNode:
+    """A node server that answers. It and its Workers end with the lab at the latest. Made by :meth:`start`."""
+
+    address: str
+    part: Part
+    folder: Path
+
+    def client(self, timeout_s: float = 10.0) -> NodeClient:
+        """What asks it."""
+        return NodeClient(self.address, None, timeout_s)
+
+    @classmethod
+    def start(cls, lab: Lab, folder: Path, *, n_max: int, options: Sequence[str] = ()) -> StartedNode:
+        """Run ``rheostat node`` for the lab's master, on a free port.
+
+        Args:
+            lab: with a master.
+            folder: of the node; what another server left there is found.
+            n_max: Workers that there can be.
+            options: further ones of the command.
+
+        Raises:
+            PartFailedError: it did not come up.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        given = ("--master", lab.cluster.web_url, "--folder", str(folder), "--n-max", str(n_max), "--port", "0")
+        launch = Launch(module_command("rheostat", "node", *given, *options), module_environment(), folder)
+        part = lab.run_part(f"node-{folder.name}", launch)
+        found: list[str] = []
+
+        def listens() -> bool:
+            found[:] = [url for url in [_address(folder / "server.json", part.pid)] if url]
+            return bool(found)
+
+        part.wait_ready(listens, _READY_S)
+        return cls(found[0], part, folder)
+
+
+def _address(file: Path, pid: int) -> str | None:
+    """Where the server of this process listens; None: it does not yet."""
+    try:
+        server = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return str(server["url"]) if server["pid"] == pid else None

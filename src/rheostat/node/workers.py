@@ -3,25 +3,57 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import json
 import os
+import shutil
+import signal
 import subprocess
+import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from ipaddress import ip_address
+from pathlib import Path
 from signal import SIGKILL, SIGTERM
+from typing import Any, Protocol, TextIO
 
-from rheostat.errors import Fault, UnavailableError
-from rheostat.lab.guardian import carrying, kill_carrying
-from rheostat.lab.process import Identity
-from rheostat.node.algorithms import to_create, to_remove
-from rheostat.node.folder import Folder, Record
-from rheostat.node.master import ALIVE, MasterView
-from rheostat.node.spark import MARK, Spark, address_of
-from rheostat.node.values import STAYING, DisagreementError, Removal, Rules, Situation, State, Worker
+from rheostat.config.loading import TOKEN_VARIABLE
+from rheostat.errors import Fault, InputError, UnavailableError
+from rheostat.files import replace_file
+from rheostat.host.guardian import carrying, kill_carrying
+from rheostat.host.processes import Identity, Launch
+from rheostat.host.spark_daemons import Daemons, WorkerSize, ask_daemon
 
-__all__ = ["Workers"]
+__all__ = [
+    "ALIVE",
+    "DECOMMISSIONED",
+    "MARK",
+    "STAYING",
+    "DisagreementError",
+    "Folder",
+    "Master",
+    "MasterView",
+    "Patience",
+    "Record",
+    "Removal",
+    "Rules",
+    "Situation",
+    "Spark",
+    "StandaloneSpark",
+    "Standing",
+    "State",
+    "Worker",
+    "Workers",
+    "address_of",
+    "parse_master",
+    "to_create",
+    "to_remove",
+]
 
 
 class Workers:
@@ -339,3 +371,413 @@ def _leads(pid: int) -> bool:
         return os.getpgid(pid) == pid
     except ProcessLookupError:
         return False
+
+
+# What the Spark master says of its Workers: the authority on which of them have executors.
+
+
+ALIVE, DECOMMISSIONED = "ALIVE", "DECOMMISSIONED"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one Worker stands with the master.
+
+    Attributes:
+        state: the master's word: ``ALIVE``, ``DECOMMISSIONED``, ``DEAD``, ``UNKNOWN``.
+        used: whether executors or drivers have been placed on it.
+        web: address of its web page, ``host:port``.
+    """
+
+    state: str
+    used: bool
+    host: str
+    web: str
+
+
+@dataclass(frozen=True, slots=True)
+class MasterView:
+    """The master's word at one time: its URL, and its Workers by their names."""
+
+    url: str
+    workers: Mapping[str, Standing]
+
+
+def parse_master(answer: Any) -> MasterView:
+    """What ``GET /json/`` of a master says.
+
+    Raises:
+        UnavailableError: it is not what a master that leads says.
+    """
+    try:
+        if answer["status"] != ALIVE:
+            message = f"the master does not lead: it is {answer['status']}"
+            raise UnavailableError(message)
+        return MasterView(str(answer["url"]), {str(one["id"]): _standing(one) for one in answer["workers"]})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        message = f"this is not what a Spark master says of itself: {error!r}"
+        raise UnavailableError(message) from error
+
+
+def _standing(one: Mapping[str, Any]) -> Standing:
+    used = int(one["coresused"]) > 0 or int(one["memoryused"]) > 0
+    return Standing(str(one["state"]), used, str(one["host"]), str(one["webuiaddress"]).rpartition("//")[2])
+
+
+class Master:
+    """A master behind its web page."""
+
+    def __init__(self, web_url: str) -> None:
+        self.web_url = web_url
+
+    def ask(self) -> MasterView:
+        """Its word now.
+
+        Raises:
+            UnavailableError: it does not answer, or does not lead.
+        """
+        return parse_master(ask_daemon(self.web_url))
+
+    def executors_on(self, web: str) -> int | None:
+        """Executors that run on a Worker, by its own word; None: it does not answer.
+
+        The master itself forgets those of a decommissioned one.
+        """
+        try:
+            return len(ask_daemon(f"http://{web}")["executors"])
+        except (UnavailableError, KeyError, TypeError):
+            return None
+
+
+# What a node keeps on disk: one file for each Worker, so that a server started again finds them.
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One Worker, as it stands in its file. Written before the process is started.
+
+    Attributes:
+        id: 1 … n_max.
+        name: what the master calls it; never used twice.
+        host: address that it is bound to.
+        mark: stands in the environment of its process and of all below it, and nowhere else.
+        asked_at: when it was asked for, seconds of the epoch.
+        pid, created: of its process; None: it was not started when this was written.
+        leaving: it is on its way out.
+    """
+
+    id: int
+    name: str
+    host: str
+    mark: str
+    asked_at: float
+    pid: int | None = None
+    created: float | None = None
+    leaving: bool = False
+
+    @property
+    def process(self) -> Identity | None:
+        """Its process; None: it has none that is known."""
+        return None if self.pid is None or self.created is None else Identity(self.pid, self.created)
+
+
+class Folder:
+    """The folder of one node. One server at a time.
+
+    Args:
+        path: ``workers`` has the files, ``logs`` the logs; ``spark`` is for the Workers. Made if it is not there.
+
+    Raises:
+        InputError: another server has it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._records = path / "workers"
+        self.logs = path / "logs"
+        for each in (self._records, self.logs):
+            each.mkdir(parents=True, exist_ok=True)
+        self._lock = self._locked()
+
+    @property
+    def spark(self) -> Path:
+        """Where the Workers have their folders."""
+        return self.path / "spark"
+
+    def log(self, record: Record) -> Path:
+        """The log of a Worker; the next one of the same id takes its place."""
+        return self.logs / f"worker-{record.id}.log"
+
+    def load(self) -> list[Record]:
+        """Every Worker of before, by id.
+
+        Raises:
+            InputError: the files that cannot be read, all of them.
+        """
+        found, faults = [], []
+        for file in sorted(self._records.glob("*.json")):
+            try:
+                found.append(Record(**json.loads(file.read_text(encoding="utf-8"))))
+            except (OSError, ValueError, TypeError) as error:
+                message = f"it is damaged ({error}): end what it may have left running, and remove it"
+                faults.append(Fault("--folder", str(file), "a file that a node server has written", message))
+        if faults:
+            raise InputError(faults)
+        return sorted(found, key=lambda record: record.id)
+
+    def save(self, record: Record) -> None:
+        """Keep a Worker; on disk when this returns."""
+        self._write(self._records / f"{record.id}.json", asdict(record))
+
+    def forget(self, record: Record) -> None:
+        """It has ended: its file and its folder go, its log stays."""
+        (self._records / f"{record.id}.json").unlink(missing_ok=True)
+        shutil.rmtree(self.spark / "work" / record.name, ignore_errors=True)
+
+    def announce(self, server: dict[str, Any]) -> None:
+        """Write where the server listens, for people and scripts: ``server.json``."""
+        self._write(self.path / "server.json", server)
+
+    def close(self) -> None:
+        """Let another server have it."""
+        (self.path / "server.json").unlink(missing_ok=True)
+        self._lock.close()
+
+    def _write(self, file: Path, value: dict[str, Any]) -> None:
+        text = json.dumps(value)
+        replace_file(file, lambda out: out.write(text.encode()))
+
+    def _locked(self) -> TextIO:
+        lock = (self.path / ".lock").open("a")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            message = "another node server has it: end that one, or give this one a --name or --folder of its own"
+            raise InputError([Fault("--folder", str(self.path), "a folder of its own", message)]) from None
+        return lock
+
+
+# What is known of a node and of its Workers: frozen values.
+
+
+class State(StrEnum):
+    """Where a Worker is in its life."""
+
+    QUEUED = "queued"
+    STARTING = "starting"
+    READY = "ready"
+    LEAVING = "leaving"
+    ENDING = "ending"
+
+
+STAYING = (State.QUEUED, State.STARTING, State.READY)
+"""Those that a removal may choose from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """One Worker. ``since``: when it came into its state; ``told_at``: when it was last told to leave."""
+
+    record: Record
+    state: State
+    since: float
+    told_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long things may take, in seconds.
+
+    Attributes:
+        look_s: between two looks while something is in motion.
+        idle_s: between two looks otherwise.
+        start_s: until a Worker must be registered.
+        again_s: after that a Worker is told to leave again.
+        leave_s: an executor that came to a leaving Worker has so long to end.
+        end_s: from SIGTERM to SIGKILL.
+    """
+
+    look_s: float = 0.1
+    idle_s: float = 1.0
+    start_s: float = 60.0
+    again_s: float = 5.0
+    leave_s: float = 60.0
+    end_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a node is.
+
+    Attributes:
+        name: stands at the beginning of its Workers' names.
+        n_max: Workers that there can be, standby included.
+        addresses: see :func:`~rheostat.node.workers.address_of`.
+    """
+
+    name: str
+    n_max: int
+    addresses: Sequence[str]
+    patience: Patience = Patience()
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What became of a request to remove: ids that go, ids that stay because they are used, idle ones left."""
+
+    removing: tuple[int, ...]
+    used: tuple[int, ...]
+    free: int
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Everything at one time. ``view`` None: the master does not answer."""
+
+    workers: tuple[Worker, ...]
+    view: MasterView | None
+    free_ids: tuple[int, ...]
+    last_error: tuple[float, str] | None
+
+    def standing(self, worker: Worker) -> Standing | None:
+        """The master's word on a Worker; None: it does not know it, or does not answer."""
+        return None if self.view is None else self.view.workers.get(worker.record.name)
+
+
+class DisagreementError(InputError):
+    """The request and the master say different things of which Workers are used: nothing is removed."""
+
+
+# Which Workers a request creates or removes. Pure. S1, section 4.3.3, Algorithms 8 and 9.
+
+
+def to_create(target: int, allocated: Collection[int], n_max: int) -> tuple[int, ...]:
+    """Ids of the Workers that a request for ``target`` more creates (Algorithm 8), the least free ones first.
+
+    Beyond the free ids it is clipped; with none free it is ignored. Ids are always in 1 … ``n_max``.
+
+    Args:
+        target: how many more are asked for, ≥ 0.
+        allocated: ids in use, standby included, and those whose process has not ended yet.
+        n_max: how many there can be.
+
+    >>> to_create(2, {1, 3}, 5), to_create(9, {1, 3}, 5), to_create(1, {1, 2}, 2)
+    ((2, 4), (2, 4, 5), ())
+    """
+    free = [number for number in range(1, n_max + 1) if number not in allocated]
+    return tuple(free[:target])
+
+
+def to_remove(allocated: Collection[int], used: Collection[int], free: int) -> tuple[int, ...]:
+    """Ids of the Workers that go so that ``free`` idle ones are left (Algorithm 9), the least first; never a used one.
+
+    Args:
+        allocated: ids of the Workers that are there and stay unless said otherwise.
+        used: ids of those that host an executor.
+        free: idle ones to keep, ≥ 0; clipped to the idle ones.
+
+    >>> to_remove({1, 2, 3, 4, 5}, {1, 4}, 2), to_remove({1, 2, 3}, {1}, 7)
+    ((2,), ())
+    """
+    idle = sorted(set(allocated) - set(used))
+    return tuple(idle[: max(0, len(idle) - free)])
+
+
+# Spark's side of a node: how a Worker is started, and how it is told to leave.
+
+
+MARK = "RHEOSTAT_NODE_WORKER"
+"""Environment variable of a Worker and of all below it, executors and their Python; its value tells Workers apart."""
+
+_BROADCAST = ip_address("127.255.255.255")
+_LEAVE = "PWR" if sys.platform == "linux" else "INFO"
+"""The signal on which a Worker decommissions itself: Spark's default on Linux; elsewhere there is no such signal."""
+
+
+class Spark(Protocol):
+    """What a node does with Spark."""
+
+    def view(self) -> MasterView:
+        """The master's word now.
+
+        Raises:
+            UnavailableError: it does not answer.
+        """
+        ...
+
+    def launch(self, record: Record, master: str) -> Launch:
+        """How the process of a Worker is started."""
+        ...
+
+    def decommission(self, record: Record) -> None:
+        """Ask a Worker to leave: from now on it takes no executor, and tells the master so. May be repeated."""
+        ...
+
+    def executors_on(self, web: str) -> int | None:
+        """Executors that run on a Worker, by its own word; None: it does not answer."""
+        ...
+
+
+class StandaloneSpark:
+    """Workers from the PySpark package.
+
+    A Worker is told to leave by a signal. It then refuses executors itself and tells the master, which marks it
+    ``DECOMMISSIONED``. ``POST /workers/kill/`` to the master comes to the same, but names a host, not a Worker, and is
+    taken from the master's own machine only. On a plain SIGTERM the master starts executors on a dying Worker.
+    """
+
+    def __init__(self, daemons: Daemons, size: WorkerSize, master: Master) -> None:
+        self._daemons = daemons
+        self._size = size
+        self._master = master
+        daemons.make_folders()
+
+    def view(self) -> MasterView:
+        """See :meth:`Spark.view`."""
+        return self._master.ask()
+
+    def launch(self, record: Record, master: str) -> Launch:
+        """See :meth:`Spark.launch`.
+
+        The node's token stays here, as an executor's code is another's. Scratch space goes when the Worker is gone.
+        """
+        options = ("-Dspark.decommission.enabled=true", f"-Dspark.worker.decommission.signal={_LEAVE}")
+        launch = self._daemons.worker(record.name, record.host, self._size, master, options)
+        environment = {name: value for name, value in launch.environment.items() if name != TOKEN_VARIABLE}
+        scratch = self._daemons.folder / "work" / record.name / "scratch"
+        own = {MARK: record.mark, "SPARK_LOCAL_DIRS": str(scratch)}
+        return Launch(launch.command, {**environment, **own}, launch.folder)
+
+    def decommission(self, record: Record) -> None:
+        """See :meth:`Spark.decommission`."""
+        process = record.process
+        if process is not None and process.running():
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.Signals[f"SIG{_LEAVE}"])
+
+    def executors_on(self, web: str) -> int | None:
+        """See :meth:`Spark.executors_on`."""
+        return self._master.executors_on(web)
+
+
+def address_of(number: int, addresses: Sequence[str]) -> str:
+    """Where the Worker with this id (from 1) listens: an address each, or one for all.
+
+    One loopback address is the first of a series, so that each Worker has its own.
+
+    >>> address_of(3, ["127.0.0.1"]), address_of(3, ["10.0.0.5"]), address_of(2, ["10.0.0.5", "10.0.0.6"])
+    ('127.0.0.4', '10.0.0.5', '10.0.0.6')
+
+    Raises:
+        ValueError: the series has no such address.
+    """
+    if len(addresses) > 1:
+        return addresses[number - 1]
+    (first,) = addresses
+    if not first.startswith("127."):
+        return first
+    found = ip_address(first) + number
+    if not found.is_loopback or found == _BROADCAST:
+        raise ValueError(first)
+    return str(found)

@@ -7,28 +7,62 @@ query's own memory, so the backlog is current also while a batch runs for minute
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import starmap, zip_longest
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 from rheostat.errors import UnavailableError
-from rheostat.jvm.reading import DriverJvm, Position, QueryHandle, QueryPlan, SourceLeaf
-from rheostat.model import Batch, Cluster, Gap, Observation, Offsets, QueryReading, RunningBatch, SourceInfo
-from rheostat.observe.executors import parse_executors
-from rheostat.observe.offsets import Latest, merged, not_a_count, partition_map, partition_offsets
-from rheostat.observe.progress import Progress, parse_progress
-from rheostat.observe.readers import Look, Readers
-from rheostat.observe.sources import source_info
-from rheostat.observe.stages import MOST_STAGES, with_stages
-from rheostat.observe.watching import NOT_SEEN, Watched, Watching
+from rheostat.model import (
+    Batch,
+    Cluster,
+    Gap,
+    Observation,
+    Offsets,
+    PartitionOffsets,
+    QueryReading,
+    RunningBatch,
+    SourceInfo,
+)
+from rheostat.observe.parse import (
+    LOG_PROVIDER,
+    MOST_STAGES,
+    Latest,
+    Progress,
+    merged,
+    not_a_count,
+    option,
+    parse_executors,
+    parse_progress,
+    partition_map,
+    partition_offsets,
+    source_info,
+    with_stages,
+)
+from rheostat.spark import log_files as log_folder
+from rheostat.spark.jvm import DriverJvm, Position, QueryHandle, QueryPlan, Run, SourceLeaf
+from rheostat.spark.kafka_admin import KafkaView
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["DriverSource"]
+
+__all__ = [
+    "NOT_SEEN",
+    "DriverSource",
+    "Look",
+    "Reader",
+    "Readers",
+    "Watched",
+    "Watching",
+]
+
 
 _T = TypeVar("_T")
 
@@ -189,3 +223,267 @@ def _reported(leaf: SourceLeaf, number: int, progress: Progress | None) -> Lates
         message = f"the source {leaf.provider!r} does not tell how many records wait in it"
         raise UnavailableError(message)
     return Latest(progress.planned_at, offsets)
+
+
+# Who tells the latest offsets of a source: Kafka through the driver's JVM, or the files of the embedded log.
+
+
+_CHECK_EVERY_S = 60.0
+_WHERE = ("subscribe", "subscribepattern", "assign", "path")
+_Key = tuple[str, int]
+_Identity = tuple[str, frozenset[tuple[str, str]]]
+
+
+class Look:
+    """One cycle: when it began, on the loop's clock, how long it has lasted, and how long it may.
+
+    Attributes:
+        at: the time that the loop gave.
+    """
+
+    def __init__(self, at: float, limit_s: float) -> None:
+        self.at = at
+        self._limit_s = limit_s
+        self._began = time.monotonic()
+
+    @property
+    def now(self) -> float:
+        """The present time on the loop's clock."""
+        return self.at + (time.monotonic() - self._began)
+
+    def require_time(self, doing: str) -> None:
+        """Raise UnavailableError if this look has lasted too long to begin something that waits for others."""
+        if self.now - self.at >= self._limit_s:
+            message = f"{doing}: not tried, because this look has taken {self.now - self.at:.1f} s already"
+            raise UnavailableError(message)
+
+
+class Reader(Protocol):
+    """Tells the latest offsets of one source. Both methods raise UnavailableError."""
+
+    def latest(self, look: Look) -> Latest:
+        """The latest offsets; asked for once in a look, however many queries share the source."""
+        ...
+
+    def inexact_because(self, partitions: tuple[PartitionOffsets, ...], look: Look) -> str | None:
+        """Why the differences of these offsets are not a count of records; None: they are, for all that is known."""
+        ...
+
+    def close(self) -> None:
+        """Give back connections."""
+        ...
+
+
+class _Once:
+    """Remembers what was found, or how it failed, until the next look."""
+
+    def __init__(self, ask: Callable[[Look], Mapping[_Key, int]]) -> None:
+        self._ask = ask
+        self._look: Look | None = None
+        self._found: Latest | UnavailableError | None = None
+
+    def __call__(self, look: Look) -> Latest:
+        if self._found is None or self._look is not look:
+            self._look, self._found = look, self._answer(look)
+        if isinstance(self._found, UnavailableError):
+            raise self._found
+        return self._found
+
+    def _answer(self, look: Look) -> Latest | UnavailableError:
+        try:
+            offsets = self._ask(look)
+        except UnavailableError as error:
+            return error
+        return Latest(look.now, offsets)
+
+
+class _KafkaReader:
+    """Kafka, through Spark's own client. Earliest offsets and compaction are looked at once a minute."""
+
+    def __init__(self, view: KafkaView) -> None:
+        self._view = view
+        self._once = _Once(self._ask)
+        self._checked_at = float("-inf")
+        self._earliest: Mapping[_Key, int] = {}
+        self._compacted: frozenset[str] = frozenset()
+
+    def latest(self, look: Look) -> Latest:
+        return self._once(look)
+
+    def inexact_because(self, partitions: tuple[PartitionOffsets, ...], look: Look) -> str | None:
+        if look.at - self._checked_at >= _CHECK_EVERY_S:
+            look.require_time("asking Kafka for the earliest offsets")
+            self._checked_at = look.at
+            check = self._view.check()
+            self._earliest, self._compacted = check.earliest, check.compacted
+        if self._view.subscription.read_committed:
+            return "transactions"
+        return not_a_count(partitions, self._earliest, self._compacted)
+
+    def close(self) -> None:
+        self._view.close()
+
+    def _ask(self, look: Look) -> Mapping[_Key, int]:
+        look.require_time("asking Kafka for the latest offsets")
+        return self._view.latest()
+
+
+class _LogReader:
+    """The embedded log: the names of its files."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._once = _Once(lambda _: log_folder.latest_offsets(self._folder))
+
+    def latest(self, look: Look) -> Latest:
+        return self._once(look)
+
+    def inexact_because(self, partitions: tuple[PartitionOffsets, ...], look: Look) -> str | None:  # noqa: ARG002
+        return not_a_count(partitions, {}, frozenset())
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Readers:
+    """The readers in use, one for each source however many queries read it."""
+
+    def __init__(self, gateway: Any, timeout_s: float) -> None:
+        self._gateway = gateway
+        self._timeout_s = timeout_s
+        self._readers: dict[_Identity, Reader] = {}
+
+    def of(self, leaf: SourceLeaf) -> Reader | None:
+        """The reader of a source; None for one whose latest offsets only its progress events tell.
+
+        Raises:
+            ValueError: the options of the source are not understood.
+        """
+        identity = _identity(leaf)
+        if identity not in self._readers:
+            reader = self._made(leaf)
+            if reader is None:
+                return None
+            self._readers[identity] = reader
+        return self._readers[identity]
+
+    def keep(self, leaves: Iterable[SourceLeaf]) -> None:
+        """Close the readers of all other sources."""
+        for identity in set(self._readers) - set(map(_identity, leaves)):
+            self._readers.pop(identity).close()
+
+    def _made(self, leaf: SourceLeaf) -> Reader | None:
+        if leaf.provider == "kafka":
+            return _KafkaReader(KafkaView(self._gateway, leaf.options, self._timeout_s))
+        if leaf.provider == LOG_PROVIDER:
+            return _LogReader(_local_path(option(leaf.options, "path")))
+        return None
+
+
+def _identity(leaf: SourceLeaf) -> _Identity:
+    options = ((key.lower(), value) for key, value in leaf.options.items())
+    where = frozenset((key, value) for key, value in options if key in _WHERE or key.startswith("kafka."))
+    return leaf.provider, where
+
+
+def _local_path(path: str | None) -> Path:
+    if not path:
+        message = "a log source without a path"
+        raise ValueError(message)
+    return Path(urlsplit(path).path if path.startswith("file:") else path)
+
+
+# Which queries run, which have failed: taken up and let go of as they come and go.
+
+
+NOT_SEEN = (UnavailableError, ValueError, KeyError)
+"""What the parts of a look raise for that which could not be seen, or not understood."""
+
+_FAILURES_KEPT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A run that was seen active, with what does not change while it runs."""
+
+    handle: QueryHandle
+    plan: QueryPlan
+
+
+class Watching:
+    """The runs of an application's queries.
+
+    Args:
+        queries: names or ids of those wanted, or the queries themselves; None: all.
+    """
+
+    def __init__(self, jvm: DriverJvm, queries: Iterable[str | StreamingQuery] | None) -> None:
+        self._jvm = jvm
+        self._wanted = None if queries is None else frozenset(map(_name_or_id, queries))
+        self._known: dict[Run, Watched] = {}
+        self._failed: dict[str, QueryReading] = {}
+
+    def look(self, gaps: list[Gap]) -> tuple[Watched, ...]:
+        """The wanted runs that are active now. Adds a gap for each run of which nothing can be told.
+
+        Raises:
+            UnavailableError: Spark has been stopped, or its JVM does not answer.
+            ValueError: the answer is not understood.
+        """
+        if self._jvm.stopped():
+            message = "Spark has been stopped"
+            raise UnavailableError(message)
+        active = self._jvm.runs()
+        for run in set(self._known) - set(active):
+            self._let_go(self._known.pop(run), gaps)
+        for run in active:
+            self._failed.pop(run.query_id, None)
+        found = (self._take_up(run, gaps) for run in active)
+        return tuple(watched for watched in found if watched is not None and self._is_wanted(watched.plan))
+
+    def failed(self) -> tuple[QueryReading, ...]:
+        """The wanted queries that have failed and were not started again since."""
+        return tuple(self._failed.values())
+
+    def _take_up(self, run: Run, gaps: list[Gap]) -> Watched | None:
+        if run not in self._known:
+            try:
+                handle = self._jvm.query(run)
+                if handle is None:
+                    return None
+                self._known[run] = Watched(handle, handle.plan())
+            except NOT_SEEN as error:
+                gaps.append(Gap("queries", str(error), run.query_id))
+                return None
+        return self._known[run]
+
+    def _let_go(self, watched: Watched, gaps: list[Gap]) -> None:
+        if not self._is_wanted(watched.plan):
+            return
+        try:
+            because = watched.handle.failure()
+        except NOT_SEEN as error:
+            gaps.append(Gap("queries", str(error), watched.plan.run.query_id))
+            return
+        if because is not None:
+            self._failed[watched.plan.run.query_id] = _failed_reading(watched.plan, because)
+            while len(self._failed) > _FAILURES_KEPT:
+                self._failed.pop(next(iter(self._failed)))
+
+    def _is_wanted(self, plan: QueryPlan) -> bool:
+        return self._wanted is None or not self._wanted.isdisjoint({plan.name, plan.run.query_id})
+
+
+def _name_or_id(query: str | StreamingQuery) -> str:
+    return query if isinstance(query, str) else str(query.id)
+
+
+def _failed_reading(plan: QueryPlan, because: str) -> QueryReading:
+    return QueryReading(
+        query_id=plan.run.query_id,
+        run_id=plan.run.run_id,
+        name=plan.name,
+        trigger_s=plan.trigger.interval_s,
+        sources=tuple(source_info(leaf.provider, leaf.options) for leaf in plan.leaves),
+        failed_because=because,
+    )

@@ -9,7 +9,11 @@ from rheostat.errors import Fault, InputError
 from rheostat.model import Gap, Observation, QueryReading
 from rheostat.ports import Source
 
-__all__ = ["MergedSource", "merged_observation"]
+__all__ = [
+    "MergedSource",
+    "merged_observation",
+]
+
 
 _SECTIONS = ("offsets", "batch", "running")
 

@@ -15,13 +15,21 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Protocol
 
-from rheostat.config.node_names import ELSEWHERE
+from rheostat.config.models import ELSEWHERE
 from rheostat.errors import RheostatError
 from rheostat.model import Cluster, Gap, NodeReading, Nodes, Observation, RoundTrip
-from rheostat.plan.words import several as count_of
 from rheostat.ports import Source
+from rheostat.text import several as count_of
 
-__all__ = ["STALE_S", "NodeServer", "NodeWord", "NodesWatch", "SourceWithNodes", "daemon"]
+__all__ = [
+    "STALE_S",
+    "NodeServer",
+    "NodeWord",
+    "NodesWatch",
+    "SourceWithNodes",
+    "daemon",
+]
+
 
 _Spawn = Callable[[Callable[[], None]], None]
 
@@ -35,7 +43,7 @@ _FIRST_S = 5.0
 
 
 class NodeWord(Protocol):
-    """What a node server says; :class:`~rheostat.execute.nodes.NodeState` is one."""
+    """What a node server says; :class:`~rheostat.execute.node_client.NodeState` is one."""
 
     @property
     def name(self) -> str:

@@ -6,24 +6,122 @@ nevertheless: latest offsets from Kafka or the embedded log, committed and plann
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rheostat.errors import UnavailableError
-from rheostat.jvm.reading import Position
 from rheostat.model import Cluster, Gap, Observation, Offsets, QueryReading, RunningBatch, SourceInfo
-from rheostat.observe import log_folder
-from rheostat.observe.checkpoint import position, query_id
-from rheostat.observe.executors import parse_executors
-from rheostat.observe.kafka import KafkaOffsets
-from rheostat.observe.offsets import merged, not_a_count, partition_map, partition_offsets
+from rheostat.observe.parse import merged, not_a_count, parse_executors, partition_map, partition_offsets
+from rheostat.spark import log_files as log_folder
+from rheostat.spark.jvm import Position
 
 if TYPE_CHECKING:
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import AdminClient
+
     from rheostat.http_client import Http
 
-__all__ = ["OutsideQuery", "RestSource"]
+
+__all__ = [
+    "KafkaOffsets",
+    "OutsideQuery",
+    "RestSource",
+    "offset_log_entry",
+    "position",
+    "query_id",
+]
+
+
+# Latest offsets from outside the driver, by confluent-kafka.
+
+
+_PARTITIONS_EVERY_S = 10.0
+
+
+class KafkaOffsets:
+    """The latest offsets of topics.
+
+    Args:
+        settings: of librdkafka (``bootstrap.servers``, ``security.protocol``, …).
+        read_committed: whether the query reads only records of committed transactions.
+        timeout_s: how long the brokers may take for an answer.
+    """
+
+    def __init__(self, settings: Mapping[str, str], *, read_committed: bool = False, timeout_s: float = 2.0) -> None:
+        self.read_committed = read_committed
+        self._settings: dict[str, str | int | float | bool] = dict(settings)
+        self._timeout_s = timeout_s
+        self._client: AdminClient | None = None
+        self._partitions: dict[str, int] = {}
+        self._partitions_at = float("-inf")
+
+    def latest(self, topics: Iterable[str]) -> dict[tuple[str, int], int]:
+        """The offset that the next record of each partition will get, by (topic, partition).
+
+        Raises:
+            UnavailableError: a topic does not exist, or the brokers do not answer in time.
+        """
+        return self._listed(sorted(set(topics)), earliest=False)
+
+    def earliest(self, topics: Iterable[str]) -> dict[tuple[str, int], int]:
+        """The offset of the oldest record that is still there; raises as :meth:`latest`."""
+        return self._listed(sorted(set(topics)), earliest=True)
+
+    def close(self) -> None:
+        """Let go of the client."""
+        self._client = None
+
+    def _listed(self, topics: list[str], *, earliest: bool) -> dict[tuple[str, int], int]:
+        from confluent_kafka import IsolationLevel, KafkaException
+        from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # it forgot to export it
+
+        specs: Any = OffsetSpec
+        level = IsolationLevel.READ_COMMITTED if self.read_committed else IsolationLevel.READ_UNCOMMITTED
+        spec = specs.earliest() if earliest else specs.latest()
+        try:
+            asked = dict.fromkeys(self._all(topics), spec)
+            if not asked:
+                return {}
+            futures = self._admin().list_offsets(asked, isolation_level=level, request_timeout=self._timeout_s)
+            found = {at: future.result(self._timeout_s + 1.0).offset for at, future in futures.items()}
+        except (KafkaException, TimeoutError) as error:
+            self._partitions_at = float("-inf")
+            message = f"asking Kafka for the offsets of {', '.join(topics)}: {error}"
+            raise UnavailableError(message) from error
+        return {(at.topic, at.partition): offset for at, offset in sorted(found.items(), key=lambda item: item[0])}
+
+    def _all(self, topics: list[str]) -> list[TopicPartition]:
+        from confluent_kafka import TopicPartition
+
+        if time.monotonic() - self._partitions_at >= _PARTITIONS_EVERY_S or not set(topics) <= set(self._partitions):
+            described = self._admin().list_topics(timeout=self._timeout_s).topics
+            self._partitions = {name: len(about.partitions) for name, about in described.items()}
+            self._partitions_at = time.monotonic()
+        missing = [topic for topic in topics if topic not in self._partitions]
+        if missing:
+            message = f"Kafka has no topic {', '.join(missing)}"
+            raise UnavailableError(message)
+        return [TopicPartition(topic, number) for topic in topics for number in range(self._partitions[topic])]
+
+    def _admin(self) -> AdminClient:
+        from confluent_kafka.admin import AdminClient
+
+        if self._client is None:
+            self._client = AdminClient(self._settings, logger=_quiet())
+        return self._client
+
+
+def _quiet() -> logging.Logger:
+    """A logger that says nothing of refused connections: the gaps of the observation tell of them."""
+    logger = logging.Logger("rheostat.observe.rest", logging.CRITICAL)
+    logger.addHandler(logging.NullHandler())
+    return logger
+
 
 _NO_PROGRESS = "finished batches cannot be seen from outside the driver: Spark's REST interface does not tell them"
 _NOT_SEEN = (UnavailableError, ValueError)
@@ -169,3 +267,91 @@ def _source(query: OutsideQuery, planned: object, committed: object, at: float) 
     if kind == "kafka" and query.kafka is not None and query.kafka.read_committed:
         because = "transactions"
     return Offsets.of(at, partitions, because is None, because), SourceInfo(kind, name, len(partitions))
+
+
+# Where a query stands, read from outside in its checkpoint folder on a local or mounted disk.
+
+
+_NONE_YET = "-"
+
+
+def query_id(checkpoint: Path) -> str:
+    """The id that the query keeps over restarts.
+
+    Raises:
+        UnavailableError: this is no checkpoint, or it cannot be read.
+    """
+    try:
+        return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        message = f"no checkpoint of a query can be read in {checkpoint}: {error!r}"
+        raise UnavailableError(message) from error
+
+
+def position(checkpoint: Path) -> Position:
+    """Committed and planned offsets.
+
+    Commits are read before offsets, so that a batch that is committed meanwhile counts as in flight a moment longer.
+
+    Raises:
+        UnavailableError: nothing has been planned yet, or the checkpoint cannot be read.
+        ValueError: its offset log is of a form that is not understood.
+    """
+    try:
+        committed = _greatest(checkpoint / "commits")
+        planned = _greatest(checkpoint / "offsets")
+        if planned is None:
+            message = f"no batch has been planned in {checkpoint}"
+            raise UnavailableError(message)
+        return _position(checkpoint, committed, planned)
+    except OSError as error:
+        message = f"the checkpoint {checkpoint} cannot be read: {error}"
+        raise UnavailableError(message) from error
+
+
+def _position(checkpoint: Path, committed: int | None, planned: int) -> Position:
+    log = checkpoint / "offsets"
+    ends = _entry(log / str(planned))
+    if committed == planned:
+        return Position(planned, running=False, started_s=None, committed=ends, planned=ends)
+    starts = _starts(checkpoint, len(ends)) if committed is None else _entry(log / str(committed))
+    planned_at = (log / str(planned)).stat().st_mtime
+    return Position(planned, running=True, started_s=planned_at, committed=starts, planned=ends)
+
+
+def offset_log_entry(text: str) -> tuple[object, ...]:
+    """The offsets in a file of the offset log, one for each source; None for one that has none yet.
+
+    Raises:
+        ValueError: it is of another version than v1, or damaged.
+
+    >>> offset_log_entry(chr(10).join(["v1", '{"batchWatermarkMs":0}', '{"orders":{"0":5}}']))
+    ({'orders': {'0': 5}},)
+    """
+    version, *lines = text.splitlines()
+    if version != "v1" or not lines:
+        message = f"an offset log of version {version!r} is not understood, 'v1' is"
+        raise ValueError(message)
+    return tuple(None if line == _NONE_YET else json.loads(line) for line in lines[1:])
+
+
+def _entry(file: Path) -> tuple[object, ...]:
+    return offset_log_entry(file.read_text(encoding="utf-8"))
+
+
+def _starts(checkpoint: Path, sources: int) -> tuple[object, ...]:
+    return tuple(_start(checkpoint / "sources" / str(number) / "0") for number in range(sources))
+
+
+def _start(file: Path) -> object:
+    """Kafka writes a zero byte, ``v1`` and the offsets; other sources write other things, or nothing."""
+    if not file.is_file():
+        return None
+    version, _, offset = file.read_text(encoding="utf-8").lstrip("\0").partition("\n")
+    return json.loads(offset) if version == "v1" and offset.startswith("{") else None
+
+
+def _greatest(folder: Path) -> int | None:
+    if not folder.is_dir():
+        return None
+    return max((int(file.name) for file in folder.iterdir() if file.name.isdecimal()), default=None)

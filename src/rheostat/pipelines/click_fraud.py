@@ -26,32 +26,38 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rheostat.pipelines.lookup import HALVES, looked_up
+from rheostat.load.checksum import splitmix64_array
 from rheostat.pipelines.running import (
+    ClickFraudSettings,
     base_conf,
     base_parser,
-    finish,
+    parse_seconds,
     program,
     run_query,
     session_of,
     settings_from,
     start_query,
 )
-from rheostat.pipelines.settings import ClickFraudSettings, parse_seconds
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+
 __all__ = [
-    "ClickFraudSettings",
+    "HALVES",
     "build",
-    "finish",
+    "halves",
+    "looked_up",
     "main",
     "parser",
     "run",
@@ -59,7 +65,61 @@ __all__ = [
     "settings_of",
     "spark_conf",
     "start",
+    "waited",
 ]
+
+
+# The stage of a pipeline that runs in Python: each record waits for its look-up.
+
+
+Stage = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+"""A function for ``mapInArrow``."""
+
+HALVES = ("id_low", "id_high", "mixed_low", "mixed_high")
+"""Columns that the stage adds: id = id_high · 2³² + id_low (id_high is signed), and likewise for its
+:func:`~rheostat.load.checksum.splitmix64`."""
+
+
+def halves(ids: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.int64]]:
+    """The columns :data:`HALVES` for these ids."""
+    import numpy as np
+
+    mix = splitmix64_array(ids)
+    return {
+        "id_low": ids & 0xFFFFFFFF,
+        "id_high": ids >> 32,
+        "mixed_low": (mix & np.uint64(0xFFFFFFFF)).view(np.int64),
+        "mixed_high": (mix >> np.uint64(32)).view(np.int64),
+    }
+
+
+def waited(lookup_ms: float) -> Stage:
+    """Waits ``lookup_ms`` for each record, and hands it on as it is."""
+
+    def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            time.sleep(batch.num_rows * lookup_ms / 1000)
+            yield batch
+
+    return stage
+
+
+def looked_up(lookup_ms: float) -> Stage:
+    """Waits ``lookup_ms`` for each record, and adds :data:`HALVES` by ``id``."""
+
+    def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return map(_with_halves, waited(lookup_ms)(batches))
+
+    return stage
+
+
+def _with_halves(batch: pa.RecordBatch) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    added = halves(batch.column("id").to_numpy())
+    kept = {name: batch.column(name) for name in batch.schema.names if name != "id"}
+    return pa.RecordBatch.from_pydict(kept | {name: pa.array(column) for name, column in added.items()})
+
 
 _JSON = "id LONG, ip STRING, userID STRING, timestamp DOUBLE, eventType STRING"
 _LOOKED_UP = "ip STRING, userID STRING, at TIMESTAMP, click INT, " + ", ".join(f"{name} LONG" for name in HALVES)
@@ -88,7 +148,7 @@ def build(settings: ClickFraudSettings, records: DataFrame) -> DataFrame:
 
     Columns: kind (``ip`` or ``user``), key, window_start, window_end, others (about how many different user ids or
     ips), clicks, displays, click_through_rate (null without a display), records, and the sums of
-    :data:`~rheostat.pipelines.lookup.HALVES`.
+    :data:`~rheostat.pipelines.click_fraud.HALVES`.
     """
     from pyspark.sql import functions as F  # noqa: N812
 

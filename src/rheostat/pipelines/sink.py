@@ -16,14 +16,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rheostat.checksum import IdChecksum
 from rheostat.errors import Fault, InputError
+from rheostat.load.checksum import IdChecksum
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["RecordTotals", "SinkTotals", "verify", "verify_records", "writer"]
+
+__all__ = [
+    "RecordTotals",
+    "SinkTotals",
+    "verify",
+    "verify_records",
+    "writer",
+]
+
 
 _GROUP = ["kind", "key", "window_start"]
 _SUMS = ["records", "id_low", "id_high", "mixed_low", "mixed_high"]

@@ -1,6 +1,6 @@
 """The taxi pipeline of S2's experiment, in PySpark: for each trip the nearest of three attractions.
 
-Input: the JSON records of :mod:`rheostat.load.trip_replay`, from Kafka through Spark's own source, or from the embedded
+Input: the JSON records of :mod:`rheostat.load.trips`, from Kafka through Spark's own source, or from the embedded
 log. Output: each record with the columns ``attraction`` (the nearest to its pickup) and ``attraction_distance``.
 
 **Euclidean in degrees**, as the document has it: √(Δlongitude² + Δlatitude²). A degree of longitude counts like one of
@@ -29,8 +29,9 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rheostat.pipelines.lookup import waited
+from rheostat.pipelines.click_fraud import waited
 from rheostat.pipelines.running import (
+    TaxiSettings,
     base_conf,
     base_parser,
     program,
@@ -39,16 +40,15 @@ from rheostat.pipelines.running import (
     settings_from,
     start_query,
 )
-from rheostat.pipelines.settings import TaxiSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+
 __all__ = [
     "ATTRACTIONS",
     "Attraction",
-    "TaxiSettings",
     "build",
     "main",
     "parser",
@@ -58,6 +58,7 @@ __all__ = [
     "squared_distance",
     "start",
 ]
+
 
 _JSON = (
     "id LONG, trip LONG, copy INT, pickup LONG, dropoff LONG, pickup_longitude DOUBLE, pickup_latitude DOUBLE, "

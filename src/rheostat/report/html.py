@@ -2,31 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import html
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
+from types import MappingProxyType
 from typing import Any
 
-from rheostat.report.figures import figure_rows
-from rheostat.report.parts import (
-    BLUE,
-    GREEN,
-    GREY,
-    NO_OUTCOME,
-    ORANGE,
-    RED,
-    Figure,
-    frame,
-    heading,
-    line,
-    note_list,
-    table,
-    wrapped,
-    write_page,
-)
-from rheostat.report.series import Change, Series
+from rheostat.errors import Fault, InputError, to_install
+from rheostat.files import reason_of
+from rheostat.report.score import Change, Series
 
-__all__ = ["Page", "write_report"]
+__all__ = [
+    "BLUE",
+    "COLORS",
+    "EVERY_SCORE",
+    "FIGURES",
+    "GREEN",
+    "GREY",
+    "LIGHT",
+    "NO_OUTCOME",
+    "OF_COMMANDS",
+    "ORANGE",
+    "RED",
+    "WHERE",
+    "Figure",
+    "Page",
+    "PlotFigure",
+    "figure_rows",
+    "figures_page",
+    "frame",
+    "heading",
+    "line",
+    "note_list",
+    "plots_installed",
+    "require_folder",
+    "shown",
+    "table",
+    "wrapped",
+    "write_page",
+    "write_report",
+]
+
 
 _TITLES = ("Load, records/s", "Backlog, records", "Lag against the objective, s", "Executors")
 
@@ -70,7 +89,7 @@ def write_report(path: Path, page: Page, run: Series, objective_s: float) -> Pat
 
 
 def _plots(run: Series, objective_s: float) -> str:
-    figure = Figure(_TITLES, "seconds since the first cycle", height=1050)
+    figure = PlotFigure(_TITLES, "seconds since the first cycle", height=1050)
     for row, drawn in _lines(run):
         figure.add(row, drawn)
     figure.limit(3, objective_s)
@@ -120,3 +139,313 @@ def _change_row(change: Change, start: float) -> list[str]:
     before = "?" if decided.current is None else str(decided.current)
     why = f"{decided.reason.code}: {decided.why}"
     return [f"{decided.at - start:.1f}", f"{before} → {decided.target}", why, became]
+
+
+# What our HTML pages are made of: the frame, tables, plots. The script is in the file: no page needs a network.
+
+
+BLUE, GREEN, RED, GREY, ORANGE = "#2563eb", "#16a34a", "#dc2626", "#94a3b8", "#ea580c"
+LIGHT = "#cbd5e1"
+
+COLORS = (BLUE, GREEN, ORANGE, "#9333ea", "#0891b2", "#ca8a04", "#be185d", "#4d7c0f", "#7c2d12", "#475569")
+"""For lines that are told apart by nothing else."""
+
+NO_OUTCOME = "no end recorded: a later change or the end of the run came before it"
+"""What became of a decision that acted and of which nobody has said how it ended."""
+
+_STYLE = """
+body{font:16px/1.5 system-ui,sans-serif;max-width:1100px;margin:2rem auto;padding:0 1rem;color:#1e293b}
+h1{font-size:1.6rem;margin-bottom:.2rem} h2{font-size:1.15rem;margin-top:2rem}
+.verdict{font-size:1.1rem;background:#f1f5f9;border-left:4px solid #2563eb;padding:.8rem 1rem}
+.wide{overflow-x:auto}
+table{border-collapse:collapse;width:100%;font-size:.92rem} th,td{text-align:left;padding:.3rem .6rem;
+border-bottom:1px solid #e2e8f0;vertical-align:top} th{background:#f8fafc} td.n{text-align:right;white-space:nowrap}
+td.best{font-weight:700;color:#15803d}
+.note{color:#475569;font-size:.92rem} code{background:#f1f5f9;padding:0 .25rem}
+"""
+
+_MISSING = f"reports need plotly; {to_install('plots')}"
+
+
+def frame(title: str, verdict: str, parts: Sequence[str]) -> str:
+    """A whole document; the parts are HTML, the other texts are not."""
+    return "\n".join(
+        [
+            f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{html.escape(title)}</title>",
+            f"<meta name='viewport' content='width=device-width'><style>{_STYLE}</style></head><body>",
+            f"<h1>{html.escape(title)}</h1><p class='verdict'>{html.escape(verdict)}</p>",
+            *parts,
+            "</body></html>",
+        ]
+    )
+
+
+def heading(text: str) -> str:
+    """A heading within the page."""
+    return f"<h2>{html.escape(text)}</h2>"
+
+
+def note_list(notes: Sequence[str]) -> str:
+    """What a reader must know to judge the figures; nothing without notes."""
+    items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+    return f"<ul class='note'>{items}</ul>" if items else ""
+
+
+def table(rows: Sequence[Sequence[str]], best: frozenset[tuple[int, int]] = frozenset()) -> str:
+    """A table, header row first. ``best``: cells to mark, by (row without the header, column)."""
+    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in rows[0])
+    body = "".join(
+        "<tr>" + "".join(_cell(cell, marked=(row, column) in best) for column, cell in enumerate(cells)) + "</tr>"
+        for row, cells in enumerate(rows[1:])
+    )
+    return f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _cell(text: str, *, marked: bool) -> str:
+    return f"<td class='best'>{html.escape(text)}</td>" if marked else f"<td>{html.escape(text)}</td>"
+
+
+def shown(value: object) -> str:
+    """A figure of a score for people."""
+    if value is None:
+        return "not measured"
+    return f"{value:,.3f}" if isinstance(value, float) else str(value)
+
+
+def wrapped(text: str) -> str:
+    """A text that is shown when the pointer is over a mark."""
+    return "<br>".join(textwrap.wrap(html.escape(text), 90))
+
+
+def line(name: str, x: Sequence[float], y: Sequence[float | None], color: str, **more: Any) -> dict[str, Any]:
+    """A line for :meth:`Figure.add`; ``shape="hv"`` makes it a step function."""
+    style = {"color": color, "shape": more.pop("shape", "linear"), "dash": more.pop("dash", "solid")}
+    return {"name": name, "x": list(x), "y": list(y), "mode": "lines", "line": style, **more}
+
+
+def plots_installed() -> None:
+    """Do nothing if plots can be drawn.
+
+    Raises:
+        InputError: plotly is not installed.
+    """
+    try:
+        import plotly  # noqa: F401
+    except ImportError as error:
+        raise InputError([Fault("out", "no plotly", "plotly >= 5.20", _MISSING)]) from error
+
+
+def require_folder(field: str, folder: Path) -> None:
+    """Make the folder, and check that files can be written into it, before anything takes time.
+
+    Raises:
+        InputError: it is a file, or cannot be made or written into.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except (OSError, ValueError) as error:
+        reason = reason_of(error)
+        allowed = "a folder, old or new, that can be written into"
+        raise InputError([Fault(field, str(folder), allowed, f"nothing can be written there: {reason}")]) from error
+
+
+class PlotFigure:
+    """Plots one above the other, with one time axis.
+
+    Raises:
+        InputError: plotly is not installed.
+    """
+
+    def __init__(self, titles: Sequence[str], x_title: str, *, height: int) -> None:
+        plots_installed()
+        from plotly.subplots import make_subplots
+
+        rows = len(titles)
+        self._figure: Any = make_subplots(
+            rows=rows, cols=1, shared_xaxes=True, vertical_spacing=0.05, subplot_titles=tuple(titles)
+        )
+        self._figure.update_xaxes(title_text=x_title, row=rows, col=1)
+        self._figure.update_yaxes(rangemode="tozero")
+        margin = {"l": 60, "r": 20, "t": 40}
+        self._figure.update_layout(height=height, template="plotly_white", hovermode="x", margin=margin)
+
+    def add(self, row: int, drawn: Mapping[str, Any]) -> None:
+        """Draw a line or marks, as plotly's ``Scatter`` takes them; rows count from 1."""
+        import plotly.graph_objects as go
+
+        self._figure.add_trace(go.Scatter(**drawn), row=row, col=1)
+
+    def limit(self, row: int, value: float) -> None:
+        """A dashed line across a plot."""
+        self._figure.add_hline(y=value, line={"color": RED, "dash": "dash"}, row=row, col=1)
+
+    def html(self, *, with_script: bool) -> str:
+        """The plots; the script is needed once a page."""
+        return str(self._figure.to_html(full_html=False, include_plotlyjs=with_script))
+
+
+def write_page(path: Path, text: str) -> Path:
+    """Write a page and return its path.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        message = f"the report cannot be written: {error.strerror}"
+        raise InputError([Fault("out", str(path), "a path that can be written", message)]) from error
+    return path
+
+
+# Every figure that ``simulate``, ``compare``, ``replay`` and ``demo`` print: its unit and its definition.
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure.
+
+    Attributes:
+        meaning: its definition.
+        unit: of it; empty: it has none.
+        column: what it is called in the tables of ``compare``; empty: it is not in them.
+    """
+
+    meaning: str
+    unit: str = ""
+    column: str = ""
+
+
+EVERY_SCORE: Mapping[str, Figure] = MappingProxyType(
+    {
+        "schema": Figure("name and version of the format"),
+        "version": Figure("of Rheostat"),
+        "engine": Figure("sim: the simulated job; spark: a real one"),
+        "policy": Figure("who decided, as NAME or NAME:PRESET"),
+        "job": Figure("what was scaled"),
+        "trace": Figure("the load: a trace's file without its ending, or a shape; null: not recorded"),
+        "seed": Figure("of all that was random"),
+        "seconds": Figure(
+            "P: from the start of the load, or the first look, until all is committed, or the last look", "s"
+        ),
+        "n_max": Figure("greatest number of executors allowed", "executors"),
+        "objective_s": Figure("L: lag that is not to be exceeded", "s"),
+        "records_in": Figure("offered by the load", "records"),
+        "records_out": Figure("committed, or found in the sink", "records"),
+        "records_lost": Figure("offered and never committed", "records"),
+        "records_duplicated": Figure("committed more than once", "records"),
+        "records_shed": Figure("turned away before the query", "records"),
+        "provisioning_accuracy_o": Figure(
+            "mean of max(0, supply − demand) while the load lasts; supply: executors able to work, demand: the fewest "
+            "whose capacity carries the present rate (SPEC RG, S2)",
+            "executors",
+            "acc. over",
+        ),
+        "provisioning_accuracy_u": Figure("mean of max(0, demand − supply), likewise", "executors", "acc. under"),
+        "timeshare_o": Figure("share of the load's time with too many executors", "1", "time over"),
+        "timeshare_u": Figure("share of the load's time with too few", "1", "time under"),
+        "excess_time": Figure("(P − T) ÷ T, T the load's duration", "1", "excess time"),
+        "reconfigurations": Figure("how often the number that was asked for changed", "", "changes"),
+        "executor_hours": Figure("∫ executors, each from its request until it is gone", "executor-h", "executor-h"),
+        "static_executor_hours": Figure(
+            "sim: the fewest that carry the peak, all of P; spark: the most that were paid for at once, all of P",
+            "executor-h",
+        ),
+        "executors_max": Figure("most at once: sim: able to work; spark: registered", "executors"),
+        "executors_final": Figure("at the end, likewise", "executors"),
+        "violation_share": Figure(
+            "share of P with lag > L; spark: of the time in which it is known", "1", "over objective"
+        ),
+        "lag_p50_s": Figure("age of the oldest uncommitted record, not exceeded for half of the time", "s"),
+        "lag_p95_s": Figure("the same for 95 % of the time", "s", "lag p95"),
+        "lag_max_s": Figure("its greatest value", "s", "lag max"),
+        "total_cost": Figure(
+            "executor_hours + 60 ÷ 3600 × reconfigurations + w × hours with lag > L, w the fewest executors that carry "
+            "the peak",
+            "executor-h",
+            "cost",
+        ),
+        "optimum_cost": Figure(
+            "what no run of that job under that load can undercut; ÷ optimum: total_cost by it",
+            "executor-h",
+            "÷ optimum",
+        ),
+        "valid": Figure("whether the run counts: nothing lost or doubled, all committed in time, no failed cycle"),
+    }
+)
+"""What is in every score, ``rheostat.score/1``. What was not measured is null: on the screen, not measured."""
+
+OF_COMMANDS: Mapping[str, Mapping[str, Figure]] = MappingProxyType(
+    {
+        "simulate": MappingProxyType(
+            {
+                "holds": Figure(
+                    "decisions that changed nothing, by reason code: count, and at (s) and text of the last"
+                ),
+                "placements": Figure("where executors came and went, for a job with nodes; else left out"),
+                "unready": Figure("what the policy never did, and what it would have needed; null: it was ready"),
+                "no_effect": Figure("settings that were given and change nothing, and why"),
+            }
+        ),
+        "compare": MappingProxyType({"unready": Figure("in each run, as of simulate")}),
+        "replay": MappingProxyType(
+            {
+                "decisions": Figure("cycles that were decided once more"),
+                "identical": Figure("of those, how many came out as recorded"),
+                "failed_cycles": Figure("cycles that had failed and were passed over"),
+                "open_loop": Figure("whether others decided, on what the recorded run saw: then its lag is unknown"),
+                "differences": Figure("each decision that differs: at (s), decision, recorded, replayed"),
+            }
+        ),
+        "demo": MappingProxyType({"baseline": Figure("the score of the static run; null: it was not run")}),
+    }
+)
+"""What commands put beside it."""
+
+FIGURES: Mapping[str, Figure] = MappingProxyType(
+    {**EVERY_SCORE, **{name: each for more in reversed(list(OF_COMMANDS.values())) for name, each in more.items()}}
+)
+"""All of them, by name."""
+
+WHERE = "What each figure is: rheostat config reference --figures"
+"""For the end of tables and of the help."""
+
+
+def figure_rows(score: Mapping[str, Any], *, explained: bool = False) -> list[list[str]]:
+    """The figures of a score, header row first: name, value, unit and, explained, the meaning."""
+    rows = [["figure", "value", "unit", *(["what it is"] if explained else [])]]
+    for name, value in score.items():
+        known = FIGURES.get(name, Figure(""))
+        rows.append([name, shown(value), known.unit, *([known.meaning] if explained else [])])
+    return rows
+
+
+def figures_page() -> str:
+    """The page in Markdown."""
+    return "\n".join(_page()) + "\n"
+
+
+def _page() -> Iterator[str]:
+    yield from (
+        "# Figures",
+        "",
+        "<!-- Made by `rheostat config reference --figures --out docs/figures.md`; do not edit. -->",
+        "",
+        "What `simulate`, `compare`, `replay` and `demo` print, and write with `--json` and `--out`. A figure that was",
+        "not measured is null. Those of a simulated job are exact, from its own history; those of a real one are from",
+        "samples. S2: see [sources](policies.md#sources); SPEC RG: the elasticity metrics of the SPEC Research Group.",
+        "",
+        "## Every score (`rheostat.score/1`)",
+        "",
+        "| figure | unit | column in `compare` | what it is |",
+        "|---|---|---|---|",
+    )
+    for name, each in EVERY_SCORE.items():
+        yield f"| `{name}` | {each.unit} | {each.column} | {each.meaning} |"
+    yield from ("", "## Beside it", "", "| command | figure | what it is |", "|---|---|---|")
+    for command, more in OF_COMMANDS.items():
+        for name, each in more.items():
+            yield f"| `{command}` | `{name}` | {each.meaning} |"

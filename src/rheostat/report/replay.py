@@ -13,18 +13,28 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rheostat import __version__
-from rheostat.analyze import AnalysisSettings, analysis_settings, analyze
-from rheostat.archive import MemoryArchive, ParquetArchive
-from rheostat.config import Settings, load_settings, policy_label
+from rheostat.analyze.assess import analysis_settings, analyze
+from rheostat.analyze.state import AnalysisSettings
+from rheostat.attachment import objective_refusals
+from rheostat.config.loading import load_settings
+from rheostat.config.models import Settings, policy_label
+from rheostat.decide.decide import Planner, Rules, decide, learn
+from rheostat.decide.settings_check import policy_faults
+from rheostat.decide.state import Memory
 from rheostat.errors import Fault, InputError, JournalError, tried
-from rheostat.journal import DecisionRecord, Header, OutcomeRecord, Record, SessionRecord
-from rheostat.loop import Memory, Rules, build_planner, decide, learn, settings_of
+from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord, Record, SessionRecord
+from rheostat.loop.build import build_planner, settings_of
 from rheostat.model import Code, Decision
-from rheostat.plan import Planner, policy_faults
-from rheostat.refusal import objective_refusals
 from rheostat.report.score import RunFacts, Sample, samples_of, score
+from rheostat.sample_store import MemoryArchive, ParquetArchive
 
-__all__ = ["Replayed", "override_faults", "replay", "replay_score"]
+__all__ = [
+    "Replayed",
+    "override_faults",
+    "replay",
+    "replay_score",
+]
+
 
 _NO_EFFECT: Mapping[str, str] = {
     "actuator": "a replay asks for no executors",

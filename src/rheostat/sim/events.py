@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from rheostat.config.fields import FrozenModel, documented
+from rheostat.config.models import FrozenModel, documented
 
 __all__ = [
     "CodeChange",
@@ -24,6 +24,7 @@ __all__ = [
     "SlowNode",
     "TimedEvent",
 ]
+
 
 Section = Literal["offsets", "batch", "running", "cluster", "queries", "nodes"]
 

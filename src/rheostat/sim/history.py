@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
+from itertools import accumulate, pairwise
 
-__all__ = ["History", "Steps"]
+import numpy as np
+from numpy.typing import NDArray
 
-Steps = list[tuple[float, int]]
+from rheostat.load.curves import Pieces
+
+__all__ = [
+    "Elasticity",
+    "History",
+    "Lag",
+    "StepSeries",
+    "Steps",
+    "changes",
+    "demand_steps",
+    "elasticity",
+    "integral",
+]
+
+
+StepSeries = list[tuple[float, int]]
 """Change points ``(second, value)``, ascending; a value holds until the next one."""
 
 
@@ -29,9 +48,9 @@ class History:
         records_lost, records_duplicated, records_shed: this job loses, doubles and sheds none.
     """
 
-    paid: Steps = field(default_factory=list)
-    ready: Steps = field(default_factory=list)
-    target: Steps = field(default_factory=list)
+    paid: StepSeries = field(default_factory=list)
+    ready: StepSeries = field(default_factory=list)
+    target: StepSeries = field(default_factory=list)
     commits: list[tuple[float, int, float, float]] = field(default_factory=list)
     oldest: list[float] = field(default_factory=list)
     batches: list[tuple[float, float, int, int]] = field(default_factory=list)
@@ -63,9 +82,166 @@ class History:
                 yield begin, until, begin - since
 
 
-def changed(steps: Steps, at: float, value: int) -> None:
+def changed(steps: StepSeries, at: float, value: int) -> None:
     """Note a value from ``at`` on; one that was noted for the same second is replaced."""
     if steps and steps[-1][0] == at:
         steps.pop()
     if not steps or steps[-1][1] != value:
         steps.append((at, value))
+
+
+# The lag of a run over time, exactly: between two commits it grows by a second each second, at a commit it falls.
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """The lag from one time to another.
+
+    Attributes:
+        seconds: how long that is; > 0.
+        low, length: of each span, s.
+    """
+
+    seconds: float
+    low: NDArray[np.float64]
+    length: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, history: History, start: float, end: float) -> Lag:
+        """Between ``start`` and ``end`` of a run; start < end."""
+        spans = np.array(list(history.lag_spans(start, end))).reshape(-1, 3)
+        return cls(end - start, spans[:, 2], spans[:, 1] - spans[:, 0])
+
+    @property
+    def greatest(self) -> float:
+        """The greatest lag, s: the one just before a commit."""
+        return float(np.max(self.low + self.length, initial=0.0))
+
+    def seconds_over(self, limit: float) -> float:
+        """Time in which the lag exceeds ``limit`` ≥ 0, s."""
+        return float(np.clip(self.low + self.length - np.maximum(self.low, limit), 0.0, None).sum())
+
+    def quantile(self, share: float) -> float:
+        """The smallest lag that is not exceeded for ``share`` of the time, s; 0 < share ≤ 1.
+
+        ``F(v) = time at 0 + Σ over spans of min(length, max(0, v − low))`` is a line between any two ends of spans.
+        """
+        wanted = share * self.seconds
+        passed = self.seconds - float(self.length.sum())
+        if passed >= wanted * (1 - _ROUNDING):
+            return 0.0
+        edges = np.concatenate([self.low, self.low + self.length])
+        bends = np.concatenate([np.ones_like(self.low), -np.ones_like(self.low)])
+        order = np.argsort(edges, kind="stable")
+        edges, slopes = edges[order], np.cumsum(bends[order])
+        times = passed + np.concatenate([[0.0], np.cumsum(slopes[:-1] * np.diff(edges))])
+        after = min(int(np.searchsorted(times, wanted)), len(times) - 1)
+        if times[after] <= wanted or after == 0:
+            return float(edges[after])
+        return float(edges[after - 1] + (wanted - times[after - 1]) / slopes[after - 1])
+
+
+# Elasticity metrics of the SPEC Research Group: how closely the supply of executors followed the demand.
+
+
+Steps = Sequence[tuple[float, float]]
+"""A step function: change points ``(second, value)``, ascending; each value holds until the next one."""
+
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Elasticity:
+    """The four metrics: accuracies in executors, ≥ 0; time shares in [0, 1]."""
+
+    accuracy_o: float
+    accuracy_u: float
+    timeshare_o: float
+    timeshare_u: float
+
+
+def elasticity(supply: Steps, demand: Steps, start: float, end: float) -> Elasticity:
+    """The metrics from ``start`` to ``end``; start < end. Before its first point a step function has its first value.
+
+    >>> elasticity([(0, 3), (60, 1)], [(0, 2)], 0, 90)
+    Elasticity(accuracy_o=0.6666666666666666, accuracy_u=0.3333333333333333, timeshare_o=0.6666666666666666, \
+timeshare_u=0.3333333333333333)
+    """
+    over = under = time_over = time_under = 0.0
+    for seconds, has, needs in _together(supply, demand, start, end):
+        over += seconds * max(has - needs, 0.0)
+        under += seconds * max(needs - has, 0.0)
+        time_over += seconds * (has > needs)
+        time_under += seconds * (needs > has)
+    total = end - start
+    return Elasticity(over / total, under / total, time_over / total, time_under / total)
+
+
+def integral(steps: Steps, start: float, end: float) -> float:
+    """∫ of a step function from ``start`` to ``end``.
+
+    >>> integral([(0, 1), (100, 4), (400, 2)], 50, 500)
+    1450.0
+    """
+    return math.fsum(seconds * has for seconds, has, _ in _together(steps, [(start, 0.0)], start, end))
+
+
+def changes(steps: Steps, start: float, end: float) -> int:
+    """How often the value changes after ``start`` (or at it, from another value) and before ``end``.
+
+    >>> changes([(0, 1), (0, 3), (60, 3), (90, 2)], 0, 200)
+    2
+    """
+    pairs = pairwise(steps)
+    return sum(before != after for (_, before), (at, after) in pairs if start <= at < end)
+
+
+def demand_steps(load: Pieces, curve: Sequence[float], n_min: int, n_max: int) -> list[tuple[float, float]]:
+    """d(t), exactly: the fewest executors whose capacity carries the arrival rate, the most where none do.
+
+    Args:
+        load: records/s; between its points the rate is a straight line.
+        curve: C(0) … C(n_max), records/s.
+        n_min: least number.
+        n_max: greatest number.
+    """
+    carried = list(accumulate(curve[n_min : n_max + 1], max))
+    steps: list[tuple[float, float]] = []
+    for at, rate in _levels(load, carried):
+        number = float(n_min + min(bisect_left(carried, rate * (1 - _ROUNDING)), n_max - n_min))
+        if not steps or steps[-1][1] != number:
+            steps.append((at, number))
+    return steps
+
+
+def _levels(load: Pieces, levels: Sequence[float]) -> Iterator[tuple[float, float]]:
+    """Where the rate crosses a level, with a rate that holds from there to the next crossing (its middle)."""
+    for (begin, first), (end, last) in pairwise(load.points):
+        if begin == end:
+            continue
+        crossed = sorted((level - first) / (last - first) for level in set(levels)) if first != last else []
+        shares = [0.0, *(share for share in crossed if 0 < share < 1), 1.0]
+        for share, after in pairwise(shares):
+            yield begin + share * (end - begin), first + (share + after) / 2 * (last - first)
+
+
+def _together(first: Steps, second: Steps, start: float, end: float) -> Iterator[tuple[float, float, float]]:
+    """``(seconds, value, value)`` of two step functions, wherever one of them changes."""
+    values = [_value_at(first, start), _value_at(second, start)]
+    marked = (
+        [(at, which, value) for at, value in steps if start < at < end] for which, steps in ((0, first), (1, second))
+    )
+    before = start
+    for at, which, value in merge(*marked):
+        yield at - before, values[0], values[1]
+        values[which], before = value, at
+    yield end - before, values[0], values[1]
+
+
+def _value_at(steps: Steps, at: float) -> float:
+    value = steps[0][1]
+    for when, value_then in steps:
+        if when > at:
+            break
+        value = value_then
+    return value

@@ -2,19 +2,492 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.resources import files
+from itertools import combinations
 from typing import Any, Final, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
-from rheostat.config.fields import FrozenModel, documented, reject
+from rheostat.config.faults import faults_of
+from rheostat.config.loading import read_document
+from rheostat.config.models import FrozenModel, documented, reject
+from rheostat.decide.placement import grown
 from rheostat.errors import Fault, InputError
-from rheostat.model import Bounds, Objective
+from rheostat.model import Bounds, NodeReading, Nodes, Objective, RoundTrip
 from rheostat.sim.events import CodeChange, Event, FullNode, LostNode, SlowNode
-from rheostat.sim.nodes import NodeMap
-from rheostat.sim.parts import Driver, ExecutorCost, Metrics, RecordModel, Rescale, Sink, Stage, State
 
-__all__ = ["JOB_SCHEMA", "JobFile"]
+__all__ = [
+    "JOB_SCHEMA",
+    "Distribution",
+    "Driver",
+    "ExecutorCost",
+    "JobFile",
+    "Metrics",
+    "NodeMap",
+    "RecordModel",
+    "Rescale",
+    "Sink",
+    "Stage",
+    "State",
+    "job_of",
+    "load_job",
+    "preset_names",
+]
+
+
+# The sections of a job file: what a batch costs, what an executor costs, how the number of them is changed.
+
+
+_DAY = 86_400.0
+
+
+class Distribution(FrozenModel):
+    """A duration that varies: log-normal, by its median and its 95th percentile. Equal figures do not vary."""
+
+    median_s: float = documented(
+        "Median.", "the middle of what was measured: half of all take longer", unit="s", ge=0, le=_DAY
+    )
+    p95_s: float = documented(
+        "95th percentile, at least the median.", "what one in twenty exceeds tells how far it varies", unit="s", ge=0
+    )
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        if self.p95_s < self.median_s or (self.p95_s > 0 and self.median_s == 0):
+            message = "the 95th percentile lies below the median, or varies around 0"
+            raise reject([Fault("p95_s", f"{self.p95_s:g}", f"≥ median_s ({self.median_s:g}) > 0", message)])
+        return self
+
+
+class Stage(FrozenModel):
+    """A stage of a batch: tasks that share its records, one slot each."""
+
+    name: str = documented(
+        "Name, for people and for events that change its cost.",
+        "there is no default: two stages must be told apart",
+        min_length=1,
+    )
+    tasks: int | None = documented(
+        "Number of tasks; null: one for each partition that has records, as a stage that reads has.",
+        "the first stage of most jobs reads; after a shuffle it is spark.sql.shuffle.partitions",
+        default=None,
+        unit="tasks",
+        ge=1,
+        le=100_000,
+    )
+    cost_ms: float = documented(
+        "Slot time for one record that reaches the stage.",
+        "there is no default: it is what the job is",
+        unit="ms",
+        ge=0,
+        le=3_600_000,
+    )
+    task_ms: float = documented(
+        "Slot time of a task besides its records: scheduling, start, state store, result.",
+        "10 to 60 ms were seen on real clusters, more where a state store commits to a slow disk",
+        default=20.0,
+        unit="ms",
+        ge=0,
+        le=3_600_000,
+    )
+    fetch_wait_s: float = documented(
+        "A task of a stage that reads waits for the next record of its partition, at most so long.",
+        "none. Spark's Kafka source has this wait, up to fetch.max.wait.ms (0.5 s), where records come slowly: it asks "
+        "for the ends of the log on the connection on which a fetch still waits",
+        default=0.0,
+        unit="s",
+        ge=0,
+        le=60,
+    )
+    share: float = documented(
+        "Records that reach the stage ÷ records of the batch; above 1 where records multiply.",
+        "without a filter every record reaches every stage",
+        default=1.0,
+        ge=0,
+        le=10_000,
+    )
+    skew: float = documented(
+        "Exponent z of the tasks' shares, the k-th in proportion to 1 ÷ k^z; 0: all alike. "
+        "Not for a stage that reads: there the partitions have their own.",
+        "hashed keys spread evenly until a few of them dominate",
+        default=0.0,
+        ge=0,
+        le=10,
+    )
+    barrier: bool = documented(
+        "Whether it begins only when the stage before has ended; false: both share the slots at the same time.",
+        "a shuffle is a barrier; two inputs of a join are none to each other",
+        default=True,
+    )
+    stateful: bool = documented(
+        "Whether its tasks keep state, which moves when executors are taken away.",
+        "most stages keep none",
+        default=False,
+    )
+
+
+class Driver(FrozenModel):
+    """What the driver adds to every batch, whatever the executors do."""
+
+    planning_s: float = documented(
+        "Before the first task: latest offsets, planning, write-ahead log.",
+        "0.1 to 0.3 s on an object store or a local disk",
+        default=0.2,
+        unit="s",
+        ge=0,
+        le=3600,
+    )
+    commit_s: float = documented(
+        "After the last task: commit of the offsets, bookkeeping.",
+        "one or two small files; about 0.1 s",
+        default=0.1,
+        unit="s",
+        ge=0,
+        le=3600,
+    )
+
+
+class ExecutorCost(FrozenModel):
+    """What an executor is, and what it costs to have another one."""
+
+    cores: int = documented(
+        "Task slots of an executor.", "one: the finest step of scaling", default=1, unit="slots", ge=1, le=1024
+    )
+    start_up: Distribution = documented(
+        "From the request until it is registered.",
+        "about what a pod takes on a node that has the image",
+        default=Distribution(median_s=10.0, p95_s=20.0),
+    )
+    crowding: float = documented(
+        "Share of a start-up, and of a cold first task, that each other executor adds which starts, or is cold, at the "
+        "same time: with k others, × (1 + crowding × k).",
+        "none where each starts on a machine of its own; 0.6 where all share two cores",
+        default=0.0,
+        ge=0,
+        le=100,
+    )
+    slows_neighbours: float = documented(
+        "Slow-down of the running executors by each one that starts: with k, their work takes × (1 + share × k).",
+        "none on machines of their own; about 0.25 where all share two cores",
+        default=0.0,
+        ge=0,
+        le=100,
+    )
+    cold_task_s: float = documented(
+        "Extra time of the first task in each slot: classes are loaded, Python workers start.",
+        "2 to 7 s were seen with Python stages, under 1 s without",
+        default=2.0,
+        unit="s",
+        ge=0,
+        le=3600,
+    )
+
+
+class State(FrozenModel):
+    """What state costs."""
+
+    commit_s: float = documented(
+        "Added to every batch after its stages; what each store adds to its own task stands in task_ms.",
+        "stores commit within their tasks",
+        default=0.0,
+        unit="s",
+        ge=0,
+        le=3600,
+    )
+    reload_s: float = documented(
+        "Extra time, once, of each task of a stateful stage whose store was on an executor that has been taken away.",
+        "the snapshot is read from the checkpoint; seconds with larger state",
+        default=0.0,
+        unit="s",
+        ge=0,
+        le=_DAY,
+    )
+
+
+class Rescale(FrozenModel):
+    """How the number of executors is changed."""
+
+    mode: Literal["live", "restart"] = documented(
+        "live: executors join the running query and are taken away between two batches; "
+        "restart: the query is stopped at a batch's end and started again with the new number.",
+        "live is how Rheostat scales Spark; record-at-a-time engines restart",
+        default="live",
+    )
+    pause: Distribution = documented(
+        "With mode restart: from the stop until the query works again.",
+        "20 to 32 s were measured for a new driver, 2 to 4 s within one",
+        default=Distribution(median_s=25.0, p95_s=32.0),
+    )
+    room: int | None = documented(
+        "Executors that the cluster has room for; null: as many as may be asked for.",
+        "a shortage is injected where it is the subject",
+        default=None,
+        unit="executors",
+        ge=1,
+        le=100_000,
+    )
+    no_room_s: float | None = documented(
+        "A request is given up when no further executor came for so long; "
+        "null: 3 × the 95th percentile of the start-up, at least 15 s.",
+        "the rule of the live actuator",
+        default=None,
+        unit="s",
+        gt=0,
+        le=_DAY,
+    )
+    gap_s: float = documented(
+        "How long only a gap between two triggers will do for a decrease; "
+        "then also the end of a batch that is followed by the next at once.",
+        "the patience of the live actuator",
+        default=10.0,
+        unit="s",
+        ge=0,
+        le=_DAY,
+    )
+    safe_moment_s: float = documented(
+        "How long a batch's end is waited for before a decrease is given up.",
+        "the patience of the live actuator",
+        default=30.0,
+        unit="s",
+        ge=0,
+        le=_DAY,
+    )
+    listed_s: float = documented(
+        "The outcome of a decrease is known so long after it: Spark lists a removed executor that long.",
+        "spark.standalone.executorRemoveDelayOnDisconnection",
+        default=5.0,
+        unit="s",
+        ge=0,
+        le=3600,
+    )
+
+
+class Sink(FrozenModel):
+    """What the batch writes to."""
+
+    records_per_s: float | None = documented(
+        "The most that the sink takes, in records of the batch; null: no limit.",
+        "a limit is injected where it is the subject",
+        default=None,
+        unit="records/s",
+        gt=0,
+        le=1e12,
+    )
+
+
+class Metrics(FrozenModel):
+    """How the job is seen."""
+
+    delay_s: float = documented(
+        "Age of every reading when it is looked at.",
+        "Spark's own driver is asked directly, which takes milliseconds",
+        default=0.0,
+        unit="s",
+        ge=0,
+        le=_DAY,
+    )
+
+
+class RecordModel(FrozenModel):
+    """The capacity of a record-at-a-time job: C(n, ND) = α · n^β − γ · ND, for n > 1; or a table.
+
+    The form of Gesscale (ICCCN 2021), equation 1; ND is the greatest round trip between the nodes in use.
+    """
+
+    alpha: float = documented(
+        "α: what one executor carries.",
+        "there is no typical one; give a table or α",
+        default=1000.0,
+        unit="records/s",
+        gt=0,
+        le=1e12,
+    )
+    beta: float = documented(
+        "β: exponent of the number of executors.", "1: twice the executors carry twice as much", default=1.0, gt=0, le=1
+    )
+    gamma: float = documented(
+        "γ: loss for each millisecond of round trip.", "none on one site", default=0.0, unit="records/s", ge=0, le=1e12
+    )
+    round_trip_ms: float = documented(
+        "ND: greatest round trip between two nodes in use.", "none on one site", default=0.0, unit="ms", ge=0, le=1e6
+    )
+    table: tuple[tuple[int, float], ...] | None = documented(
+        "Measured capacities, `[[executors, records/s], …]`, ascending; between them a straight line, below the first "
+        "and beyond the last one its rate for each executor. null: by the formula.",
+        "the formula smooths, a table is what was measured",
+        default=None,
+    )
+    commit_every_s: float = documented(
+        "What has been processed counts as committed at this interval.",
+        "a look finds the position at most so old; shorter is finer and slower to simulate",
+        default=2.0,
+        unit="s",
+        gt=0,
+        le=3600,
+    )
+
+    @field_validator("table", mode="before")
+    @classmethod
+    def _pairs_are_tuples(cls, given: Any) -> Any:
+        return (
+            tuple(tuple(pair) if isinstance(pair, list) else pair for pair in given)
+            if isinstance(given, list)
+            else given
+        )
+
+    @field_validator("table")
+    @classmethod
+    def _table_ascends(cls, given: tuple[tuple[int, float], ...] | None) -> tuple[tuple[int, float], ...] | None:
+        if given is None:
+            return None
+        numbers = [number for number, _ in given]
+        positive = all(number >= 1 and rate > 0 for number, rate in given)
+        if not given or not positive or numbers != sorted(set(numbers)):
+            message = "the table is empty, does not ascend, or holds a figure that is not positive"
+            raise reject([Fault("", str(given), "[[executors ≥ 1, records/s > 0], …], executors ascending", message)])
+        return given
+
+
+# The nodes of a simulated job: how many executors each hosts, and the network round trips between them.
+
+
+_MOST_SLOTS = 100_000
+"""As many as a job may have executors."""
+
+
+class NodeMap(FrozenModel):
+    """Nodes with names, places for executors, and round trips between them; a name is the host of the executors on it.
+
+    With the model record, ND is the greatest round trip between the nodes of the executors in use. With the model
+    micro-batch nodes only say where executors are: the time of a batch does not depend on it. At the start the first
+    executor is on `first` and each further one on the nearest free node. An executor that is asked for by name starts
+    on that node or, while there is no room, not at all; one that nobody places starts on the first node that has room.
+    """
+
+    names: tuple[str, ...] = documented(
+        "Names of the nodes.", "there is no default: without nodes the section is left out", min_length=1
+    )
+    slots: tuple[int, ...] | None = documented(
+        "Executors that each node has room for; null: one each.", "one, as on the nodes of Gesscale", default=None
+    )
+    round_trips_ms: tuple[tuple[float, ...], ...] = documented(
+        "Round trips, one row for each node: symmetric, 0 from a node to itself.",
+        "there is no default: it is what tells nodes apart",
+        unit="ms",
+    )
+    first: str | None = documented(
+        "Node of the first executor at the start; null: the first of the names.",
+        "the first in the list is as good as any",
+        default=None,
+    )
+    unmeasured: tuple[str, ...] = documented(
+        "Nodes whose round trips are not told to the autoscaler.", "a map is mostly complete", default=()
+    )
+
+    @field_validator("names", "slots", "unmeasured", mode="before")
+    @classmethod
+    def _list_is_a_tuple(cls, given: Any) -> Any:
+        return tuple(given) if isinstance(given, list) else given
+
+    @field_validator("round_trips_ms", mode="before")
+    @classmethod
+    def _rows_are_tuples(cls, given: Any) -> Any:
+        return (
+            tuple(tuple(row) if isinstance(row, list) else row for row in given) if isinstance(given, list) else given
+        )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        faults = [*self._name_faults(), *self._slot_faults(), *self._trip_faults()]
+        if faults:
+            raise reject(faults)
+        return self
+
+    def _name_faults(self) -> Iterator[Fault]:
+        for number, name in enumerate(self.names):
+            if not name or self.names.index(name) != number:
+                yield Fault(f"names.{number}", repr(name), "each name once", "nodes must be told apart")
+        allowed = ", ".join(self.names)
+        if self.first is not None and self.first not in self.names:
+            yield Fault("first", repr(self.first), allowed, "there is no such node")
+        for number, name in enumerate(self.unmeasured):
+            if name not in self.names:
+                yield Fault(f"unmeasured.{number}", repr(name), allowed, "there is no such node")
+
+    def _slot_faults(self) -> Iterator[Fault]:
+        slots = self.slots
+        if slots is not None and (len(slots) != len(self.names) or min(slots) < 1 or max(slots) > _MOST_SLOTS):
+            allowed = f"{len(self.names)} integers ≥ 1 and ≤ {_MOST_SLOTS}, one for each node"
+            yield Fault("slots", str(list(slots)), allowed, "the places do not fit the nodes")
+
+    def _trip_faults(self) -> Iterator[Fault]:
+        rows, count = self.round_trips_ms, len(self.names)
+        if len(rows) != count or any(len(row) != count for row in rows):
+            given = f"{len(rows)} rows of {', '.join(sorted({str(len(row)) for row in rows})) or 'no'} numbers"
+            yield Fault("round_trips_ms", given, f"{count} rows of {count}", "one row and column for each node")
+            return
+        for a in range(count):
+            if rows[a][a] != 0:
+                yield Fault(f"round_trips_ms.{a}.{a}", f"{rows[a][a]:g}", "0", "a node is no way from itself")
+        for a, b in combinations(range(count), 2):
+            if rows[a][b] < 0 or rows[a][b] != rows[b][a]:
+                given = f"{rows[a][b]:g} there, {rows[b][a]:g} back"
+                yield Fault(f"round_trips_ms.{a}.{b}", given, "≥ 0, the same both ways", "a round trip has one length")
+
+    # --------------------------------------------------------------------------------------------- figures
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Executors that each node has room for, in the order of the file."""
+        return dict(zip(self.names, self.slots or [1] * len(self.names), strict=True))
+
+    def distance_ms(self, used: Iterable[str]) -> float:
+        """ND: the greatest round trip among nodes in use, ms; 0 for one or none."""
+        numbers = sorted({self.names.index(name) for name in used})
+        return max((self.round_trips_ms[a][b] for a, b in combinations(numbers, 2)), default=0.0)
+
+    def trips(self, names: Iterable[str]) -> tuple[RoundTrip, ...]:
+        """The round trips among these nodes, sorted."""
+        of = {name: number for number, name in enumerate(self.names)}
+        return tuple([RoundTrip(a, b, self.round_trips_ms[of[a]][of[b]]) for a, b in combinations(sorted(names), 2)])
+
+    def nearest(self, executors: int) -> tuple[str, ...]:
+        """The nodes of the first executors: ``first``, then the nearest free one each time (S2, Algorithm 3)."""
+        if executors < 1:
+            return ()
+        first, places = self.first or self.names[0], Counter(self.places)
+        free = Counter(places) - Counter([first])
+        rows = tuple([NodeReading(name, places[name] - free[name], free[name]) for name in sorted(places)])
+        nodes = Nodes(0.0, rows, self.trips(self.names))
+        return (first, *grown((first,), nodes, executors - 1))
+
+    def least_ms(self, executors: int) -> float:
+        """What ND of so many executors is at least, wherever they are, ms.
+
+        One of them has all others within ND, so ND is no less than the way to the place of that rank next to a node.
+        """
+        if executors < 2:
+            return 0.0
+        ranked = [sorted(zip(row, self.places.values(), strict=True)) for row in self.round_trips_ms]
+        return min(_way_to(executors, row) for row in ranked)
+
+
+def _way_to(rank: int, ranked: Iterable[tuple[float, int]]) -> float:
+    """The way to the place of that rank, ms; infinite where there are fewer places.
+
+    >>> _way_to(3, [(0.0, 2), (20.0, 1)]), _way_to(4, [(0.0, 2), (20.0, 1)])
+    (20.0, inf)
+    """
+    for ms, slots in ranked:
+        rank -= slots
+        if rank <= 0:
+            return ms
+    return math.inf
+
 
 JOB_SCHEMA: Final = "rheostat.job/1"
 
@@ -23,7 +496,7 @@ _MOST_EXECUTORS = 10_000
 
 
 class JobFile(FrozenModel):
-    """A job. Built by :func:`rheostat.sim.loading.load_job`, which names every fault at once."""
+    """A job. Built by :func:`load_job`, which names every fault at once."""
 
     job_schema: Literal["rheostat.job/1"] = Field(
         JOB_SCHEMA,
@@ -255,3 +728,80 @@ def zipf(count: int, exponent: float) -> tuple[float, ...]:
     weights = [k**-exponent for k in range(1, count + 1)]
     whole = sum(weights)
     return tuple([weight / whole for weight in weights])
+
+
+# From a preset or a file to a job, with every fault named at once.
+
+
+_SUFFIXES = (".yaml", ".yml")
+
+
+def preset_names() -> tuple[str, ...]:
+    """Names of the jobs that come with the package, sorted."""
+    folder = files("rheostat.sim") / "presets"
+    return tuple(sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml")))
+
+
+def load_job(name_or_path: object, overrides: Mapping[str, Any] | None = None) -> JobFile:
+    """A job from a preset's name or the path of a YAML file.
+
+    Args:
+        name_or_path: a name is what has neither a ``/`` nor the ending of a YAML file.
+        overrides: values for dotted keys (``{"executor.start_up.median_s": 60.0}``), in place of the file's. Items of
+            lists are numbered (``"stages.0.cost_ms"``); a value that is a mapping is merged into what is there.
+
+    Raises:
+        InputError: one fault for everything that is wrong, fields as dotted keys.
+
+    >>> load_job("base", {"trigger_s": 5.0}).period_s
+    30.0
+    """
+    values, faults = read_document(_found(str(name_or_path)))
+    return job_of(_overridden(values, overrides or {}), faults)
+
+
+def job_of(values: Mapping[str, Any], faults: Iterable[Fault] = ()) -> JobFile:
+    """A job from the values of a file; ``faults`` are those that were found while it was read.
+
+    Raises:
+        InputError: one fault for everything that is wrong.
+    """
+    try:
+        job = JobFile.model_validate(values)
+    except ValidationError as error:
+        raise InputError([*faults, *faults_of(error, JobFile)]) from None
+    if faults:
+        raise InputError(faults)
+    return job
+
+
+def _found(given: str) -> str:
+    if "/" in given or given.endswith(_SUFFIXES):
+        return given
+    names = preset_names()
+    if given not in names:
+        close = difflib.get_close_matches(given, names, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        allowed = f"{', '.join(names)}, or the path of a file (*.yaml)"
+        raise InputError([Fault("job", repr(given), allowed, f"there is no job of this name{hint}")])
+    return str(files("rheostat.sim") / "presets" / f"{given}.yaml")
+
+
+def _overridden(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    changed: Any = dict(values)
+    for dotted, value in overrides.items():
+        changed = _with(changed, dotted.split("."), value)
+    found: dict[str, Any] = changed
+    return found
+
+
+def _with(inside: Any, keys: list[str], value: Any) -> Any:
+    """``inside`` with another value at the end of the way ``keys``."""
+    if not keys:
+        nested = isinstance(inside, Mapping) and isinstance(value, Mapping)
+        return _overridden(inside, value) if nested else value
+    key, *rest = keys
+    if isinstance(inside, list) and key.isdecimal() and int(key) < len(inside):
+        return [_with(item, rest, value) if n == int(key) else item for n, item in enumerate(inside)]
+    below = dict(inside) if isinstance(inside, Mapping) else {}
+    return {**below, key: _with(below.get(key), rest, value)}

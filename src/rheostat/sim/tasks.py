@@ -15,9 +15,19 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from math import inf
 
-from rheostat.sim.fleet import Fleet, SimExecutor
+from rheostat.sim.executors import Fleet, SimExecutor
 
-__all__ = ["Equal", "Placed", "Progress", "Task", "Work", "count_progress", "credit", "makespan", "place"]
+__all__ = [
+    "Equal",
+    "Placed",
+    "Progress",
+    "Task",
+    "Work",
+    "count_progress",
+    "credit",
+    "makespan",
+    "place",
+]
 
 
 @dataclass(frozen=True, slots=True)

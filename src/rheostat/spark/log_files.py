@@ -21,26 +21,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, UnavailableError
 
 __all__ = [
     "LOG_SCHEMA",
+    "LOG_TOPIC",
     "TOPIC",
     "LogFolder",
     "LogOptions",
     "Piece",
     "admit",
+    "latest_offsets",
     "offsets_from_json",
     "offsets_to_json",
     "parse_options",
     "shares",
 ]
 
+
 LOG_SCHEMA = "rheostat.log/1"
-TOPIC = "log"
+LOG_TOPIC = "log"
 """The name under which the log stands in offsets and in the column ``topic``."""
 
-_SEGMENT = re.compile(r"(\d{20})-(\d{9})\.arrow")
+_SEGMENT_NAME = re.compile(r"(\d{20})-(\d{9})\.arrow")
 _SETTLED_NS = 1_000_000_000
 _OPTIONS = {"path": "path", "maxoffsetspertrigger": "maxOffsetsPerTrigger", "startingoffsets": "startingOffsets"}
 
@@ -105,7 +108,7 @@ def offsets_to_json(offsets: Mapping[int, int]) -> dict[str, dict[str, int]]:
     >>> offsets_to_json({1: 5, 0: 7})
     {'log': {'0': 7, '1': 5}}
     """
-    return {TOPIC: {str(partition): offsets[partition] for partition in sorted(offsets)}}
+    return {LOG_TOPIC: {str(partition): offsets[partition] for partition in sorted(offsets)}}
 
 
 def offsets_from_json(offset: Mapping[str, Any], partitions: int) -> dict[int, int]:
@@ -114,7 +117,7 @@ def offsets_from_json(offset: Mapping[str, Any], partitions: int) -> dict[int, i
     >>> offsets_from_json({"log": {"0": 7}}, 2)
     {0: 7, 1: 0}
     """
-    given = offset.get(TOPIC, {})
+    given = offset.get(LOG_TOPIC, {})
     return {partition: int(given.get(str(partition), 0)) for partition in range(partitions)}
 
 
@@ -232,7 +235,7 @@ class _Listing:
         self._settled_at = changed_at if time.time_ns() - changed_at > _SETTLED_NS else None
 
     def _add(self, name: str) -> None:
-        match = _SEGMENT.fullmatch(name)
+        match = _SEGMENT_NAME.fullmatch(name)
         if match is None:
             return
         self._files.append(name)
@@ -278,3 +281,39 @@ def _partitions_of(described: Any, file: Path) -> int:
     if faults:
         raise InputError(faults)
     return int(given["partitions"])
+
+
+# Latest offsets of the embedded log, from the names of its files alone.
+
+
+TOPIC = "log"
+
+_SCHEMA = "rheostat.log/1"
+_SEGMENT = re.compile(r"(\d{20})-(\d{9})\.arrow")
+
+
+def latest_offsets(folder: Path) -> dict[tuple[str, int], int]:
+    """Latest offset by (topic, partition); 0 for a partition without segments.
+
+    Raises:
+        UnavailableError: there is no such log, or not one that we understand.
+    """
+    try:
+        head = json.loads((folder / "log.json").read_text(encoding="utf-8"))
+        if head["schema"] != _SCHEMA:
+            message = f"{folder} is a log of the form {head['schema']!r}, {_SCHEMA!r} is understood"
+            raise UnavailableError(message)
+        return {(TOPIC, number): _end(folder / f"partition={number}") for number in range(head["partitions"])}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        message = f"the log in {folder} cannot be read: {error}"
+        raise UnavailableError(message) from error
+
+
+def _end(partition: Path) -> int:
+    try:
+        with os.scandir(partition) as entries:
+            last = max((entry.name for entry in entries if _SEGMENT.fullmatch(entry.name)), default=None)
+    except FileNotFoundError:
+        return 0
+    match = _SEGMENT.fullmatch(last) if last is not None else None
+    return int(match[1]) + int(match[2]) if match is not None else 0

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from rheostat.errors import RheostatError
 from rheostat.spark.log_files import (
-    TOPIC,
+    LOG_TOPIC,
     LogFolder,
     LogOptions,
     Piece,
@@ -41,7 +41,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["FORMAT", "LogInputPartition", "LogSource", "LogStreamReader", "register"]
+
+__all__ = [
+    "FORMAT",
+    "LogInputPartition",
+    "LogSource",
+    "LogStreamReader",
+    "register",
+]
+
 
 FORMAT = "rheostat_log"
 _SCHEMA = "value STRING, partition INT, offset LONG, timestamp TIMESTAMP, topic STRING"
@@ -164,6 +172,6 @@ def _as_rows(batch: pa.RecordBatch, partition: int, first: int) -> pa.RecordBatc
         "partition": pa.array(np.full(rows, partition, dtype=np.int32)),
         "offset": pa.array(np.arange(first, first + rows, dtype=np.int64)),
         "timestamp": batch.column("timestamp").cast(pa.timestamp("us", tz="UTC")),
-        "topic": pa.repeat(pa.scalar(TOPIC), rows),
+        "topic": pa.repeat(pa.scalar(LOG_TOPIC), rows),
     }
     return pa.RecordBatch.from_pydict(columns)

@@ -1,7 +1,6 @@
 """For tests of what is built on Rheostat."""
 
-from rheostat.testing.laws import LAWS
-from rheostat.testing.policies import check_policy
+from rheostat.testing.policies import LAWS, check_policy
 from rheostat.testing.stories import STORIES, Step, Story
 
 __all__ = ["LAWS", "STORIES", "Step", "Story", "check_policy"]

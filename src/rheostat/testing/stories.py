@@ -1,9 +1,9 @@
 """Stories that policies are checked on: a small fluid micro-batch job under a load, sample by sample.
 
 Each executor carries 400 records/s. A trigger of 10 s, a fixed part of 1 s a batch, samples each 15 s. New executors
-register one sample after they were asked for. All figures are made by the formulas of :mod:`rheostat.analyze`, and all
-that are counts of records or rates scale with ``factor`` exactly (it is a power of two), so that a run at another scale
-can be compared decision by decision.
+register one sample after they were asked for. All figures are made by the formulas of :mod:`rheostat.analyze.assess`,
+and all that are counts of records or rates scale with ``factor`` exactly (it is a power of two), so that a run at
+another scale can be compared decision by decision.
 """
 
 from __future__ import annotations
@@ -14,11 +14,20 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from rheostat.analyze.overload import pressed
-from rheostat.analyze.query import healthy_backlog
+from rheostat.analyze.batches import healthy_backlog, pressed
 from rheostat.model import Assessment, Bounds
 
-__all__ = ["OBJECTIVE_S", "OPTIONAL", "SAMPLE_S", "STORIES", "Job", "Step", "Story", "steady_rates"]
+__all__ = [
+    "OBJECTIVE_S",
+    "OPTIONAL",
+    "SAMPLE_S",
+    "STORIES",
+    "Job",
+    "Step",
+    "Story",
+    "steady_rates",
+]
+
 
 SAMPLE_S = 15.0
 OBJECTIVE_S = 30.0

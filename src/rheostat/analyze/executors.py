@@ -1,0 +1,447 @@
+"""What the executors say: how many there are, how busy they are, how many tasks have failed.
+
+``busy_s`` grows only when a task ends, so over a window it is right while tasks are short, and reads nothing and then
+too much when they are long. Sampling the active tasks has no such error, but a few samples are a coarse mean. So:
+ended task time ÷ slot time while the mean task is at most a quarter of the window, or nothing ran at all; else the
+mean share of active slots.
+
+Executors come and go. A reading counts what an executor did since the reading before; a new one whose start is known
+to lie in between counts from its start, one whose past is unknown counts from the next reading on, and one that has
+vanished takes its last counts with it: they are left out above and below the line. A lost executor is not a failed
+task.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from statistics import median
+from typing import Any, NamedTuple
+
+from rheostat.analyze.state import (
+    AnalysisSettings,
+    ClusterHistory,
+    Counters,
+    Interval,
+    Machines,
+    Number,
+    OffsetHistory,
+    known,
+    largest,
+    total,
+)
+from rheostat.model import Cluster, Executor
+
+__all__ = [
+    "COLD_S",
+    "EXPLAINED",
+    "REMEMBERED_S",
+    "SLOW",
+    "ClusterFigures",
+    "machine_names",
+    "partition_heat",
+    "partition_skew",
+    "read_cluster",
+    "slow_ones",
+    "task_times",
+    "watched",
+]
+
+
+SHORT_TASK = 0.25
+"""Share of the window up to which the mean task is short enough to count time by the ends of tasks."""
+
+MOST_IDLE = 32
+"""Idle executors that are told one by one: an assessment is part of every journal record."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFigures:
+    """The executors; None where unknown. ``changed``: their number is another than at the last known reading."""
+
+    at: float | None = None
+    executors: int | None = None
+    requested: int | None = None
+    slots_per_executor: int | None = None
+    busy_ratio: float | None = None
+    active_tasks: int | None = None
+    idle_s: tuple[float, ...] | None = None
+    failed_tasks: int | None = None
+    changed: bool = False
+
+
+class _Reading(NamedTuple):
+    """What one executor told; None where unknown or impossible."""
+
+    executor_id: str
+    cores: int | None
+    active: int | None
+    failed: int | None
+    finished: int | None
+    busy_s: float | None
+    added_at: float | None
+
+
+class _Past(NamedTuple):
+    """What one executor had come to at the reading before."""
+
+    busy_s: float | None = 0.0
+    finished: int | None = 0
+    failed: int | None = 0
+    idle_since: float | None = None
+
+
+def read_cluster(
+    cluster: Cluster | None, past: ClusterHistory, settings: AnalysisSettings, invalid: set[str]
+) -> tuple[ClusterFigures, ClusterHistory]:
+    """The figures of this reading, and the history with it. Without a reading the history stays as it is."""
+    at = known(cluster.at, "cluster.at", invalid) if cluster is not None else None
+    if cluster is None or at is None:
+        return ClusterFigures(), past
+    readings = [_checked(executor, invalid) for executor in cluster.executors]
+    history = _remembered(readings, at, past, settings)
+    figures = ClusterFigures(
+        at=at,
+        executors=len(readings),
+        requested=known(cluster.requested, "cluster.requested", invalid),
+        slots_per_executor=_slots(readings),
+        busy_ratio=_busy_ratio(_after(at - settings.rate_window_s, history.intervals)),
+        active_tasks=total([0, *(each.active for each in readings)]),
+        idle_s=_idle(history.counters.idle_since, at),
+        failed_tasks=_failed(history.intervals, at - settings.failure_window_s),
+        changed=past.executors != len(readings),
+    )
+    return figures, history
+
+
+def _checked(executor: Executor, invalid: set[str]) -> _Reading:
+    return _Reading(
+        executor_id=executor.executor_id,
+        cores=known(executor.cores, "executor.cores", invalid),
+        active=known(executor.active_tasks, "executor.active_tasks", invalid),
+        failed=known(executor.failed_tasks, "executor.failed_tasks", invalid),
+        finished=known(executor.finished_tasks, "executor.finished_tasks", invalid),
+        busy_s=known(executor.busy_s, "executor.busy_s", invalid),
+        added_at=known(executor.added_at, "executor.added_at", invalid),
+    )
+
+
+def _slots(readings: Sequence[_Reading]) -> int | None:
+    """Cores of each executor; of the smallest where they differ."""
+    cores = [each.cores for each in readings if each.cores is not None]
+    return min(cores) if cores and len(cores) == len(readings) else None
+
+
+def _remembered(
+    readings: Sequence[_Reading], at: float, past: ClusterHistory, settings: AnalysisSettings
+) -> ClusterHistory:
+    """The history with this reading; begun anew where time ran backwards."""
+    if at == past.at:
+        return past
+    pasts = _pasts(past.counters)
+    intervals: tuple[Interval, ...] = ()
+    if past.at is not None and at > past.at:
+        intervals = _appended(past.intervals, _interval(readings, at, past.at, pasts), settings)
+    counters = Counters(
+        ids=tuple([each.executor_id for each in readings]),
+        busy_s=tuple([each.busy_s for each in readings]),
+        finished=tuple([each.finished for each in readings]),
+        failed=tuple([each.failed for each in readings]),
+        idle_since=tuple([_idle_since(each, pasts.get(each.executor_id), at) for each in readings]),
+    )
+    return ClusterHistory(at=at, executors=len(readings), counters=counters, intervals=intervals)
+
+
+def _pasts(counters: Counters) -> dict[str, _Past]:
+    columns = zip(*counters, strict=True)
+    return {
+        executor_id: _Past(busy_s=busy_s, finished=finished, failed=failed, idle_since=idle_since)
+        for executor_id, busy_s, finished, failed, idle_since in columns
+    }
+
+
+def _interval(readings: Sequence[_Reading], at: float, before: float, pasts: Mapping[str, _Past]) -> Interval:
+    """What those did whose past is known and none of whose counters fell; a sum with an unknown in it is unknown."""
+    counted: list[tuple[_Reading, _Past]] = []
+    slot_s = active_s = 0.0
+    for each in readings:
+        past, since = pasts.get(each.executor_id), before
+        if past is None and each.added_at is not None and each.added_at >= before:
+            past, since = _Past(), min(at, each.added_at)
+        if past is None or each.cores is None or each.active is None or _fell(each, past):
+            continue
+        counted.append((each, past))
+        slot_s += each.cores * (at - since)
+        active_s += each.active * (at - since)
+    return Interval(
+        at=at,
+        span_s=at - before,
+        slot_s=slot_s,
+        busy_s=_growth([(past.busy_s, now.busy_s) for now, past in counted]),
+        active_s=active_s,
+        finished=_growth([(past.finished, now.finished) for now, past in counted]),
+        failed=_growth([(past.failed, now.failed) for now, past in counted]),
+    )
+
+
+def _fell(now: _Reading, past: _Past) -> bool:
+    pairs = (past.busy_s, now.busy_s), (past.finished, now.finished), (past.failed, now.failed)
+    return any(before is not None and after is not None and after < before for before, after in pairs)
+
+
+def _growth(pairs: Sequence[tuple[Number | None, Number | None]]) -> Number | None:
+    """By how much counters have grown together, from (before, after) of each."""
+    if not pairs:
+        return 0
+    before, after = total([before for before, _ in pairs]), total([after for _, after in pairs])
+    return None if before is None or after is None else after - before
+
+
+def _appended(past: tuple[Interval, ...], new: Interval, settings: AnalysisSettings) -> tuple[Interval, ...]:
+    """The intervals that the horizon reaches, and the new one; short ones are joined so that they stay few enough."""
+    horizon_s = max(settings.rate_window_s, settings.failure_window_s)
+    kept = _after(new.at - horizon_s, past)
+    if kept and kept[-1].span_s < horizon_s / (settings.max_samples - 2):
+        return (*kept[:-1], _both(kept[-1], new))
+    return (*kept, new)
+
+
+def _after(since: float, intervals: Sequence[Interval]) -> tuple[Interval, ...]:
+    """Those that end after it."""
+    return tuple([each for each in intervals if each.at > since])
+
+
+def _both(first: Interval, second: Interval) -> Interval:
+    return Interval(
+        at=second.at,
+        span_s=first.span_s + second.span_s,
+        slot_s=first.slot_s + second.slot_s,
+        busy_s=total([first.busy_s, second.busy_s]),
+        active_s=first.active_s + second.active_s,
+        finished=total([first.finished, second.finished]),
+        failed=total([first.failed, second.failed]),
+    )
+
+
+def _idle_since(reading: _Reading, past: _Past | None, at: float) -> float | None:
+    """Since when it has no task, as far as was seen; None: it has one, or nobody knows.
+
+    One that has just come and never finished a task has been idle since its start.
+    """
+    if reading.active != 0 or reading.finished is None:
+        return None
+    if past is None:
+        return reading.added_at if reading.finished == 0 and reading.added_at is not None else at
+    return past.idle_since if past.idle_since is not None and past.finished == reading.finished else at
+
+
+def _idle(idle_since: Sequence[float | None], at: float) -> tuple[float, ...]:
+    idle_s = [round(max(0.0, at - since), 1) for since in idle_since if since is not None]
+    return tuple(sorted(idle_s, reverse=True)[:MOST_IDLE])
+
+
+def _busy_ratio(window: Sequence[Interval]) -> float | None:
+    """Share of slot time in tasks, in [0, 1]; see the module for the two ways of measuring it."""
+    slot_s, active_s = math.fsum(each.slot_s for each in window), math.fsum(each.active_s for each in window)
+    ended_s, tasks = total([each.busy_s for each in window]), total([each.finished for each in window])
+    if slot_s <= 0:
+        return None
+    if ended_s is None or tasks is None:
+        return min(1.0, active_s / slot_s)
+    short = tasks > 0 and ended_s <= SHORT_TASK * math.fsum(each.span_s for each in window) * tasks
+    idle = tasks == 0 and active_s == 0
+    return min(1.0, (ended_s if short or idle else active_s) / slot_s)
+
+
+def _failed(intervals: Sequence[Interval], since: float) -> int | None:
+    """Tasks that failed after ``since``; None before the second reading."""
+    return total([0, *(each.failed for each in _after(since, intervals))]) if intervals else None
+
+
+# Slow executors and slow nodes, told apart from partitions that are loaded unevenly.
+
+
+SLOW = 2.0
+"""Spark's own limit for a slow task was 1.5 times the median until 3.5 and is 3 since 4.0
+(``spark.speculation.multiplier``); a mean of several tasks in two windows is steadier than one task."""
+
+EXPLAINED = 1.5
+"""How many times as long as the load of the partitions explains."""
+
+COLD_S = 60.0
+"""An executor that has been there for so long is not cold, however few tasks have ended on it."""
+
+REMEMBERED_S = 600.0
+"""How long a node counts as slow on which nobody works any more: as long as an increase that brought nothing is
+remembered. Then it is tried again, which costs one change."""
+
+_LEAST_TASKS = 2
+_LEAST_RECORDS = 10
+
+
+def partition_skew(history: OffsetHistory) -> float | None:
+    """Share of the largest partition of a query ÷ an even share.
+
+    By what has arrived lately and by what waits, whichever is more uneven; None where that is not known, or fewer than
+    10 records for each partition arrived and wait.
+    """
+    return max([max(sizes) * len(sizes) / sum(sizes) for sizes in _sizes(history)], default=None)
+
+
+def partition_heat(history: OffsetHistory) -> float:
+    """The largest partition ÷ the median one, by the same; infinite where the median one is empty."""
+    heats = [max(sizes) / middle if (middle := median(sizes)) > 0 else inf for sizes in _sizes(history)]
+    return max(heats, default=1.0)
+
+
+def _sizes(history: OffsetHistory) -> list[list[int]]:
+    """Records of each partition: those that arrived lately, and those that wait, each where they are enough to tell."""
+    if not history.complete or len(history.rows) < 2:
+        return []
+    last: tuple[Any, ...] = history.rows[-1]
+    below = history.rows[0], history.committed
+    columns = [[end - start for end, start in zip(last, first, strict=True)] for first in below]
+    return [sizes for sizes in columns if sum(sizes) >= _LEAST_RECORDS * len(sizes)]
+
+
+def task_times(then: Counters, now: Counters, span_s: float) -> dict[str, float]:
+    """Mean task time of each executor that was there at both ends of a window of ``span_s`` seconds, where known.
+
+    Where no task ended on any of them, nothing is known.
+
+    >>> then = Counters(("1", "2"), (10.0, 10.0), (5, 5), (0, 0), (None, None))
+    >>> task_times(then, Counters(("1", "2"), (22.0, 10.0), (11, 5), (0, 0), (None, None)), 60.0)
+    {'1': 2.0, '2': 60.0}
+    """
+    before = dict(zip(then.ids, zip(then.busy_s, then.finished, then.idle_since, strict=True), strict=True))
+    times: dict[str, float] = {}
+    unended: dict[str, float] = {}
+    for name, busy_s, finished, idle_since in zip(now.ids, now.busy_s, now.finished, now.idle_since, strict=True):
+        busy_then, finished_then, idle_then = before.get(name, (None, None, None))
+        if busy_s is None or finished is None or busy_then is None or finished_then is None:
+            continue
+        ended = finished - finished_then
+        if ended >= _LEAST_TASKS:
+            times[name] = (busy_s - busy_then) / ended
+        elif ended == 0 and idle_since is None and idle_then is None:
+            unended[name] = span_s
+    return times | unended if times else {}
+
+
+def slow_ones(times: Mapping[str, float], hosts: Mapping[str, str], limit: float) -> dict[str, float]:
+    """Those whose tasks take ``limit`` times as long as the others', and how many times that is.
+
+    >>> slow_ones({"1": 3.0, "2": 1.0, "3": 1.2}, {}, 2.0)
+    {'1': 2.727272727272727}
+    >>> slow_ones({"1": 3.0, "2": 3.0, "3": 1.0, "4": 1.0}, {"1": "a", "2": "a", "3": "b", "4": "b"}, 2.0)
+    {'1': 3.0, '2': 3.0}
+    """
+    if len(times) < 2 or max(times.values()) < limit * min(times.values()):
+        return {}
+    found = {}
+    for name, time_s in times.items():
+        usual_s = median([other_s for other, other_s in times.items() if other != name])
+        if 0 < limit * usual_s <= time_s:
+            found[name] = time_s / usual_s
+    for members, others in _nodes(times, hosts):
+        usual_s = median([times[name] for name in others])
+        if all(0 < limit * usual_s <= times[name] for name in members):
+            found |= {name: times[name] / usual_s for name in members}
+    return found
+
+
+def _nodes(names: Iterable[str], hosts: Mapping[str, str]) -> Iterable[tuple[list[str], list[str]]]:
+    """Of each node with several of the executors: those on it, and those on other nodes, if there are some."""
+    on: dict[str, list[str]] = {}
+    for name in names:
+        on.setdefault(hosts.get(name, name), []).append(name)
+    for host, members in on.items():
+        others = [name for other, found in on.items() if other != host for name in found]
+        if len(members) > 1 and others:
+            yield members, others
+
+
+def watched(
+    past: Machines, at: float, counters: Counters, cluster: Cluster, offsets: Sequence[OffsetHistory], window_s: float
+) -> Machines:
+    """What is known of the executors at ``at``, with the ``offsets`` of all queries; it changes when a window ends."""
+    if past.at is None or at < past.at:
+        return Machines(at=at, counters=counters)
+    if at - past.at < window_s:
+        return past
+    skew = largest([partition_skew(each) for each in offsets])
+    begun = Machines(
+        at=at,
+        counters=counters,
+        suspects=past.suspects,
+        slow=past.slow,
+        factor=past.factor,
+        skew=past.skew if skew is None else skew,
+        nodes=tuple([(place, then) for place, then in past.nodes if 0 <= at - then < REMEMBERED_S]),
+    )
+    times = task_times(past.counters, counters, at - past.at)
+    cold = _cold(past.counters, cluster.executors, past.at)
+    warm = {name: task_s for name, task_s in times.items() if name not in cold}
+    if skew is None or len(warm) < 2:
+        return begun
+    return _judged(begun, at, warm, cluster, max([partition_heat(each) for each in offsets]))
+
+
+def _cold(then: Counters, executors: Iterable[Executor], at: float) -> set[str]:
+    """The executors that were cold at the begin of a window, each by what is known of itself.
+
+    Not one of which the cores are unknown; where the time of registration is, the tasks alone tell.
+
+    >>> then = Counters(("1", "2"), (3.0, 0.0), (2, 0), (0, 0), (None, None))
+    >>> came = {"1": 0.0, "2": 0.0, "3": None}
+    >>> executors = [Executor(name, "a", cores=2, active_tasks=0, added_at=at) for name, at in came.items()]
+    >>> sorted(_cold(then, executors, 10.0)), sorted(_cold(then, executors, 60.0))
+    (['2', '3'], ['3'])
+    """
+    ended = dict(zip(then.ids, then.finished, strict=True))
+    return {
+        each.executor_id
+        for each in executors
+        if each.cores is not None  # type: ignore[redundant-expr] # a source may not know them
+        and (ended.get(each.executor_id) or 0) < each.cores
+        and (each.added_at is None or at < each.added_at + COLD_S)
+    }
+
+
+def _judged(begun: Machines, at: float, times: Mapping[str, float], cluster: Cluster, heat: float) -> Machines:
+    """Who is slow by the task times of a window, when the next one has begun."""
+    hosts = cluster.roster.places
+    found = slow_ones(times, hosts, max(SLOW, EXPLAINED * heat))
+    kept = [name for name in begun.slow if name in hosts and name not in times]
+    slow = tuple([name for name in found if name in begun.suspects] + kept)
+    factor = max([found[name] for name in slow if name in found], default=begun.factor if kept else None)
+    fast = {hosts[name] for name in times if name in hosts and name not in found}
+    before = {place: then for place, then in begun.nodes if place not in fast}
+    now = dict.fromkeys(_slow_places(slow, hosts), at)
+    nodes = tuple(sorted((before | now).items()))
+    return begun._replace(suspects=(*found, *kept), slow=slow, factor=factor, nodes=nodes)
+
+
+def _slow_places(slow: Collection[str], hosts: Mapping[str, str]) -> set[str]:
+    """The places where all executors are slow.
+
+    >>> _slow_places(["1", "2"], {"1": "a", "2": "b", "3": "b"})
+    {'a'}
+    """
+    return {hosts[name] for name in slow if name in hosts} - {
+        place for name, place in hosts.items() if name not in slow
+    }
+
+
+def machine_names(slow: Sequence[str], hosts: Mapping[str, str]) -> tuple[str, ...]:
+    """The slow ones for people: a node in place of all its executors, where it has several and is not the only one.
+
+    >>> machine_names(["1", "2"], {"1": "a", "2": "a", "3": "b"}), machine_names(["3"], {"1": "a", "2": "a", "3": "b"})
+    (('node a',), ('executor 3 on b',))
+    """
+    nodes = {hosts[members[0]]: members for members, _ in _nodes(hosts, hosts) if all(name in slow for name in members)}
+    whole = {name for members in nodes.values() for name in members}
+    single = [f"executor {name} on {hosts[name]}" for name in slow if name in hosts and name not in whole]
+    return (*(f"node {host}" for host in nodes), *single)

@@ -1,0 +1,350 @@
+"""A real run as its journal tells it: what was seen at each look, which batches ended, what was done to the executors.
+
+A look sees only the last batch that had ended, so a run whose batches are shorter than the time between two looks has
+gaps: a batch that is missing is missing here too. Everything is in seconds of the journal's clock and in records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rheostat.analyze.assess import analysis_settings, analyze
+from rheostat.analyze.state import AnalysisState
+from rheostat.config.loading import load_settings
+from rheostat.errors import Fault, InputError
+from rheostat.journal.records import DecisionRecord, Record, SessionRecord
+from rheostat.journal.store import read_journal
+from rheostat.model import Assessment, Batch, Decision, Observation, QueryReading, SourceInfo
+from rheostat.observe.parse import option
+
+__all__ = [
+    "Lifetime",
+    "Look",
+    "RealBatch",
+    "RealRun",
+    "Setup",
+    "meanings",
+    "read_run",
+    "run_of",
+]
+
+
+_FETCH_WAIT_S = 0.5
+"""Kafka's default of fetch.max.wait.ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen at a moment; None: not known.
+
+    Attributes:
+        latest, committed: records, summed over the partitions.
+        lag_s: age of the oldest uncommitted record, as the analysis has it.
+        registered, requested: executors.
+    """
+
+    at: float
+    latest: int | None
+    committed: int | None
+    lag_s: float | None
+    registered: int | None
+    requested: int | None
+
+    @property
+    def backlog(self) -> int | None:
+        """Records that are not committed."""
+        return None if self.latest is None or self.committed is None else self.latest - self.committed
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """An executor: when it registered, when it was last seen, and at which look it was missing (None: never)."""
+
+    added_at: float
+    last_seen: float
+    missed_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RealBatch:
+    """A batch that ended.
+
+    Attributes:
+        tasks_s: time of its jobs, with the sink (``addBatch``).
+        rest_s: what is neither planning nor jobs: commits and bookkeeping.
+        executors: registered when it began; None: not certain.
+        joined: seconds from its start at which executors registered while it ran.
+        cold: of the executors that were there when it began, those that had not yet seen a batch begin.
+        age: batches seen since the number of executors changed last; 0 for the first that began after a change, and for
+            one in which executors joined.
+        starting_s: executor-seconds of start-ups that fell into it.
+        shrunk: whether executors had been removed since the batch before.
+    """
+
+    batch_id: int
+    start: float
+    end: float
+    records: int
+    planning_s: float
+    tasks_s: float
+    rest_s: float
+    executors: int | None
+    joined: tuple[float, ...]
+    cold: int
+    age: int
+    starting_s: float
+    shrunk: bool
+
+    @property
+    def duration_s(self) -> float:
+        """From its trigger to its end."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What of a job the journal tells as it is: a job file takes it over.
+
+    Attributes:
+        settings: the autoscaler's settings, as JSON.
+        kind: of the source, as ``kafka``.
+        longest_wait_s: how long a reading task may wait for the next record: Kafka's fetch.max.wait.ms.
+        cores: task slots of an executor.
+        batch_cap: most records in a batch; None: no cap.
+    """
+
+    settings: dict[str, Any]
+    kind: str
+    longest_wait_s: float
+    trigger_s: float
+    partitions: int
+    batch_cap: int | None
+    cores: int
+
+
+@dataclass(frozen=True, slots=True)
+class RealRun:
+    """A run of one query.
+
+    Attributes:
+        began: first decision.
+        actions: decisions that acted.
+        start_ups: ``(seconds from the request, executors that were asked for together)`` of each that registered, from
+            the first batch on: before it the cluster itself may still be starting.
+    """
+
+    name: str
+    began: float
+    setup: Setup
+    looks: tuple[Look, ...]
+    batches: tuple[RealBatch, ...]
+    actions: tuple[Decision, ...]
+    start_ups: tuple[tuple[float, int], ...]
+    executors: tuple[Lifetime, ...]
+
+    def arrived(self, at: Sequence[float]) -> npt.NDArray[np.float64]:
+        """Records that had arrived by these times: by the latest offsets, straight lines between looks."""
+        known = [(look.at, float(look.latest)) for look in self.looks if look.latest is not None]
+        if not known:
+            return np.zeros(len(at))
+        found: npt.NDArray[np.float64] = np.interp(at, [when for when, _ in known], [count for _, count in known])
+        return found
+
+    def arrival_rate(self, begin: float, end: float) -> float:
+        """Records/s that arrived between two times."""
+        first, last = self.arrived([begin, end])
+        return float(last - first) / (end - begin) if end > begin else 0.0
+
+
+def read_run(path: str | Path) -> RealRun:
+    """A run from its journal.
+
+    Raises:
+        InputError: there is no journal, it is damaged, or it does not tell of a run of one query.
+    """
+    return run_of(str(path), read_journal(path))
+
+
+def meanings(observations: Iterable[Observation], settings: Mapping[str, Any]) -> list[Assessment]:
+    """What the analysis makes of observations, one after the other, under the settings of a run."""
+    known = {key: settings[key] for key in ("objective", "rate_window_s") if key in settings}
+    rules, state, found = analysis_settings(load_settings({"objective": "lag < 60s", **known})), AnalysisState(), []
+    for each in observations:
+        meant, state = analyze(each, state, rules)
+        found.append(meant)
+    return found
+
+
+def run_of(name: str, records: Iterable[Record]) -> RealRun:
+    """A run from the records of its journal.
+
+    Raises:
+        InputError: they do not tell of a run of one query.
+    """
+    records = list(records)
+    cycles = [each for each in records if isinstance(each, DecisionRecord) and each.observation is not None]
+    meant = meanings((each.observation for each in cycles if each.observation is not None), _settings(records))
+    seen = [
+        (each, query, meaning)
+        for each, meaning in zip(cycles, meant, strict=True)
+        if (query := _query(name, each.observation)) is not None
+    ]
+    finished = _finished(query.batch for _, query, _ in seen)
+    if not finished:
+        raise InputError([Fault("journal", name, "a journal of a running query", "no finished batch was seen in it")])
+    executors = _lifetimes(cycles)
+    actions = tuple(each.decision for each in cycles if each.decision.acts)
+    starts = _starts(actions, executors)
+    return RealRun(
+        name=name,
+        began=cycles[0].at,
+        setup=_setup(name, records, [(each, query) for each, query, _ in seen]),
+        looks=tuple(_look(each.at, query, meaning) for each, query, meaning in seen),
+        batches=_batches(finished, executors, starts),
+        actions=actions,
+        start_ups=tuple((to - since, together) for since, to, together in starts if since > finished[0].at),
+        executors=executors,
+    )
+
+
+def _query(name: str, observation: Observation | None) -> QueryReading | None:
+    queries = observation.queries if observation is not None else ()
+    if len(queries) > 1:
+        raise InputError([Fault("journal", name, "one query", f"it tells of {len(queries)} queries at the same time")])
+    return queries[0] if queries else None
+
+
+def _look(at: float, query: QueryReading, meant: Assessment) -> Look:
+    offsets = query.offsets
+    latest = committed = None
+    if offsets is not None and offsets.exact and None not in offsets.latest and None not in offsets.committed:
+        latest, committed = sum(filter(None, offsets.latest)), sum(filter(None, offsets.committed))
+    at = at if offsets is None else offsets.at
+    return Look(
+        at=at,
+        latest=latest,
+        committed=committed,
+        lag_s=meant.lag_s,
+        registered=meant.executors,
+        requested=meant.requested,
+    )
+
+
+def _settings(records: Sequence[Record]) -> dict[str, Any]:
+    """What the run was set to; nothing where the journal does not begin with it."""
+    sessions = [each for each in records if isinstance(each, SessionRecord)]
+    return dict(sessions[-1].header.settings) if sessions else {}
+
+
+def _setup(name: str, records: Sequence[Record], seen: Sequence[tuple[DecisionRecord, QueryReading]]) -> Setup:
+    settings = _settings(records)
+    query = next((query for _, query in reversed(seen) if query.sources and query.trigger_s is not None), None)
+    cores = next((each for record, _ in seen for each in _cores(record)), None)
+    if not settings or query is None or query.trigger_s is None or cores is None:
+        message = "it does not tell the trigger, the source or the executors"
+        raise InputError([Fault("journal", name, "a journal of a running query", message)])
+    caps = [source.batch_cap for source in query.sources]
+    partitions = max([len(query.offsets.topics) if query.offsets else 0, *(s.partitions or 0 for s in query.sources)])
+    cap = None if None in caps else sum(each or 0 for each in caps)
+    return Setup(
+        settings=settings,
+        kind=query.sources[0].kind,
+        longest_wait_s=_longest_wait_s(query.sources[0]),
+        trigger_s=query.trigger_s,
+        partitions=partitions,
+        batch_cap=cap,
+        cores=cores,
+    )
+
+
+def _longest_wait_s(source: SourceInfo) -> float:
+    if source.kind != "kafka":
+        return 0.0
+    given = option(source.options, "kafka.fetch.max.wait.ms")
+    return float(given) / 1000 if given is not None and given.isdecimal() else _FETCH_WAIT_S
+
+
+def _cores(record: DecisionRecord) -> Sequence[int]:
+    found = record.observation.cluster if record.observation is not None else None
+    return () if found is None else found.roster.cores
+
+
+def _finished(batches: Iterable[Batch | None]) -> list[Batch]:
+    """Each batch with records once, in order, with all of its times."""
+    found: dict[int, Batch] = {}
+    for each in batches:
+        if each is not None and each.records and each.planning_s is not None and each.add_batch_s is not None:
+            found[each.batch_id] = each
+    return [found[number] for number in sorted(found)]
+
+
+def _lifetimes(cycles: Sequence[DecisionRecord]) -> tuple[Lifetime, ...]:
+    found: dict[str, Lifetime] = {}
+    for record in cycles:
+        if record.observation is None or record.observation.cluster is None:
+            continue
+        at = record.observation.cluster.at
+        roster = record.observation.cluster.roster
+        there = dict(zip(roster.ids, roster.added_at, strict=True))
+        for name, added_at in there.items():
+            before = found.get(name)
+            added = added_at if added_at is not None else at
+            found[name] = Lifetime(before.added_at if before else added, at, None)
+        for name, life in found.items():
+            if name not in there and life.missed_at is None:
+                found[name] = replace(life, missed_at=at)
+    return tuple(sorted(found.values(), key=lambda life: life.added_at))
+
+
+def _starts(actions: Sequence[Decision], executors: Sequence[Lifetime]) -> list[tuple[float, float, int]]:
+    """``(request, registration, asked for together)`` of each executor that came after a request."""
+    found = []
+    for number, action in enumerate(actions):
+        if action.target is None or action.target <= (action.current or 0):
+            continue
+        until = actions[number + 1].at if number + 1 < len(actions) else float("inf")
+        came = [life.added_at for life in executors if action.at <= life.added_at < until]
+        together = action.target - (action.current or 0)
+        found += [(action.at, at, together) for at in came[:together]]
+    return found
+
+
+def _batches(
+    finished: Sequence[Batch], executors: Sequence[Lifetime], starts: Sequence[tuple[float, float, int]]
+) -> tuple[RealBatch, ...]:
+    found: list[RealBatch] = []
+    for each in finished:
+        start = each.at - each.duration_s
+        previous = found[-1] if found else None
+        there = [life for life in executors if life.added_at <= start and life.last_seen >= start]
+        unclear = any(life.last_seen < start < life.missed_at for life in executors if life.missed_at is not None)
+        joined = tuple(life.added_at - start for life in executors if start < life.added_at < each.at)
+        since = previous.start if previous else float("-inf")
+        cold = sum(life.added_at > since for life in there) if previous else len(there)
+        before = None if previous is None else (previous.executors or 0) + len(previous.joined)
+        gone = before is not None and len(there) < before
+        planning_s, tasks_s = each.planning_s or 0.0, each.add_batch_s or 0.0
+        found.append(
+            RealBatch(
+                batch_id=each.batch_id,
+                start=start,
+                end=each.at,
+                records=each.records or 0,
+                planning_s=planning_s,
+                tasks_s=tasks_s,
+                rest_s=max(0.0, each.duration_s - planning_s - tasks_s),
+                executors=None if unclear else len(there),
+                joined=joined,
+                cold=cold - (len(previous.joined) if previous else 0),
+                age=0 if joined or cold or gone or previous is None else previous.age + 1,
+                starting_s=sum(max(0.0, min(to, each.at) - max(begin, start)) for begin, to, _ in starts),
+                shrunk=gone,
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,348 @@
+"""The record-at-a-time model against recorded cluster runs: how far off it is, as it is.
+
+Two kinds of recordings, both CSV:
+
+* profiles, ``scaleOut,avgThr,isBckPres``: what a number of workers carried; rows with isBckPres = 1 are saturated. The
+  capacity C(n) = α · n^β is fitted to them in logarithms, and each number is predicted from the others.
+* runs, ``run,second,throughput,consumer_lag,task_managers``: what a job did under a known input while its number of
+  workers changed. α (β is 1), the pause of a change and the interval of the books are fitted to one run; the others are
+  replayed with them. What throughput and backlog were is held against what the simulator says. ``consumer_lag`` is
+  that of one partition (Kafka's records-lag-max), and there are as many partitions as workers at most.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from rheostat.errors import Fault, InputError
+from rheostat.files import read_text, reason_of
+from rheostat.load.curves import Pieces
+from rheostat.model import Action, Code, Decision, Reason, Recommendation
+from rheostat.sim.events import CodeChange
+from rheostat.sim.job import SimulatedJob
+from rheostat.sim.jobfile import JobFile, job_of
+
+__all__ = [
+    "CapacityFit",
+    "Figures",
+    "Recording",
+    "Told",
+    "fit_capacity",
+    "fit_recording",
+    "held_against",
+    "read_profiles",
+    "read_recordings",
+]
+
+
+Array = npt.NDArray[np.float64]
+
+_ALPHAS = (0.8, 0.9, 1.0, 1.15, 1.4, 1.8)
+_PAUSES_S = (4.0, 8.0, 12.0, 16.0, 22.0, 30.0)
+_STABLE = 0.02
+_STEP_S = 0.5
+_MOST_BYTES = 64 * 2**20
+
+
+# ---------------------------------------------------------------------------------------------------- profiles
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityFit:
+    """C(n) = α · n^β.
+
+    Attributes:
+        alpha, beta: of all points.
+        points: ``(n, measured, predicted from the other numbers)``, records/s.
+    """
+
+    alpha: float
+    beta: float
+    points: tuple[tuple[int, float, float], ...]
+
+    @property
+    def mean_error(self) -> float:
+        """Mean of |predicted ÷ measured − 1|."""
+        return float(np.mean([abs(predicted / measured - 1) for _, measured, predicted in self.points]))
+
+    @property
+    def largest_error(self) -> float:
+        """The largest of |predicted ÷ measured − 1|."""
+        return max(abs(predicted / measured - 1) for _, measured, predicted in self.points)
+
+
+def fit_capacity(points: Sequence[tuple[int, float]]) -> CapacityFit:
+    """Least squares in logarithms, over all points and without each one.
+
+    Raises:
+        InputError: fewer than three different numbers of workers.
+    """
+    if len({n for n, _ in points}) < 3:
+        given = f"{len({n for n, _ in points})} numbers of workers"
+        raise InputError([Fault("profiles", given, "at least 3 that were saturated", "too little for a fit")])
+    alpha, beta = _power(points)
+    left_out = []
+    for n, measured in points:
+        a, b = _power([point for point in points if point[0] != n])
+        left_out.append((n, measured, a * n**b))
+    return CapacityFit(alpha, beta, tuple(left_out))
+
+
+def _power(points: Sequence[tuple[int, float]]) -> tuple[float, float]:
+    slope, level = np.polyfit(np.log([n for n, _ in points]), np.log([rate for _, rate in points]), 1)
+    return float(np.exp(level)), float(slope)
+
+
+def read_profiles(path: Path) -> list[tuple[int, float]]:
+    """``(workers, records/s)`` of the saturated rows, ascending.
+
+    Raises:
+        InputError: the file cannot be read, or a row is wrong.
+    """
+    rows = _rows(path, "profiles", ("scaleOut", "avgThr", "isBckPres"))
+    full = [(row["scaleOut"], row["avgThr"]) for row in rows if row["isBckPres"] == 1]
+    if not full or not all(n >= 1 and rate > 0 for n, rate in full):
+        allowed = "rows with isBckPres = 1, scaleOut ≥ 1 and avgThr > 0"
+        message = "a saturated row has no such figures" if full else "no row is saturated"
+        raise InputError([Fault("profiles", str(path), allowed, message)])
+    return sorted((int(n), rate) for n, rate in full)
+
+
+# -------------------------------------------------------------------------------------------------------- runs
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A recorded run; arrays of one length, NaN where nothing was recorded.
+
+    Attributes:
+        seconds: of each look.
+        throughput: records/s in the interval that begins there.
+        backlog: records, in all partitions.
+        workers: a mean over the interval, so not always whole.
+    """
+
+    name: str
+    seconds: Array
+    throughput: Array
+    backlog: Array
+    workers: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the model says of a run: Σ|measured − simulated| ÷ Σ measured, and the same for a constant mean."""
+
+    name: str
+    throughput: float
+    throughput_mean: float
+    backlog: float
+    backlog_mean: float
+
+    def to_json(self) -> dict[str, float | str]:
+        """As JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def read_recordings(path: Path) -> tuple[Recording, ...]:
+    """The runs of a file.
+
+    Raises:
+        InputError: the file cannot be read, or a row is wrong.
+    """
+    columns = ("second", "throughput", "consumer_lag", "task_managers")
+    runs: dict[str, list[dict[str, float]]] = defaultdict(list)
+    for row in _rows(path, "recorded", columns, label="run"):
+        runs[str(row["run"])].append(row)
+    found, faults = [], []
+    if not runs:
+        faults.append(Fault("recorded", str(path), "runs", "there is none in it"))
+    for name, rows in runs.items():
+        unfit = _unfit(rows)
+        if unfit is not None:
+            faults.append(Fault("recorded", f"{path}: run {name}", "a run that can be replayed", unfit))
+            continue
+        seconds, throughput, backlog, workers = (np.array([row[column] for row in rows]) for column in columns)
+        partitions = max(1, math.ceil(float(np.nanmax(workers)) - _STABLE))
+        found.append(Recording(name, seconds, throughput, partitions * backlog, workers))
+    if faults:
+        raise InputError(faults)
+    return tuple(found)
+
+
+def _unfit(rows: Sequence[Mapping[str, float]]) -> str | None:
+    """Why rows are no run that can be replayed; None: they are one."""
+    seconds = [row["second"] for row in rows]
+    if len(rows) < 2 or not all(before < after for before, after in pairwise(seconds)):
+        return "it needs two rows at least, in the order of their seconds"
+    if not any(_whole(row["task_managers"]) for row in rows):
+        return "no row has a whole number of task managers"
+    return None if any(row["throughput"] > 0 for row in rows) else "no row has a throughput"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of a recorded job: records/s of a worker, the pause of a change, and the interval of the books, s."""
+
+    alpha: float
+    pause_s: float
+    commit_s: float
+
+
+def fit_recording(run: Recording, load: Pieces) -> Figures:
+    """The figures with which the backlog of a run is met best.
+
+    α is looked for around the throughput of a worker that 95 % of the looks stay under. What waits in a calm job is
+    half an interval's records.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        usual = float(np.nanpercentile(run.throughput / np.where(run.workers >= 1, run.workers, np.nan), 95))
+    calm_s = 2 * float(np.nanmedian(run.backlog) / np.nanmedian(run.throughput))
+    commit_s = min(max(calm_s, _STEP_S), 60.0)
+    tried = (Figures(factor * usual, pause_s, commit_s) for factor, pause_s in product(_ALPHAS, _PAUSES_S))
+    return min(tried, key=lambda figures: _off(run.backlog, _play(run, load, figures)[1]))
+
+
+def held_against(run: Recording, load: Pieces, figures: Figures) -> Told:
+    """Replay a run."""
+    throughput, backlog = _play(run, load, figures)
+    return Told(
+        run.name,
+        _off(run.throughput, throughput),
+        _off(run.throughput, np.full_like(run.throughput, np.nanmean(run.throughput))),
+        _off(run.backlog, backlog),
+        _off(run.backlog, np.full_like(run.backlog, np.nanmean(run.backlog))),
+    )
+
+
+def _off(measured: Array, simulated: Array) -> float:
+    known = ~np.isnan(measured) & ~np.isnan(simulated)
+    total = float(np.sum(measured[known]))
+    return float(np.sum(np.abs(measured[known] - simulated[known]))) / total if total else math.inf
+
+
+def _play(run: Recording, load: Pieces, figures: Figures) -> tuple[Array, Array]:
+    """Throughput and backlog of the simulated job at the looks of the run."""
+    changes = _changes(run)
+    start = round(float(next(w for w in run.workers if _whole(w))))
+    again = [(at, number) for at, number, same in changes if same]
+    events = [CodeChange(kind="code", at_s=at, factor=1.0, pause_s=figures.pause_s) for at, _ in again]
+    sim = SimulatedJob(_job(run, figures), load, 1, start, events=events)
+    actions = [(at, number) for at, number, same in changes if not same]
+    for when, number in actions:
+        sim.advance(when)
+        sim.apply(_decision(when, number))
+    sim.advance(float(run.seconds[-1]) + _bin_s(run))
+    return _binned(run, load, sim.history.commits)
+
+
+def _bin_s(run: Recording) -> float:
+    return float(np.median(np.diff(run.seconds)))
+
+
+def _binned(run: Recording, load: Pieces, commits: Sequence[tuple[float, int, float, float]]) -> tuple[Array, Array]:
+    """Means of throughput and backlog over the interval that begins with each look."""
+    at, done = np.array([commit[0] for commit in commits]), np.array([float(commit[1]) for commit in commits])
+    edges = np.append(run.seconds, run.seconds[-1] + _bin_s(run))
+    moments = np.arange(edges[0] + _STEP_S / 2, edges[-1], _STEP_S)
+    last = np.maximum(0, np.searchsorted(at, moments, side="right") - 1)
+    waiting = np.array([load.cumulative(float(moment)) for moment in moments]) - done[last]
+    place = np.searchsorted(run.seconds, moments, side="right") - 1
+    counts = np.bincount(place, minlength=len(run.seconds))
+    sums = np.bincount(place, weights=waiting, minlength=len(run.seconds))
+    return np.diff(np.interp(edges, at, done)) / np.diff(edges), sums / np.maximum(counts, 1)
+
+
+def _whole(workers: float) -> bool:
+    return workers >= 1 and abs(workers - round(workers)) < _STABLE
+
+
+def _changes(run: Recording) -> list[tuple[float, int, bool]]:
+    """``(second, workers from then on, whether they are as many as before)`` of each restart."""
+    found: list[tuple[float, int, bool]] = []
+    current, since = None, None
+    for at, workers in zip(run.seconds, run.workers, strict=True):
+        if current is None:
+            current = round(float(workers)) if _whole(workers) else None
+        elif _whole(workers):
+            number = round(float(workers))
+            if since is not None or number != current:
+                found.append((float(at if since is None else since), number, number == current))
+            current, since = number, None
+        elif not np.isnan(workers) and since is None:
+            since = float(at)
+    return found
+
+
+def _job(run: Recording, figures: Figures) -> JobFile:
+    most = max(1, math.ceil(float(np.nanmax(run.workers)) - _STABLE))
+    still = {"median_s": 0.0, "p95_s": 0.0}
+    return job_of(
+        {
+            "name": run.name,
+            "model": "record",
+            "objective": "lag < 60s",
+            "executors": [1, most],
+            "partitions": most,
+            "executor": {"start_up": still, "cold_task_s": 0.0},
+            "rescale": {"mode": "restart", "pause": {"median_s": figures.pause_s, "p95_s": figures.pause_s}},
+            "record": {"alpha": figures.alpha, "beta": 1.0, "commit_every_s": figures.commit_s},
+        }
+    )
+
+
+def _decision(at: float, target: int) -> Decision:
+    reason = Reason(Code.FIXED, "as recorded")
+    return Decision(
+        at=at,
+        decision_id=1,
+        action=Action.UP,
+        current=None,
+        target=target,
+        reason=reason,
+        recommendation=Recommendation(target, reason),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- files
+
+
+def _rows(path: Path, field: str, columns: Sequence[str], label: str | None = None) -> list[dict[str, float]]:
+    """The rows with these columns as numbers, NaN where a cell is empty; ``label`` is kept as text."""
+    try:
+        reader = csv.DictReader(io.StringIO(read_text(path, _MOST_BYTES, "utf-8-sig")))
+        wanted = [*columns, *([label] if label else [])]
+        missing = [name for name in wanted if name not in (reader.fieldnames or ())]
+        if missing:
+            message = f"columns are missing: {', '.join(missing)}"
+            raise InputError([Fault(field, str(path), "a CSV file with these columns", message)])
+        return _numbers(reader, path, field, columns, label)
+    except (OSError, ValueError, csv.Error) as error:
+        message = f"it cannot be read: {reason_of(error)}"
+        raise InputError([Fault(field, str(path), "a CSV file", message)]) from error
+
+
+def _numbers(
+    rows: Iterable[Mapping[str, str]], path: Path, field: str, columns: Sequence[str], label: str | None
+) -> list[dict[str, float]]:
+    found, faults = [], []
+    for number, row in enumerate(rows, start=2):
+        try:
+            read = {name: float(row[name]) if row[name] else math.nan for name in columns}
+        except (TypeError, ValueError):
+            faults.append(Fault(field, f"{path}:{number}", "numbers", "a cell is not a number"))
+            continue
+        found.append({**read, **({label: row[label]} if label else {})})
+    if faults:
+        raise InputError(faults)
+    return found  # type: ignore[return-value]

@@ -1,0 +1,369 @@
+"""How true the simulator is: a real run replayed, and both laid over each other.
+
+The replay gets the load as measured (latest offsets, a straight line between two looks), the executors that were there
+at its start, and the run's decisions at the times at which they were made; all else is the simulator's. It is looked at
+when the run was looked at, and both observations go through the same analysis. It begins with a batch that was seen, at
+its trigger, with what waited then; and it is the expected run: batch times without noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rheostat.calibrate.fit import WARM_UP_S, Calibration
+from rheostat.calibrate.measured import Look, RealBatch, RealRun, meanings
+from rheostat.errors import Fault, InputError
+from rheostat.load.curves import Pieces
+from rheostat.model import Assessment
+from rheostat.report.html import BLUE, GREY, RED, PlotFigure, frame, heading, line, note_list, table, write_page
+from rheostat.sim.job import SimulatedJob
+from rheostat.sim.jobfile import JobFile
+
+__all__ = [
+    "Errors",
+    "Moment",
+    "Replay",
+    "errors_of",
+    "estimate_rows",
+    "laid_over",
+    "replay",
+    "spread",
+    "window_of",
+    "write_truth",
+]
+
+
+_ROUNDING_S = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One look at a run; seconds since its start; None: not known."""
+
+    at: float
+    backlog: float | None
+    lag_s: float | None
+    executors: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A window of a real run, measured and simulated.
+
+    Attributes:
+        start: of the window, on the journal's clock.
+        batches, sim_batches: ``(second, duration, records)``.
+    """
+
+    name: str
+    start: float
+    seconds: float
+    objective_s: float
+    measured: tuple[Moment, ...]
+    simulated: tuple[Moment, ...]
+    batches: tuple[tuple[float, float, int], ...]
+    sim_batches: tuple[tuple[float, float, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """How far a series of moments and batches is from another.
+
+    Attributes:
+        backlog: Σ|m − s| ÷ Σm.
+        batch: |median of s ÷ median of m − 1| of the batch times.
+        lag_p95: the same for the 95th percentile of the lag.
+        worse_than_mean, worse_than_zero: the backlog error of a constant mean of m, and of zero, ÷ ours.
+    """
+
+    backlog: float
+    batch: float
+    lag_p95: float
+    worse_than_mean: float
+    worse_than_zero: float
+
+    def to_json(self) -> dict[str, float]:
+        """As JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def window_of(run: RealRun, warm_up_s: float = WARM_UP_S) -> tuple[RealBatch, float]:
+    """The batch that the window begins with, and its end.
+
+    The first batch after the warm-up that does not lie in a change of executors, and that comes next to one that was
+    seen too. The window ends with the last record that arrived, or the last look.
+
+    Raises:
+        InputError: there is no such batch.
+    """
+    later = [
+        batch
+        for before, batch in zip(run.batches, run.batches[1:], strict=False)
+        if batch.start >= run.batches[0].end + warm_up_s
+        and batch.batch_id == before.batch_id + 1
+        and batch.executors
+        and not (batch.joined or batch.cold or batch.shrunk or batch.starting_s or before.joined)
+    ]
+    if not later:
+        message = "no two batches in a row were seen after the warm-up, with all executors warm"
+        raise InputError([Fault("journal", run.name, f"a run longer than {warm_up_s:g} s", message)])
+    return later[0], _end(run)
+
+
+def _end(run: RealRun) -> float:
+    """When the last record arrived, as far as looks tell."""
+    known = [look for look in run.looks if look.latest is not None]
+    most = max((look.latest or 0 for look in known), default=0)
+    return next((look.at for look in known if look.latest == most), run.looks[-1].at)
+
+
+def load_of(run: RealRun, origin: float, first: RealBatch, waiting: float, end: float) -> Pieces:
+    """The load from ``origin`` on: ``waiting`` records until the first batch begins, then as measured."""
+    inside = [look.at for look in run.looks if look.latest is not None and first.start < look.at <= end]
+    at = [first.start, *inside]
+    arrived = run.arrived(at)
+    ahead = max(1e-3, first.start - origin)
+    points: list[tuple[float, float]] = [(0.0, waiting / ahead), (ahead, waiting / ahead)]
+    for begin, until, less, more in zip(at, at[1:], arrived, arrived[1:], strict=False):
+        rate = max(0.0, float(more - less)) / (until - begin) if until > begin else 0.0
+        points += [(begin - origin, rate), (until - origin, rate)]
+    return Pieces(points)
+
+
+def replay(run: RealRun, job: JobFile, *, warm_up_s: float = WARM_UP_S, seed: int = 1) -> Replay:
+    """Replay a run in the simulator.
+
+    Raises:
+        InputError: the run does not tell enough; see :func:`window_of`.
+    """
+    first, end = window_of(run, warm_up_s)
+    every = max(1.0, run.setup.trigger_s)
+    origin = first.start - first.start % every - every
+    load = load_of(run, origin, first, _waiting(run, first), end)
+    quiet = job.model_copy(update={"batch_noise_cv": 0.0})
+    begin = first.start - origin
+    sim = SimulatedJob(quiet, load, seed, first.executors or 1, keep_batches=True, begins_at=begin)
+    looks = [look for look in run.looks if first.start <= look.at <= end]
+    seen = _play(sim, run, looks, origin)
+    ours = [(start, stop - start, records) for start, stop, records, _ in sim.history.batches if records]
+    return Replay(
+        name=run.name,
+        start=first.start,
+        seconds=end - first.start,
+        objective_s=job.objective_s,
+        measured=tuple(Moment(k.at - first.start, k.backlog, k.lag_s, k.registered) for k in looks),
+        simulated=tuple(_moment(each, first.start, origin) for each in seen),
+        batches=_inside(run, first.start, end, 0.0),
+        sim_batches=tuple(
+            (at - begin, took, n) for at, took, n in ours if 0 <= at - begin + _ROUNDING_S < end - first.start
+        ),
+    )
+
+
+def _waiting(run: RealRun, first: RealBatch) -> float:
+    """Records that the first batch found: those since the trigger of the one before, or what a cap had left over."""
+    later = [look.committed for look in run.looks if look.at >= first.end and look.committed is not None]
+    cap = run.setup.batch_cap
+    if cap is None or first.records < 0.99 * cap or not later:
+        return float(first.records)
+    return max(float(first.records), float(run.arrived([first.start])[0]) - (later[0] - first.records))
+
+
+def _play(sim: SimulatedJob, run: RealRun, looks: Sequence[Look], origin: float) -> list[Assessment]:
+    """What the analysis makes of the simulated run at each look, with the run's decisions at their times."""
+    actions = [each for each in run.actions if each.at >= looks[0].at]
+    found = []
+    for look in looks:
+        while actions and actions[0].at <= look.at:
+            action = actions.pop(0)
+            sim.advance(max(sim.now, action.at - origin))
+            sim.apply(action)
+        found.append(sim.observe(look.at - origin))
+    return meanings(found, run.setup.settings)
+
+
+def _moment(seen: Assessment, start: float, origin: float) -> Moment:
+    return Moment(seen.at + origin - start, seen.backlog, seen.lag_s, seen.executors)
+
+
+# ------------------------------------------------------------------------------------------------------ errors
+
+
+def errors_of(run: Replay) -> Errors:
+    """The figures of a replay."""
+    pairs = [
+        (m.backlog, s.backlog)
+        for m, s in zip(run.measured, run.simulated, strict=True)
+        if m.backlog is not None and s.backlog is not None
+    ]
+    measured, simulated = np.array([m for m, _ in pairs], float), np.array([s for _, s in pairs], float)
+    ours = _absolute(measured, simulated)
+    return Errors(
+        backlog=ours,
+        batch=_off([took for _, took, _ in run.batches], [took for _, took, _ in run.sim_batches], 50),
+        lag_p95=_off([m.lag_s for m in run.measured], [s.lag_s for s in run.simulated], 95),
+        worse_than_mean=_absolute(measured, np.full_like(measured, measured.mean())) / ours if ours else float("inf"),
+        worse_than_zero=_absolute(measured, np.zeros_like(measured)) / ours if ours else float("inf"),
+    )
+
+
+def _absolute(measured: Any, other: Any) -> float:
+    total = float(np.sum(measured))
+    return float(np.sum(np.abs(measured - other))) / total if total else float("inf")
+
+
+def _off(measured: Sequence[float | None], simulated: Sequence[float | None], percent: float) -> float:
+    """How far a percentile is off; infinite where one of the two is not known, or 0 was measured."""
+    known = [[each for each in side if each is not None] for side in (measured, simulated)]
+    if not all(known):
+        return float("inf")
+    m, s = (float(np.percentile(side, percent)) for side in known)
+    return abs(s / m - 1) if m else float("inf")
+
+
+def laid_over(run: RealRun, other: RealRun, job: JobFile, *, warm_up_s: float = WARM_UP_S) -> Replay:
+    """Two equal real runs as if the second were a simulation of the first.
+
+    Seconds count from the first decision, as those of a timetable do. Between two looks of the second run its figures
+    are on a straight line; a batch counts in the seconds of the window.
+    """
+    first, end = window_of(run, warm_up_s)
+    moved = other.began - run.began
+    looks = [look for look in run.looks if first.start <= look.at <= end and look.at + moved <= other.looks[-1].at]
+    at = [look.at for look in looks]
+    backlog = _between(other, moved, at, lambda look: look.backlog)
+    lag = _between(other, moved, at, lambda look: look.lag_s)
+    return Replay(
+        name=other.name,
+        start=first.start,
+        seconds=end - first.start,
+        objective_s=job.objective_s,
+        measured=tuple(Moment(k.at - first.start, k.backlog, k.lag_s, k.registered) for k in looks),
+        simulated=tuple(Moment(k.at - first.start, b, s, None) for k, b, s in zip(looks, backlog, lag, strict=True)),
+        batches=_inside(run, first.start, end, 0.0),
+        sim_batches=_inside(other, first.start, end, moved),
+    )
+
+
+def _between(run: RealRun, moved: float, at: Sequence[float], of: Callable[[Look], float | None]) -> list[float]:
+    known = [(look.at - moved, value) for look in run.looks if (value := of(look)) is not None]
+    found = np.interp(at, [when for when, _ in known], [value for _, value in known])
+    return [float(value) for value in found]
+
+
+def _inside(run: RealRun, start: float, end: float, moved: float) -> tuple[tuple[float, float, int], ...]:
+    starts = [(batch.start - moved, batch) for batch in run.batches]
+    return tuple((at - start, batch.duration_s, batch.records) for at, batch in starts if start <= at < end)
+
+
+def spread(pairs: Sequence[Replay]) -> Errors:
+    """The means of the figures of several."""
+    found = [errors_of(each) for each in pairs]
+    return Errors(*(float(np.mean([getattr(each, name) for each in found])) for name in Errors.__slots__))
+
+
+# The truth report: a real run and its replay in the simulator, laid over each other, in one HTML file.
+
+
+_TITLES = ("Backlog, records", "Lag, s", "Batch time, s", "Executors")
+
+_NOTES = (
+    "Measured: the journal of a real run that the job file was not fitted to. Simulated: the production simulator with "
+    "that run's load (its latest offsets), its executors at the start, and its decisions at their times. Start-up "
+    "times, cold executors and batch times are the simulator's own; the noise of batch times is left out.",
+    "Both are looked at at the same times, and the same analysis makes backlog and lag of what is seen.",
+    "Backlog: Σ|measured − simulated| ÷ Σ measured over the looks. A constant mean and zero are held against the "
+    "measured backlog in the same way: a simulator that is no better than they are tells nothing.",
+)
+
+
+def write_truth(
+    path: Path, fitted: Calibration, runs: Sequence[tuple[Replay, Errors]], notes: Iterable[str] = ()
+) -> Path:
+    """Write the report and return its path.
+
+    Raises:
+        InputError: plotly is not installed, or the file cannot be written.
+    """
+    parts: list[str] = []
+    for number, (run, errors) in enumerate(runs):
+        parts += [
+            heading(f"{run.name}: {run.seconds:.0f} s"),
+            _plots(run, with_script=number == 0),
+            table(_rows(errors)),
+        ]
+    parts += [
+        heading("What the job file holds, and how sure it is"),
+        table(estimate_rows(fitted)),
+        heading("How to read this"),
+        note_list([*_NOTES, *notes]),
+    ]
+    return write_page(path, frame(f"How true the simulator is: {fitted.job.name}", _verdict(runs), parts))
+
+
+def estimate_rows(fitted: Calibration) -> list[list[str]]:
+    """The figures of a job file as a table, header first."""
+    rows = [["figure", "value", "95 % interval", "n", "from"]]
+    for each in fitted.estimates:
+        interval = "" if each.interval is None else f"{each.interval[0]:.4g} … {each.interval[1]:.4g}"
+        source = each.why if each.told else f"not identified, left at {each.value:g}: {each.why}"
+        rows.append([each.key, f"{each.value:.4g} {each.unit}".strip(), interval, str(each.n), source])
+    return rows
+
+
+def _verdict(runs: Sequence[tuple[Replay, Errors]]) -> str:
+    said = [
+        f"{run.name}: backlog off by {errors.backlog:.1%}, median batch time by {errors.batch:.1%}, lag p95 by "
+        f"{errors.lag_p95:.1%}"
+        for run, errors in runs
+    ]
+    return "; ".join(said) + "."
+
+
+def _rows(errors: Errors) -> list[list[str]]:
+    return [
+        ["figure", "value", "wanted"],
+        ["backlog, Σ|measured − simulated| ÷ Σ measured", f"{errors.backlog:.3f}", "≤ 0.15"],
+        ["median batch time, |simulated ÷ measured − 1|", f"{errors.batch:.1%}", "≤ 15 %"],
+        ["lag p95, |simulated ÷ measured − 1|", f"{errors.lag_p95:.1%}", "≤ 20 %"],
+        ["error of a constant mean ÷ ours", f"{errors.worse_than_mean:.1f}", "≥ 3"],
+        ["error of zero ÷ ours", f"{errors.worse_than_zero:.1f}", "≥ 3"],
+    ]
+
+
+def _plots(run: Replay, *, with_script: bool) -> str:
+    figure = PlotFigure(_TITLES, "seconds since the start of the replay", height=1050)
+    for name, moments, color, dash in (
+        ("measured", run.measured, BLUE, "solid"),
+        ("simulated", run.simulated, RED, "dot"),
+    ):
+        at = [each.at for each in moments]
+        style: dict[str, Any] = {"dash": dash, "legendgroup": name}
+        figure.add(1, line(name, at, [each.backlog for each in moments], color, **style))
+        figure.add(2, line(name, at, [each.lag_s for each in moments], color, showlegend=False, **style))
+        steps = [each.executors for each in moments]
+        figure.add(4, line(name, at, steps, color, shape="hv", showlegend=False, **style))
+    figure.limit(2, run.objective_s)
+    figure.add(3, _marks("measured", run.batches, BLUE, "circle"))
+    figure.add(3, _marks("simulated", run.sim_batches, RED, "x"))
+    return figure.html(with_script=with_script)
+
+
+def _marks(name: str, batches: Sequence[tuple[float, float, int]], color: str, symbol: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "legendgroup": name,
+        "showlegend": False,
+        "mode": "markers+lines",
+        "x": [at + took for at, took, _ in batches],
+        "y": [took for _, took, _ in batches],
+        "marker": {"size": 7, "color": color, "symbol": symbol},
+        "line": {"color": GREY, "width": 1},
+        "text": [f"{records} records" for _, _, records in batches],
+        "hovertemplate": "%{y:.2f} s<br>%{text}",
+    }

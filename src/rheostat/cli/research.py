@@ -1,0 +1,278 @@
+"""``rheostat experiment``: the experiments of the documents again, their figures beside ours."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from rheostat.cli.common import (
+    Jobs,
+    JsonFlag,
+    Out,
+    check_out,
+    console,
+    print_json,
+    processes_of,
+    progress_lines,
+    show_rows,
+    to_json,
+    unused,
+)
+from rheostat.errors import Fault, InputError, tried
+
+if TYPE_CHECKING:
+    from rheostat.demo.run import DemoPlan
+    from rheostat.research.bench.harness import Bench
+    from rheostat.research.papers.results import Experiment
+
+
+__all__ = [
+    "BENCHMARKS",
+    "EXPERIMENTS",
+    "register_bench",
+    "register_experiment",
+]
+
+
+EXPERIMENTS = ("s1", "s2", "s5")
+"""Of the experiments."""
+
+_LIVE_EXPERIMENTS = ("s1", "s2")
+"""Those with a version on a real cluster."""
+
+
+def register_experiment(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("experiment")(experiment)
+
+
+def experiment(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(EXPERIMENTS)}.")],
+    part: Annotated[
+        str | None,
+        typer.Option(
+            help="Parts, comma separated; all unless said. s1: 5.2 to 5.5; s2: outage, live, model; "
+            "s5: sine, spikes, day, fleet, incidents."
+        ),
+    ] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="s1: the load of 5.4 (CSV: second,events_per_second); else a stand-in.")
+    ] = None,
+    profiles: Annotated[
+        Path | None, typer.Option(help="s2: measured throughput to predict (CSV: scaleOut,avgThr,isBckPres).")
+    ] = None,
+    seed: Annotated[
+        str | None,
+        typer.Option(help="Of all that is random, comma separated; s1, s5: 1 to 5, s2: 1 to 20; --live: the first."),
+    ] = None,
+    jobs: Jobs = None,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="s1, s2: a shortened version on a real local Kafka and Spark, some 25 minutes."),
+    ] = False,
+    out: Out = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run a document's experiments on a simulated job. A statement that does not hold is no failure of the command."""
+    from rheostat.judge.request import seeds_of
+    from rheostat.research.papers import s1, s2, s5
+
+    faults: list[Fault] = []
+    if name not in EXPERIMENTS:
+        faults.append(_unknown("name", name, EXPERIMENTS))
+    known = {"s1": (s1.PARTS, s1.SEEDS), "s2": (s2.PARTS, s2.SEEDS), "s5": (s5.PARTS, s5.SEEDS)}
+    allowed, usual = known.get(name, known["s1"])
+    parts = list(allowed) if part is None else [piece.strip() for piece in part.split(",") if piece.strip()]
+    alive = live and name in _LIVE_EXPERIMENTS
+    if not alive:
+        faults += [_unknown("part", each, allowed) for each in parts if each not in allowed]
+    seeds: list[int] = tried(seeds_of, [1], faults, usual if seed is None else seed)
+    processes = tried(processes_of, 1, faults, jobs)
+    if not parts:
+        faults.append(Fault("part", repr(part), " | ".join(allowed), "no section is named"))
+    tried(check_out, None, faults, out)
+    if trace is not None:
+        tried(_readable, None, faults, trace)
+    if profiles is not None:
+        tried(_profiles, None, faults, profiles)
+    faults += unused(context, _places(name, parts, alive=alive))
+    if alive and seed is not None and len(seeds) > 1:
+        faults.append(Fault("seed", seed, "one, with --live", "it is one run"))
+    if faults:
+        raise InputError(faults)
+    if live:
+        _finish(_live(name, seeds[0], out), out, as_json=as_json)
+        return
+    with progress_lines(f"experiment {name}") as watch:
+        if name == "s2":
+            found: Experiment = s2.experiment(parts, seeds, profiles, watch, processes)
+        elif name == "s5":
+            found = s5.experiment(parts, seeds, watch, processes)
+        else:
+            found = s1.experiment(parts, seeds, trace, watch, processes)
+    _finish(found, out, as_json=as_json)
+
+
+def _places(name: str, parts: Sequence[str], *, alive: bool) -> dict[str, str | None]:
+    """Where options mean something that mean nothing here."""
+    if name not in EXPERIMENTS:
+        return {}
+    alone = "nothing with --live: the run on a cluster has a load of its own" if alive else None
+    return {
+        "trace": (None if name == "s1" and "5.4" in parts else "with s1, part 5.4") or alone,
+        "profiles": (None if name == "s2" and "model" in parts else "with s2, part model") or alone,
+        "live": None if name in _LIVE_EXPERIMENTS else f"with {' or '.join(_LIVE_EXPERIMENTS)}",
+        "part": alone,
+        "jobs": alone,
+    }
+
+
+def _live(name: str, seed: int, out: Path | None) -> Experiment:
+    """On a real cluster; the journals stay in ``out``, if there is one."""
+    import tempfile
+
+    from rheostat.demo.show import LiveTable
+    from rheostat.research.papers import s1_live as s1
+    from rheostat.research.papers import s2_live as s2
+
+    def table(plan: DemoPlan, folder: Path) -> LiveTable:
+        return LiveTable(plan, folder, console())
+
+    with tempfile.TemporaryDirectory(prefix=f"rheostat-{name}-") as scratch:
+        folder = Path(scratch) if out is None else out.absolute()
+        return s2.experiment(seed, folder, table) if name == "s2" else s1.experiment(seed, folder, table)
+
+
+def _profiles(path: Path) -> None:
+    from rheostat.research.papers.s2 import read_profiles
+
+    read_profiles(path)
+
+
+def _readable(trace: Path) -> None:
+    from rheostat.load.files import read_trace
+
+    read_trace(trace)
+
+
+def _finish(found: Experiment, out: Path | None, *, as_json: bool) -> None:
+    from rheostat.research.papers.page import rows_of, write_experiment
+    from rheostat.research.papers.s2 import NodesExperiment as Nodes
+    from rheostat.research.papers.s2 import write_nodes
+    from rheostat.research.papers.s5 import Routers, write_routers
+
+    show_rows(f"experiment {found.name}", rows_of(found))
+    for text in found.notes:
+        console().print(text, markup=False)
+    result: dict[str, Any] = found.to_json()
+    if out is not None:
+        page = out / "report.html"
+        match found:
+            case Nodes():
+                written = write_nodes(page, found)
+            case Routers():
+                written = write_routers(page, found)
+            case _:
+                written = write_experiment(page, found)
+        console().print(f"Report: {written}", markup=False)
+        (out / "experiment.json").write_text(to_json(result) + "\n", encoding="utf-8")
+    if as_json:
+        print_json(result)
+
+
+def _unknown(field: str, given: str, allowed: tuple[str, ...]) -> Fault:
+    close = difflib.get_close_matches(given, allowed, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return Fault(field, repr(given), " | ".join(allowed), f"there is no such {field}{hint}")
+
+
+# ``rheostat bench NAME``: the benchmarks behind every figure that we state.
+
+
+BENCHMARKS = {
+    "attach": "attach",
+    "controller": "controller",
+    "decision": "speed",
+    "fleet-train": "training",
+    "rescale": "rescale",
+    "simulate": "speed",
+    "standby": "standby",
+    "train": "training",
+    "truth": "truth",
+}
+"""The module of :mod:`rheostat.research.bench` for each benchmark; it has ``run_BENCHMARK(watch)``."""
+
+
+def register_bench(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("bench")(bench)
+
+
+def bench(
+    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(BENCHMARKS)}.")],
+    page: Annotated[Path | None, typer.Option(help="Also write the figures into this Markdown page.")] = None,
+    recorded: Annotated[
+        Path | None, typer.Option(help="train: recorded runs (CSV), to check the limit of stability on too.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Measure, and say which targets are met. A missed target is no failure of the command."""
+    from rheostat.research.bench.harness import require_page, update_page
+
+    faults: list[Fault] = []
+    if name not in BENCHMARKS:
+        close = difflib.get_close_matches(name, BENCHMARKS, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        faults.append(Fault("name", repr(name), ", ".join(BENCHMARKS), f"there is no such benchmark{hint}"))
+    if page is not None:
+        tried(require_page, None, faults, page)
+    more = {} if recorded is None else tried(_recorded, {}, faults, name, recorded)
+    if faults:
+        raise InputError(faults)
+    with progress_lines(f"bench {name}") as watch:
+        result = benchmark(name)(watch, **more)
+    _show(result)
+    if page is not None:
+        update_page(page, result)
+    if as_json:
+        print_json(result.to_json())
+
+
+def benchmark(name: str) -> Callable[..., Bench]:
+    module = importlib.import_module(f"rheostat.research.bench.{BENCHMARKS[name]}")
+    run: Callable[..., Bench] = getattr(module, f"run_{name.replace('-', '_')}")
+    return run
+
+
+def _recorded(name: str, path: Path) -> dict[str, Any]:
+    """What a benchmark gets of recorded runs.
+
+    Raises:
+        InputError: it takes none, or the file cannot be read.
+    """
+    if name != "train":
+        raise InputError([Fault("recorded", str(path), "with train only", f"{name} takes no recorded runs")])
+    from rheostat.research.bench.training import recorded
+
+    return {"runs": recorded(path)}
+
+
+def _show(result: Any) -> None:
+    screen = console()
+    table = Table("figure", "value", "95 % interval", "n", "target", title=f"bench {result.name}")
+    for metric in result.metrics:
+        value = "not measured" if metric.value is None else f"{metric.value:.4g} {metric.unit}"
+        interval = "" if metric.ci95 is None else f"{metric.ci95[0]:.4g} … {metric.ci95[1]:.4g}"
+        mark = {None: "", True: " met", False: " MISSED"}[metric.met]
+        target = "" if metric.target is None else f"≤ {metric.target:g}{mark}"
+        table.add_row(metric.name, value, interval, str(metric.n), target)
+    screen.print(table)
+    for note in result.notes:
+        screen.print(note, markup=False)

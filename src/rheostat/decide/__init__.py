@@ -1,0 +1,1 @@
+"""What to do: the policy's proposal, shaped by one ordered tuple of steps."""

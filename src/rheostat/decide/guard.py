@@ -1,0 +1,681 @@
+"""The guard pipeline: one ordered tuple of pure steps shapes what any policy proposes.
+
+A step sees the target so far and the context. It returns None where it has nothing to say, or the target it wants
+instead and why. Decisions start from the number *in force*: the target of a change that is being executed, else the
+number that was asked for last, but no less than the registered executors.
+
+The table of the steps, with the reasons for their order, is docs/guard.md.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rheostat.decide.effectiveness import Cost, in_words, lag_after, required_rate
+from rheostat.decide.partitions import in_waves, spread_evenly, waves
+from rheostat.decide.policy import cap_limits
+from rheostat.decide.state import Change, Context, Replacing, move, stay, undoing
+from rheostat.model import Assessment, Code, GuardNote, Reason, Recommendation
+from rheostat.text import batches as of_batches
+from rheostat.text import carry, count, executors, per_second, percent, records, seconds, several
+
+__all__ = [
+    "FEWER_DO",
+    "STEPS",
+    "Direction",
+    "Step",
+    "alignment",
+    "batch_cap",
+    "bounds",
+    "catching_up",
+    "cooldown_down",
+    "cooldown_up",
+    "failover",
+    "hold",
+    "hold_all",
+    "ineffective",
+    "invalid",
+    "largest_step",
+    "last_check",
+    "least_by_partitions",
+    "leaving",
+    "missing",
+    "no_query",
+    "no_room",
+    "quota",
+    "refused",
+    "replace_slow",
+    "rescale_cost",
+    "rescale_running",
+    "round_trip",
+    "scale_down_hold",
+    "shape",
+    "sick_sink",
+    "spoilt",
+    "stale",
+    "task_failures",
+    "tolerance",
+    "undo",
+    "unknown",
+    "useful",
+    "warm_up",
+    "with_slow",
+]
+
+
+# Guard steps on changes: of the job (failures, warm-up), and of the number of executors, made or still to come.
+
+
+def hold_all(_target: int, context: Context) -> Change | None:
+    """With ``hold_both``: no change at all in the hold, as in S1."""
+    return _holding(context) if context.settings.hold_both else None
+
+
+def undo(target: int, context: Context) -> Change | None:
+    """Take an increase back that brought nothing, once. The steps after it may make it wait."""
+    useless = context.state.useless
+    if useless is None or not undoing(useless.before, context) or target < useless.before or unknown(context):
+        return None
+    text = (
+        f"{useless.before} → {useless.after} promised {per_second(useless.promised)} and brought "
+        f"{per_second(useless.rate)} ({useless.cause}): {move(context.current, useless.before)}"
+    )
+    figures = {"promised": useless.promised, "rate": useless.rate}
+    return Change(useless.before, Reason(Code.INEFFECTIVE, text, figures))
+
+
+def task_failures(target: int, context: Context) -> Change | None:
+    """No decrease after recent task failures."""
+    failed, window = context.seen.failed_tasks, context.settings.failure_window_s
+    if target >= context.current or not failed or window == 0:
+        return None
+    text = f"{several(failed, 'task')} failed within {seconds(window)}"
+    return stay(context, Code.TASK_FAILURES, text, failed_tasks=float(failed), window_s=window)
+
+
+def warm_up(target: int, context: Context) -> Change | None:
+    """No decrease before the first batches, or the first seconds."""
+    if target >= context.current:
+        return None
+    at, wanted, limit = context.seen.at, context.settings.warm_up_batches, context.settings.warm_up_s
+    batches = _batches(context)
+    if batches < wanted:
+        text = f"{batches} of {of_batches(wanted)} finished at this number"
+        return stay(context, Code.WARMING_UP, text, batches=float(batches), wanted=float(wanted))
+    ran = at - (at if context.state.started_at is None else context.state.started_at)
+    if ran >= limit:
+        return None
+    return stay(context, Code.WARMING_UP, f"warming up for {seconds(ran)} of {seconds(limit)}", ran_s=ran)
+
+
+def hold(target: int, context: Context) -> Change | None:
+    """No decrease in the hold after a change."""
+    return _holding(context) if target < context.current else None
+
+
+def _holding(context: Context) -> Change | None:
+    """Whether the last change is too young to be judged."""
+    if context.state.changed_at is None:
+        return None
+    settings, batches = context.settings, _batches(context)
+    since = context.seen.at - context.state.changed_at
+    limit = settings.hold_fallback_s if settings.hold_s is None else settings.hold_s
+    if since >= limit or (settings.hold_s is None and batches >= settings.hold_batches):
+        return None
+    waits = f", {batches} of {of_batches(settings.hold_batches)} finished since" if settings.hold_s is None else ""
+    text = f"the number changed {seconds(since)} ago{waits}; hold for at most {seconds(limit)}"
+    return stay(context, Code.HOLD_AFTER_RESCALE, text, since_s=since, limit_s=limit)
+
+
+def _batches(context: Context) -> int:
+    """Batches that are known to have finished at the number in force; figures of before its change know of none."""
+    return 0 if context.state.outdates(context.seen) else context.seen.batches
+
+
+def rescale_running(target: int, context: Context) -> Change | None:
+    """No decrease while a change is executed; with ``hold_both`` no increase either."""
+    pending = context.state.pending
+    if pending is None or target == context.current:
+        return None
+    if target > context.current and not context.settings.hold_both:
+        return None
+    since = context.seen.at - pending.at
+    text = f"{pending.before} → {pending.target} has been under way for {seconds(since)}"
+    return stay(context, Code.RESCALE_RUNNING, text, since_s=since)
+
+
+def ineffective(target: int, context: Context) -> Change | None:
+    """No increase while one that brought nothing is remembered."""
+    useless = context.state.useless
+    if useless is None or target <= context.current:
+        return None
+    left = context.settings.ineffective_s - (context.seen.at - useless.at)
+    text = (
+        f"{useless.before} → {useless.after} brought {per_second(useless.rate)} of {per_second(useless.promised)}, "
+        f"the limit is elsewhere ({useless.cause}); the next try is in {seconds(left)}"
+    )
+    return stay(context, Code.INEFFECTIVE, text, promised=useless.promised, rate=useless.rate)
+
+
+def rescale_cost(target: int, context: Context) -> Change | None:
+    """What a change itself adds to the lag: more executors at once, or better no change now."""
+    current, state = context.current, context.state
+    cost = state.cost_up if target > current else state.cost_down
+    if cost is None or target == current or context.settings.rescale_catch_up_lags is None or undoing(target, context):
+        return None
+    arriving, processed, backlog = context.seen.arrival_rate, context.seen.processed_rate, context.seen.backlog
+    if not arriving or processed is None or backlog is None or context.objective_s is None:
+        return None
+    lag = lag_after(backlog, arriving, processed, cost.delay_s, cost.blocked_s)
+    threshold = arriving * context.objective_s
+    if target < current:
+        return _too_dear(context, cost, lag, threshold)
+    if backlog <= threshold:
+        caught_up = _caught_up(context, cost, processed - arriving)
+        if caught_up is not None or lag <= threshold:
+            return caught_up
+    catch_up_s = context.settings.rescale_catch_up_lags * context.objective_s
+    return _enough(target, context, cost, required_rate(arriving, lag, threshold, catch_up_s))
+
+
+def _too_dear(context: Context, cost: Cost, lag: float, threshold: float) -> Change | None:
+    """A decrease that would itself break the objective waits."""
+    if lag <= threshold:
+        return None
+    text = f"{in_words(cost)}, {records(lag)} would wait then, {count(threshold)} may"
+    return stay(context, Code.RESCALE_COST, text, lag=lag, threshold=threshold)
+
+
+def _caught_up(context: Context, cost: Cost, gain: float) -> Change | None:
+    """An increase is not made where the job, still inside its objective, will have caught up before it works."""
+    excess, takes = context.seen.backlog_excess, cost.delay_s + cost.blocked_s
+    if not excess or gain <= 0 or excess / gain > takes:
+        return None
+    text = f"caught up in {seconds(excess / gain)}, before a change works ({in_words(cost)})"
+    return stay(context, Code.RESCALE_COST, text, caught_up_s=excess / gain, takes_s=takes)
+
+
+def _enough(target: int, context: Context, cost: Cost, rate: float) -> Change | None:
+    """So many that they also work off what the change adds, at most twice the number wanted."""
+    capacity, numbers = context.capacity, range(target, min(2 * target, context.bounds.maximum) + 1)
+    if capacity is None or len(numbers) < 2 or capacity(target) is None:
+        return None
+    enough = numbers[min(bisect_left(numbers, rate, key=lambda n: capacity(n) or 0.0), len(numbers) - 1)]
+    if enough == target:
+        return None
+    text = (
+        f"{in_words(cost)}; to catch up {per_second(rate)} are needed, which {carry(enough)}: "
+        f"{move(context.current, enough)} instead of {target}"
+    )
+    return Change(enough, Reason(Code.RESCALE_COST, text, {"required": rate, "wanted": float(target)}))
+
+
+# The guard steps on the sink and on slow machines, and the words for these.
+
+
+FEWER_DO = frozenset({Code.SURPLUS_COUNTING, Code.STABILIZING, Code.COOLDOWN_DOWN})
+"""Codes of policies that hold a number which they find too large: they count, or wait for a window or a cooldown to
+end."""
+
+
+def sick_sink(target: int, context: Context) -> Change | None:
+    """No increase while batches wait for their sink, but advice."""
+    why = context.seen.sink
+    if target <= context.current or why is None or not context.settings.sick_sink:
+        return None
+    text = f"the sink is sick: {why}; no executor helps against that, look at what the query writes to"
+    return stay(context, Code.SICK_SINK, text, wanted=float(target))
+
+
+def replace_slow(target: int, context: Context) -> Change | None:
+    """Where nothing else is to be done: one more executor in the place of a slow one, then that one goes.
+
+    None comes while fewer are enough: the slow one is the first that leaves with the decrease.
+    """
+    slow, current, replacing = context.seen.slow_executors, context.current, context.state.replacing
+    if target != current or not slow or not context.settings.replace_slow or context.state.pending is not None:
+        return None
+    if unknown(context) or hold_all(target, context) is not None:
+        return None
+    if (context.seen.executors or 0) < current or (replacing is None and context.fewer_do):
+        return None
+    if replacing is None:
+        text = f"one more comes in the place of executor {slow[0]}: {move(current, current + 1)}"
+        return Change(current + 1, Reason(Code.SLOW_EXECUTOR, text))
+    text = f"executor {replacing.executor} has been replaced and goes: {move(current, current - 1)}"
+    return Change(current - 1, Reason(Code.SLOW_EXECUTOR, text))
+
+
+def leaving(seen: Assessment, replacing: Replacing | None) -> tuple[str, ...]:
+    """The slow executors in the order in which they go in a decrease: the one that has been replaced before the others.
+
+    >>> leaving(Assessment(0.0, slow_executors=("3", "7")), Replacing("7", 4))
+    ('7', '3')
+    """
+    slow = seen.slow_executors
+    if replacing is None or replacing.executor not in slow:
+        return slow
+    return (replacing.executor, *(each for each in slow if each != replacing.executor))
+
+
+def with_slow(reason: Reason, seen: Assessment) -> Reason:
+    """The reason of a decision, with the slow executors or nodes named in it.
+
+    >>> with_slow(Reason(Code.STEADY, "all is well"), Assessment(0.0, slow=("node b",), slow_factor=3.04)).text
+    'all is well; slow: node b (3.0 × the task time of the others)'
+    """
+    if not seen.slow:
+        return reason
+    factor = "" if seen.slow_factor is None else f" ({seen.slow_factor:.1f} × the task time of the others)"
+    figures = {**reason.figures, "slow_factor": seen.slow_factor}
+    return Reason(reason.code, f"{reason.text}; slow: {', '.join(seen.slow)}{factor}", figures)
+
+
+# Guard steps on what is known: nothing is decided on figures that are missing, impossible or old.
+
+
+def no_query(_target: int, context: Context) -> Change | None:
+    """Hold where nothing streams."""
+    if context.seen.queries > 0:
+        return None
+    return stay(context, Code.NO_QUERY, "no streaming query is active")
+
+
+def missing(_target: int, context: Context) -> Change | None:
+    """Hold where a needed figure is unknown."""
+    if not context.seen.missing:
+        return None
+    return stay(context, Code.METRICS_MISSING, f"unknown: {', '.join(context.seen.missing)}")
+
+
+def invalid(_target: int, context: Context) -> Change | None:
+    """Hold where a figure is impossible."""
+    if not context.seen.invalid:
+        return None
+    return stay(context, Code.METRICS_INVALID, f"impossible figures: {', '.join(context.seen.invalid)}")
+
+
+def stale(_target: int, context: Context) -> Change | None:
+    """Hold on figures of the past. An increase that they justified was made when they were fresh."""
+    settings = context.settings
+    age, limit = context.seen.metrics_age_s, settings.metrics_delay_s + settings.max_age_cycles * context.sample_s
+    if age is None:
+        return stay(context, Code.METRICS_MISSING, "the age of the metrics is unknown")
+    if age <= limit:
+        return None
+    text = f"the metrics are {seconds(age)} old, at most {seconds(limit)} are allowed"
+    return stay(context, Code.METRICS_STALE, text, metrics_age_s=age, limit_s=limit)
+
+
+def unknown(context: Context) -> bool:
+    """Whether one of them holds."""
+    return any(step(context.current, context) is not None for step in (no_query, missing, invalid, stale))
+
+
+# Guard steps on the size itself: tolerance, alignment, what is of use, how much at a time, and the limits.
+
+
+def batch_cap(target: int, context: Context) -> Change | None:
+    """No increase while the batch cap limits the rate, not the executors."""
+    if target <= context.current or not context.settings.batch_cap or not cap_limits(context.seen):
+        return None
+    text = "batches are full and end before their trigger, so the batch cap limits the rate; raise maxOffsetsPerTrigger"
+    return stay(context, Code.BATCH_CAP, text, batch_s=context.seen.batch_s, trigger_s=context.seen.trigger_s)
+
+
+def tolerance(target: int, context: Context) -> Change | None:
+    """No change so small that it is not worth one."""
+    share = abs(target - context.current) / max(1, context.current)
+    if target == context.current or share > context.settings.tolerance or undoing(target, context):
+        return None
+    text = f"{context.current} → {target} is within the tolerance of {percent(context.settings.tolerance)}"
+    return stay(context, Code.WITHIN_TOLERANCE, text, share=share)
+
+
+def alignment(target: int, context: Context) -> Change | None:
+    """To a number that partitions or waves of tasks fit on, on the same side of the number in force."""
+    mode = context.settings.align_to
+    if mode == "nothing" or target == context.current or undoing(target, context):
+        return None
+    groups = context.settings.state_partitions if mode == "state" else context.seen.partitions
+    slots = context.seen.slots_per_executor
+    if not groups or not slots:
+        return None
+    most = min(int(target * (1 + context.settings.align_most)), max(target, context.bounds.maximum))
+    fit = in_waves if mode == "waves" else spread_evenly
+    allowed = fit(context.current, target, groups, slots, most)
+    if allowed == target:
+        return None
+    what = "state partition" if mode == "state" else "partition"
+    text = (
+        f"{several(groups, what)} on {several(allowed * slots, 'slot')} are at most "
+        f"{waves(groups, allowed * slots)} on one: {move(context.current, allowed)} instead of {target}"
+    )
+    return Change(allowed, Reason(Code.ALIGNED, text, {"wanted": float(target)}))
+
+
+def useful(target: int, context: Context) -> Change | None:
+    """No increase beyond one slot for each task of the largest stage; never a decrease."""
+    if target <= context.current:
+        return None
+    partitions, slots = context.seen.partitions, context.seen.slots_per_executor
+    most = context.seen.useful_executors
+    if most is None:
+        if not partitions or not slots:
+            return None
+        most = waves(partitions, slots)
+    allowed = max(context.current, min(target, most))
+    if allowed == target:
+        return None
+    keep = several(partitions or 0, "partition keeps", "partitions keep")
+    what = "the largest stage keeps" if context.seen.useful_executors else keep
+    text = (
+        f"{what} at most {executors(most)} of {several(slots, 'slot') if slots else 'unknown slots'} busy: "
+        f"{move(context.current, allowed)} instead of {target}"
+    )
+    return Change(allowed, Reason(Code.USELESS_EXECUTORS, text, {"useful": float(most), "wanted": float(target)}))
+
+
+def least_by_partitions(target: int, context: Context) -> Change | None:
+    """No decrease to where a slot has more partitions than it may; never an increase."""
+    most, partitions, slots = context.settings.most_partitions, context.seen.partitions, context.seen.slots_per_executor
+    if most is None or target >= context.current or undoing(target, context):
+        return None
+    if not partitions or not slots:
+        return stay(context, Code.PARTITIONS_PER_SLOT, "how many partitions a slot would have is unknown")
+    least = math.ceil(partitions / (most * slots))
+    allowed = min(context.current, max(target, least))
+    if allowed == target:
+        return None
+    text = (
+        f"{several(partitions, 'partition needs', 'partitions need')} {executors(least)} for at most {most:g} a slot: "
+        f"{move(context.current, allowed)} instead of {target}"
+    )
+    return Change(allowed, Reason(Code.PARTITIONS_PER_SLOT, text, {"least": float(least), "wanted": float(target)}))
+
+
+def largest_step(target: int, context: Context) -> Change | None:
+    """No more at a time than allowed."""
+    going_up = target > context.current
+    step = context.settings.largest_step_up if going_up else context.settings.largest_step_down
+    if step is None or abs(target - context.current) <= step or undoing(target, context):
+        return None
+    allowed = context.current + (step if going_up else -step)
+    text = f"at most {step} at a time: {move(context.current, allowed)} instead of {target}"
+    return Change(allowed, Reason(Code.LARGEST_STEP, text, {"wanted": float(target)}))
+
+
+def bounds(target: int, context: Context) -> Change | None:
+    """Into the bounds: up also without metrics, unless there was no room; down only on known metrics."""
+    allowed = context.bounds.clamp(target)
+    if allowed == target:
+        return None
+    if allowed > context.current and refused(context) is not None:
+        return None
+    if allowed < context.current and unknown(context):
+        return None
+    limit, code = ("most", Code.AT_MAX) if allowed < target else ("least", Code.AT_MIN)
+    text = f"at {limit} {executors(allowed)} allowed: {move(context.current, allowed)} instead of {target}"
+    return Change(allowed, Reason(code, text, {"wanted": float(target)}))
+
+
+def quota(target: int, context: Context) -> Change | None:
+    """No increase beyond so many cores; never a decrease. An executor whose cores are unknown counts as one."""
+    cores = context.settings.quota_cores
+    if cores is None or target <= context.current:
+        return None
+    slots = context.seen.slots_per_executor or 1
+    allowed = max(context.current, min(target, cores // slots))
+    if allowed == target:
+        return None
+    room = f"{several(cores, 'core is', 'cores are')} {executors(cores // slots)}"
+    text = f"{room}: {move(context.current, allowed)} instead of {target}"
+    return Change(allowed, Reason(Code.QUOTA, text, {"wanted": float(target)}))
+
+
+def last_check(target: int, context: Context) -> Change | None:
+    """Within the bounds, and no step has turned the direction of the policy, else hold. An undo may turn it."""
+    current = context.current
+    if target == current:
+        return None
+    turned = context.recommended is not None and (context.recommended - current) * (target - current) < 0
+    within = context.bounds.clamp(target) == target
+    forced = context.bounds.clamp(current) != current
+    if within and (forced or not turned or undoing(target, context)):
+        return None
+    return stay(context, Code.LAST_CHECK, f"{current} → {target} contradicts the bounds or the policy")
+
+
+# Guard steps on when: holds, cooldowns, back-off, and times in which nothing is given back.
+
+
+_COOLING = "the last change was {since} ago, the cooldown is {limit}"
+
+
+def scale_down_hold(target: int, context: Context) -> Change | None:
+    """A decrease goes no lower than the most that was proposed within the window."""
+    window = context.settings.scale_down_hold_s
+    if window == 0 or target >= context.current or undoing(target, context):
+        return None
+    begin = context.seen.at - window
+    most = max([each.target for each in context.state.proposed if each.at > begin], default=target)
+    allowed = min(context.current, max(target, most))
+    if allowed == target:
+        return None
+    text = (
+        f"{several(most, 'executor was', 'executors were')} proposed within {seconds(window)}: "
+        f"{move(context.current, allowed)} instead of {target}"
+    )
+    return Change(allowed, Reason(Code.SCALE_DOWN_HOLD, text, {"most": float(most), "wanted": float(target)}))
+
+
+def cooldown_up(target: int, context: Context) -> Change | None:
+    """No increase too soon after a change."""
+    if target <= context.current:
+        return None
+    return _since(context, Code.COOLDOWN_UP, context.state.changed_at, context.settings.cooldown_up_s, _COOLING)
+
+
+def cooldown_down(target: int, context: Context) -> Change | None:
+    """No decrease too soon after a change or a failed attempt."""
+    if target >= context.current:
+        return None
+    began, limit = context.state.down_blocked_at, context.settings.cooldown_down_s
+    return _since(context, Code.COOLDOWN_DOWN, began, limit, _COOLING)
+
+
+def _since(context: Context, code: Code, began: float | None, limit_s: float, words: str) -> Change | None:
+    """The hold for so long from a moment on, None: there is none; ``words`` has places for {since} and {limit}."""
+    if began is None or context.seen.at - began >= limit_s:
+        return None
+    since_s = context.seen.at - began
+    text = words.format(since=seconds(since_s), limit=seconds(limit_s))
+    return stay(context, code, text, since_s=since_s, limit_s=limit_s)
+
+
+def round_trip(target: int, context: Context) -> Change | None:
+    """No decrease too soon after an increase."""
+    if target >= context.current:
+        return None
+    limit = context.settings.round_trip_cooldowns * context.settings.cooldown_down_s
+    words = "the last increase was {since} ago, it stands for {limit}"
+    return _since(context, Code.ROUND_TRIP, context.state.raised_at, limit, words)
+
+
+def catching_up(target: int, context: Context) -> Change | None:
+    """No decrease while there is more backlog than a healthy job has, or nobody knows."""
+    if target >= context.current or not context.settings.catching_up or undoing(target, context):
+        return None
+    excess = context.seen.backlog_excess
+    if excess == 0:
+        return None
+    text = f"catching up: the backlog exceeds a healthy one by {records(excess)}"
+    return stay(context, Code.CATCHING_UP, text, backlog_excess=excess)
+
+
+def failover(target: int, context: Context) -> Change | None:
+    """No decrease while a region's traffic is away, nor while it comes back."""
+    if target >= context.current:
+        return None
+    if context.settings.failover:
+        return stay(context, Code.FAILOVER, "the traffic of a region is away until the switch is off again")
+    words = "the failover ended {since} ago, its traffic has {limit} to come back"
+    return _since(context, Code.FAILOVER, context.state.failover_at, context.settings.failover_return_s, words)
+
+
+def no_room(target: int, context: Context) -> Change | None:
+    """No increase for a while after one that was not granted."""
+    return refused(context) if target > context.current else None
+
+
+def refused(context: Context) -> Change | None:
+    """The hold of the back-off; None: there is none."""
+    until = context.state.no_room_until
+    if until is None or context.seen.at >= until:
+        return None
+    left = until - context.seen.at
+    return stay(context, Code.NO_ROOM, f"the last increase was not granted, the next try is in {seconds(left)}")
+
+
+class Direction(StrEnum):
+    """Which changes a step can stop or lessen."""
+
+    BLOCKS_DOWN = "down"
+    BLOCKS_UP = "up"
+    BOTH = "both"
+
+
+_BOTH, _UP, _DOWN = Direction.BOTH, Direction.BLOCKS_UP, Direction.BLOCKS_DOWN
+_HOLD = ("hold_s", "hold_batches", "hold_fallback_s")
+_INEFFECTIVE = ("ineffective_share", "ineffective_s")
+
+Shaper = Callable[[int, Context], Change | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the pipeline.
+
+    Attributes:
+        codes: of the reasons that it gives.
+        settings: fields of ``GuardSettings`` that it reads.
+        apply: the step itself, pure.
+        spoils: the sample must not count for the policy while this step holds.
+        may_be_brought: whether a policy may declare that it does this itself.
+    """
+
+    name: str
+    direction: Direction
+    codes: tuple[Code, ...]
+    settings: tuple[str, ...]
+    apply: Shaper
+    spoils: bool = False
+    may_be_brought: bool = False
+
+    def concerns(self, target: int, current: int) -> bool:
+        """Whether such a target is of its direction."""
+        if self.direction is Direction.BOTH:
+            return True
+        return target > current if self.direction is Direction.BLOCKS_UP else target < current
+
+
+def spoilt(context: Context) -> Reason | None:
+    """Why this sample must not count for the policy; None: it counts."""
+    for step in STEPS:
+        held = step.apply(context.current, context) if step.spoils else None
+        if held is not None:
+            return held.reason
+    return None
+
+
+def shape(
+    proposed: Recommendation, context: Context, skip: frozenset[str]
+) -> tuple[int, Reason, tuple[GuardNote, ...]]:
+    """Run the pipeline: the target, the reason that determined it, and every step that changed it.
+
+    Of the steps that spoil a sample the first one that holds is the reason; the others are not asked.
+
+    Args:
+        proposed: by the policy.
+        context: what the steps look at.
+        skip: names of steps that the policy brings itself.
+    """
+    target = context.current if proposed.target is None else proposed.target
+    reason, spoiled, notes = proposed.reason, False, list[GuardNote]()
+    for step in STEPS:
+        if step.name in skip or (step.spoils and spoiled) or not step.concerns(target, context.current):
+            continue
+        instead = step.apply(target, context)
+        if instead is None:
+            continue
+        if instead.target != target:
+            notes.append(GuardNote(step.name, target, instead.target, instead.reason))
+        target, reason, spoiled = instead.target, instead.reason, spoiled or step.spoils
+    return target, reason, tuple(notes)
+
+
+STEPS: tuple[Step, ...] = (
+    Step("no_query", _BOTH, (Code.NO_QUERY,), (), no_query, spoils=True),
+    Step("metrics_invalid", _BOTH, (Code.METRICS_INVALID,), (), invalid, spoils=True),
+    Step("metrics_missing", _BOTH, (Code.METRICS_MISSING,), (), missing, spoils=True),
+    Step(
+        "metrics_stale",
+        _BOTH,
+        (Code.METRICS_STALE, Code.METRICS_MISSING),
+        ("max_age_cycles", "metrics_delay_s"),
+        stale,
+        spoils=True,
+    ),
+    Step("hold_all", _BOTH, (Code.HOLD_AFTER_RESCALE,), ("hold_both", *_HOLD), hold_all, spoils=True),
+    Step("undo", _BOTH, (Code.INEFFECTIVE,), _INEFFECTIVE, undo),
+    Step("replace_slow", _BOTH, (Code.SLOW_EXECUTOR,), ("replace_slow",), replace_slow),
+    Step("task_failures", _DOWN, (Code.TASK_FAILURES,), ("failure_window_s",), task_failures, may_be_brought=True),
+    Step("warm_up", _DOWN, (Code.WARMING_UP,), ("warm_up_batches", "warm_up_s"), warm_up, may_be_brought=True),
+    Step("hold", _DOWN, (Code.HOLD_AFTER_RESCALE,), _HOLD, hold, may_be_brought=True),
+    Step("rescale_running", _DOWN, (Code.RESCALE_RUNNING,), ("hold_both", "hold_fallback_s"), rescale_running),
+    Step("rescale_cost", _BOTH, (Code.RESCALE_COST,), ("rescale_catch_up_lags",), rescale_cost),
+    Step("batch_cap", _UP, (Code.BATCH_CAP,), ("batch_cap",), batch_cap, may_be_brought=True),
+    Step("sick_sink", _UP, (Code.SICK_SINK,), ("sick_sink",), sick_sink, may_be_brought=True),
+    Step("ineffective", _UP, (Code.INEFFECTIVE,), _INEFFECTIVE, ineffective),
+    Step("tolerance", _BOTH, (Code.WITHIN_TOLERANCE,), ("tolerance",), tolerance, may_be_brought=True),
+    Step(
+        "alignment",
+        _BOTH,
+        (Code.ALIGNED,),
+        ("align_to", "align_most", "state_partitions"),
+        alignment,
+        may_be_brought=True,
+    ),
+    Step("useful_executors", _UP, (Code.USELESS_EXECUTORS,), (), useful, may_be_brought=True),
+    Step("least_by_partitions", _DOWN, (Code.PARTITIONS_PER_SLOT,), ("most_partitions",), least_by_partitions),
+    Step(
+        "largest_step",
+        _BOTH,
+        (Code.LARGEST_STEP,),
+        ("largest_step_up", "largest_step_down"),
+        largest_step,
+        may_be_brought=True,
+    ),
+    Step(
+        "scale_down_hold",
+        _DOWN,
+        (Code.SCALE_DOWN_HOLD,),
+        ("scale_down_hold_s",),
+        scale_down_hold,
+        may_be_brought=True,
+    ),
+    Step("cooldown_up", _UP, (Code.COOLDOWN_UP,), ("cooldown_up_s",), cooldown_up, may_be_brought=True),
+    Step("cooldown_down", _DOWN, (Code.COOLDOWN_DOWN,), ("cooldown_down_s",), cooldown_down, may_be_brought=True),
+    Step("round_trip", _DOWN, (Code.ROUND_TRIP,), ("round_trip_cooldowns", "cooldown_down_s"), round_trip),
+    Step("catching_up", _DOWN, (Code.CATCHING_UP,), ("catching_up",), catching_up),
+    Step("failover", _DOWN, (Code.FAILOVER,), ("failover", "failover_return_s"), failover),
+    Step("no_room", _UP, (Code.NO_ROOM,), ("no_room_backoff_s", "no_room_backoff_max_s"), no_room),
+    Step("bounds", _BOTH, (Code.AT_MIN, Code.AT_MAX), (), bounds),
+    Step("quota", _UP, (Code.QUOTA,), ("quota_cores",), quota),
+    Step("last_check", _BOTH, (Code.LAST_CHECK,), (), last_check),
+)
+"""The pipeline, in order."""

@@ -1,0 +1,259 @@
+"""On which nodes executors come and go: the last step of a decision.
+
+M is the multiset of the nodes in use, one entry for each executor; ND_max the greatest network round trip among them.
+Growing takes the free node with the least latency to M, shrinking gives up the farthest node of M, each repeated on the
+set that results, so that several executors come or go in one change. How far a node is from M: first the greatest
+round trip to a node of M, which is what ND_max becomes; then the sum over the executors of M; then the name (the first
+comes first, the last goes first). A round trip that is not known counts as longer than any that is.
+
+The baselines that know nothing of latency take free places, and executors to give up, at random: each has a number that
+depends on the seed, its node and its place there, and the least numbers are taken.
+
+**Slow** executors go before the near and far ones, those on nodes that have vanished alone before them; and a node that
+is slow gets an executor only where no other has room. That holds for all policies, and is ours [not in S2].
+
+Source: S2 (Gesscale, ICCCN 2021), section IV: Algorithm 3 (grow), Algorithm 4 (shrink), "Execute" (which nodes); the
+correction that ND_max is computed again for each candidate set.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from enum import StrEnum
+from hashlib import blake2b
+from itertools import combinations
+from typing import NamedTuple
+
+from rheostat.model import Nodes, Placement
+from rheostat.text import names
+
+__all__ = [
+    "Choice",
+    "Placing",
+    "full",
+    "grown",
+    "nd_max",
+    "place",
+    "shrunk",
+]
+
+
+_Known = Mapping[tuple[str, str], float]
+
+
+class Placing(StrEnum):
+    """How nodes are chosen: by the least latency, or at random."""
+
+    NEAREST = "nearest"
+    ANY = "any"
+
+
+class Choice(NamedTuple):
+    """How nodes are chosen, and what is known against some of them.
+
+    Attributes:
+        placing: by the least latency, or at random.
+        seed: of ``ANY``.
+        slow: nodes that get an executor only where no other has room.
+        first: the nodes of executors that go before others, one entry for each, in this order.
+        never_slow: whether the slow nodes get none at all.
+    """
+
+    placing: Placing = Placing.NEAREST
+    seed: int = 0
+    slow: frozenset[str] = frozenset()
+    first: tuple[str, ...] = ()
+    never_slow: bool = False
+
+
+_NEAREST = Choice()
+
+
+class _Apart(NamedTuple):
+    """How far a node is from the executors of M; compared in this order.
+
+    Attributes:
+        unknown: executors to which the round trip is not known.
+        most_ms, sum_ms: greatest and summed round trip to the others.
+    """
+
+    unknown: int
+    most_ms: float
+    sum_ms: float
+
+
+def nd_max(used: Collection[str], nodes: Nodes) -> float | None:
+    """The greatest round trip among the distinct nodes in use, ms; 0 for one or none; None where one is not known.
+
+    >>> from rheostat.model import RoundTrip
+    >>> nodes = Nodes(0.0, (), (RoundTrip("a", "b", 20.0), RoundTrip("b", "c", 35.0)))
+    >>> nd_max(["a", "b", "a"], nodes), nd_max(["a"], nodes), nd_max(["a", "b", "c"], nodes)
+    (20.0, 0.0, None)
+    """
+    known = _known(nodes)
+    most = 0.0
+    for pair in combinations(sorted(set(used)), 2):
+        if pair not in known:
+            return None
+        most = max(most, known[pair])
+    return most
+
+
+def grown(used: tuple[str, ...], nodes: Nodes, count: int, choice: Choice = _NEAREST) -> tuple[str, ...]:
+    """The nodes to add, in order (Algorithm 3, repeated); fewer than ``count`` where no more are free.
+
+    Args:
+        used: the node of each executor. From none, the first node by name is taken.
+        nodes: what there is.
+        count: executors to add, ≥ 0.
+        choice: nearest first, nodes without a known round trip last; or any, each free place alike. Slow nodes come
+            after all others.
+    """
+    slow, never = choice.slow, choice.never_slow
+    free = {node.name: node.free for node in nodes.nodes if node.free > 0 and not (never and node.name in slow)}
+    if choice.placing is Placing.ANY:
+        sound = _drawn({name: room for name, room in free.items() if name not in slow}, count, f"{choice.seed}:add")
+        rest = {name: room for name, room in free.items() if name in slow}
+        return sound + _drawn(rest, count - len(sound), f"{choice.seed}:add")
+    there, known, added = Counter(used), _known(nodes), list[str]()
+    while free and len(added) < count:
+        name = min(free, key=lambda name: (name in slow, _apart(name, there, known), name))
+        added.append(name)
+        there[name] += 1
+        free[name] -= 1
+        if not free[name]:
+            del free[name]
+    return tuple(added)
+
+
+def shrunk(used: tuple[str, ...], nodes: Nodes, count: int, choice: Choice = _NEAREST) -> tuple[str, ...]:
+    """The nodes to give up, in order (as in Algorithm 4): vanished ones, slow ones, then the farthest of what is left.
+
+    Args:
+        used: the node of each executor.
+        nodes: what there is.
+        count: executors to give up, ≥ 0; all, where it is more.
+        choice: the farthest first; or any, each executor alike.
+    """
+    lost, kept = _split(used, nodes)
+    slow = _present(choice.first, kept)
+    gone, left, known = [*lost, *slow], Counter(kept) - Counter(slow), _known(nodes)
+    if count <= len(gone):
+        return tuple(gone[:count])
+    if choice.placing is Placing.ANY:
+        return (*gone, *_drawn(left, count - len(gone), f"{choice.seed}:leave"))
+    for _ in range(min(count - len(gone), left.total())):
+        name = max(left, key=lambda name: (_apart(name, left, known), name))
+        gone.append(name)
+        left[name] -= 1
+        if not left[name]:
+            del left[name]
+    return tuple(gone)
+
+
+def place(nodes: Nodes, used: tuple[str, ...], target: int, choice: Choice = _NEAREST) -> tuple[Placement, str]:
+    """Where ``target`` executors are to be, and a sentence for the reason.
+
+    Executors on a node that has vanished leave, and others come in their place. Where too few nodes are free,
+    ``Placement.use`` has fewer entries than ``target``.
+
+    Args:
+        nodes: what there is.
+        used: the node of each executor.
+        target: executors wanted, ≥ 0.
+        choice: how nodes are chosen.
+    """
+    lost, kept = _split(used, nodes)
+    add = grown(kept, nodes, max(0, target - len(kept)), choice)
+    leave = shrunk(used, nodes, max(len(lost), len(used) - target), choice)
+    use = tuple(sorted((Counter(kept) - Counter(leave[len(lost) :]) + Counter(add)).elements()))
+    placed = Placement(use, add, leave, tuple(sorted(choice.slow)))
+    return placed, _sentence(nodes, used, target, placed, never_slow=choice.never_slow)
+
+
+def full(nodes: Nodes, missing: int, *, never_slow: bool = False) -> str:
+    """Why nothing is added: the sentence of a hold, which has moved nobody.
+
+    >>> from rheostat.model import NodeReading
+    >>> full(Nodes(0.0, (NodeReading("a", 2, 0),)), 1)
+    'no node has room for 1 more, greatest round trip 0 ms'
+
+    Args:
+        nodes: what there is.
+        missing: executors for which there is no room, ≥ 1.
+        never_slow: whether the slow nodes are left out of account.
+    """
+    return f"{_no_room(missing, never_slow=never_slow)}, greatest round trip {_ms(nd_max(nodes.in_use, nodes))}"
+
+
+def _no_room(missing: int, *, never_slow: bool) -> str:
+    return f"no node{' that is not slow' if never_slow else ''} has room for {missing} more"
+
+
+def _known(nodes: Nodes) -> dict[tuple[str, str], float]:
+    return {(trip.a, trip.b): trip.ms for trip in nodes.round_trips}
+
+
+def _apart(name: str, there: Mapping[str, int], known: _Known) -> _Apart:
+    unknown, most, summed = 0, 0.0, 0.0
+    for other, count in there.items():
+        ms = 0.0 if other == name else known.get((name, other) if name < other else (other, name))
+        if ms is None:
+            unknown += count
+        else:
+            most, summed = max(most, ms), summed + ms * count
+    return _Apart(unknown, most, summed)
+
+
+def _split(used: Iterable[str], nodes: Nodes) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The entries whose node has vanished, and the others; both sorted."""
+    there, ordered = {node.name for node in nodes.nodes}, sorted(used)
+    return tuple(name for name in ordered if name not in there), tuple(name for name in ordered if name in there)
+
+
+def _present(wanted: Iterable[str], there: Iterable[str]) -> list[str]:
+    """The entries of ``wanted`` that are there, each no more often than it is."""
+    left, found = Counter(there), list[str]()
+    for name in wanted:
+        found += [name] if left[name] > 0 else []
+        left[name] -= 1
+    return found
+
+
+def _drawn(counts: Mapping[str, int], count: int, salt: str) -> tuple[str, ...]:
+    """So many of the places, at random; one more leaves the ones before as they are."""
+    places = [(name, number) for name, several in counts.items() for number in range(several)]
+    places.sort(key=lambda place: (blake2b(f"{salt}:{place[0]}:{place[1]}".encode()).digest(), place))
+    return tuple(name for name, _ in places[:count])
+
+
+def _sentence(nodes: Nodes, used: tuple[str, ...], target: int, placed: Placement, *, never_slow: bool) -> str:
+    there = {node.name for node in nodes.nodes}
+    slow = sorted(set(placed.add) & set(placed.slow))
+    vanished = sorted({name for name in placed.leave if name not in there})
+    given_up = [name for name in placed.leave if name in there]
+    missing = target - len(placed.use)
+    parts = [f"{names(vanished)} vanished"] if vanished else []
+    parts += [f"added on {names(placed.add)}"] if placed.add else []
+    parts += [f"given up on {names(given_up)}"] if given_up else []
+    parts += [f"no other has room than {names(slow)}, which is slow"] if slow else []
+    parts += [_no_room(missing, never_slow=never_slow)] if missing > 0 else []
+    before, after = _ms(nd_max(used, nodes)), _ms(nd_max(placed.use, nodes))
+    parts += [f"greatest round trip {before}" if before == after else f"greatest round trip {before} → {after}"]
+    strange = _strange(nodes, used, placed)
+    parts += [f"the round trip to {names(strange)} is not known"] if strange else []
+    return ", ".join(parts)
+
+
+def _strange(nodes: Nodes, used: tuple[str, ...], placed: Placement) -> list[str]:
+    """The nodes added whose round trip to one that was in use before is not known."""
+    known, there, found = _known(nodes), Counter(used) - Counter(placed.leave), list[str]()
+    for name in placed.add:
+        found += [name] if _apart(name, there, known).unknown and name not in found else []
+        there[name] += 1
+    return found
+
+
+def _ms(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:g} ms"

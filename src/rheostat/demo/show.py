@@ -1,0 +1,195 @@
+"""The closing report of a demo: the sentence, the page, the JSON."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from rheostat.config.reference import profile_ratios
+from rheostat.demo.run import DemoPlan, DemoRun, JournalWatch, Progress
+from rheostat.journal.records import DecisionRecord
+from rheostat.report.html import Page, write_report
+from rheostat.report.score import series
+from rheostat.text import executors, several
+
+__all__ = [
+    "LiveTable",
+    "ratio_rows",
+    "result",
+    "verdict",
+    "write_page",
+]
+
+
+def result(run: DemoRun, baseline: DemoRun | None) -> dict[str, Any]:
+    """The score, and that of the static run where it was run for real."""
+    return {**run.score, "baseline": dict(baseline.score) if baseline is not None else None}
+
+
+def verdict(run: DemoRun, baseline: DemoRun | None) -> str:
+    """One sentence: what was saved and what was violated."""
+    got = run.score
+    static = baseline.score["executor_hours"] if baseline is not None else got["static_executor_hours"]
+    kind = "run" if baseline is not None else "computed"
+    used = got["executor_hours"]
+    saved = f"{1 - used / static:.0%}" if used is not None and static else "an unknown share"
+    most = got["executors_max"] or 0
+    size, use = several(most, "static executor"), "uses" if most == 1 else "use"
+    return (
+        f"{_count(got['records_in'])} records went in and {_count(got['records_out'])} came out; Rheostat used "
+        f"{_seconds(used)} executor-seconds where {size} ({kind}) {use} "
+        f"{_seconds(static)}: {saved} saved; lag was over the objective of {got['objective_s']:g} s for "
+        f"{_share(got['violation_share'])} of the time (p95 {_figure(got['lag_p95_s'])} s, at most "
+        f"{_figure(got['lag_max_s'])} s)."
+    )
+
+
+def ratio_rows() -> list[list[str]]:
+    """The demo profile beside the published constants, with a header."""
+    rows = [["setting", "demo", "published", "ratio"]]
+    for ratio in profile_ratios("demo"):
+        ours = ratio.note if ratio.ours is None else f"{ratio.ours:g} {ratio.unit}".strip()
+        published = "none" if ratio.published is None else f"{ratio.published:g} {ratio.unit}".strip()
+        shown = "–" if ratio.ratio is None else f"{ratio.ratio:.2f}"
+        rows.append([f"{ratio.meaning} ({ratio.key})", ours, published, shown])
+    return rows
+
+
+def write_page(run: DemoRun, baseline: DemoRun | None, path: Path) -> Path:
+    """Write the HTML report."""
+    page = Page(
+        title=f"Rheostat demo: {run.plan.policy} on {run.plan.source}",
+        verdict=verdict(run, baseline),
+        notes=[*run.plan.notes(), *_loads(run)],
+        score=run.score,
+        tables={
+            "The demo profile beside the constants of the thesis behind reactive (Chania 2020)": ratio_rows(),
+            "Beside a static run at the peak size": _static_rows(run.score, baseline.score if baseline else None),
+        },
+    )
+    return write_report(path, page, series(run.records), run.plan.objective_s)
+
+
+def _static_rows(got: Mapping[str, Any], static: Mapping[str, Any] | None) -> list[list[str]]:
+    rows = [["", "executor-seconds", "lag p95, s", "lag max, s", "over the objective"]]
+    rows.append(["Rheostat", *_cells(got)])
+    if static is None:
+        name = f"static, {executors(got['executors_max'] or 0)} (computed: peak × duration)"
+        return [*rows, [name, _seconds(got["static_executor_hours"]), "not run", "not run", "not run"]]
+    return [*rows, [f"static, {executors(static['executors_max'] or 0)} (run)", *_cells(static)]]
+
+
+def _cells(got: Mapping[str, Any]) -> list[str]:
+    figures = (_figure(got["lag_p95_s"]), _figure(got["lag_max_s"]), _share(got["violation_share"]))
+    return [_seconds(got["executor_hours"]), *figures]
+
+
+def _loads(run: DemoRun) -> list[str]:
+    late = run.load.lateness.max_s
+    said = "none was late" if late is None else f"the latest record was sent {late:.2f} s after it was due"
+    return [f"The load: {several(run.load.records, 'record')} acknowledged, {said}."]
+
+
+def _count(value: int | None) -> str:
+    return "an unknown number of" if value is None else f"{value:,}"
+
+
+def _seconds(hours: float | None) -> str:
+    return "unknown" if hours is None else f"{hours * 3600:,.0f}"
+
+
+def _figure(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.1f}"
+
+
+def _share(value: float | None) -> str:
+    return "an unknown share" if value is None else f"{value:.1%}"
+
+
+# The live table of a demo: what the journal says now, in the terminal.
+
+
+_PLAIN_EVERY_S = 5.0
+
+
+class LiveTable:
+    """Shows a run while it lasts; where there is no terminal, a line every five seconds."""
+
+    def __init__(self, plan: DemoPlan, folder: Path, console: Console) -> None:
+        self._plan, self._console = plan, console
+        self._watch = JournalWatch(folder / "journal")
+        self._live: Live | None = None
+        self._shown_at = 0.0
+
+    @contextmanager
+    def open(self) -> Iterator[LiveTable]:
+        """The table on the screen, until the block ends."""
+        if not self._console.is_terminal:
+            yield self
+            return
+        with Live(console=self._console, auto_refresh=False, transient=False) as live:
+            self._live = live
+            yield self
+
+    def say(self, text: str) -> None:
+        """A sentence above the table."""
+        self._console.print(text, markup=False)
+
+    def show(self, progress: Progress) -> None:
+        """Draw where the run is."""
+        cycles = self._watch.cycles()
+        last = cycles[-1] if cycles else None
+        rows = self._rows(progress, last)
+        acted = next((cycle for cycle in reversed(cycles) if cycle.decision.acts), None)
+        if self._live is not None:
+            self._live.update(_table(rows, last, acted), refresh=True)
+        elif time.monotonic() - self._shown_at >= _PLAIN_EVERY_S:
+            self._shown_at = time.monotonic()
+            why = f" · {last.decision.why}" if last else ""
+            self.say(" · ".join(f"{name} {value}" for name, value in rows) + why)
+
+    def _rows(self, progress: Progress, last: DecisionRecord | None) -> list[tuple[str, str]]:
+        meant = last.assessment if last else None
+        second = "" if progress.second is None else f" {progress.second:.0f} of {self._plan.seconds:.0f} s"
+        lag = _row(meant.lag_s if meant else None, "s", 1)
+        executors = "–" if meant is None or meant.executors is None else str(meant.executors)
+        wanted = last.decision.target if last else None
+        arrow = f" → {wanted}" if wanted is not None and str(wanted) != executors else ""
+        return [
+            ("phase", progress.phase + second),
+            ("offered", _row(progress.rate, "/s")),
+            ("arriving", _row(meant.arrival_rate if meant else None, "/s")),
+            ("processed", _row(meant.processed_rate if meant else None, "/s")),
+            ("backlog", _row(meant.backlog if meant else None, "")),
+            ("lag", f"{lag} (objective < {self._plan.objective_s:g} s)"),
+            ("executors", f"{executors}{arrow} (bounds {self._plan.executors[0]}–{self._plan.executors[1]})"),
+        ]
+
+
+def _table(rows: list[tuple[str, str]], last: DecisionRecord | None, acted: DecisionRecord | None) -> Table:
+    table = Table(show_header=False, title="Rheostat demo", min_width=90, expand=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    for row in rows:
+        table.add_row(*row)
+    table.add_row("decision", _decision(last))
+    table.add_row("last change", _decision(acted))
+    return table
+
+
+def _decision(cycle: DecisionRecord | None) -> str:
+    if cycle is None:
+        return "none yet"
+    decided = cycle.decision
+    return f"{decided.action.upper()} {decided.reason.code}: {decided.why}".replace("[", r"\[")
+
+
+def _row(value: float | None, unit: str, digits: int = 0) -> str:
+    return "–" if value is None else f"{value:,.{digits}f}{unit and ' ' * (unit[0] != '/')}{unit}"

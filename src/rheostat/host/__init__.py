@@ -1,0 +1,1 @@
+"""Processes, Java and Spark daemons on this machine."""

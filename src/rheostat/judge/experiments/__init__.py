@@ -1,1 +1,0 @@
-"""The experiments of the documents that policies come from, run again on simulated jobs."""

@@ -1,0 +1,351 @@
+"""The score of a simulated run, from its exact history.
+
+What each figure is stands in :mod:`rheostat.report.html`. I, the ideal run of S2's excess time (P − I) ÷ T, ends
+with the load: I = T.
+
+S2 states its cost as ∫ s dt in minutes: executor_hours × 60, here with the executors on their way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from rheostat.judge.simulate import Act
+from rheostat.load.curves import Pieces
+from rheostat.optimum.optimum import Optimum
+from rheostat.report.score import Counts, RunFacts, score
+from rheostat.sim.capacity import CostParts, capacity_curve, total_cost
+from rheostat.sim.history import History, Lag, changes, demand_steps, elasticity, integral
+from rheostat.sim.jobfile import JobFile
+from rheostat.text import several
+
+__all__ = [
+    "FEW_VIOLATIONS",
+    "LEAST_MEAN_EXECUTORS",
+    "Bill",
+    "Case",
+    "Points",
+    "Rank",
+    "Ranking",
+    "Share",
+    "Tracks",
+    "cost_parts",
+    "end_of",
+    "geometric_mean",
+    "judge_score",
+    "lag_line",
+    "rank",
+    "rankings",
+    "shares",
+    "thinned",
+    "thinned_acts",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is the same for every run of a job under a load.
+
+    Attributes:
+        start: executors at second 0.
+        weight: w, the fewest executors that carry the peak.
+        optimum: the clairvoyant optimum; None: it was not sought.
+    """
+
+    job: JobFile
+    load: Pieces
+    start: int
+    weight: float
+    optimum: Optimum | None = None
+
+
+def judge_score(
+    run: RunFacts, case: Case, history: History, *, drained: bool = True, end: float | None = None
+) -> dict[str, Any]:
+    """The score in the shape of ``rheostat.score/1``.
+
+    Args:
+        run: what the run was.
+        case: the job and its load.
+        history: what happened.
+        drained: whether every record was committed; a run that was given up does not count.
+        end: when it was given up; None: when the load was over and all was committed.
+    """
+    end = end_of(case, history) if end is None or drained else end
+    lag, parts = Lag.of(history, 0.0, end), cost_parts(case, history, end)
+    lasts = case.load.duration
+    fit = elasticity(history.ready, _demand(case), 0.0, lasts)
+    exact = {
+        "provisioning_accuracy_o": fit.accuracy_o,
+        "provisioning_accuracy_u": fit.accuracy_u,
+        "timeshare_o": fit.timeshare_o,
+        "timeshare_u": fit.timeshare_u,
+        "excess_time": (end - lasts) / lasts,
+        "reconfigurations": parts.changes,
+        "executor_hours": parts.executor_hours,
+        "static_executor_hours": case.weight * end / 3600,
+        "executors_max": max(value for _, value in history.ready),
+        "executors_final": history.ready[-1][1],
+        "violation_share": parts.violation_hours * 3600 / end,
+        "lag_p50_s": lag.quantile(0.50),
+        "lag_p95_s": lag.quantile(0.95),
+        "lag_max_s": lag.greatest,
+        "total_cost": parts.cost(case.weight),
+        "optimum_cost": None if case.optimum is None else case.optimum.cost,
+    }
+    counts = Counts(
+        records_in=history.records_in,
+        records_out=history.records_out,
+        records_lost=history.records_lost,
+        records_duplicated=history.records_duplicated,
+        records_shed=history.records_shed,
+    )
+    return {**score(run, (), window=(0.0, end), counts=counts), **exact, "valid": bool(counts.valid) and drained}
+
+
+def cost_parts(case: Case, history: History, end: float | None = None) -> CostParts:
+    """What the run used until ``end``; without it until the load was over and all was committed."""
+    end = end_of(case, history) if end is None else end
+    return CostParts(
+        executor_hours=integral(history.paid, 0.0, end) / 3600,
+        changes=changes([(0.0, case.start), *history.target], 0.0, end),
+        violation_hours=Lag.of(history, 0.0, end).seconds_over(case.job.objective_s) / 3600,
+    )
+
+
+def end_of(case: Case, history: History) -> float:
+    """When the load was over and all was committed, s."""
+    return max(case.load.duration, history.commits[-1][0] if history.commits else 0.0)
+
+
+def _demand(case: Case) -> list[tuple[float, float]]:
+    return demand_steps(case.load, capacity_curve(case.job), case.job.n_min, case.job.n_max)
+
+
+# Who is best: costs at three prices of a violation, and how they are put together over several cases. Pure.
+
+
+FEW_VIOLATIONS = 0.01
+"""Share of the time over the objective up to which a run is ranked at w/3."""
+
+LEAST_MEAN_EXECUTORS = 1.3
+"""A load whose optimum needs fewer executors on average leaves a policy nothing to decide."""
+
+
+_NOTHING = CostParts(0.0, 0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What a run used in one case.
+
+    Attributes:
+        weight: w of the case, executors.
+        optimum: cost of the clairvoyant optimum at w.
+        best: what the optimum uses.
+        valid: whether the run counts at all.
+    """
+
+    policy: str
+    case: str
+    executor_hours: float
+    changes: int
+    violation_hours: float
+    violation_share: float
+    weight: float
+    optimum: float
+    best: CostParts = _NOTHING
+    valid: bool = True
+
+    def cost(self, factor: float = 1.0) -> float:
+        """Executor-hours, all told, with violations at ``factor`` times their price."""
+        return total_cost(self.executor_hours, self.changes, self.violation_hours, factor * self.weight)
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """A place in a ranking. ``place`` and ``ratio`` None: not ranked, ``why`` says it."""
+
+    policy: str
+    place: int | None
+    ratio: float | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """One ranking: ``name`` is ``"w"``, ``"3w"`` or ``"w/3"``, ``of`` what the ratios refer to."""
+
+    name: str
+    of: str
+    cases: int
+    ranks: tuple[Rank, ...]
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """The exponential of the mean of logarithms; values > 0.
+
+    >>> geometric_mean([1.0, 4.0])
+    2.0
+    """
+    logs = [math.log(value) for value in values]
+    return math.exp(math.fsum(logs) / len(logs))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Where a policy's cost above the optimum comes from, in shares of the optimum's cost, means over the cases.
+
+    Attributes:
+        executors: executor-hours more than the optimum's; below 0 where it pays for too few.
+        changes: the price of its changes beyond the optimum's.
+        violations: the price of its time over the objective beyond the optimum's.
+    """
+
+    policy: str
+    executors: float
+    changes: float
+    violations: float
+
+
+def shares(bills: Sequence[Bill]) -> tuple[Share, ...]:
+    """What each policy pays for beyond the optimum, in the order in which they first come."""
+    policies = dict.fromkeys(bill.policy for bill in bills)
+    return tuple(_share(policy, [bill for bill in bills if bill.policy == policy]) for policy in policies)
+
+
+def _share(policy: str, bills: Sequence[Bill]) -> Share:
+    def mean(parts: Iterable[float]) -> float:
+        return math.fsum(parts) / len(bills)
+
+    return Share(
+        policy,
+        mean((bill.executor_hours - bill.best.executor_hours) / bill.optimum for bill in bills),
+        mean(total_cost(0.0, bill.changes - bill.best.changes, 0.0, bill.weight) / bill.optimum for bill in bills),
+        mean(bill.weight * (bill.violation_hours - bill.best.violation_hours) / bill.optimum for bill in bills),
+    )
+
+
+def rankings(bills: Sequence[Bill]) -> tuple[Ranking, ...]:
+    """At w against the optimum; at 3 w and at w/3 against the cheapest run of each case. None without a case."""
+    if not bills:
+        return ()
+    return (
+        rank("w", bills, 1.0, of="the optimum"),
+        rank("3w", bills, 3.0, of="the cheapest run"),
+        rank("w/3", bills, 1 / 3, of="the cheapest run", most_violated=FEW_VIOLATIONS),
+    )
+
+
+def rank(name: str, bills: Sequence[Bill], factor: float, *, of: str, most_violated: float = 1.0) -> Ranking:
+    """Policies by the geometric mean of their cost ÷ the reference over all cases; equal ratios share a place.
+
+    A policy with a run that is invalid, or violates for longer than allowed, is listed without a place.
+    """
+    cases = tuple(dict.fromkeys(bill.case for bill in bills))
+    by_policy: dict[str, list[Bill]] = {}
+    for bill in bills:
+        by_policy.setdefault(bill.policy, []).append(bill)
+    why = {policy: _why_not(runs, most_violated) for policy, runs in by_policy.items()}
+    allowed = [bill for bill in bills if not why[bill.policy]]
+    reference = _references(allowed, factor, of)
+    ratios = {
+        policy: geometric_mean(bill.cost(factor) / reference[bill.case] for bill in runs)
+        for policy, runs in by_policy.items()
+        if not why[policy]
+    }
+    return Ranking(name, of, len(cases), (*_places(ratios), *(_left_out(why))))
+
+
+def _references(bills: Sequence[Bill], factor: float, of: str) -> Mapping[str, float]:
+    if of == "the optimum":
+        return {bill.case: bill.optimum for bill in bills}
+    least: dict[str, float] = {}
+    for bill in bills:
+        least[bill.case] = min(bill.cost(factor), least.get(bill.case, math.inf))
+    return least
+
+
+def _why_not(runs: Sequence[Bill], most_violated: float) -> str:
+    invalid = sum(not run.valid for run in runs)
+    if invalid:
+        return f"{invalid} of {several(len(runs), 'run')} invalid"
+    over = sum(run.violation_share > most_violated for run in runs)
+    return f"over {most_violated:.0%} of the time in {over} of {several(len(runs), 'run')}" if over else ""
+
+
+def _places(ratios: Mapping[str, float]) -> Iterable[Rank]:
+    """From the best on; a place is one more than the number of better ones."""
+    for policy, ratio in sorted(ratios.items(), key=lambda item: (item[1], item[0])):
+        yield Rank(policy, 1 + sum(other < ratio for other in ratios.values()), ratio)
+
+
+def _left_out(why: Mapping[str, str]) -> Iterable[Rank]:
+    return (Rank(policy, None, None, reason) for policy, reason in sorted(why.items()) if reason)
+
+
+# A run as lines for plots, thinned so that a report of many runs stays readable by a browser.
+
+
+Points = list[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tracks:
+    """What is drawn of a run; seconds since its start, records/s, executors, seconds.
+
+    Attributes:
+        capacity: records/s that the executors able to work carry within the objective, a step function.
+        paid: executors paid for, a step function.
+        lag: the sawtooth of the oldest uncommitted record's age.
+        acts: decisions that acted, at most as many as a plot can show.
+    """
+
+    capacity: Points
+    paid: Points
+    lag: Points
+    acts: tuple[Act, ...]
+
+
+def thinned(points: Sequence[tuple[float, float]], most: int) -> Points:
+    """No more than ``most`` points, with every extreme that a plot of that width can show.
+
+    The points are cut into ``most // 2`` stretches of equally many; of each the lowest and the highest stay, in the
+    order of time.
+
+    >>> thinned([(0, 5.0), (1, 1.0), (2, 9.0), (3, 4.0)], 2)
+    [(1, 1.0), (2, 9.0)]
+    """
+    if len(points) <= most:
+        return list(points)
+    stretches = max(1, most // 2)
+    edges = [len(points) * index // stretches for index in range(stretches + 1)]
+    kept: Points = []
+    for begin, end in pairwise(edges):
+        stretch = range(begin, end)
+        low, high = min(stretch, key=lambda i: points[i][1]), max(stretch, key=lambda i: points[i][1])
+        kept += [points[index] for index in sorted({low, high})]
+    return kept
+
+
+def thinned_acts(acts: Sequence[Act], most: int) -> tuple[Act, ...]:
+    """Every act, or of too many each k-th."""
+    return tuple(acts[:: -(-len(acts) // most)]) if acts else ()
+
+
+def lag_line(spans: Iterable[tuple[float, float, float]]) -> Points:
+    """The sawtooth from spans (from, to, lag at from) in which the lag grows by 1 s each second; 0 between them.
+
+    >>> lag_line([(0.0, 10.0, 0.0), (12.0, 20.0, 5.0)])
+    [(0.0, 0.0), (10.0, 10.0), (10.0, 0.0), (12.0, 0.0), (12.0, 5.0), (20.0, 13.0)]
+    """
+    points: Points = []
+    for begin, end, lag in spans:
+        if points and points[-1][0] < begin:
+            points += [(points[-1][0], 0.0), (begin, 0.0)]
+        points += [(begin, lag), (end, lag + end - begin)]
+    return points

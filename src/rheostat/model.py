@@ -1,0 +1,806 @@
+"""What was seen: the sections of an observation."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from rheostat.errors import Fault, InputError
+
+__all__ = [
+    "Action",
+    "Assessment",
+    "Batch",
+    "Bounds",
+    "Cluster",
+    "Code",
+    "Decision",
+    "Executor",
+    "Gap",
+    "GuardNote",
+    "NodeReading",
+    "Nodes",
+    "Objective",
+    "Observation",
+    "Offsets",
+    "Outcome",
+    "OutcomeStatus",
+    "PartitionOffsets",
+    "Placement",
+    "Projection",
+    "QueryLoad",
+    "QueryReading",
+    "Reason",
+    "Recommendation",
+    "Roster",
+    "RoundTrip",
+    "RunningBatch",
+    "SourceInfo",
+    "StageLoad",
+    "StageWork",
+]
+
+
+class PartitionOffsets(NamedTuple):
+    """Positions in one partition of a source, in records from the partition's start.
+
+    ``committed <= planned <= latest`` for a healthy source. Records between ``committed`` and ``planned`` are
+    *in flight*; those between ``planned`` and ``latest`` are *waiting*.
+    """
+
+    topic: str
+    partition: int
+    latest: int | None
+    planned: int | None
+    committed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """Where a query stands in its sources: a column for each figure, with one entry for each partition.
+
+    Attributes:
+        at: when the latest offsets were read.
+        topics, numbers: of the partitions, which are sorted by them.
+        latest, planned, committed: their positions, as in :class:`PartitionOffsets`.
+        exact: False where the differences are not a count of records.
+        inexact_because: why not (``"transactions"``, ``"compaction"``, ``"retention"``, ``"topic recreated"``).
+    """
+
+    at: float
+    topics: tuple[str, ...]
+    numbers: tuple[int, ...]
+    latest: tuple[int | None, ...]
+    planned: tuple[int | None, ...]
+    committed: tuple[int | None, ...]
+    exact: bool = True
+    inexact_because: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        at: float,
+        partitions: Iterable[PartitionOffsets],
+        exact: bool = True,
+        inexact_because: str | None = None,
+    ) -> Offsets:
+        """The same from a row for each partition, sorted by (topic, partition)."""
+        topics, numbers, latest, planned, committed = _columns(PartitionOffsets, partitions)
+        return cls(
+            at=at,
+            topics=topics,
+            numbers=numbers,
+            latest=latest,
+            planned=planned,
+            committed=committed,
+            exact=exact,
+            inexact_because=inexact_because,
+        )
+
+    @property
+    def partitions(self) -> tuple[PartitionOffsets, ...]:
+        """The rows, sorted by (topic, partition).
+
+        >>> Offsets(0.0, ("t", "t"), (0, 1), (9, 7), (8, 7), (5, 7)).partitions[1].latest
+        7
+        """
+        rows = zip(self.topics, self.numbers, self.latest, self.planned, self.committed, strict=True)
+        return tuple([PartitionOffsets(*row) for row in rows])
+
+
+class StageWork(NamedTuple):
+    """What one stage of a batch did: its tasks, and their run time together, s."""
+
+    tasks: int
+    busy_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The last finished micro-batch, as its progress event tells.
+
+    Attributes:
+        at: when the batch ended.
+        batch_id: Spark's number of the batch.
+        duration_s: the whole trigger execution.
+        planning_s: latest offsets, get batch, query planning and write-ahead log.
+        add_batch_s: the jobs of the batch, with the sink.
+        commit_s: commit of the offsets.
+        records: ``numInputRows``; overcounts when tasks are retried.
+        state_rows: rows in the state stores after the batch.
+        dropped_late: rows dropped by the watermark in this batch.
+        work_s: time in which stages of it ran; None: not known.
+        stages: in their order, where the batch has several and they are known; else empty.
+    """
+
+    at: float
+    batch_id: int
+    duration_s: float
+    planning_s: float | None = None
+    add_batch_s: float | None = None
+    commit_s: float | None = None
+    records: int | None = None
+    state_rows: int | None = None
+    dropped_late: int | None = None
+    work_s: float | None = None
+    stages: tuple[StageWork, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBatch:
+    """Whether a batch is being worked on right now. ``since`` is when this was first seen of it."""
+
+    at: float
+    active: bool
+    batch_id: int | None = None
+    since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """One source of a query, from its plan. ``options`` never holds secrets.
+
+    Attributes:
+        kind: ``"kafka"``, ``"log"`` or the provider's name.
+        name: topics or path, for people.
+        partitions: number of partitions, where it is known.
+        batch_cap: ``maxOffsetsPerTrigger`` or what limits a batch's records in this source; None: no limit.
+    """
+
+    kind: str
+    name: str
+    partitions: int | None = None
+    batch_cap: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryReading:
+    """What was seen of one streaming query.
+
+    Attributes:
+        query_id: stable over restarts from the same checkpoint.
+        run_id: changes with every start.
+        trigger_s: processing-time interval of the trigger; 0: as soon as possible.
+        failed_because: the exception that ended the query, if it failed.
+    """
+
+    query_id: str
+    run_id: str
+    name: str | None
+    trigger_s: float | None
+    sources: tuple[SourceInfo, ...] = ()
+    offsets: Offsets | None = None
+    batch: Batch | None = None
+    running: RunningBatch | None = None
+    failed_because: str | None = None
+
+
+class Executor(NamedTuple):
+    """One registered executor.
+
+    Attributes:
+        executor_id: Spark's id.
+        cores: its task slots.
+        active_tasks: tasks running at the time of the reading.
+        failed_tasks: tasks failed since it started.
+        finished_tasks: tasks completed or failed since it started.
+        busy_s: task seconds since it started; grows when a task *ends*.
+        added_at: when it registered.
+        node: the node that it is on, where that is known and has another name than its host.
+    """
+
+    executor_id: str
+    host: str
+    cores: int
+    active_tasks: int
+    failed_tasks: int = 0
+    finished_tasks: int = 0
+    busy_s: float | None = None
+    added_at: float | None = None
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """Which executors there are: a column for each figure that never changes while an executor lives.
+
+    Attributes:
+        ids, hosts, cores, added_at: of each executor, as in :class:`Executor`.
+        nodes: the node that it is on, where that is known and has another name than its host.
+    """
+
+    ids: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    cores: tuple[int, ...] = ()
+    added_at: tuple[float | None, ...] = ()
+    nodes: tuple[str | None, ...] = ()
+
+    @property
+    def places(self) -> Mapping[str, str]:
+        """By id the name of each executor's node; its host where no node is known."""
+        rows = zip(self.ids, self.nodes, self.hosts, strict=True)
+        return {executor_id: node or host for executor_id, node, host in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The registered executors of the application, without those that are being removed.
+
+    A column for each figure, with one entry for each executor.
+
+    Attributes:
+        at: when they were read.
+        roster: which they are.
+        active_tasks, failed_tasks, finished_tasks, busy_s: what each is doing, and what it has come to, as in
+            :class:`Executor`.
+        requested: the number asked for last; None: nobody has asked yet.
+    """
+
+    at: float
+    roster: Roster = Roster()
+    active_tasks: tuple[int, ...] = ()
+    failed_tasks: tuple[int, ...] = ()
+    finished_tasks: tuple[int, ...] = ()
+    busy_s: tuple[float | None, ...] = ()
+    requested: int | None = None
+
+    @classmethod
+    def of(cls, at: float, executors: Iterable[Executor], requested: int | None = None) -> Cluster:
+        """The same from a row for each executor."""
+        ids, hosts, cores, active, failed, finished, busy_s, added_at, nodes = _columns(Executor, executors)
+        return cls(
+            at=at,
+            roster=Roster(ids=ids, hosts=hosts, cores=cores, added_at=added_at, nodes=nodes),
+            active_tasks=active,
+            failed_tasks=failed,
+            finished_tasks=finished,
+            busy_s=busy_s,
+            requested=requested,
+        )
+
+    @property
+    def executors(self) -> tuple[Executor, ...]:
+        """The rows.
+
+        >>> Cluster.of(0.0, [Executor("1", "a", 1, 0), Executor("2", "b", 1, 1)]).executors[1].host
+        'b'
+        """
+        who, told = self.roster, (self.active_tasks, self.failed_tasks, self.finished_tasks, self.busy_s)
+        rows = zip(who.ids, who.hosts, who.cores, *told, who.added_at, who.nodes, strict=True)
+        return tuple([Executor(*row) for row in rows])
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Of each executor, as in :class:`Executor`."""
+        return self.roster.ids
+
+
+def _columns(row: Any, rows: Iterable[tuple[Any, ...]]) -> Any:
+    """The columns of rows of a kind of named tuple; as many where there are no rows."""
+    return tuple(zip(*rows, strict=True)) or ((),) * len(row._fields)
+
+
+class NodeReading(NamedTuple):
+    """One node that is there.
+
+    Attributes:
+        name: as the executors on it give their host.
+        used: executors of this application on it, also those that are being started there.
+        free: further ones that it could host now; 0: it is full.
+    """
+
+    name: str
+    used: int
+    free: int
+
+
+class RoundTrip(NamedTuple):
+    """The network round trip between two nodes, ``a < b``, ms."""
+
+    a: str
+    b: str
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The nodes that executors can be on.
+
+    Attributes:
+        at: when they were read.
+        nodes: those that are there, sorted by name. One that has vanished is not among them.
+        round_trips: sorted; what is not listed is not known.
+    """
+
+    at: float
+    nodes: tuple[NodeReading, ...]
+    round_trips: tuple[RoundTrip, ...] = ()
+
+    @property
+    def in_use(self) -> tuple[str, ...]:
+        """The node of each executor, sorted.
+
+        >>> Nodes(0.0, (NodeReading("a", 2, 0), NodeReading("b", 1, 3))).in_use
+        ('a', 'a', 'b')
+        """
+        return tuple([node.name for node in self.nodes for _ in range(node.used)])
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something that could not be observed this cycle, and why.
+
+    Attributes:
+        section: ``"offsets"``, ``"batch"``, ``"running"``, ``"cluster"``, ``"nodes"`` or ``"queries"``.
+        query_id: None where it concerns the application.
+    """
+
+    section: str
+    why: str
+    query_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What was seen of an application in one cycle. ``nodes`` None: nodes play no part, or are not known."""
+
+    at: float
+    queries: tuple[QueryReading, ...] = ()
+    cluster: Cluster | None = None
+    gaps: tuple[Gap, ...] = ()
+    nodes: Nodes | None = None
+
+
+# What it means: the figures that every decision is made of.
+
+
+class QueryLoad(NamedTuple):
+    """The figures of one query of several; each as in :class:`Assessment`, there over all of them."""
+
+    query_id: str
+    arrival_rate: float | None = None
+    processed_rate: float | None = None
+    backlog_excess: float | None = None
+    batch_s: float | None = None
+    trigger_s: float | None = None
+    period_s: float | None = None
+    pressure: float | None = None
+    throughput: float | None = None
+    batches: int = 0
+    capped: bool | None = None
+
+
+class StageLoad(NamedTuple):
+    """One stage of the last batch.
+
+    Attributes:
+        tasks: how many slots it can keep busy.
+        share: of the batch's task time, in [0, 1].
+        demand: task seconds that it needs a second at the present arrival rate, in slots; None: unknown.
+    """
+
+    tasks: int
+    share: float
+    demand: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What the observations mean, summed over the queries of the application.
+
+    Attributes:
+        executors: registered executors.
+        requested: number asked for last.
+        slots_per_executor: cores each.
+        arrival_rate: records/s reaching the sources, from latest offsets, over the rate window.
+        arrival_rates: the same by topic, sorted by topic, where a query reads several of them; else empty.
+        processed_rate: records/s committed, batch end to batch end, over the rate window but not beyond the last change
+            of the number of executors: what another number of them did says nothing of this one.
+        waiting, in_flight: records not yet planned; planned but not committed.
+        backlog: latest − committed = waiting + in_flight.
+        backlog_excess: max(0, backlog − arrival rate × (trigger + batch time)), where the batch time counts up to τ and
+            the trigger is no shorter than it; see ``rheostat.analyze.batches.healthy_backlog``.
+        backlog_exact: False where a source's offsets are not a count.
+        lag_s: age of the oldest uncommitted record, the largest over partitions.
+        drain_s: time to clear the backlog at the present rates; infinite is None with ``draining`` False.
+        draining: whether more is processed than arrives; None where unknown.
+        batch_s: duration of the last batch, or of the running one if that is already longer.
+        trigger_s: the longest trigger interval of the queries.
+        period_s: τ = max(trigger, objective lag / 2).
+        last_batch_s: duration of the last finished batch, the longest over the queries.
+        last_batch_id: its number, summed over the queries; another one tells that a batch has finished.
+        last_batch_records: its records, of a single query; overcounts when tasks are retried.
+        occupancy: batch_s ÷ τ, the largest over the queries, each with its own τ.
+        pressure: share of the rate window, but not beyond the last change of the number of executors, in which batches
+            run back to back with a backlog that executors would clear, in [0, 1]; the largest over the queries. See
+            ``rheostat.analyze.batches``.
+        throughput: under pressure, records/s committed by batches that began at the present number, batch end to batch
+            end over the rate window; None before two of them, and without pressure.
+        busy_ratio: share of slot time in tasks, over the rate window, in [0, 1].
+        running: whether a batch is being worked on in at least one query.
+        active_tasks: tasks running at the reading, over all executors.
+        idle_s: for each executor without a task, seconds (to a tenth) since it had one, the longest first, at most 32
+            of them. What runs between two readings is noticed by the count of finished tasks.
+        batches: finished batches seen since the number of executors last changed or the query was started again,
+            without the batch that was in flight then.
+        capped: whether the last batch was as large as the batch cap allows.
+        failed_tasks: tasks that failed within the failure window.
+        partitions: partitions over all sources, the useful upper bound of tasks of a read stage.
+        metrics_age_s: age of the oldest section that a decision needs.
+        missing: names of needed figures that are unknown, sorted.
+        invalid: names of figures that were impossible (NaN, negative), sorted.
+        queries: number of active queries.
+        by_query: the figures of each query, where there are several; else empty.
+        nodes: as they were observed; None: not known.
+        sink: why the sink is sick, in words; None: it is healthy, or nobody knows. See ``rheostat.analyze.assess``.
+        slow: executors, or a node with all of its executors, that are slower than the others, for people. See
+            ``rheostat.analyze.executors``.
+        slow_executors: their ids.
+        slow_on: the node of each of these, in their order, ``elsewhere`` for one that is on none of them; empty where
+            nodes are not known.
+        slow_nodes: nodes whose executors are all slow, or were when it last had some, sorted; where nodes are known.
+        slow_factor: how many times as long as with the others the tasks of the slowest take.
+        skew: share of the largest partition ÷ that of an even one, the largest over the queries; None: not known.
+        useful_executors: those that the largest stages keep busy, where the stages of a batch are known.
+        stages: of the last batch, where it has several and they are known; else empty.
+    """
+
+    at: float
+    executors: int | None = None
+    requested: int | None = None
+    slots_per_executor: int | None = None
+    arrival_rate: float | None = None
+    arrival_rates: tuple[tuple[str, float], ...] = ()
+    processed_rate: float | None = None
+    waiting: int | None = None
+    in_flight: int | None = None
+    backlog: int | None = None
+    backlog_excess: float | None = None
+    backlog_exact: bool = True
+    lag_s: float | None = None
+    drain_s: float | None = None
+    draining: bool | None = None
+    batch_s: float | None = None
+    trigger_s: float | None = None
+    period_s: float | None = None
+    last_batch_s: float | None = None
+    last_batch_id: int | None = None
+    last_batch_records: int | None = None
+    occupancy: float | None = None
+    pressure: float | None = None
+    throughput: float | None = None
+    busy_ratio: float | None = None
+    running: bool | None = None
+    active_tasks: int | None = None
+    idle_s: tuple[float, ...] | None = None
+    batches: int = 0
+    capped: bool | None = None
+    failed_tasks: int | None = None
+    partitions: int | None = None
+    metrics_age_s: float | None = None
+    missing: tuple[str, ...] = ()
+    invalid: tuple[str, ...] = ()
+    queries: int = 0
+    by_query: tuple[QueryLoad, ...] = ()
+    nodes: Nodes | None = None
+    sink: str | None = None
+    slow: tuple[str, ...] = ()
+    slow_executors: tuple[str, ...] = ()
+    slow_on: tuple[str, ...] = ()
+    slow_nodes: tuple[str, ...] = ()
+    slow_factor: float | None = None
+    skew: float | None = None
+    useful_executors: int | None = None
+    stages: tuple[StageLoad, ...] = ()
+
+
+# What is to be done about it and why, and what became of it.
+
+
+class Code(StrEnum):
+    """Stable reason codes. A code is never renamed: journals and dashboards depend on it.
+
+    The first group is given by policies, the second by the guard pipeline, the third by the loop and by
+    actuators.
+    """
+
+    FIXED = "FIXED"
+    SLA_VIOLATED = "SLA_VIOLATED"
+    UNDERSIZED = "UNDERSIZED"
+    OVERSIZED = "OVERSIZED"
+    PROBE_DOWN = "PROBE_DOWN"
+    SURPLUS_COUNTING = "SURPLUS_COUNTING"
+    STEADY = "STEADY"
+    STABILIZING = "STABILIZING"
+    CAPACITY_UNKNOWN = "CAPACITY_UNKNOWN"
+    FORECAST = "FORECAST"
+    CHANGE_POINT = "CHANGE_POINT"
+    SICK_SINK = "SICK_SINK"
+    SLOW_EXECUTOR = "SLOW_EXECUTOR"
+
+    NO_QUERY = "NO_QUERY"
+    METRICS_MISSING = "METRICS_MISSING"
+    METRICS_INVALID = "METRICS_INVALID"
+    METRICS_STALE = "METRICS_STALE"
+    OBJECTIVE_TOO_SHORT = "OBJECTIVE_TOO_SHORT"
+    RESCALE_RUNNING = "RESCALE_RUNNING"
+    TASK_FAILURES = "TASK_FAILURES"
+    WARMING_UP = "WARMING_UP"
+    HOLD_AFTER_RESCALE = "HOLD_AFTER_RESCALE"
+    LARGEST_STEP = "LARGEST_STEP"
+    COOLDOWN_UP = "COOLDOWN_UP"
+    COOLDOWN_DOWN = "COOLDOWN_DOWN"
+    FAILOVER = "FAILOVER"
+    SCALE_DOWN_HOLD = "SCALE_DOWN_HOLD"
+    ROUND_TRIP = "ROUND_TRIP"
+    WITHIN_TOLERANCE = "WITHIN_TOLERANCE"
+    ALIGNED = "ALIGNED"
+    PARTITIONS_PER_SLOT = "PARTITIONS_PER_SLOT"
+    RESCALE_COST = "RESCALE_COST"
+    INEFFECTIVE = "INEFFECTIVE"
+    BATCH_CAP = "BATCH_CAP"
+    QUOTA = "QUOTA"
+    CATCHING_UP = "CATCHING_UP"
+    USELESS_EXECUTORS = "USELESS_EXECUTORS"
+    NO_ROOM = "NO_ROOM"
+    AT_MAX = "AT_MAX"
+    AT_MIN = "AT_MIN"
+    LAST_CHECK = "LAST_CHECK"
+    NO_FREE_NODE = "NO_FREE_NODE"
+
+    START = "START"
+    RESTORED = "RESTORED"
+    REPLACING_LOST = "REPLACING_LOST"
+    PAUSED = "PAUSED"
+    WATCH_ONLY = "WATCH_ONLY"
+    DRY_RUN = "DRY_RUN"
+    APPLIED = "APPLIED"
+    NOTHING_IDLE = "NOTHING_IDLE"
+    REQUEST_REJECTED = "REQUEST_REJECTED"
+    CYCLE_FAILED = "CYCLE_FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why: a stable code, a sentence with the figures, and the figures."""
+
+    code: Code
+    text: str
+    figures: Mapping[str, float | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """What a policy proposes: a number of executors, or None for "no opinion" (hold)."""
+
+    target: int | None
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class GuardNote:
+    """A guard step that changed the target: its name, what went in and came out, and why."""
+
+    step: str
+    before: int
+    after: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """What ``executors`` would mean at the present arrival rate, by the capacity model; None without one.
+
+    Attributes:
+        capacity: records/s that many executors carry.
+        utilization: arrival rate ÷ capacity.
+    """
+
+    executors: int
+    capacity: float | None = None
+    utilization: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """On which nodes executors are to be. A node that hosts several stands there several times.
+
+    Attributes:
+        use: the node of each executor after the change, sorted.
+        add: the nodes of those that come, in that order.
+        leave: the nodes of those that go, in that order.
+        slow: nodes that are slow, sorted; a standby, or what comes instead of a full node, comes there last.
+    """
+
+    use: tuple[str, ...]
+    add: tuple[str, ...] = ()
+    leave: tuple[str, ...] = ()
+    slow: tuple[str, ...] = ()
+
+
+class Action(StrEnum):
+    """What a decision does to the number of executors."""
+
+    HOLD = "hold"
+    UP = "up"
+    DOWN = "down"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be done. A hold is a decision too.
+
+    Attributes:
+        decision_id: unique within a journal, ascending.
+        current: executors in force when it was made; None: unknown.
+        target: executors wanted; equals ``current`` for a hold.
+        reason: the last step that determined the target.
+        notes: every guard step that changed the target, in order.
+        projections: n − 1, n, n + 1.
+        placement: where executors come and go; None: of a hold, or where nodes are not known.
+        first: executors that leave before any other, by id, in this order; with a placement, from the nodes that it
+            gives up.
+    """
+
+    at: float
+    decision_id: int
+    action: Action
+    current: int | None
+    target: int | None
+    reason: Reason
+    recommendation: Recommendation
+    notes: tuple[GuardNote, ...] = ()
+    projections: tuple[Projection, ...] = ()
+    placement: Placement | None = None
+    first: tuple[str, ...] = ()
+
+    @property
+    def acts(self) -> bool:
+        """Whether something is to be executed."""
+        return self.action is not Action.HOLD
+
+    @property
+    def why(self) -> str:
+        """What the policy wanted and why, then what the guards made of it; where no guard changed it, the reason alone.
+
+        >>> notes = (GuardNote("largest_step", 3, 17, Reason(Code.LARGEST_STEP, "at most 1 at a time")),)
+        >>> wanted = Recommendation(3, Reason(Code.OVERSIZED, "3 carry 900/s"))
+        >>> Decision(0.0, 7, Action.DOWN, 18, 17, notes[0].reason, wanted, notes).why
+        'the policy wanted 3: 3 carry 900/s; the guard largest_step made it 17: at most 1 at a time'
+        """
+        if not self.notes:
+            return self.reason.text
+        target, last = self.recommendation.target, self.notes[-1].reason.text
+        wanted = "the policy had no opinion" if target is None else f"the policy wanted {target}"
+        parts = [f"{wanted}: {self.recommendation.reason.text}"]
+        parts += [f"the guard {note.step} made it {note.after}: {note.reason.text}" for note in self.notes]
+        return "; ".join(parts) + self.reason.text.removeprefix(last)
+
+
+class OutcomeStatus(StrEnum):
+    """How the execution of a decision ended."""
+
+    APPLIED = "applied"
+    PARTIAL = "partial"
+    NO_ROOM = "no_room"
+    HELD = "held"
+    FAILED = "failed"
+    RECORDED = "recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a decision.
+
+    Attributes:
+        at: when it ended.
+        before, after: executors registered.
+        method: ``"request"``, ``"gap"``, ``"idle"``, ``"forced"``, ``"restart"``, ``"dry-run"``, ``"none"``.
+        redone_tasks: tasks that had to run again because of it.
+        waited_s: how long a safe moment was waited for.
+        took_s: from the decision until it was confirmed.
+    """
+
+    at: float
+    decision_id: int
+    status: OutcomeStatus
+    reason: Reason
+    target: int
+    before: int | None = None
+    after: int | None = None
+    method: str = "none"
+    redone_tasks: int | None = None
+    waited_s: float | None = None
+    took_s: float | None = None
+
+
+# What was asked for: the bounds of the executors, and the limit of the lag.
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Least and greatest number of executors, both included."""
+
+    minimum: int
+    maximum: int
+
+    def __post_init__(self) -> None:
+        faults = []
+        if self.minimum < 1:
+            faults.append(Fault("executors", str(self.minimum), "an integer ≥ 1", "the least number of executors"))
+        if self.maximum < self.minimum:
+            given = f"({self.minimum}, {self.maximum})"
+            faults.append(Fault("executors", given, "minimum ≤ maximum", "the greatest number is under the least"))
+        if faults:
+            raise InputError(faults)
+
+    def clamp(self, executors: int) -> int:
+        """The nearest number within the bounds.
+
+        >>> Bounds(2, 5).clamp(9)
+        5
+        """
+        return max(self.minimum, min(self.maximum, executors))
+
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_OBJECTIVE = re.compile(
+    r"\s*lag\s*<\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|min|m|h)(?:\s+for\s+(?P<percent>\d+(?:\.\d+)?)\s*%)?\s*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """Lag stays under ``lag_s`` seconds for ``percent`` percent of the time.
+
+    >>> Objective.parse("lag < 2 min for 95%")
+    Objective(lag_s=120.0, percent=95.0)
+    """
+
+    lag_s: float
+    percent: float = 99.0
+
+    @classmethod
+    def parse(cls, text: object) -> Objective:
+        """Read ``lag < DURATION [for PERCENT%]``; DURATION is a number with ms, s, m, min or h.
+
+        Raises:
+            InputError: the text is not understood, the duration is 0 or the percentage is not in (0, 100].
+        """
+        match = _OBJECTIVE.fullmatch(text) if isinstance(text, str) else None
+        allowed = "'lag < DURATION [for PERCENT%]' with DURATION > 0 and PERCENT in (0, 100], as in 'lag < 30s for 99%'"
+        if match is None:
+            raise InputError([Fault("objective", repr(text), allowed, "the objective is not understood")])
+        lag_s = float(match["value"]) * _UNITS[match["unit"]]
+        percent = float(match["percent"] or 99.0)
+        if not (0 < lag_s < math.inf and 0 < percent <= 100):
+            raise InputError([Fault("objective", repr(text), allowed, "a figure of the objective is out of range")])
+        return cls(lag_s, percent)
+
+    def __str__(self) -> str:
+        return f"lag < {self.lag_s:g} s for {self.percent:g}%"

@@ -1,0 +1,1 @@
+"""The clairvoyant optimum: the least that any policy could have paid."""

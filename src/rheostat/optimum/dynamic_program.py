@@ -1,0 +1,497 @@
+"""The clairvoyant problem cut into steps: what each of them brings, and what executors do in one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from math import ceil, floor, inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rheostat.load.curves import Pieces
+from rheostat.optimum.problem import Problem
+from rheostat.sim.capacity import CostParts
+
+__all__ = [
+    "Ending",
+    "Floats",
+    "Frontier",
+    "Grid",
+    "Kept",
+    "Prices",
+    "Step",
+    "decide",
+    "followed",
+    "forwards",
+    "moved",
+    "serve",
+    "traced",
+    "violations",
+]
+
+
+_SAMPLES = 8
+_CHUNK = 1024
+_ROUNDING = 1e-9
+_TINY = 1e-9
+
+
+class Grid:
+    """The problem on its grid.
+
+    Attributes:
+        problem: the problem.
+        per_decision: steps from one decision to the next, so many that none is longer than L.
+        step_s: length of a step.
+        loaded: steps until the load is over, the one in which it ends included.
+        capacity, long_rate, slack: as in the problem, shape (N, 1); capacity > 0.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.per_decision = max(1, ceil(problem.step_s / problem.objective_s - _ROUNDING))
+        self.step_s = problem.step_s / self.per_decision
+        self.loaded = max(1, ceil(problem.load.duration / self.step_s - _ROUNDING))
+        self.long_rate, self.slack = np.maximum(self._rows(problem.long_rate), _TINY), self._rows(problem.slack)
+        self.capacity = np.maximum(self._rows(problem.capacity), _TINY)
+        self._arrivals, self._limits, self._ageing = self._tabulated()
+        self._chunk, self._tables = -1, tuple[Floats, ...]()
+
+    def step(self, number: int) -> Step:
+        """What a step brings; long after the load nothing arrives, and whatever waits is over the objective."""
+        number = min(number, len(self._arrivals) - 1)
+        if number // _CHUNK != self._chunk:
+            self._chunk = number // _CHUNK
+            self._tables = self._table(slice(self._chunk * _CHUNK, (self._chunk + 1) * _CHUNK))
+        net, allowed, avoid, avoid_from, recover, recover_from = (table[number % _CHUNK] for table in self._tables)
+        gain = self.long_rate - self.capacity
+        return Step(
+            seconds=self.step_s,
+            net=net,
+            allowed=allowed,
+            gain=gain,
+            avoid=avoid,
+            avoid_from=avoid_from,
+            recover=recover,
+            recover_from=recover_from,
+        )
+
+    def arrivals_of(self, number: int) -> float:
+        """Records that arrive in a step."""
+        return float(self._arrivals[number]) if number < len(self._arrivals) else 0.0
+
+    def decides(self, number: int) -> bool:
+        """Whether a decision is made at the begin of a step."""
+        return number % self.per_decision == 0
+
+    def remaining_s(self, number: int) -> float:
+        """Seconds of load from the begin of a step on."""
+        return max(0.0, self.problem.load.duration - number * self.step_s)
+
+    def quantum_s(self, wanted_s: float) -> float:
+        """The largest whole part of a step that is no longer than ``wanted_s``."""
+        return self.step_s / ceil(self.step_s / wanted_s - _ROUNDING)
+
+    def prices(self, quantum_s: float) -> Prices:
+        """Costs in levels of ``quantum_s`` executor-seconds, rounded down.
+
+        An added executor is charged for the whole decision intervals of its start-up; see
+        :mod:`rheostat.optimum.optimum`, *start-up*.
+        """
+        problem = self.problem
+        waits_s = floor(problem.start_up_s / problem.step_s + _ROUNDING) * problem.step_s
+        return Prices(
+            quantum_s=quantum_s,
+            per_step=round(self.step_s / quantum_s),
+            change=floor(problem.change_s / quantum_s + _ROUNDING),
+            start_up=round(waits_s / quantum_s),
+            weight=problem.weight / quantum_s,
+            n_min=problem.n_min,
+            carried=self._rows(problem.carried),
+        )
+
+    def _rows(self, values: tuple[float, ...]) -> Floats:
+        return np.array(values[self.problem.n_min : self.problem.n_max + 1])[:, None]
+
+    def _tabulated(self) -> tuple[Floats, Floats, Floats]:
+        """Of each step: arrivals; the backlog at its begin of which nothing is older than L; the ageing.
+
+        *Ageing*: the records/s that grow older than L. Within a step they are taken to do so evenly: A(t − L) follows
+        its chord, lowered to where it lies nowhere above the true curve. So no time over the objective is found that
+        is none.
+        """
+        load, objective_s = self.problem.load, self.problem.objective_s
+        times = np.arange(self.loaded + ceil(objective_s / self.step_s) + 2, dtype=np.float64) * self.step_s
+        offered, aged = _offered(load, times), _offered(load, times - objective_s)
+        shares = np.arange(1, _SAMPLES) / _SAMPLES
+        inside = _offered(load, times[:-1, None] + shares * self.step_s - objective_s)
+        chord = aged[:-1, None] + shares * np.diff(aged)[:, None]
+        lowered = np.maximum(chord - inside, 0.0).max(axis=1)
+        return np.diff(offered), offered[:-1] - aged[:-1] + lowered, np.diff(aged) / self.step_s
+
+    def _table(self, steps: slice) -> tuple[Floats, ...]:
+        """The arrays of :class:`Step` for many steps, shape (steps, N, 1).
+
+        Before the step g records too many wait (negative: so many fewer than allowed). With c the capacity, r the
+        long-batch rate and a the ageing, g + (a − c)·h are too many at its end if nothing is over the objective; a
+        second over it processes r − c records more. So
+
+        * from above the limit it takes g ÷ (r − a) seconds to get below;
+        * what would be too many at the end takes (g + (a − c)·h) ÷ (max(r, a) − c) seconds to avoid, or lasts as long.
+        """
+        h, capacity, rate = self.step_s, self.capacity, self.long_rate
+        arrivals, limit, ageing = (each[steps, None, None] for each in (self._arrivals, self._limits, self._ageing))
+        limit = limit + self.slack
+        avoid = 1 / np.maximum(np.maximum(rate, ageing) - capacity, _TINY)
+        avoid_from = avoid * ((ageing - capacity) * h - limit)
+        surplus = rate - ageing
+        recover = np.where(surplus > _TINY, 1 / np.maximum(surplus, _TINY), avoid)
+        recover_from = np.where(surplus > _TINY, -recover * limit, avoid_from)
+        allowed = limit - np.maximum(ageing - capacity, 0.0) * h
+        return arrivals - capacity * h, allowed, avoid, avoid_from, recover, recover_from
+
+
+def _offered(load: Pieces, seconds: Floats) -> Floats:
+    """Records offered by each second: the integral of the load, for an array of any shape."""
+    points = np.array(load.points)
+    times, rates = points[:, 0], points[:, 1]
+    sums = np.concatenate([[0.0], np.cumsum(np.diff(times) * (rates[:-1] + rates[1:]) / 2)])
+    at = np.clip(seconds, 0.0, times[-1])
+    piece = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
+    width, inside = times[piece + 1] - times[piece], at - times[piece]
+    share = np.divide(inside, width, out=np.zeros_like(at), where=width > 0)
+    found: Floats = sums[piece] + inside * (2 * rates[piece] + share * (rates[piece + 1] - rates[piece])) / 2
+    return found
+
+
+# The dynamic program behind the clairvoyant optimum: for each number of executors and each cost, the least backlog.
+
+
+Floats = NDArray[np.float64]
+_Levels = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What things cost, in levels of ``quantum_s`` executor-seconds.
+
+    Attributes:
+        per_step: one executor for one step.
+        change, start_up: a change, and each executor added by it.
+        weight: a second over the objective.
+        n_min: executors of the first row.
+        carried: as in :class:`~rheostat.optimum.problem.Problem`, records, shape (N, 1).
+    """
+
+    quantum_s: float
+    per_step: int
+    change: int
+    start_up: int
+    weight: float
+    n_min: int
+    carried: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step of the grid brings to each number of executors; arrays of shape (N, 1).
+
+    Attributes:
+        seconds: its length.
+        net: arrivals less what is processed within the objective, records.
+        allowed: backlog at its begin up to which nothing in it is over the objective, records.
+        gain: what a second over the objective processes more, records/s.
+        avoid, avoid_from, recover, recover_from: seconds over the objective are the larger one of
+            ``avoid · backlog + avoid_from`` and ``recover · backlog + recover_from``, within [0, seconds].
+    """
+
+    seconds: float
+    net: Floats
+    allowed: Floats
+    gain: Floats
+    avoid: Floats
+    avoid_from: Floats
+    recover: Floats
+    recover_from: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """Least backlogs, and the level of the first column."""
+
+    base: int
+    least: Floats
+
+    def cut(self) -> Frontier:
+        """Without the columns that no state needs. In the last column every row must be finite."""
+        least = self.least
+        totals = least.sum(axis=0)
+        last = int(np.count_nonzero(totals > totals[-1]))
+        first = 0 if least[:, 0].min() < np.inf else int(np.argmax(least.min(axis=0) < np.inf))
+        return Frontier(self.base + first, least[:, first : last + 1].copy())
+
+
+def decide(before: Frontier, prices: Prices) -> Frontier:
+    """After the decision: the best of staying and of every change.
+
+    A change from n to n′ gains |c(n′) − c(n)| records, c ascending. ``min over n of X(n) − |c(n′) − c(n)|`` is the
+    smaller one of ``min(X + c) − c(n′)`` and ``min(X − c) + c(n′)``, over all n where both directions cost the same.
+    """
+    old, carried = before.least, prices.carried
+    rows, width = old.shape
+    wide = width + prices.change + prices.start_up * (rows - 1)
+    least = np.empty((rows, wide))
+    least[:, :width] = old
+    least[:, width:] = old[:, -1:]
+    changed = least[:, prices.change :]
+    if prices.start_up:
+        near = changed[:, :width]
+        np.minimum(near, _least_from_above(old - carried) + carried, out=near)
+        np.minimum(changed[:, width:], near[:, -1:], out=changed[:, width:])
+        np.minimum(changed, _least_from_below(old + carried, prices.start_up) - carried, out=changed)
+    else:
+        np.minimum(changed, (old + carried).min(axis=0) - carried, out=changed)
+        np.minimum(changed, (old - carried).min(axis=0) + carried, out=changed)
+    np.maximum(least, 0.0, out=least)
+    after = Frontier(before.base, least)
+    return after.cut() if prices.start_up else after
+
+
+def _least_from_above(least: Floats) -> Floats:
+    """In each row the least of it and all rows after it. Changes its argument."""
+    reach = 1
+    while reach < len(least):
+        np.minimum(least[:-reach], least[reach:], out=least[:-reach])
+        reach *= 2
+    return least
+
+
+def _least_from_below(least: Floats, start_up: int) -> Floats:
+    """In each row the least of it and all rows before it, each row moving a state by ``start_up`` columns."""
+    rows, width = least.shape
+    wide = np.empty((rows, width + start_up * (rows - 1)))
+    wide[:, :width] = least
+    wide[:, width:] = least[:, -1:]
+    for row in range(1, rows):
+        own = wide[row, start_up:]
+        np.minimum(own, wide[row - 1, :-start_up], out=own)
+    return wide
+
+
+def _room(rows: int, columns: int, by: int, width: int, first: int = 0) -> tuple[Floats, Floats]:
+    """An empty array, and a view on it whose row i begins at column ``first + by · i`` and is ``width`` long."""
+    flat = np.full(rows * (columns + by) + first, np.inf)
+    room = flat[: rows * columns].reshape(rows, columns)
+    return room, flat[first : first + rows * (columns + by)].reshape(rows, columns + by)[:, :width]
+
+
+def violations(least: Floats, step: Step) -> Floats:
+    """Seconds of the step over the objective, of each state; see :class:`Step`."""
+    seconds = least * step.avoid
+    seconds += step.avoid_from
+    other = least * step.recover
+    other += step.recover_from
+    np.maximum(seconds, other, out=seconds)
+    np.maximum(seconds, 0.0, out=seconds)
+    return np.minimum(seconds, step.seconds, out=seconds)
+
+
+def moved(least: Floats, step: Step, weight: float) -> tuple[Floats, _Levels]:
+    """What is left of each backlog after a step; the levels that its time over the objective costs, rounded down."""
+    seconds = violations(least, step)
+    left = least + step.net
+    left -= step.gain * seconds
+    seconds *= weight
+    return np.maximum(left, 0.0, out=left), seconds.astype(np.intp)
+
+
+def serve(after: Frontier, step: Step, prices: Prices) -> Frontier:
+    """One step later."""
+    least = after.least
+    rows, width = least.shape
+    over = (least - step.allowed).max(axis=0)
+    bad = int(np.count_nonzero(over > 0))
+    most = int(prices.weight * step.seconds) + 1 if bad else 0
+    later, rest = _room(rows, width + prices.per_step * (rows - 1) + most, prices.per_step, width - bad, bad)
+    if bad:
+        left, levels = moved(least[:, :bad], step, prices.weight)
+        levels += _places(rows, bad, later.shape[1] + prices.per_step)
+        np.minimum.at(later.reshape(-1), levels.reshape(-1), left.reshape(-1))
+    left = least[:, bad:] + step.net
+    np.maximum(left, 0.0, out=left)
+    np.minimum(rest, left, out=rest)
+    np.minimum.accumulate(later, axis=1, out=later)
+    return Frontier(after.base + prices.n_min * prices.per_step, later).cut()
+
+
+def _places(rows: int, width: int, apart: int) -> _Levels:
+    return np.arange(0, rows * apart, apart, dtype=np.intp)[:, None] + np.arange(width, dtype=np.intp)
+
+
+# The dynamic program run forwards over the grid, and its best way traced back.
+
+
+_SINGLE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A way to end: in this step, after its decision in this state, so long after its begin, at this cost."""
+
+    step: int = 0
+    row: int = 0
+    level: int = 0
+    seconds: float = 0.0
+    cost_s: float = inf
+
+
+@dataclass(slots=True)
+class Kept:
+    """The frontiers before the decision, every ``apart`` steps: all of them, or as many as ``most`` bytes hold.
+
+    In single precision. They serve to find a plan, whose cost is then worked out anew.
+    """
+
+    most: int = 128 * 2**20
+    apart: int = 1
+    size: int = 0
+    frontiers: list[tuple[int, NDArray[np.float32]]] = field(default_factory=list)
+
+    def add(self, number: int, frontier: Frontier) -> None:
+        """Keep the frontier of a step, if its turn is."""
+        if number % self.apart:
+            return
+        self.frontiers.append((frontier.base, frontier.least.astype(np.float32)))
+        self.size += self.frontiers[-1][1].nbytes
+        if self.size > self.most:
+            self.apart *= 2
+            self.frontiers = self.frontiers[::2]
+            self.size = sum(least.nbytes for _, least in self.frontiers)
+
+    def before(self, number: int) -> Frontier:
+        """The last frontier that was kept, up to a step."""
+        base, least = self.frontiers[number // self.apart]
+        return Frontier(base, least.astype(np.float64))
+
+
+def forwards(grid: Grid, prices: Prices, kept: Kept | None = None) -> tuple[Kept, Ending]:
+    """The frontiers, and the cheapest ending. ``kept``: where the frontiers are put."""
+    problem, kept = grid.problem, Kept() if kept is None else kept
+    least = np.full((problem.n_max - problem.n_min + 1, 1), np.inf)
+    least[problem.start - problem.n_min, 0] = 0.0
+    frontier, ending, number = Frontier(0, least), Ending(), 0
+    while ending.cost_s > frontier.base * prices.quantum_s:
+        kept.add(number, frontier)
+        after = decide(frontier, prices) if grid.decides(number) else frontier
+        if number + 1 >= grid.loaded:
+            ending = min(ending, _ending(grid, prices, number, after), key=lambda each: each.cost_s)
+        frontier = serve(after, grid.step(number), prices)
+        number += 1
+    return kept, ending
+
+
+def _ending(grid: Grid, prices: Prices, number: int, after: Frontier) -> Ending:
+    """The cheapest way to have the load over and everything processed within this step."""
+    least, step = after.least, grid.step(number)
+    over = violations(least, step)
+    left = np.maximum(least + grid.arrivals_of(number) - grid.slack, 0.0)
+    takes = np.maximum(left / grid.long_rate, (left - step.gain * over) / grid.capacity)
+    seconds = np.maximum(takes, grid.remaining_s(number))
+    over = np.minimum(over, seconds)
+    numbers = prices.n_min + np.arange(len(least))[:, None]
+    levels = after.base + np.arange(least.shape[1])
+    costs_s = (levels + prices.weight * over) * prices.quantum_s + numbers * seconds
+    costs_s = np.where(seconds <= grid.step_s * (1 + _ROUNDING), costs_s, inf)
+    row, column = (int(place) for place in np.unravel_index(int(np.argmin(costs_s)), costs_s.shape))
+    return Ending(number, row, after.base + column, float(seconds[row, column]), float(costs_s[row, column]))
+
+
+def traced(grid: Grid, prices: Prices, kept: Kept, ending: Ending) -> list[int]:
+    """Executors after the decision in each step of the best way."""
+    rows, row, level = [ending.row], ending.row, ending.level
+    later: Frontier | None = None
+    for number, before in _backwards(grid, prices, kept, ending.step):
+        if later is not None:
+            same = _without_change(before, later, row, level, grid.step(number), prices)
+            if same is not None and grid.decides(number):
+                level, later = same, before
+                rows.append(row)
+                continue
+            after = decide(before, prices) if grid.decides(number) else before
+            level = _served_from(after, row, level, grid.step(number), prices)
+            rows.append(row)
+        if grid.decides(number):
+            row, level = _decided_from(before, row, level, prices)
+        later = before
+    return [prices.n_min + each for each in reversed(rows)]
+
+
+def _backwards(grid: Grid, prices: Prices, kept: Kept, last: int) -> Iterator[tuple[int, Frontier]]:
+    """The frontier before each step's decision, from ``last`` to 0; those that were not kept are made again."""
+    for place in reversed(range(last // kept.apart + 1)):
+        first = place * kept.apart
+        made = [kept.before(first)]
+        for number in range(first, min(last, first + kept.apart - 1)):
+            after = decide(made[-1], prices) if grid.decides(number) else made[-1]
+            made.append(serve(after, grid.step(number), prices))
+        yield from ((first + more, made[more]) for more in reversed(range(len(made))))
+
+
+def _without_change(before: Frontier, later: Frontier, row: int, level: int, step: Step, prices: Prices) -> int | None:
+    """The level before the step, if this row was reached by staying and inside the objective; None: perhaps not."""
+    was = level - (prices.n_min + row) * prices.per_step
+    if was < before.base:
+        return None
+    backlog = before.least[row, min(was - before.base, before.least.shape[1] - 1)]
+    left = max(0.0, backlog + step.net[row, 0])
+    is_now = later.least[row, min(level - later.base, later.least.shape[1] - 1)]
+    return was if backlog <= step.allowed[row, 0] and left <= is_now + _SINGLE * max(1.0, is_now) else None
+
+
+def _served_from(after: Frontier, row: int, level: int, step: Step, prices: Prices) -> int:
+    """The level before a step from which this level, or a lower one, was reached with the least backlog."""
+    left, over = moved(after.least[row : row + 1], _only(step, row), prices.weight)
+    reached = after.base + np.arange(left.shape[1]) + (prices.n_min + row) * prices.per_step + over[0]
+    return after.base + int(np.argmin(np.where(reached <= level, left[0], inf)))
+
+
+def _decided_from(before: Frontier, row: int, level: int, prices: Prices) -> tuple[int, int]:
+    """The state before a decision from which this one was reached."""
+    width = before.least.shape[1]
+    rows = np.arange(len(before.least))
+    price = np.where(rows == row, 0, prices.change + prices.start_up * np.maximum(row - rows, 0))
+    places = level - before.base - price
+    gained = np.abs(prices.carried[row, 0] - prices.carried[:, 0])
+    backlog = np.maximum(before.least[rows, np.clip(places, 0, width - 1)] - gained, 0.0)
+    backlog = np.where(places >= 0, backlog, inf)
+    best = backlog.min()
+    origin = row if backlog[row] <= best + _SINGLE * max(1.0, best) else int(np.argmin(backlog))
+    return origin, before.base + min(int(places[origin]), width - 1)
+
+
+def followed(grid: Grid, prices: Prices, plan: list[int], ending: Ending) -> tuple[CostParts, float]:
+    """What the fluid that follows a plan uses, and what it costs without rounding, in executor-seconds."""
+    problem, waits_s = grid.problem, prices.start_up * prices.quantum_s
+    paid_s = over_s = backlog = 0.0
+    changes, before = 0, problem.start
+    for number, now in enumerate(plan):
+        backlog = max(0.0, backlog - abs(problem.carried[now] - problem.carried[before]))
+        row, step = now - problem.n_min, grid.step(number)
+        lasts_s = ending.seconds if number == ending.step else grid.step_s
+        over = 0.0
+        if backlog > step.allowed[row, 0]:
+            over = float(violations(np.array([[backlog]]), _only(step, row))[0, 0])
+        over_s += min(over, lasts_s)
+        paid_s += now * lasts_s + waits_s * max(0, now - before)
+        changes += now != before
+        backlog = max(0.0, backlog + float(step.net[row, 0]) - float(step.gain[row, 0]) * over)
+        before = now
+    parts = CostParts(paid_s / 3600, changes, over_s / 3600)
+    return parts, paid_s + problem.change_s * changes + problem.weight * over_s
+
+
+def _only(step: Step, row: int) -> Step:
+    """The step for one row."""
+    own = {name: getattr(step, name)[row : row + 1] for name in Step.__slots__ if name != "seconds"}
+    return replace(step, **own)

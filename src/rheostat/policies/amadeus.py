@@ -1,0 +1,150 @@
+"""``amadeus``: the share of the trigger that batches take, averaged; outside its band n × mean executors.
+
+At the end of each batch, with α the smoothing factor::
+
+    num ← α·num + batch time ÷ trigger;   den ← α·den + 1;   mean = num ÷ den          both start at 1
+    mean > high or mean < low  →  ⌈n × mean⌉
+
+n are the executors that are there; nothing is asked for while their number is on its way to the one asked for last.
+
+A batch that was not seen, because another one had finished by the next sample, does not enter the mean. A trigger of 0
+(as soon as possible) has no length: the period τ stands in for it.
+
+Source: https://github.com/AmadeusITGroup/Elastic-Scaling, ElasticScaling.scala (``computeExecutorNumber``,
+``updateOccupation``) and README.md. It knows of no lag, backlog, cooldown or hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar, Self
+
+from pydantic import BaseModel, Field, model_validator
+
+from rheostat.config.models import FrozenModel, reject
+from rheostat.decide.policy import PolicyContext, in_force
+from rheostat.errors import Fault
+from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.text import percent, several
+
+__all__ = [
+    "AmadeusOptions",
+    "AmadeusPolicy",
+    "AmadeusState",
+    "needed_executors",
+]
+
+
+_ROUNDING = 1e-9
+
+
+class AmadeusOptions(FrozenModel):
+    """Options of ``amadeus``, with its published defaults."""
+
+    threshold_high: float = Field(1.0, gt=0, le=10, description="Mean share of the trigger above which it scales up.")
+    threshold_low: float = Field(0.75, ge=0, le=10, description="Mean share of the trigger below which it scales down.")
+    smoothing_factor: float = Field(
+        0.6, ge=0, le=1, description="Weight of the past: 0: only the last batch counts; 1: all alike."
+    )
+    batch_s: float | None = Field(
+        None, gt=0, le=86_400, description="The configured batch duration, s; null: the trigger interval, or τ."
+    )
+
+    @model_validator(mode="after")
+    def _apart(self) -> Self:
+        if self.threshold_low >= self.threshold_high:
+            allowed = f"< threshold_high ({self.threshold_high:g})"
+            message = "the lower threshold must be less than the upper one"
+            raise reject([Fault("threshold_low", f"{self.threshold_low:g}", allowed, message)])
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class AmadeusState:
+    """The mean, as its numerator and denominator, and which batch entered it last."""
+
+    num: float = 1.0
+    den: float = 1.0
+    last_batch_id: int | None = None
+
+    @property
+    def mean(self) -> float:
+        """Mean share of the trigger that batches take."""
+        return self.num / self.den
+
+
+def needed_executors(mean: float, current: int, options: AmadeusOptions) -> int:
+    """The number to ask for.
+
+    >>> needed_executors(1.2, 2, AmadeusOptions()), needed_executors(0.8, 2, AmadeusOptions())
+    (3, 2)
+    """
+    if options.threshold_low <= mean <= options.threshold_high:
+        return current
+    return max(1, math.ceil(current * mean - _ROUNDING))
+
+
+class AmadeusPolicy:
+    """The listener. See the module's description."""
+
+    name: ClassVar[str] = "amadeus"
+    brings: ClassVar[frozenset[str]] = frozenset({"largest_step"})
+    state_type: type[AmadeusState] = AmadeusState
+    options_type: ClassVar[type[BaseModel]] = AmadeusOptions
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType({"default": {}, "faithful": {}})
+
+    def __init__(self, options: AmadeusOptions, context: PolicyContext) -> None:
+        self.options = options
+        self.context = context
+
+    def initial(self) -> AmadeusState:
+        """As after one batch that took the whole trigger."""
+        return AmadeusState()
+
+    def recommend(self, seen: Assessment, state: AmadeusState) -> tuple[Recommendation, AmadeusState]:
+        """What the mean asks for at the end of a batch; between two, and while executors are on their way, a hold."""
+        current, share = in_force(seen), self._share(seen)
+        if seen.missing or seen.invalid or not current or share is None or seen.last_batch_id is None:
+            names = seen.missing or seen.invalid or ("last_batch_s",)
+            reason = Reason(Code.METRICS_MISSING, f"nothing is proposed without: {', '.join(names)}")
+            return Recommendation(None, reason), state
+        if seen.last_batch_id == state.last_batch_id:
+            return _hold(Code.STEADY, "no batch has ended since", current, state), state
+        alpha = self.options.smoothing_factor
+        state = AmadeusState(state.num * alpha + share, state.den * alpha + 1, seen.last_batch_id)
+        if seen.executors != current:
+            text = f"{seen.executors} of {several(current, 'executor')} registered"
+            return _hold(Code.RESCALE_RUNNING, text, current, state), state
+        return self._compare(current, share, state), state
+
+    def capacity(self, executors: int, state: AmadeusState) -> float | None:  # noqa: ARG002
+        """No model."""
+        return None
+
+    def _share(self, seen: Assessment) -> float | None:
+        """Share of the trigger that the last finished batch took."""
+        whole = self.options.batch_s or seen.trigger_s or seen.period_s
+        return None if seen.last_batch_s is None or not whole else seen.last_batch_s / whole
+
+    def _compare(self, current: int, share: float, state: AmadeusState) -> Recommendation:
+        target = needed_executors(state.mean, current, self.options)
+        low, high = percent(self.options.threshold_low), percent(self.options.threshold_high)
+        if target == current:
+            inside = self.options.threshold_low <= state.mean <= self.options.threshold_high
+            what = f"within {low} and {high}" if inside else f"{current} × mean rounds up to {target}"
+            return _hold(Code.STEADY, f"the last batch took {percent(share)}, {what}", current, state)
+        code, beyond = (Code.UNDERSIZED, f"> {high}") if target > current else (Code.OVERSIZED, f"< {low}")
+        text = f"batches take {percent(state.mean)} of the trigger on average, {beyond}: {current} → {target}"
+        return Recommendation(target, Reason(code, text, _figures(current, state)))
+
+
+def _figures(current: int, state: AmadeusState) -> dict[str, float | None]:
+    return {"mean": state.mean, "executors": float(current)}
+
+
+def _hold(code: Code, text: str, current: int, state: AmadeusState) -> Recommendation:
+    sentence = f"batches take {percent(state.mean)} of the trigger on average, {text}: {current} stays"
+    return Recommendation(current, Reason(code, sentence, _figures(current, state)))

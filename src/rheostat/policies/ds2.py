@@ -1,0 +1,202 @@
+"""``ds2``: as many executors as the true processing rate says, in one step.
+
+Source: V. Kalavri, J. Liagouris, M. Hoffmann, D. Dimitrova, M. Forshaw, T. Roscoe, "Three steps is all you need: fast,
+accurate, automatic scaling decisions for distributed streaming dataflows", OSDI 2018, and its public repository
+strymon-system/ds2, controller/src. A micro-batch job is one operator whose instances are the executors::
+
+    true rate of an executor = processed rate ÷ busy share ÷ executors
+    optimum                  = ⌈target rate ÷ true rate of an executor × (1 + scaling_factor)⌉
+
+The target rate is the arrival rate; a backlog is not part of it. Where the optimum is no more than what runs, and yet
+more arrives than is processed, by more than ``target_rate_ratio``, the optimum is multiplied by arrival ÷ processed.
+
+The manager takes no notice of the first ``warm_up_intervals`` after its start and after a change, acts once
+``activation_intervals`` evaluations in a row are there, and takes a decrease by one for insignificant. The repository
+acts on the last of these evaluations; their median or maximum are ours to choose too.
+
+The model assumes that rates grow in proportion to the instances and that load is spread evenly over them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from statistics import median_high
+from types import MappingProxyType
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, Field
+
+from rheostat.config.models import FrozenModel
+from rheostat.decide.policy import PolicyContext, in_force
+from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.policies.capacity import Measure, busy_share
+from rheostat.text import executors, per_second, percent, several
+
+__all__ = [
+    "Ds2Options",
+    "Ds2Policy",
+    "Ds2State",
+    "optimum",
+]
+
+
+_ROUNDING = 1e-9
+_MOST = 1_000_000
+_LATE = 2
+"""A sample that comes later than so many periods ends what was counted in a row."""
+
+_Proposal = tuple[Recommendation, "Ds2State"]
+_COMBINE: Mapping[str, Callable[[tuple[int, ...]], int]] = MappingProxyType(
+    {"last": lambda found: found[-1], "median": median_high, "max": max}
+)
+
+TUNED: Mapping[str, object] = MappingProxyType(
+    {
+        "activation_intervals": 2,
+        "combine": "max",
+        "target_rate_ratio": 1.05,
+        "scaling_factor": 0.1,
+    }
+)
+
+
+class Ds2Options(FrozenModel):
+    """Options of ``ds2``, with the defaults of its repository: the preset ``faithful``."""
+
+    useful_time: Measure = Field(
+        "tasks", description="What counts as busy. tasks: slots in tasks; batches: time in which a batch is worked on."
+    )
+    warm_up_intervals: int = Field(2, ge=0, le=1000, description="Sample periods ignored after a change.")
+    activation_intervals: int = Field(1, ge=1, le=100, description="Evaluations in a row before a change.")
+    combine: Literal["last", "median", "max"] = Field("last", description="What of these evaluations is taken.")
+    target_rate_ratio: float | None = Field(
+        None,
+        ge=1,
+        le=100,
+        description="Arrival ÷ processed beyond which an optimum that asks for no more is raised; null: never.",
+    )
+    scaling_factor: float = Field(0.0, ge=0, le=100, description="Executors beyond the optimum, as a share of it.")
+    smallest_decrease: int = Field(2, ge=1, le=1000, description="A decrease by less than this is not significant.")
+
+
+@dataclass(frozen=True, slots=True)
+class Ds2State:
+    """What is remembered from sample to sample.
+
+    Attributes:
+        executors: the number in force, and registered, at the last sample.
+        since: when they were first seen like that.
+        at: when the last sample was taken.
+        found: the optima of the last evaluations in a row, no more than ``activation_intervals``.
+        rate: true processing rate of one executor at the last evaluation, records/s.
+    """
+
+    executors: tuple[int, int] | None = None
+    since: float | None = None
+    at: float | None = None
+    found: tuple[int, ...] = ()
+    rate: float | None = None
+
+
+def optimum(target_rate: float, true_rate: float, instances: int, scaling_factor: float = 0.0) -> int:
+    """Instances that process the target rate, if so many have that true rate together.
+
+    >>> optimum(200.0, 40.0, 1), optimum(800.0, 300.0, 3), optimum(0.0, 40.0, 1)
+    (5, 8, 1)
+    """
+    needed = target_rate / (true_rate / instances) * (1 + scaling_factor)
+    return _MOST if needed >= _MOST else max(1, math.ceil(needed - _ROUNDING))
+
+
+class Ds2Policy:
+    """Jumps to the optimum that the true processing rate gives. See the module's description."""
+
+    name: ClassVar[str] = "ds2"
+    brings: ClassVar[frozenset[str]] = frozenset({"warm_up", "hold", "largest_step", "cooldown_up", "cooldown_down"})
+    state_type: type[Ds2State] = Ds2State
+    options_type: ClassVar[type[BaseModel]] = Ds2Options
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
+        {"default": TUNED, "tuned": TUNED, "faithful": {}}
+    )
+
+    def __init__(self, options: Ds2Options, context: PolicyContext) -> None:
+        self.options = options
+        self.context = context
+
+    def initial(self) -> Ds2State:
+        """Nothing was evaluated yet."""
+        return Ds2State()
+
+    def recommend(self, seen: Assessment, state: Ds2State) -> _Proposal:
+        """Propose the combined optimum of the last evaluations."""
+        n = in_force(seen)
+        if seen.missing or seen.invalid or not n or not seen.executors or seen.arrival_rate is None:
+            unknown = seen.missing or seen.invalid or ("executors",)
+            reason = Reason(Code.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
+            return Recommendation(None, reason), replace(state, found=(), at=seen.at)
+        state = self._reached(seen, n, state)
+        if self._warming_up(seen, state):
+            ignored = several(self.options.warm_up_intervals, "period")
+            text = f"{several(n, 'executor has', 'executors have')} run for less than {ignored}, which do not count"
+            return self._hold(n, Code.STABILIZING, text), state
+        rate = self._true_rate(seen)
+        if rate is None:
+            text = "no true processing rate without processed records and busy time"
+            return self._hold(n, Code.CAPACITY_UNKNOWN, text), replace(state, found=())
+        return self._evaluated(seen, n, rate, state)
+
+    def capacity(self, executors: int, state: Ds2State) -> float | None:
+        """Of n executors: n × the true processing rate of one at the last evaluation."""
+        return None if state.rate is None else executors * state.rate
+
+    @staticmethod
+    def _hold(n: int, code: Code, text: str) -> Recommendation:
+        return Recommendation(n, Reason(code, text, {"executors": float(n)}))
+
+    def _reached(self, seen: Assessment, n: int, state: Ds2State) -> Ds2State:
+        """The state as this sample finds it: another number, or a sample that came late, ends what was counted."""
+        now = (n, seen.executors or n)
+        if now != state.executors:
+            return replace(state, executors=now, since=seen.at, at=seen.at, found=())
+        late = state.at is not None and seen.at - state.at > _LATE * self.context.sample_s
+        return replace(state, at=seen.at, found=() if late else state.found)
+
+    def _warming_up(self, seen: Assessment, state: Ds2State) -> bool:
+        ran_s = seen.at - (seen.at if state.since is None else state.since)
+        return ran_s < self.options.warm_up_intervals * self.context.sample_s - _ROUNDING
+
+    def _true_rate(self, seen: Assessment) -> float | None:
+        """Of all registered executors together, records/s; None where nothing was processed, or nobody knows."""
+        busy = busy_share(seen, self.options.useful_time)
+        if not busy or not seen.processed_rate:
+            return None
+        return seen.processed_rate / busy
+
+    def _evaluated(self, seen: Assessment, n: int, rate: float, state: Ds2State) -> _Proposal:
+        registered, arrival = seen.executors or n, seen.arrival_rate or 0.0
+        best = self._adjusted(seen, registered, optimum(arrival, rate, registered, self.options.scaling_factor))
+        found = (*state.found, best)[-self.options.activation_intervals :]
+        state = replace(state, found=found, rate=rate / registered)
+        each = f"{per_second(rate / registered)} each, {percent(busy_share(seen, self.options.useful_time))} busy"
+        text = f"arrival {per_second(arrival)} at a true rate of {each}, is best on {executors(best)}"
+        if len(found) < self.options.activation_intervals:
+            waits = f"evaluation {len(found)} of {self.options.activation_intervals} in a row"
+            return self._hold(n, Code.SURPLUS_COUNTING, f"{text}: {waits}"), state
+        return self._proposed(n, _COMBINE[self.options.combine](found), text, state), state
+
+    def _adjusted(self, seen: Assessment, registered: int, best: int) -> int:
+        """The final adjustment: the optimum asks for no more, and yet the target rate is not reached."""
+        limit, processed = self.options.target_rate_ratio, seen.processed_rate or 0.0
+        ratio = (seen.arrival_rate or 0.0) / processed if processed else 0.0
+        if limit is None or best > registered or ratio <= limit:
+            return best
+        return min(_MOST, math.ceil(ratio * best - _ROUNDING))
+
+    def _proposed(self, n: int, target: int, text: str, state: Ds2State) -> Recommendation:
+        if target == n or n - self.options.smallest_decrease < target < n:
+            return self._hold(n, Code.STEADY, f"{text}: {n} stays")
+        code = Code.UNDERSIZED if target > n else Code.OVERSIZED
+        figures = {"executors": float(n), "true_rate": state.rate}
+        return Recommendation(target, Reason(code, f"{text}: {n} → {target}", figures))

@@ -1,0 +1,251 @@
+"""``dynamic-allocation``: what Spark's own ExecutorAllocationManager asks for, on what is seen of the tasks.
+
+Source: apache/spark, core/src/main/scala/org/apache/spark/ExecutorAllocationManager.scala, and "Dynamic Resource
+Allocation" in the job scheduling guide (https://spark.apache.org/docs/latest/job-scheduling.html).
+
+**Up.** While tasks wait, executors are added in rounds: the first after ``backlog_timeout_s``, the next ones each
+``sustained_timeout_s``; 1, 2, 4, 8 … of them, never to more than one slot for each task::
+
+    most = ⌈ratio × tasks ÷ slots of an executor⌉
+
+The manager looks each 100 ms, a policy once in a sample period; so the rounds that have passed are worked out. A batch
+of b seconds whose tasks need W = ⌈tasks ÷ slots⌉ waves has tasks waiting for b × (W − 1) ÷ W. Looked at is the batch in
+flight if it is longer than the last one, else the last one, once. Between two batches no task waits: the rounds begin
+anew, from the registered executors. A batch in flight over several samples goes on where it was.
+
+**Down.** An executor without a task for ``idle_timeout_s`` is given back, as long as one slot for each task remains.
+Tasks are those of the batch in flight; between two batches there are none, so long triggers lose executors.
+
+Not modelled: executors that are kept for cached blocks or shuffle files (shuffle tracking keeps them for ever).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
+
+from pydantic import BaseModel, Field
+
+from rheostat.config.models import FrozenModel
+from rheostat.decide.policy import PolicyContext, in_force
+from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.text import executors, seconds, several
+
+__all__ = [
+    "DynamicAllocationOptions",
+    "DynamicAllocationPolicy",
+    "DynamicAllocationState",
+    "grown",
+    "rounds_passed",
+    "useful_executors",
+    "waiting_s",
+]
+
+
+_ROUNDING = 1e-9
+_Proposal = tuple[Recommendation, "DynamicAllocationState"]
+
+TUNED: Mapping[str, object] = MappingProxyType({"backlog_timeout_s": None, "idle_timeout_s": None})
+
+
+class DynamicAllocationOptions(FrozenModel):
+    """Options of ``dynamic-allocation``, with the defaults of Spark: the preset ``faithful``."""
+
+    backlog_timeout_s: float | None = Field(
+        1.0,
+        gt=0,
+        le=86_400,
+        description="Tasks wait this long before the first round (schedulerBacklogTimeout); null: the trigger.",
+    )
+    sustained_timeout_s: float | None = Field(
+        None,
+        gt=0,
+        le=86_400,
+        description="Time between rounds (sustainedSchedulerBacklogTimeout); null: the same as backlog_timeout_s.",
+    )
+    idle_timeout_s: float | None = Field(
+        60.0,
+        gt=0,
+        le=86_400,
+        description="Executors without a task for this long are given back (executorIdleTimeout); null: two trigger "
+        "intervals, at least 60 s.",
+    )
+    allocation_ratio: float = Field(
+        1.0, gt=0, le=1, description="Share of the slots that all tasks at once would fill (executorAllocationRatio)."
+    )
+    tasks: int | None = Field(
+        None, ge=1, le=1_000_000, description="Tasks of the widest stage; null: one for each partition of the sources."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicAllocationState:
+    """What is remembered of the batch in flight.
+
+    Attributes:
+        batch: number of the last finished batch at the last sample.
+        rounds: rounds that the batch in flight has had.
+        add: executors to be added in its next round.
+    """
+
+    batch: int | None = None
+    rounds: int = 0
+    add: int = 1
+
+
+def useful_executors(tasks: int, slots_per_executor: int, ratio: float = 1.0) -> int:
+    """Executors whose slots so many tasks fill, times the ratio, rounded up.
+
+    >>> useful_executors(20, 1, 0.5), useful_executors(20, 2, 1 / 3)
+    (10, 4)
+    """
+    return math.ceil(tasks * ratio / slots_per_executor - _ROUNDING)
+
+
+def waiting_s(batch_s: float, tasks: int, slots: int) -> float:
+    """How long tasks of a batch wait for a slot, if all take equally long: all waves but the last.
+
+    >>> waiting_s(12.0, tasks=24, slots=6), waiting_s(12.0, tasks=6, slots=6)
+    (9.0, 0.0)
+    """
+    waves = -(-tasks // max(1, slots))
+    return batch_s * (waves - 1) / waves if waves > 1 else 0.0
+
+
+def rounds_passed(waited_s: float, first_s: float, next_s: float) -> int:
+    """Rounds while tasks waited: one after ``first_s``, then one each ``next_s``.
+
+    >>> rounds_passed(0.9, 1.0, 1.0), rounds_passed(1.0, 1.0, 1.0), rounds_passed(13.0, 1.0, 4.0)
+    (0, 1, 4)
+    """
+    return 0 if waited_s < first_s else 1 + math.floor((waited_s - first_s) / next_s + _ROUNDING)
+
+
+def grown(start: int, add: int, rounds: int, most: int) -> tuple[int, int]:
+    """Executors after so many rounds, and what the next round would add: 1, 2, 4, 8 …, anew from 1 once limited.
+
+    >>> grown(1, 1, 3, 10), grown(1, 1, 4, 10)
+    ((8, 8), (10, 1))
+    """
+    for _ in range(rounds):
+        target = max(start, min(start + add, most))
+        add = 2 * add if target - start == add else 1
+        if target == start:
+            break
+        start = target
+    return start, add
+
+
+class DynamicAllocationPolicy:
+    """More executors while tasks wait, fewer once executors have none. See the module's description."""
+
+    name: ClassVar[str] = "dynamic-allocation"
+    brings: ClassVar[frozenset[str]] = frozenset({"hold", "largest_step", "cooldown_down", "useful_executors"})
+    state_type: type[DynamicAllocationState] = DynamicAllocationState
+    options_type: ClassVar[type[BaseModel]] = DynamicAllocationOptions
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
+        {"default": TUNED, "tuned": TUNED, "faithful": {}}
+    )
+
+    def __init__(self, options: DynamicAllocationOptions, context: PolicyContext) -> None:
+        self.options = options
+        self.context = context
+
+    def initial(self) -> DynamicAllocationState:
+        """No batch is known."""
+        return DynamicAllocationState()
+
+    def recommend(self, seen: Assessment, state: DynamicAllocationState) -> _Proposal:
+        """Up if rounds have passed, else down by the executors that have been idle for too long."""
+        n, tasks = in_force(seen), self._tasks(seen)
+        if seen.missing or seen.invalid or not n or not seen.executors or not tasks:
+            unknown = seen.missing or seen.invalid or ("executors or tasks",)
+            reason = Reason(Code.METRICS_MISSING, f"the tasks are not known without: {', '.join(unknown)}")
+            return Recommendation(None, reason), DynamicAllocationState(seen.last_batch_id)
+        target, state = self._with_rounds(seen, n, tasks, state)
+        if target > n:
+            return self._more(seen, n, target, tasks), state
+        return self._fewer(seen, n, tasks), state
+
+    def capacity(self, executors: int, state: DynamicAllocationState) -> float | None:  # noqa: ARG002
+        """None: it has no model."""
+        return None
+
+    def _tasks(self, seen: Assessment) -> int:
+        """Tasks of a batch's widest stage: as told, else as many as partitions; no fewer than run now."""
+        told = self.options.tasks if self.options.tasks is not None else seen.partitions
+        return max(told or 0, seen.active_tasks or 0)
+
+    # ------------------------------------------------------------------------------------------------- up
+
+    def _with_rounds(
+        self, seen: Assessment, n: int, tasks: int, state: DynamicAllocationState
+    ) -> tuple[int, DynamicAllocationState]:
+        """The number after the rounds that have passed since the last sample."""
+        most = useful_executors(tasks, seen.slots_per_executor or 1, self.options.allocation_ratio)
+        in_flight, had = self._batch(seen, state)
+        rounds = self._rounds(seen, tasks) if had is not None else 0
+        before = had or 0
+        start, add = (n, state.add) if before else (seen.executors or n, 1)
+        target, add = grown(start, add, max(0, rounds - before), most)
+        if not in_flight:
+            return max(n, target), DynamicAllocationState(seen.last_batch_id)
+        return max(n, target), DynamicAllocationState(seen.last_batch_id, max(rounds, before), add)
+
+    def _batch(self, seen: Assessment, state: DynamicAllocationState) -> tuple[bool, int | None]:
+        """Whether the batch to look at is in flight, and how many rounds it had; None: it was looked at before."""
+        finished = None if seen.last_batch_id is None or state.batch is None else seen.last_batch_id - state.batch
+        if seen.running and (seen.batch_s or 0.0) > (seen.last_batch_s or 0.0):
+            return True, state.rounds if finished == 0 else 0
+        if finished == 0:
+            return False, None
+        return False, state.rounds if finished == 1 else 0
+
+    def _rounds(self, seen: Assessment, tasks: int) -> int:
+        first_s = self._backlog_timeout_s(seen)
+        next_s = self.options.sustained_timeout_s or first_s
+        return rounds_passed(self._waited_s(seen, tasks), first_s, next_s)
+
+    def _backlog_timeout_s(self, seen: Assessment) -> float:
+        return self.options.backlog_timeout_s or max(1.0, seen.trigger_s or 0.0)
+
+    @staticmethod
+    def _waited_s(seen: Assessment, tasks: int) -> float:
+        return waiting_s(seen.batch_s or 0.0, tasks, (seen.executors or 1) * (seen.slots_per_executor or 1))
+
+    def _more(self, seen: Assessment, n: int, target: int, tasks: int) -> Recommendation:
+        waited_s, wait = self._waited_s(seen, tasks), "waits" if tasks == 1 else "wait"
+        text = (
+            f"{several(tasks, 'task')} on {executors(seen.executors or 0)} {wait} for {seconds(waited_s)} of a batch "
+            f"of {seconds(seen.batch_s or 0.0)}, {seconds(self._backlog_timeout_s(seen))} are allowed: {n} → {target}"
+        )
+        figures = {"tasks": float(tasks), "waited_s": waited_s, "executors": float(n)}
+        return Recommendation(target, Reason(Code.UNDERSIZED, text, figures))
+
+    # ----------------------------------------------------------------------------------------------- down
+
+    def _idle_timeout_s(self, seen: Assessment) -> float:
+        return self.options.idle_timeout_s or max(60.0, 2 * (seen.trigger_s or 0.0))
+
+    def _fewer(self, seen: Assessment, n: int, tasks: int) -> Recommendation:
+        """Without those that are idle for too long, but no fewer than the tasks of now need."""
+        limit_s, idle_s = self._idle_timeout_s(seen), seen.idle_s or ()
+        expired = sum(idle >= limit_s for idle in idle_s)
+        now = (seen.active_tasks or 0) if seen.running is False else tasks
+        need = useful_executors(now, seen.slots_per_executor or 1, self.options.allocation_ratio)
+        target = min(n, max(1, need, n - expired))
+        figures = {"idle": float(expired), "tasks": float(now), "executors": float(n)}
+        needs = f"{several(now, 'task needs', 'tasks need')} {need}"
+        if target < n:
+            text = f"{executors(expired)} had no task for {seconds(limit_s)}, {needs}: {n} → {target}"
+            return Recommendation(target, Reason(Code.OVERSIZED, text, figures))
+        if idle_s and not expired:
+            text = (
+                f"{executors(len(idle_s))} without a task, the longest for {seconds(idle_s[0])} of {seconds(limit_s)}"
+            )
+            return Recommendation(n, Reason(Code.SURPLUS_COUNTING, text, figures))
+        text = f"no task waits for too long, {executors(expired)} idle for {seconds(limit_s)}; {needs}"
+        return Recommendation(n, Reason(Code.STEADY, text, figures))

@@ -1,0 +1,505 @@
+"""``flink``: the rules of the Flink Kubernetes operator's autoscaler, for the job as a whole.
+
+Source: apache/flink-kubernetes-operator, flink-autoscaler, and its page
+https://nightlies.apache.org/flink/flink-kubernetes-operator-docs-main/docs/custom-resource/autoscaler/. Flink sizes
+each vertex; a micro-batch job is one, its parallelism the executors::
+
+    true processing rate = processed ÷ busy share, or the processed rate of a catch-up if it is lower by more than 15 %
+    target capacity      = arrival ÷ target utilization + excess ÷ catch-up + arrival × restart ÷ catch-up
+    executors            = ⌈n × target capacity ÷ true processing rate⌉, not below 0.4 n, aligned to the partitions
+
+Rates and busy share are means over the metric window. Flink's lag (pending records) is the backlog's *excess* here: a
+micro-batch job always has a backlog.
+
+**When.** After a change nothing is looked at during the stabilization, and nothing is done until a full metric window
+has passed since. Nothing is done between the utilization boundaries, nor downwards while the excess is more than
+``backlog_threshold_s`` of processing. A decrease is held back for ``scale_down_interval_s``, and then goes to the
+highest number recommended in that time. An increase after one that brought less than a tenth of what it promised is
+stopped, if ``effectiveness_detection`` is on.
+
+Where the source rounds capacities to whole records, this does not: a rule must not depend on the unit of a rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, Field
+
+from rheostat.config.models import FrozenModel
+from rheostat.decide.partitions import Alignment, aligned
+from rheostat.decide.policy import PolicyContext, in_force
+from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.policies.capacity import Measure, busy_share
+from rheostat.text import carry, finite, per_second, seconds
+
+__all__ = [
+    "Down",
+    "FlinkOptions",
+    "FlinkPolicy",
+    "FlinkState",
+    "Load",
+    "Sample",
+    "Scaling",
+    "averages",
+    "delayed",
+    "ineffective",
+    "target_capacity",
+    "thresholds",
+    "true_rate",
+    "with_sample",
+]
+
+
+# The figures that the Flink Kubernetes operator's autoscaler decides on, as pure functions.
+
+
+_SAMPLES = 60
+_DOWNS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one sample adds to the metric window.
+
+    Attributes:
+        arrival: arrival rate, records/s.
+        processed: processed rate, records/s; None: unknown.
+        busy: share of the time in which the job is busy; None: unknown.
+        observed: the processed rate while the job catches up, as a true processing rate; None: it does not.
+    """
+
+    at: float
+    arrival: float
+    processed: float | None
+    busy: float | None
+    observed: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The load over the metric window.
+
+    Attributes:
+        arrival: mean arrival rate, records/s.
+        processed: mean processed rate, records/s; None: unknown.
+        excess: backlog beyond that of a job that keeps up, now, records.
+        rate: true processing rate, records/s; infinite where nothing is processed.
+        catching_up: whether the excess is beyond the threshold for decreases.
+    """
+
+    arrival: float
+    processed: float | None
+    excess: float
+    rate: float
+    catching_up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """A scaling and what was expected of it. Rates are true processing rates, records/s."""
+
+    at: float
+    before: int
+    after: int
+    rate: float
+    expected: float
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """A decrease that is held back: when, to how many, and whether the utilization was out of its boundaries."""
+
+    at: float
+    target: int
+    outside: bool
+
+
+def with_sample(samples: tuple[Sample, ...], new: Sample, window_s: float) -> tuple[Sample, ...]:
+    """The window with one sample more, without those that are too old; no more than about 60 are kept."""
+    kept = tuple(each for each in samples if each.at >= new.at - window_s)
+    if kept and new.at - kept[-1].at < window_s / _SAMPLES:
+        return kept
+    return (*kept, new)
+
+
+def averages(samples: Sequence[Sample]) -> tuple[float, float | None, float | None]:
+    """Means of arrival, processed and busy; of what is unknown in some samples, over the others."""
+    arrival = math.fsum(each.arrival for each in samples) / len(samples)
+    both = [each for each in samples if each.processed is not None and each.busy is not None]
+    return arrival, _mean(each.processed for each in both), _mean(each.busy for each in both)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    found = [value for value in values if value is not None]
+    return math.fsum(found) / len(found) if found else None
+
+
+def true_rate(
+    processed: float | None, busy: float | None, observed: Sequence[float], switch: float, least: int
+) -> float | None:
+    """Records/s while busy: processed ÷ busy, or the mean of the observed rates if that one is beyond it by ``switch``.
+
+    Args:
+        processed: processed rate, records/s.
+        busy: share of the time that is busy.
+        observed: processed rates while the job caught up.
+        switch: by what share the first may exceed the second.
+        least: observed rates that are needed to look at them.
+
+    Returns:
+        Infinite where nothing is processed or busy; None where it is unknown.
+
+    >>> true_rate(35.0, 0.1, (200.0, 400.0), switch=0.2, least=2)
+    350.0
+    >>> true_rate(35.0, 0.1, (200.0, 400.0), switch=0.1, least=2)
+    300.0
+    """
+    seen = _mean(observed) if len(observed) >= least else None
+    if processed == 0 or busy == 0:
+        by_busy: float | None = math.inf
+    else:
+        by_busy = None if processed is None or busy is None else processed / busy
+    if seen is None or by_busy is None:
+        return by_busy if seen is None else seen
+    return seen if by_busy > seen * (1 + switch) else by_busy
+
+
+def target_capacity(
+    arrival: float, excess: float, utilization: float, catch_up_s: float, restart_s: float = 0.0
+) -> float:
+    """Records/s needed: arrival ÷ utilization + excess ÷ catch-up + arrival × restart ÷ catch-up.
+
+    A catch-up duration of 0 leaves out the last two; a utilization of 0 needs without bound.
+
+    >>> target_capacity(700.0, 21_000.0, utilization=0.7, catch_up_s=60.0, restart_s=30.0)
+    1700.0
+    """
+    if utilization <= 0:
+        return math.inf
+    catching_up = 0.0 if catch_up_s <= 0 else (excess + arrival * restart_s) / catch_up_s
+    return arrival / min(1.0, utilization) + catching_up
+
+
+def thresholds(
+    load: Load, utilization: tuple[float, float], catch_up_s: float, restart_s: float
+) -> tuple[float, float]:
+    """True processing rates between which nothing is done: more is needed below the first, less above the second.
+
+    ``utilization`` are its boundaries, lower and upper. While a large backlog is processed it may go up to 1, and
+    nothing is too much.
+    """
+    lower, upper = (0.0, 1.0) if load.catching_up else utilization
+    return (
+        target_capacity(load.arrival, load.excess, upper, catch_up_s),
+        target_capacity(load.arrival, load.excess, lower, catch_up_s, restart_s),
+    )
+
+
+def ineffective(last: Scaling | None, current: int, rate: float, threshold: float) -> bool:
+    """Whether the last scaling up, to ``current``, brought less than this share of the rate that it should bring."""
+    if last is None or last.after <= last.before or last.after != current:
+        return False
+    return rate - last.rate < threshold * (last.expected - last.rate)
+
+
+def delayed(downs: tuple[Down, ...], new: Down, interval_s: float) -> tuple[Down, ...]:
+    """The decreases of the interval that can still be its maximum: targets fall from one to the next.
+
+    The first one is the maximum.
+    """
+    kept = [each for each in downs if each.at >= new.at - interval_s and each.target > new.target]
+    if len(kept) >= _DOWNS:
+        kept[-2:] = [Down(kept[-1].at, kept[-2].target, kept[-2].outside)]
+    return (*kept, new)
+
+
+_ROUNDING = 1e-9
+_MOST = 1_000_000
+_HISTORY_S = 86_400.0
+"""Scalings older than this say nothing (history.max.age)."""
+
+_Proposal = tuple[Recommendation, "FlinkState"]
+
+TUNED: Mapping[str, object] = MappingProxyType(
+    {
+        "utilization_target": 0.8,
+        "utilization_max": 0.9,
+        "utilization_min": 0.7,
+        "catch_up_s": 60.0,
+        "restart_time_s": 10.0,
+        "stabilization_s": 15.0,
+        "metric_window_s": 30.0,
+        "scale_down_interval_s": 180.0,
+        "backlog_threshold_s": 30.0,
+        "observed_lag_threshold_s": 15.0,
+        "effectiveness_detection": True,
+        "alignment": "off",
+    }
+)
+
+
+def _seconds(default: float, description: str) -> Any:
+    return Field(default, ge=0, le=604_800, description=description)
+
+
+class FlinkOptions(FrozenModel):
+    """Options of ``flink``, with the defaults of the operator: the preset ``faithful``."""
+
+    useful_time: Measure = Field(
+        "tasks", description="What counts as busy. tasks: slots in tasks; batches: time in which a batch is worked on."
+    )
+    utilization_target: float = Field(0.7, gt=0, le=1, description="Utilization aimed at.")
+    utilization_max: float = Field(1.0, gt=0, le=10, description="Nothing is added below this utilization.")
+    utilization_min: float = Field(0.4, ge=0, le=1, description="Nothing is taken away above this utilization.")
+    catch_up_s: float = _seconds(1800.0, "Time to work off a backlog; 0: backlogs are not looked at.")
+    restart_time_s: float = _seconds(300.0, "Time without processing that a change costs.")
+    stabilization_s: float = _seconds(300.0, "Time after a change in which nothing is looked at.")
+    metric_window_s: float = Field(900.0, gt=0, le=604_800, description="Time over which rates are averaged.")
+    scale_down_interval_s: float = _seconds(3600.0, "A decrease is held back for this long; then the maximum counts.")
+    backlog_threshold_s: float = _seconds(300.0, "No decrease with an excess of more than this time of processing.")
+    max_scale_down_factor: float = Field(0.6, ge=0, le=1, description="Largest share taken away at a time.")
+    max_scale_up_factor: float = Field(100_000.0, gt=0, le=1e9, description="Largest share added at a time.")
+    observed_lag_threshold_s: float = _seconds(30.0, "Excess, in time of processing, from which on a rate is observed.")
+    observed_switch: float = Field(0.15, ge=0, le=100, description="Share by which busy time may exceed the observed.")
+    observed_least: int = Field(2, ge=1, le=60, description="Observed rates that are needed.")
+    effectiveness_detection: bool = Field(default=False, description="Whether useless increases stop further ones.")
+    effectiveness_threshold: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="Share of the promised rate that is useful.",
+        json_schema_extra={"only_with": ["effectiveness_detection", "true"]},
+    )
+    alignment: Alignment | Literal["off"] = Field(
+        "evenly-spread",
+        description="How the number is aligned to partitions: evenly-spread, maximize-utilisation, off.",
+    )
+    key_groups: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        description="Partitions of the state to be aligned to; null: those of the sources.",
+        json_schema_extra={"only_with": ["alignment", "not off"]},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FlinkState:
+    """What is remembered from sample to sample.
+
+    Attributes:
+        executors: the number in force, and registered, at the last sample.
+        since: when they were first seen like that.
+        at: when the last sample was taken.
+        stable_at: the first sample after the stabilization.
+        samples: the metric window.
+        down_since: since when a decrease has been held back.
+        downs: the decreases held back that can still be the maximum of the interval.
+        proposed: the change proposed last.
+        last: the change done last.
+        rate: true processing rate of one executor, records/s.
+    """
+
+    executors: tuple[int, int] | None = None
+    since: float | None = None
+    at: float | None = None
+    stable_at: float | None = None
+    samples: tuple[Sample, ...] = ()
+    down_since: float | None = None
+    downs: tuple[Down, ...] = ()
+    proposed: Scaling | None = None
+    last: Scaling | None = None
+    rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What the load asks for: the number, by which factor, why, and whether the boundaries are left."""
+
+    now: int
+    target: int
+    factor: float
+    outside: bool
+    text: str
+
+
+class FlinkPolicy:
+    """Keeps the utilization near a target. See the module's description."""
+
+    name: ClassVar[str] = "flink"
+    brings: ClassVar[frozenset[str]] = frozenset(
+        {
+            "warm_up",
+            "hold",
+            "tolerance",
+            "scale_down_hold",
+            "alignment",
+            "largest_step",
+            "cooldown_up",
+            "cooldown_down",
+        }
+    )
+    state_type: type[FlinkState] = FlinkState
+    options_type: ClassVar[type[BaseModel]] = FlinkOptions
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
+        {"default": TUNED, "tuned": TUNED, "faithful": {}}
+    )
+
+    def __init__(self, options: FlinkOptions, context: PolicyContext) -> None:
+        self.options = options
+        self.context = context
+
+    def initial(self) -> FlinkState:
+        """Nothing was seen."""
+        return FlinkState()
+
+    def recommend(self, seen: Assessment, state: FlinkState) -> _Proposal:
+        """Propose by the rules above."""
+        n = in_force(seen)
+        if seen.missing or seen.invalid or not n or not seen.executors or seen.arrival_rate is None:
+            unknown = seen.missing or seen.invalid or ("executors",)
+            reason = Reason(Code.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
+            return Recommendation(None, reason), state
+        state = self._reached(seen, n, state)
+        stable_in = self.options.stabilization_s - (seen.at - (state.since or seen.at))
+        if stable_in > _ROUNDING:
+            return self._hold(n, Code.STABILIZING, f"{seconds(stable_in)} of stabilization are left"), state
+        state = self._with_sample(seen, state)
+        full_in = self.options.metric_window_s - (seen.at - (state.stable_at or seen.at))
+        if full_in > _ROUNDING:
+            return self._hold(n, Code.STABILIZING, f"the metric window is full in {seconds(full_in)}"), state
+        load = self._load(seen, state)
+        if load is None:
+            return self._hold(n, Code.CAPACITY_UNKNOWN, "no true processing rate without processed records"), state
+        return self._decided(seen, n, load, state)
+
+    def capacity(self, executors: int, state: FlinkState) -> float | None:
+        """Of n executors: n × the true processing rate of one, at the last full window."""
+        return None if state.rate is None else executors * state.rate
+
+    @staticmethod
+    def _hold(n: int, code: Code, text: str) -> Recommendation:
+        return Recommendation(n, Reason(code, f"{text}: {n} stays", {"executors": float(n)}))
+
+    # --------------------------------------------------------------------------------------------- window
+
+    def _reached(self, seen: Assessment, n: int, state: FlinkState) -> FlinkState:
+        """The state as this sample finds it. Another number, or a long silence, begins everything anew."""
+        now, before = (n, seen.executors or n), state.executors
+        silence_s = max(self.options.metric_window_s, 2 * self.context.sample_s)
+        if now == before and state.at is not None and seen.at - state.at <= silence_s:
+            return replace(state, at=seen.at)
+        changed = before is not None and before[0] != n
+        last = self._done(n, state) if changed else state.last
+        proposed = None if changed else state.proposed
+        return FlinkState(now, seen.at, seen.at, proposed=proposed, last=last, rate=state.rate)
+
+    @staticmethod
+    def _done(n: int, state: FlinkState) -> Scaling | None:
+        """The change that led to this number. What the guard left of a proposal promises its part of the rate."""
+        proposed = state.proposed
+        if proposed is None or (proposed.after - proposed.before) * (n - proposed.before) <= 0:
+            return None
+        expected = min(proposed.expected, proposed.rate * n / proposed.before)
+        return replace(proposed, after=n, expected=expected)
+
+    def _with_sample(self, seen: Assessment, state: FlinkState) -> FlinkState:
+        sample = Sample(
+            at=seen.at,
+            arrival=seen.arrival_rate or 0.0,
+            processed=seen.processed_rate,
+            busy=busy_share(seen, self.options.useful_time),
+            observed=self._observed(seen),
+        )
+        samples = with_sample(state.samples, sample, self.options.metric_window_s)
+        return replace(state, samples=samples, stable_at=seen.at if state.stable_at is None else state.stable_at)
+
+    def _observed(self, seen: Assessment) -> float | None:
+        """The processed rate while the job catches up, which then is all it can do."""
+        excess, processed = seen.backlog_excess or 0.0, seen.processed_rate
+        if not processed or excess < self.options.observed_lag_threshold_s * processed:
+            return None
+        return processed
+
+    def _load(self, seen: Assessment, state: FlinkState) -> Load | None:
+        options, excess = self.options, seen.backlog_excess or 0.0
+        arrival, processed, busy = averages(state.samples)
+        observed = [each.observed for each in state.samples if each.observed is not None]
+        rate = true_rate(processed, busy, observed, options.observed_switch, options.observed_least)
+        if rate is None:
+            return None
+        catching_up = processed is not None and excess > options.backlog_threshold_s * processed
+        return Load(arrival=arrival, processed=processed, excess=excess, rate=rate, catching_up=catching_up)
+
+    # ------------------------------------------------------------------------------------------- decision
+
+    def _decided(self, seen: Assessment, n: int, load: Load, state: FlinkState) -> _Proposal:
+        plan = self._plan(seen, load)
+        each = finite(load.rate / plan.now)
+        state = replace(state, rate=state.rate if each is None else each)
+        if plan.target == plan.now:
+            return self._hold(n, Code.STEADY, plan.text), replace(state, down_since=None, downs=())
+        if plan.target > plan.now:
+            return self._up(seen, n, plan, load, replace(state, down_since=None, downs=()))
+        return self._down(seen, n, plan, state)
+
+    def _plan(self, seen: Assessment, load: Load) -> _Plan:
+        options, now = self.options, seen.executors or 1
+        needed = target_capacity(
+            load.arrival, load.excess, options.utilization_target, options.catch_up_s, options.restart_time_s
+        )
+        factor = max(1 - options.max_scale_down_factor, min(needed / load.rate, 1 + options.max_scale_up_factor))
+        wanted = max(1, math.ceil(min(factor * now, _MOST) - _ROUNDING))
+        boundaries = (options.utilization_min, options.utilization_max)
+        below, above = thresholds(load, boundaries, options.catch_up_s, options.restart_time_s)
+        text = (
+            f"{carry(now)} {per_second(finite(load.rate))} while busy, {per_second(needed)} are needed, "
+            f"{per_second(below)} to {per_second(finite(above))} would do"
+        )
+        outside = load.rate < below or load.rate > above
+        return _Plan(now, self._aligned(seen, now, wanted), factor, outside, text)
+
+    def _aligned(self, seen: Assessment, now: int, wanted: int) -> int:
+        """The number near it on which each executor has as many partitions as the others."""
+        partitions = self.options.key_groups or seen.partitions
+        if self.options.alignment == "off" or not partitions:
+            return wanted
+        groups = -(-partitions // (seen.slots_per_executor or 1))
+        return aligned(now, wanted, groups, self.options.alignment)
+
+    def _up(self, seen: Assessment, n: int, plan: _Plan, load: Load, state: FlinkState) -> _Proposal:
+        recent = state.last if state.last is not None and seen.at - state.last.at <= _HISTORY_S else None
+        threshold = self.options.effectiveness_threshold
+        if self.options.effectiveness_detection and ineffective(recent, plan.now, load.rate, threshold):
+            text = f"{plan.text}; the last increase brought less than {threshold:.0%} of what it promised"
+            return self._hold(n, Code.USELESS_EXECUTORS, text), state
+        if not plan.outside:
+            return self._hold(n, Code.STEADY, plan.text), state
+        scaling = Scaling(
+            at=seen.at, before=plan.now, after=plan.target, rate=load.rate, expected=load.rate * plan.factor
+        )
+        return self._change(n, plan.target, plan.text), replace(state, proposed=scaling)
+
+    def _down(self, seen: Assessment, n: int, plan: _Plan, state: FlinkState) -> _Proposal:
+        """Hold a decrease back for the interval, then propose its maximum."""
+        interval_s = self.options.scale_down_interval_s
+        since = seen.at if state.down_since is None else state.down_since
+        downs = delayed(state.downs, Down(seen.at, plan.target, plan.outside), interval_s)
+        state = replace(state, down_since=since, downs=downs)
+        if seen.at - since < interval_s - _ROUNDING:
+            text = f"{plan.text}; down to {plan.target} is held back for {seconds(interval_s - (seen.at - since))}"
+            return self._hold(n, Code.SURPLUS_COUNTING, text), state
+        if not downs[0].outside:
+            return self._hold(n, Code.STEADY, plan.text), state
+        scaling = Scaling(at=seen.at, before=plan.now, after=downs[0].target, rate=0.0, expected=0.0)
+        return self._change(n, downs[0].target, plan.text), replace(state, proposed=scaling)
+
+    @staticmethod
+    def _change(n: int, target: int, text: str) -> Recommendation:
+        code = Code.STEADY if target == n else Code.UNDERSIZED if target > n else Code.OVERSIZED
+        return Recommendation(target, Reason(code, f"{text}: {n} → {target}", {"executors": float(n)}))

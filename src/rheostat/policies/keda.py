@@ -1,0 +1,220 @@
+"""``keda``: replicas by the lag of a consumer group, as KEDA's Kafka scaler has it.
+
+KEDA hands the total lag (latest − committed offsets) to a HorizontalPodAutoscaler as an external metric with an
+AverageValue::
+
+    desired = ⌈lag ÷ lag threshold⌉          n where |1 − lag ÷ (threshold × n)| ≤ tolerance
+
+and that shapes it like any other (:mod:`rheostat.policies.hpa`). Without ``allow_idle_consumers`` the lag counts as
+no more than partitions × threshold; as in the original the quotient is rounded down for this comparison, so a lag of
+less than one threshold more still asks for one replica more. With ``even_partitions`` it is the smallest divisor of the
+number of partitions that suffices. A consumer is a slot: with c slots an executor the bounds are ⌈number ÷ c⌉.
+
+**A threshold for micro-batches** [ours]. The published threshold of 10 records is a placeholder: with it every job is
+always at its greatest number. A micro-batch job that keeps up has a lag of arrival rate × (trigger + batch time) just
+before a batch commits: up to two triggers' worth. The window of decreases holds on to the largest lag of its samples,
+so the threshold may be a little more than what an executor works off in that time::
+
+    lag threshold = threshold_triggers × trigger (τ where that is 0) × what one executor carries, records/s
+
+which is what users come to by a load test. ``executor_rate`` takes their figure; left out, it is measured as the job
+runs, on samples at which all executors in force are registered and two batches have finished on them. With overload
+(a backlog beyond a healthy one, or batches of τ) it is processed ÷ n. Else the records of a busy second, min(arrival,
+processed) × max(trigger, batch) ÷ batch ÷ n: what three samples in a row agree on may raise it.
+
+Not here, because executors never go to zero: activationLagThreshold, pollingInterval (without cached metrics) and
+cooldownPeriod, which only concern the way to and from zero. Spark commits no offsets to Kafka; somebody who uses KEDA
+has a listener that does, after each batch.
+
+Source: https://keda.sh/docs/latest/scalers/apache-kafka/; kedacore/keda, pkg/scalers/kafka_scaler.go (``getTotalLag``,
+``getNextFactorThatBalancesConsumersToTopicPartitions``); kubernetes/kubernetes,
+pkg/controller/podautoscaler/replica_calculator.go (``GetExternalPerPodMetricReplicas``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import ClassVar
+
+from pydantic import BaseModel, Field
+
+from rheostat.config.models import FrozenModel
+from rheostat.decide.policy import PolicyContext
+from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.policies.hpa import DOWN, UP, Behavior, BehaviorState, Proposal, Rules, answer, by_average, group, unknown
+from rheostat.text import count, executors, per_second
+
+__all__ = [
+    "KedaOptions",
+    "KedaPolicy",
+    "KedaState",
+    "bounded_lag",
+    "even",
+]
+
+
+_COLD = 2
+_IN_A_ROW = 3
+
+
+class KedaOptions(FrozenModel):
+    """Options of ``keda``, with the defaults of KEDA and Kubernetes."""
+
+    lag_threshold: float | None = Field(
+        10.0,
+        gt=0,
+        description="Lag for each replica, records; null: threshold_triggers × trigger × executor_rate.",
+        json_schema_extra={"unit": "records"},
+    )
+    threshold_triggers: float = Field(
+        2.3,
+        gt=0,
+        le=1000,
+        description="With lag_threshold null: the threshold in triggers' work of an executor.",
+        json_schema_extra={"only_with": ["lag_threshold", "null"]},
+    )
+    executor_rate: float | None = Field(
+        None,
+        gt=0,
+        description="What one executor carries, from a load test; null: measured as the job runs.",
+        json_schema_extra={"unit": "records/s"},
+    )
+    allow_idle_consumers: bool = Field(default=False, description="Whether to go beyond one slot for each partition.")
+    even_partitions: bool = Field(
+        default=False, description="Only numbers of slots that divide the partitions (ensureEvenDistribution…)."
+    )
+    tolerance: float = Field(0.1, ge=0, lt=1, description="No change while lag ÷ (threshold × n) is this close to 1.")
+    scale_up: Rules = Field(UP, description="Behavior on the way up.")
+    scale_down: Rules = Field(DOWN, description="Behavior on the way down.")
+
+
+TUNED: Mapping[str, object] = MappingProxyType({"lag_threshold": None})
+
+
+@dataclass(frozen=True, slots=True)
+class KedaState:
+    """What is remembered.
+
+    Attributes:
+        behavior: what the behavior needs.
+        rate: what one executor carries as measured, records/s; None: not yet.
+        recent: records of a busy second and executor at the last samples without overload, at most three.
+    """
+
+    behavior: BehaviorState = field(default_factory=BehaviorState)
+    rate: float | None = None
+    recent: tuple[float, ...] = ()
+
+
+def even(consumers: float, partitions: int) -> int:
+    """The smallest divisor of the partitions that is no less than ``consumers``; the partitions where none is.
+
+    >>> even(5, 10), even(8, 10), even(99, 10)
+    (5, 10, 10)
+    """
+    return next((each for each in range(1, partitions + 1) if partitions % each == 0 and each >= consumers), partitions)
+
+
+def bounded_lag(lag: float, threshold: float, partitions: int, slots: int, options: KedaOptions) -> float:
+    """The lag that the scaler reports; in records, as it is where nothing bounds it.
+
+    >>> bounded_lag(700, 100, 3, 1, KedaOptions())
+    300
+    """
+    most = -(-partitions // slots)
+    if options.even_partitions:
+        lag = -(-even(lag / threshold * slots, partitions) // slots) * threshold
+    elif options.allow_idle_consumers:
+        return lag
+    return most * threshold if lag // threshold > most else lag
+
+
+class KedaPolicy:
+    """The Kafka scaler and the autoscaler behind it. See the module's description."""
+
+    name: ClassVar[str] = "keda"
+    brings: ClassVar[frozenset[str]] = frozenset(
+        {
+            "warm_up",
+            "hold",
+            "tolerance",
+            "scale_down_hold",
+            "largest_step",
+            "cooldown_up",
+            "cooldown_down",
+        }
+    )
+    state_type: type[KedaState] = KedaState
+    options_type: ClassVar[type[BaseModel]] = KedaOptions
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
+        {"default": TUNED, "tuned": TUNED, "faithful": {}}
+    )
+
+    def __init__(self, options: KedaOptions, context: PolicyContext) -> None:
+        self.options = options
+        self.context = context
+        self.behavior = Behavior(options.scale_up, options.scale_down)
+
+    def initial(self) -> KedaState:
+        """Nothing was asked for yet."""
+        return KedaState()
+
+    def recommend(self, seen: Assessment, state: KedaState) -> tuple[Recommendation, KedaState]:
+        """What the lag asks for, shaped by the behavior; no opinion without it."""
+        pods = group(seen)
+        if pods is None or seen.backlog is None:
+            return Recommendation(None, unknown(seen, "backlog")), replace(state, recent=())
+        state = self._measured(seen, pods.current, state)
+        state = replace(state, behavior=self.behavior.looked(seen.at, pods.current, state.behavior))
+        threshold, said = self._threshold(seen, state)
+        if threshold is None:
+            text = f"a lag of {count(seen.backlog)}, and what an executor carries is unknown: {pods.current} stays"
+            return Recommendation(pods.current, Reason(Code.CAPACITY_UNKNOWN, text)), state
+        lag = self._reported(seen, threshold)
+        desired = by_average(lag, threshold, pods, self.options.tolerance)
+        text = f"a lag of {count(seen.backlog)} at {said} asks for {executors(desired)}"
+        proposal = Proposal(desired, text, {"lag": float(seen.backlog), "reported": lag, "threshold": threshold})
+        answered, after = answer(proposal, self.behavior, seen.at, pods.current, state.behavior)
+        return answered, replace(state, behavior=after)
+
+    def capacity(self, executors: int, state: KedaState) -> float | None:
+        """What n executors carry, where the threshold is made from it."""
+        rate = None if self.options.lag_threshold is not None else self._rate(state)
+        return None if rate is None else executors * rate
+
+    def _reported(self, seen: Assessment, threshold: float) -> float:
+        lag, partitions = float(seen.backlog or 0), seen.partitions
+        if not partitions:
+            return lag
+        return bounded_lag(lag, threshold, partitions, seen.slots_per_executor or 1, self.options)
+
+    def _rate(self, state: KedaState) -> float | None:
+        return state.rate if self.options.executor_rate is None else self.options.executor_rate
+
+    def _threshold(self, seen: Assessment, state: KedaState) -> tuple[float | None, str]:
+        """Records for each replica, and the words for it."""
+        if self.options.lag_threshold is not None:
+            return self.options.lag_threshold, f"{count(self.options.lag_threshold)} each"
+        rate, interval = self._rate(state), seen.trigger_s or seen.period_s
+        if not rate or not interval:
+            return None, ""
+        threshold = self.options.threshold_triggers * interval * rate
+        return threshold, f"{count(threshold)} each (an executor carries {per_second(rate)})"
+
+    def _measured(self, seen: Assessment, current: int, state: KedaState) -> KedaState:
+        """The state with what this sample says of an executor; nothing while the number is settling."""
+        if self.options.lag_threshold is not None or self.options.executor_rate is not None:
+            return state
+        done, changed = seen.processed_rate, state.behavior.executors not in {None, current}
+        if not done or changed or seen.executors != current or seen.batches < _COLD:
+            return replace(state, recent=())
+        if seen.backlog_excess or (seen.occupancy is not None and seen.occupancy >= 1):
+            return replace(state, rate=done / current, recent=())
+        if not seen.batch_s or not seen.arrival_rate:
+            return replace(state, recent=())
+        idle = max(seen.trigger_s or 0.0, seen.batch_s) / seen.batch_s
+        recent = (*state.recent, min(done, seen.arrival_rate) * idle / current)[-_IN_A_ROW:]
+        agreed = min(recent) if len(recent) == _IN_A_ROW else 0.0
+        return replace(state, rate=max(agreed, state.rate or 0.0) or None, recent=recent)

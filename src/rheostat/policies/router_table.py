@@ -1,0 +1,313 @@
+"""The performance table of ``router``: what so many executors carry. S5, Performance Table.
+
+A *row* is a :class:`~rheostat.policies.capacity.Figure`. As published (``rows="saturated"``) it is what was processed
+while lag and utilization were high, in place of the older row of that size. Ours (``rows="learned"``) is what each
+batch shows, saturated or not, a mean in which the past weighs at most ``memory``
+batches; before the fixed part of a batch is known it is a lower bound, which the first measurement drops.
+
+The look-up is literal: between two rows n₀ → r₀ and n₁ → r₁ the size for t is ⌈n₀ + (n₁ − n₀)(t − r₀) ÷ (r₁ − r₀)⌉,
+above the last ⌈t ÷ (r_last ÷ n_last)⌉. The corner cases, which the talk leaves open:
+
+* *empty*: no size; the caller takes one more executor, and none less;
+* *below the first row*, and with *one row*: the line from the origin, ⌈t ÷ (r₀ ÷ n₀)⌉, never less than 1;
+* *contradictory rows*: more executors with no higher rate. The newer row drops the others; learned ones may differ by
+  a tenth, since waves of tasks make two numbers carry the same. The look-up then takes the first that carries t;
+* *another version* of the job: its rows are put *aside* when the option changes;
+* *another record size*, or another cost of a record for any reason: ``record_change`` times what it was, either way.
+  As published by the slot time of a record when a row is written; learned ones when three batches in a row show it.
+
+Rows aside size an increase while there are no others, since a wrong guess above n + 1 is better than none; they never
+justify a decrease.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from rheostat.model import Assessment
+from rheostat.policies.capacity import Figure, Learned, from_healthy, from_overload
+
+__all__ = [
+    "BatchCosts",
+    "Table",
+    "capacity_shown",
+    "current",
+    "fixed_s",
+    "learned",
+    "look_up",
+    "record_cost",
+    "roomy",
+    "saturated",
+    "watched",
+    "with_row",
+]
+
+
+# What a batch costs, so that what executors carry shows before they are saturated [ours].
+
+
+_FADE = 0.998
+"""Weight of the past at each batch: those of the last two hours, at one each 15 s, are most of it."""
+_FEWEST = 12.0
+"""Batches, by their weights, before the fit is believed."""
+_SPREAD = 1e-3
+"""Variance ÷ mean² of R ÷ n, or of 1 ÷ n, below which its coefficient cannot be told: 3 % of variation."""
+_MOST_FIXED = 0.7
+_DOUBT = 2.0
+"""Standard errors that are taken off the fixed part: with too little of it a batch shows too little, never too much."""
+
+
+class BatchCosts(NamedTuple):
+    """Sums over the batches, each term weighted by age: of b on 1, 1 ÷ n and R ÷ n, and the moments of these.
+
+    Attributes:
+        last: the batch that was counted last.
+    """
+
+    last: int | None = None
+    weight: float = 0.0
+    inverse: float = 0.0
+    share: float = 0.0
+    inverse2: float = 0.0
+    cross: float = 0.0
+    share2: float = 0.0
+    batch: float = 0.0
+    inverse_batch: float = 0.0
+    share_batch: float = 0.0
+    batch2: float = 0.0
+
+
+def watched(costs: BatchCosts, number: int, executors: int, records: float, batch_s: float) -> BatchCosts:
+    """The sums with one more batch."""
+    inverse, share = 1 / executors, records / executors
+    return BatchCosts(
+        last=number,
+        weight=_FADE * costs.weight + 1,
+        inverse=_FADE * costs.inverse + inverse,
+        share=_FADE * costs.share + share,
+        inverse2=_FADE * costs.inverse2 + inverse * inverse,
+        cross=_FADE * costs.cross + inverse * share,
+        share2=_FADE * costs.share2 + share * share,
+        batch=_FADE * costs.batch + batch_s,
+        inverse_batch=_FADE * costs.inverse_batch + inverse * batch_s,
+        share_batch=_FADE * costs.share_batch + share * batch_s,
+        batch2=_FADE * costs.batch2 + batch_s * batch_s,
+    )
+
+
+def fixed_s(costs: BatchCosts, executors: int) -> float | None:
+    """The fixed part f on so many executors, s; None while it cannot be told: then a batch shows a lower bound.
+
+    >>> costs = BatchCosts()
+    >>> for number in range(24):
+    ...     n, records = 1 + number % 3, 1000.0 * (1 + number % 7)
+    ...     costs = watched(costs, number, n, records, 0.5 + 3 / n + records / (500 * n))
+    >>> round(fixed_s(costs, 3), 3), round(fixed_s(costs, 1), 3)
+    (1.5, 3.5)
+    """
+    w = costs.weight
+    if w < _FEWEST:
+        return None
+    x, z, y = costs.inverse / w, costs.share / w, costs.batch / w
+    xx, xz, zz = costs.inverse2 / w - x * x, costs.cross / w - x * z, costs.share2 / w - z * z
+    xy, zy = costs.inverse_batch / w - x * y, costs.share_batch / w - z * y
+    if zz <= _SPREAD * z * z:
+        return None
+    bend = xx - xz * xz / zz
+    per_inverse = max(0.0, (xy - xz * zy / zz) / bend) if bend > _SPREAD * x * x else 0.0
+    per_share = (zy - per_inverse * xz) / zz
+    left = max(0.0, costs.batch2 / w - y * y - per_inverse * xy - per_share * zy) * w / (w - 3)
+    doubt = _DOUBT * math.sqrt(left / w * (1 + z * z / zz))
+    return max(0.0, y - per_inverse * x - per_share * z + per_inverse / executors - doubt)
+
+
+def capacity_shown(records: float, batch_s: float, fixed: float, period_s: float) -> float:
+    """C of the executors that worked on a batch, records/s.
+
+    >>> capacity_shown(records=4000.0, batch_s=5.0, fixed=1.0, period_s=20.0)
+    950.0
+    """
+    fixed = min(fixed, _MOST_FIXED * min(batch_s, period_s))
+    return records / (batch_s - fixed) * (period_s - fixed) / period_s
+
+
+_NOISE = 1.1
+"""Learned rows that differ by no more than this are the same."""
+_SHORT = 1.5
+"""Batches shorter than so many times their fixed part show too little."""
+_STRANGE = 3
+"""Batches in a row beyond ``record_change`` that are another record size; one may be a hiccup."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows, and what they belong to.
+
+    Attributes:
+        rows: in their ``figures``, by ascending number of executors.
+        aside: rows of an older version or another record size.
+        version: of the job, when the rows were written.
+        cost: slot seconds of a record when the last row was written; None: not known.
+        costs: what batches cost so far.
+        strange: batches in a row that do not fit the row of their size.
+    """
+
+    rows: Learned = field(default_factory=Learned)
+    aside: tuple[Figure, ...] = ()
+    version: str = ""
+    cost: float | None = None
+    costs: BatchCosts = field(default_factory=BatchCosts)
+    strange: int = 0
+
+    def for_increase(self) -> Learned:
+        """The rows that size an increase: those aside where there are no others."""
+        return self.rows if self.rows.figures or not self.aside else Learned(figures=self.aside)
+
+
+def look_up(rows: Learned, rate: float) -> int | None:
+    """The size for a rate; None with an empty table.
+
+    >>> table = Learned(figures=tuple(Figure(n, r, 1, 0.0) for n, r in ((4, 1e4), (10, 2e4), (18, 3.5e4))))
+    >>> [look_up(table, rate) for rate in (15_000, 12_500, 17_500, 40_000)]
+    [7, 6, 9, 21]
+    """
+    return rows.enough(rate)
+
+
+def roomy(rows: Learned, size: int, rate: float, utilization: float) -> int:
+    """The step after the look-up: no less than ``size``, and used no more than ``utilization``.
+
+    >>> table = Learned(figures=(Figure(4, 10_000.0, 1, 0.0), Figure(10, 20_000.0, 1, 0.0)))
+    >>> roomy(table, 4, 9000.0, 0.6)
+    7
+    """
+    return max(size, rows.enough(rate / utilization) or size)
+
+
+def record_cost(seen: Assessment) -> float | None:
+    """Slot seconds of a record; None where it is unknown.
+
+    >>> record_cost(Assessment(0.0, executors=4, slots_per_executor=2, busy_ratio=0.5, processed_rate=1000.0))
+    0.004
+    """
+    if not seen.executors or not seen.slots_per_executor or not seen.processed_rate or not seen.busy_ratio:
+        return None
+    return seen.busy_ratio * seen.executors * seen.slots_per_executor / seen.processed_rate
+
+
+def current(table: Table, version: str) -> Table:
+    """The table for this version of the job: rows of another one are put aside."""
+    return table if version == table.version else replace(_put_aside(table), version=version)
+
+
+def _put_aside(table: Table) -> Table:
+    return Table(Learned(), table.rows.figures or table.aside, table.version)
+
+
+# ---------------------------------------------------------------------------------------------- as published
+
+
+def saturated(table: Table, seen: Assessment, record_change: float) -> Table:
+    """The table with a row of what was processed; ``seen.executors`` is the size at the metric's own time."""
+    if not seen.executors or not seen.processed_rate:
+        return table
+    cost = record_cost(seen)
+    if cost is not None and table.cost is not None and _beyond(cost / table.cost, record_change):
+        table = _put_aside(table)
+    rows = with_row(table.rows, Figure(seen.executors, seen.processed_rate, 1, seen.at))
+    return replace(table, rows=rows, cost=cost or table.cost)
+
+
+def with_row(rows: Learned, new: Figure) -> Learned:
+    """The rows with a new one, without those that contradict it.
+
+    >>> with_row(Learned(figures=(Figure(4, 20_000.0, 1, 0.0),)), Figure(10, 10_000.0, 1, 60.0)).figures
+    (Figure(executors=10, rate=10000.0, samples=1, at=60.0),)
+    """
+    others = tuple(each for each in rows.figures if each.rate != new.rate)
+    return _between(replace(rows, figures=others), new, 1.0)
+
+
+def _between(rows: Learned, new: Figure, noise: float) -> Learned:
+    """The rows with a new one between those with fewer executors and less, and those with more of both.
+
+    Args:
+        rows: by ascending number of executors, as they stay.
+        new: takes the place of the row of its own size.
+        noise: ratio up to which two rates are the same.
+    """
+    most, least, size = new.rate * noise, new.rate / noise, new.executors
+    below = [each for each in rows.figures if each.executors < size and each.rate <= most]
+    above = [each for each in rows.figures if each.executors > size and each.rate >= least]
+    return replace(rows, figures=(*below, new, *above))
+
+
+def _beyond(ratio: float, factor: float) -> bool:
+    return not 1 / factor <= ratio <= factor
+
+
+# --------------------------------------------------------------------------------------------------- learned
+
+
+def learned(table: Table, seen: Assessment, memory: int | None, record_change: float, *, saturated: bool) -> Table:
+    """The table with what a batch shows that has ended since the last sample.
+
+    Where its records are not known (of several queries), as ``reactive`` learns.
+
+    Args:
+        table: before.
+        seen: a sample of a job that is at rest.
+        memory: batches that a row weighs at most; None: all.
+        record_change: factor beyond which records cost something else.
+        saturated: whether the sample shows significant lag or utilization.
+    """
+    number, records, batch_s = seen.last_batch_id, seen.last_batch_records, seen.last_batch_s
+    if number is None or records is None or not batch_s or not seen.period_s or not seen.executors:
+        rows = from_overload(seen, table.rows, memory) if saturated else from_healthy(seen, table.rows)
+        return replace(table, rows=rows)
+    if number == table.costs.last or records <= 0:
+        return table
+    costs = watched(table.costs, number, seen.executors, float(records), batch_s)
+    fixed = fixed_s(costs, seen.executors)
+    table = replace(table, costs=costs)
+    if fixed is not None and batch_s < _SHORT * fixed:
+        return table
+    known, period_s = fixed or 0.0, seen.period_s
+    rate = records / batch_s if seen.capped else capacity_shown(float(records), batch_s, known, period_s)
+    shown = Figure(seen.executors, rate, 0 if fixed is None else 1, seen.at)
+    return _bounded(table, shown) if fixed is None else _measured(table, shown, memory, record_change)
+
+
+def _bounded(table: Table, shown: Figure) -> Table:
+    """The table with a lower bound, if it says more than what is known."""
+    if shown.rate <= (table.rows.carried(shown.executors) or 0.0):
+        return table
+    return replace(table, rows=_near(table.rows, shown))
+
+
+def _measured(table: Table, shown: Figure, memory: int | None, record_change: float) -> Table:
+    """The table with a measurement in the mean of its row; or begun anew with it, where records have changed."""
+    before = table.rows.figure(shown.executors)
+    if before is None or not before.samples:
+        return replace(table, rows=_near(_measurements(table.rows), shown), strange=0)
+    if _beyond(shown.rate / before.rate, record_change):
+        if table.strange + 1 < _STRANGE:
+            return replace(table, strange=table.strange + 1)
+        anew = _put_aside(table)
+        return replace(anew, rows=_near(anew.rows, shown))
+    count = before.samples if memory is None else min(before.samples, memory - 1)
+    mean = (before.rate * count + shown.rate) / (count + 1)
+    rows = _near(table.rows, replace(shown, rate=mean, samples=count + 1))
+    return replace(table, rows=rows, strange=0)
+
+
+def _measurements(rows: Learned) -> Learned:
+    """The rows without lower bounds."""
+    return replace(rows, figures=tuple(each for each in rows.figures if each.samples))
+
+
+def _near(rows: Learned, new: Figure) -> Learned:
+    """The rows with a new one, without those that contradict it by more than a tenth."""
+    return _between(rows, new, _NOISE)

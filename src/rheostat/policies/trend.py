@@ -1,0 +1,362 @@
+"""Straight lines and parabolas through a series, with what they leave unexplained. S5, Predict Workload.
+
+Both are least-squares fits in polynomials that are orthogonal over the points::
+
+    y(x) = c0 + c1 · p1(x) + c2 · p2(x)        p1 = x − x̄        p2 = p1² − α · p1 − β
+
+so that the line is the parabola without its last term, the share of each term is known by itself, and the leverage of
+a place is h(x) = 1/n + p1²/Σp1² + p2²/Σp2². The errors of S5 have the deviation σ = √(Σe²/n), around 0. A prediction
+interval is that of a new observation: ± z · √(Σe² ÷ (n − terms)) · √(1 + h(x)).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+__all__ = [
+    "Detector",
+    "Fit",
+    "LoadPoint",
+    "Point",
+    "Rates",
+    "Watched",
+    "Worsening",
+    "ahead",
+    "extended",
+    "forecast",
+    "line",
+    "parabola",
+    "trough_or_line",
+]
+
+
+_FEWEST_FOR_A_TROUGH = 6
+_BEND = 4.0
+"""F from which on a bend is no chance: about the 95 % point for one term against ten or more points."""
+_LEVEL = 1e-9
+"""Σp2² ÷ (Σp1²)² up to which the points do not tell a bend."""
+
+
+class Point(NamedTuple):
+    """What was measured at a time, s."""
+
+    at: float
+    value: float
+
+
+class Fit(NamedTuple):
+    """A fitted line or parabola.
+
+    Attributes:
+        points: how many it was fitted to, ≥ 1.
+        middle: x̄, their mean time, s.
+        first, last: the times of the first and the last.
+        c0, c1, c2: coefficients of the orthogonal terms; c2 is 0 for a line.
+        alpha, beta: of p2.
+        spread1, spread2: Σp1² and Σp2²; 0 where the term is not there.
+        error: Σe², of what is left.
+    """
+
+    points: int
+    middle: float
+    first: float
+    last: float
+    c0: float
+    c1: float = 0.0
+    c2: float = 0.0
+    alpha: float = 0.0
+    beta: float = 0.0
+    spread1: float = 0.0
+    spread2: float = 0.0
+    error: float = 0.0
+
+    @property
+    def deviation(self) -> float:
+        """σ = √(Σe²/n), around 0.
+
+        >>> points = [Point(x, 10 + 2 * x + e) for x, e in enumerate((1, -1, 0, 0, -1, 1))]
+        >>> round(line(points).deviation ** 2, 4), round(3 * line(points).deviation, 2)
+        (0.6667, 2.45)
+        """
+        return math.sqrt(self.error / self.points)
+
+    def at(self, time: float) -> float:
+        """The value at a time; it may lie below 0.
+
+        >>> line([Point(0, 1.0), Point(1, 3.0), Point(2, 5.0)]).at(10)
+        21.0
+        """
+        x = time - self.middle
+        return self.c0 + self.c1 * x + self.c2 * (x * x - self.alpha * x - self.beta)
+
+    def half_width(self, time: float, deviations: float = 1.96) -> float:
+        """Half of the prediction interval at a time; infinite where no error can be told from so few points.
+
+        >>> points = [Point(x, 10 + 2 * x + e) for x, e in enumerate((1, -1, 0, 0, -1, 1))]
+        >>> round(line(points).half_width(6, deviations=1.0), 4)
+        1.3663
+        """
+        terms = 1 + (self.spread1 > 0) + (self.spread2 > 0)
+        if self.points <= terms:
+            return math.inf
+        x = time - self.middle
+        leverage = 1 / self.points
+        if self.spread1 > 0:
+            leverage += x * x / self.spread1
+        if self.spread2 > 0:
+            leverage += (x * x - self.alpha * x - self.beta) ** 2 / self.spread2
+        return deviations * math.sqrt(self.error / (self.points - terms) * (1 + leverage))
+
+    def integral(self, start: float, end: float) -> float:
+        """∫ max(0, y) from ``start`` to ``end``: what will have come, if no rate is below 0.
+
+        >>> line([Point(0, 1000.0), Point(60, 1000.0)]).integral(100, 700)
+        600000.0
+        >>> line([Point(0, 10.0), Point(10, 0.0)]).integral(5, 25)
+        12.5
+        """
+        cuts = [start, *(root for root in self._roots() if start < root < end), end]
+        return math.fsum(self._signed(low, high) for low, high in pairwise(cuts) if self.at((low + high) / 2) > 0)
+
+    def _signed(self, start: float, end: float) -> float:
+        """∫ y, exact for a parabola by Simpson's rule."""
+        return (end - start) / 6 * (self.at(start) + 4 * self.at((start + end) / 2) + self.at(end))
+
+    def _roots(self) -> list[float]:
+        a, b = self.c2, self.c1 - self.c2 * self.alpha
+        c = self.c0 - self.c2 * self.beta
+        if a == 0:
+            return [] if b == 0 else [self.middle - c / b]
+        inside = b * b - 4 * a * c
+        if inside <= 0:
+            return []
+        # The sum of two numbers of one sign, so that a slight bend (a near 0) costs no digits.
+        q = -(b + math.copysign(math.sqrt(inside), b)) / 2
+        return sorted((self.middle + q / a, self.middle + c / q))
+
+
+def line(points: Sequence[Point]) -> Fit:
+    """The least-squares line; through one point, or several at the same time, it is level."""
+    n = len(points)
+    middle, c0 = math.fsum(point.at for point in points) / n, math.fsum(point.value for point in points) / n
+    xs, rest = [point.at - middle for point in points], [point.value - c0 for point in points]
+    spread1 = _products(xs, xs)
+    c1 = _products(xs, rest) / spread1 if spread1 > 0 else 0.0
+    left = [y - c1 * x for x, y in zip(xs, rest, strict=True)]
+    return Fit(
+        points=n,
+        middle=middle,
+        first=points[0].at,
+        last=points[-1].at,
+        c0=c0,
+        c1=c1,
+        spread1=spread1,
+        error=_products(left, left),
+    )
+
+
+def parabola(points: Sequence[Point]) -> Fit:
+    """The least-squares parabola; a line where fewer than three times are there."""
+    straight = line(points)
+    if straight.spread1 == 0:
+        return straight
+    xs = [point.at - straight.middle for point in points]
+    alpha, beta = math.fsum(x**3 for x in xs) / straight.spread1, straight.spread1 / straight.points
+    bends = [x * x - alpha * x - beta for x in xs]
+    spread2 = _products(bends, bends)
+    if spread2 <= _LEVEL * straight.spread1**2:
+        return straight
+    rest = [point.value - straight.c0 - straight.c1 * x for x, point in zip(xs, points, strict=True)]
+    c2 = _products(bends, rest) / spread2
+    left = [y - c2 * bend for bend, y in zip(bends, rest, strict=True)]
+    return straight._replace(c2=c2, alpha=alpha, beta=beta, spread2=spread2, error=_products(left, left))
+
+
+def trough_or_line(points: Sequence[Point]) -> Fit:
+    """The parabola, where the series goes through a trough; else the line.
+
+    A trough is a parabola that opens upwards, turns within the points, and explains more than chance does: of what the
+    line leaves unexplained it takes so much that F = (Σe² of the line − Σe²) ÷ (Σe² ÷ (n − 3)) ≥ 4. Fewer than six
+    points show none.
+    """
+    bent = parabola(points)
+    if bent.points < _FEWEST_FOR_A_TROUGH or bent.c2 <= 0:
+        return line(points)
+    turn = bent.middle + (bent.alpha - bent.c1 / bent.c2) / 2
+    explained = bent.c2 * bent.c2 * bent.spread2
+    shows = bent.first <= turn <= bent.last and explained >= _BEND * bent.error / (bent.points - 3)
+    return bent if shows else line(points)
+
+
+def _products(left: Sequence[float], right: Sequence[float]) -> float:
+    return math.fsum(a * b for a, b in zip(left, right, strict=True))
+
+
+# The workload of the next minute: a straight line through the last ten. S1, Workload Predictor.
+
+
+Rates = tuple[float, ...]
+"""Records/s of each topic, in a fixed order."""
+
+_MOST = 240
+"""Points that a series has at most: two samples nearer than back ÷ 240 are one too many for a line."""
+
+
+class LoadPoint(NamedTuple):
+    """The arrival rates that were measured at a time."""
+
+    at: float
+    rates: Rates
+
+
+def extended(series: tuple[LoadPoint, ...], point: LoadPoint, back_s: float) -> tuple[LoadPoint, ...]:
+    """The series with one more point, and without what is older than ``back_s``.
+
+    Time that runs backwards, or another number of topics, starts it anew. A point nearer to the last but one than
+    ``back_s`` ÷ 240 takes the place of the last, so that the series is bounded however often one looks.
+
+    >>> series = (LoadPoint(0.0, (1.0,)), LoadPoint(400.0, (2.0,)))
+    >>> [each.at for each in extended(series, LoadPoint(700.0, (3.0,)), 600.0)]
+    [400.0, 700.0]
+    """
+    if series and (point.at <= series[-1].at or len(point.rates) != len(series[-1].rates)):
+        return (point,)
+    if len(series) > 1 and point.at - series[-2].at < back_s / _MOST:
+        return (*series[:-1], point)
+    first = next((place for place, each in enumerate(series) if each.at >= point.at - back_s), len(series))
+    return (*series[first:], point)
+
+
+def ahead(horizon_s: float, step_s: float) -> tuple[float, ...]:
+    """Seconds ahead that are looked at: step, 2 × step, … up to the horizon, which is met or passed by the last.
+
+    >>> ahead(20.0, 5.0), ahead(12.0, 5.0)
+    ((5.0, 10.0, 15.0, 20.0), (5.0, 10.0, 15.0))
+    """
+    return tuple(step_s * number for number in range(1, max(1, math.ceil(horizon_s / step_s - 1e-9)) + 1))
+
+
+def forecast(series: Sequence[LoadPoint], times: Sequence[float], late_s: float = 0.0) -> tuple[Rates, ...]:
+    """The rates so many seconds after the last point, one tuple for each of ``times``; none without a point.
+
+    With one point, or all at the same time, the rates stay as they are.
+
+    Args:
+        series: what was measured, by ascending time.
+        times: seconds after the last point.
+        late_s: how much older than its point a rate is: half the window that it is the mean of [ours].
+
+    >>> forecast([LoadPoint(0.0, (100.0,)), LoadPoint(10.0, (110.0,))], [10.0])
+    ((120.0,),)
+    >>> forecast([LoadPoint(0.0, (30.0,)), LoadPoint(10.0, (10.0,))], [10.0])
+    ((0.0,),)
+    """
+    if not series:
+        return ()
+    now = series[-1].at
+    offsets = [point.at - now for point in series]
+    middle = math.fsum(offsets) / len(offsets)
+    away = [offset - middle for offset in offsets]
+    spread = math.fsum(each * each for each in away)
+    lines = [_line(away, column, spread) for column in zip(*(point.rates for point in series), strict=True)]
+    return tuple(tuple(max(0.0, mean + slope * (time + late_s - middle)) for mean, slope in lines) for time in times)
+
+
+def _line(away: Sequence[float], rates: Sequence[float], spread: float) -> tuple[float, float]:
+    """Mean and slope of the least-squares line; ``away``: times from their middle, ``spread``: Σ of their squares."""
+    if spread == 0:
+        return rates[-1], 0.0
+    return math.fsum(rates) / len(rates), math.fsum(x * rate for x, rate in zip(away, rates, strict=True)) / spread
+
+
+# Whether a model still predicts: a score of its residuals, for abrupt and for gradual change.
+
+
+_CLIP = 2.0
+_CHANGED = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What a detector remembers.
+
+    Attributes:
+        recent: the last residuals, as many as must be high in a row, at most.
+        total: g, the cumulative sum.
+        misses: residuals in a row that came from the forecast and not from the model.
+    """
+
+    recent: tuple[float, ...] = ()
+    total: float = 0.0
+    misses: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Worsening:
+    """What one residual says.
+
+    Attributes:
+        score: 1 or more is a change point.
+        gradual: whether the cumulative sum made it, and not the residuals themselves.
+    """
+
+    score: float
+    gradual: bool
+
+    @property
+    def changed(self) -> bool:
+        """Whether the model no longer predicts.
+
+        >>> Worsening(1.0, gradual=True).changed, Worsening(0.99, gradual=False).changed
+        (True, False)
+        """
+        return self.score >= _CHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """The settings of a detector; its state goes in and comes out.
+
+    Attributes:
+        limit: residual that is too high, a share of slow records, > 0.
+        in_a_row: how many residuals must be so.
+        allowance: residual that a good model has; None: gradual change is not looked for.
+        patience: limits that may add up.
+    """
+
+    limit: float = 0.08
+    in_a_row: int = 1
+    allowance: float | None = 0.02
+    patience: float = 5.0
+
+    def watch(self, residual: float, state: Watched) -> tuple[Worsening, Watched]:
+        """The score with one more residual, a number ≥ 0.
+
+        >>> detector, state = Detector(), Watched()
+        >>> worsening, state = detector.watch(0.04, state)
+        >>> worsening.score, round(state.total, 3)
+        (0.5, 0.02)
+        """
+        recent = (*state.recent, residual)[-self.in_a_row :]
+        abrupt = min(recent) / self.limit if len(recent) == self.in_a_row else 0.0
+        total = state.total
+        if self.allowance is not None:
+            total = max(0.0, total + min(residual, _CLIP * self.limit) - self.allowance)
+        slow = total / (self.patience * self.limit)
+        return Worsening(max(abrupt, slow), gradual=slow > abrupt), Watched(recent, total, state.misses)
+
+    def forecast_missed(self, residual: float, of_model: float) -> bool:
+        """Whether a residual is high only because the workload was not the forecast one.
+
+        Args:
+            residual: measured − predicted for the forecast workload, absolute.
+            of_model: measured − predicted for the measured workload, absolute.
+
+        >>> Detector().forecast_missed(0.2, 0.01), Detector().forecast_missed(0.2, 0.19)
+        (True, False)
+        """
+        return residual > self.limit >= of_model

@@ -1,0 +1,1 @@
+"""Benchmarks behind every figure that we state."""

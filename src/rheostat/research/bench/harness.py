@@ -1,0 +1,493 @@
+"""What benchmarks share: figures with their uncertainty and target, and what machine they were taken on."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import re
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rheostat.errors import Fault, InputError, RheostatError, UnavailableError
+from rheostat.files import read_text, reason_of
+from rheostat.host.processes import Launch, Part, module_command, module_environment
+from rheostat.lab.lab import Lab
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+__all__ = [
+    "ASKED",
+    "PROGRESS",
+    "RESULT",
+    "SCHEMA",
+    "TITLE",
+    "TOPIC",
+    "Bench",
+    "Block",
+    "Difference",
+    "Driver",
+    "Metric",
+    "Watch",
+    "abba",
+    "added",
+    "added_at_median",
+    "batches_done",
+    "bootstrap_interval",
+    "load_note",
+    "machine",
+    "metric",
+    "pairs",
+    "progress_in",
+    "quick_conf",
+    "require_page",
+    "require_running",
+    "section",
+    "session",
+    "tell",
+    "until",
+    "unwatched",
+    "update_page",
+    "with_section",
+]
+
+
+Watch = Callable[[int, int, str], None]
+"""Told how far a benchmark is: how many, of how many (0: not known), and what it does."""
+
+
+def unwatched(_done: int, _total: int, _words: str) -> None:
+    """A :data:`Watch` that looks away."""
+
+
+SCHEMA = "rheostat.bench/1"
+_RESAMPLES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One figure.
+
+    Attributes:
+        value: None where it was not measured, or not resolved.
+        n: measurements behind it.
+        ci95: 95 % interval of the value, by bootstrap; None without one.
+        target: the greatest value that is good enough; None: only reported.
+        judged: what is held against the target; the value, unless an end of the interval is meant.
+    """
+
+    name: str
+    value: float | None
+    unit: str
+    n: int
+    ci95: tuple[float, float] | None = None
+    target: float | None = None
+    judged: float | None = None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; None without one."""
+        if self.target is None:
+            return None
+        held = self.value if self.judged is None else self.judged
+        return held is not None and math.isfinite(held) and held <= self.target
+
+    def to_json(self) -> dict[str, Any]:
+        """In the shape of ``rheostat.bench/1``."""
+        return {
+            "name": self.name,
+            "value": self.value,
+            "unit": self.unit,
+            "n": self.n,
+            "ci95": None if self.ci95 is None else list(self.ci95),
+            "target": self.target,
+            "met": self.met,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A benchmark's result. ``notes`` say what was done and what must be known to judge it."""
+
+    name: str
+    metrics: Sequence[Metric]
+    notes: Sequence[str] = field(default_factory=tuple)
+
+    def to_json(self) -> dict[str, Any]:
+        """In the shape of ``rheostat.bench/1``."""
+        return {
+            "schema": SCHEMA,
+            "name": self.name,
+            "machine": machine(),
+            "metrics": [metric.to_json() for metric in self.metrics],
+            "notes": list(self.notes),
+        }
+
+
+def metric(
+    name: str,
+    samples: Sequence[float],
+    unit: str,
+    statistic: Callable[[npt.NDArray[np.float64]], float] = lambda values: float(np.median(values)),
+    target: float | None = None,
+) -> Metric:
+    """A statistic of measurements with its interval; not measured without any."""
+    values = np.asarray(samples, dtype=np.float64)
+    if not values.size:
+        return Metric(name, None, unit, 0, target=target)
+    return Metric(name, statistic(values), unit, int(values.size), bootstrap_interval(values, statistic), target)
+
+
+def bootstrap_interval(
+    values: npt.NDArray[np.float64], statistic: Callable[[npt.NDArray[np.float64]], float]
+) -> tuple[float, float] | None:
+    """The 95 % percentile interval of a statistic, seeded; None under three values."""
+    if values.size < 3:
+        return None
+    random = np.random.default_rng(1)
+    found = [statistic(random.choice(values, values.size)) for _ in range(_RESAMPLES)]
+    low, high = np.percentile(found, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def machine() -> str:
+    """The machine in a line: processor, cores, memory, system, Python."""
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    python = ".".join(map(str, sys.version_info[:3]))
+    return f"{_processor()}, {os.cpu_count()} cores, {pages:.0f} GiB, {platform.system()}, Python {python}"
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+# The page of figures, ``docs/benchmarks.md``: one section a benchmark, replaced by each run that is told to.
+
+
+TITLE = """# Benchmarks
+
+Every figure here was printed by the command above it, which wrote this page too. Targets are upper limits.
+"""
+"""How the page begins."""
+
+_MOST_BYTES = 16 * 2**20
+
+
+def require_page(path: Path) -> None:
+    """Check that the page can be written, before anything is measured; the folder that it lies in is made.
+
+    Raises:
+        InputError: it cannot: a folder, a device, no permission, not text.
+    """
+    try:
+        if path.exists():
+            read_text(path, _MOST_BYTES)
+            path.open("r+b").close()
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.open("xb").close()
+            path.unlink()
+    except (OSError, ValueError) as error:
+        reason = reason_of(error)
+        allowed = "a Markdown page, old or new, that can be written"
+        raise InputError([Fault("page", str(path), allowed, f"the page cannot be written: {reason}")]) from error
+
+
+def update_page(path: Path, result: Bench) -> None:
+    """Put a result into the page, in place of an older one of the same name."""
+    text = path.read_text(encoding="utf-8") if path.exists() else TITLE
+    path.write_text(with_section(text, result.name, section(result)), encoding="utf-8")
+
+
+def with_section(text: str, name: str, fresh: str) -> str:
+    """The page with the section of that name replaced, or added in the order of names."""
+    head, *sections = re.split(r"(?m)^(?=## )", text)
+    kept = [old for old in sections if not old.startswith(f"## {name}\n")]
+    ordered = sorted([*(old.rstrip() for old in kept), fresh.rstrip()])
+    return "\n\n".join([head.rstrip(), *ordered]) + "\n"
+
+
+def section(result: Bench) -> str:
+    """One benchmark as Markdown."""
+    lines = [
+        f"## {result.name}",
+        "",
+        f"`rheostat bench {result.name} --page docs/benchmarks.md`, on: {machine()}.",
+        "",
+        "| figure | value | 95 % interval | n | target |",
+        "|---|---|---|---|---|",
+        *(_row(metric) for metric in result.metrics),
+        "",
+        *(f"- {note}" for note in result.notes),
+    ]
+    return "\n".join(lines)
+
+
+def _row(metric: Metric) -> str:
+    value = "not measured" if metric.value is None else f"{metric.value:.4g} {metric.unit}"
+    interval = "" if metric.ci95 is None else f"{metric.ci95[0]:.4g} … {metric.ci95[1]:.4g}"
+    mark = {None: "", True: ", met", False: ", **missed**"}[metric.met]
+    target = "" if metric.target is None else f"≤ {metric.target:g}{mark}"
+    return f"| {metric.name} | {value} | {interval} | {metric.n} | {target} |"
+
+
+# Our side of a benchmark on a real cluster: a driver in a process of its own, waited for while every part lives.
+
+
+TOPIC = "clicks"
+_END_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """A driver that runs. Made by :meth:`start`; ends with the lab. ``watch`` is told how far it says that it is."""
+
+    lab: Lab
+    part: Part
+    folder: Path
+    watch: Watch = unwatched
+
+    @classmethod
+    def start(cls, lab: Lab, module: str, job: Mapping[str, Any], folder: Path, watch: Watch = unwatched) -> Driver:
+        """Run ``python -m MODULE FOLDER`` with the job in ``job.json`` there."""
+        folder.mkdir(parents=True)
+        tell(folder / "job.json", job)
+        environment = module_environment() | lab.cluster.driver_environment()
+        part = lab.run_part("driver", Launch(module_command(module, str(folder)), environment, folder))
+        return cls(lab, part, folder, watch)
+
+    def wait_asked(self, timeout_s: float) -> None:
+        """Wait until it has asked for its executors.
+
+        Raises:
+            PartFailedError: a part died, or it took too long.
+        """
+        self._wait(ASKED, timeout_s)
+
+    def result(self, timeout_s: float) -> dict[str, Any]:
+        """Wait for what it measured, and for its end.
+
+        Raises:
+            PartFailedError: a part died, or it took too long.
+        """
+        self._wait(RESULT, timeout_s)
+        self.part.wait_exit(_END_S)
+        found: dict[str, Any] = json.loads((self.folder / RESULT).read_text(encoding="utf-8"))
+        return found
+
+    def _wait(self, name: str, timeout_s: float) -> None:
+        deadline, pause, told = time.monotonic() + timeout_s, threading.Event(), ""
+        while not (self.folder / name).exists():
+            self.lab.check()
+            told = self._pass_on(told)
+            if time.monotonic() > deadline:
+                what = f"{name} was not there within {timeout_s:.0f} s"
+                raise self.part.failure(what)
+            pause.wait(0.1)
+
+    def _pass_on(self, told: str) -> str:
+        """What the driver says of its progress, passed on unless it was already."""
+        try:
+            said = (self.folder / PROGRESS).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return told
+        if said != told:
+            self.watch(*json.loads(said))
+        return said
+
+
+def quick_conf(progress_kept: int) -> dict[str, str]:
+    """Session settings for short batches with little noise: no web UI, short histories, no helper processes."""
+    kept = ("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.sql.ui.retainedExecutions")
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.retainedTasks": "1000",
+        "spark.sql.streaming.numRecentProgressUpdates": str(progress_kept),
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        ),
+        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+        **dict.fromkeys(kept, "20"),
+    }
+
+
+def load_note(before: tuple[float, float, float]) -> str:
+    """What else the machine did: the load average before the run and at its end (which includes the run itself)."""
+    now = os.getloadavg()
+    return f"Load average (1 min) before the run {before[0]:.1f}, at its end {now[0]:.1f} (the run itself included)."
+
+
+# The driver's side of a benchmark on a real cluster: its order, its session, its answer.
+
+
+ASKED, PROGRESS, RESULT = "asked.json", "progress.json", "result.json"
+"""Files in the driver's folder: executors were asked for, so a Worker may come; how far it is; what it measured."""
+
+
+def tell(path: Path, value: object) -> None:
+    """Write JSON that nobody ever sees by halves."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps(value), encoding="utf-8")
+    fresh.replace(path)
+
+
+def progress_in(folder: Path) -> Callable[[int, int, str], None]:
+    """What writes into the driver's folder how far it is: how many, of how many (0: not known), and what it does."""
+
+    def write(done: int, total: int, words: str) -> None:
+        tell(folder / PROGRESS, [done, total, words])
+
+    return write
+
+
+@contextmanager
+def session(conf: Mapping[str, str], name: str) -> Iterator[SparkSession]:
+    """A session without log lines; ended on leaving."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name)
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    try:
+        spark.sparkContext.setLogLevel("OFF")
+        yield spark
+    finally:
+        spark.stop()
+
+
+def until(holds: Callable[[], bool], what: str, timeout_s: float, look_s: float = 0.05) -> None:
+    """Wait for a condition.
+
+    Raises:
+        UnavailableError: it did not hold in time.
+    """
+    deadline, pause = time.monotonic() + timeout_s, threading.Event()
+    while not holds():
+        if time.monotonic() > deadline:
+            message = f"{what}: not within {timeout_s:.0f} s"
+            raise UnavailableError(message)
+        pause.wait(look_s)
+
+
+def batches_done(query: StreamingQuery) -> int:
+    """The number of batches that have ended.
+
+    Raises:
+        RheostatError: the query has ended.
+    """
+    require_running(query)
+    progress: Any = query.lastProgress
+    return 0 if progress is None else int(progress["batchId"]) + 1
+
+
+def require_running(query: StreamingQuery) -> None:
+    """Raise RheostatError if the query has ended."""
+    if not query.isActive:
+        message = f"the query has ended: {query.exception()}"
+        raise RheostatError(message)
+
+
+# Two ways of running, by turns in blocks: what the second adds to the time of a batch. Pure.
+
+
+_TOGGLED_RESAMPLES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Batches in a row, with their times in whole milliseconds."""
+
+    attached: bool
+    batch_ms: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What attaching adds, in percent of the median batch without; ``ci95``: None where there are too few pairs."""
+
+    percent: float
+    ci95: tuple[float, float] | None
+
+
+def abba(pairs: int) -> list[bool]:
+    """Turns for so many pairs of blocks.
+
+    >>> abba(2)
+    [False, True, True, False]
+    """
+    return [attached for number in range(pairs) for attached in ((False, True) if number % 2 == 0 else (True, False))]
+
+
+def pairs(blocks: Sequence[Block]) -> list[tuple[Block, Block]]:
+    """Neighbours, each pair as (without, with).
+
+    Raises:
+        ValueError: two neighbours are of one kind.
+    """
+    found = []
+    for one, other in zip(blocks[::2], blocks[1::2], strict=True):
+        if one.attached is other.attached:
+            message = "the blocks do not go by turns"
+            raise ValueError(message)
+        found.append((other, one) if one.attached else (one, other))
+    return found
+
+
+def added(blocks: Sequence[Block]) -> Difference:
+    """The median, over the pairs, of the difference between the mean batch times of the two blocks.
+
+    Means within a block, since a cycle of the autoscaler falls into one batch of several: the median batch would not
+    feel it. Times in whole milliseconds do, as a mean of 20 of them is known to about 0.06 ms.
+    """
+    both = pairs(blocks)
+    usual = statistics.median(time for without, _ in both for time in without.batch_ms)
+    shares = [
+        100 * (statistics.fmean(attached.batch_ms) - statistics.fmean(without.batch_ms)) / usual
+        for without, attached in both
+    ]
+    return Difference(
+        statistics.median(shares), bootstrap_interval(np.asarray(shares), lambda values: float(np.median(values)))
+    )
+
+
+def added_at_median(blocks: Sequence[Block]) -> Difference:
+    """The difference of the median batches of the two kinds, with medians between the whole milliseconds."""
+    both = pairs(blocks)
+    without = [np.asarray(one.batch_ms) for one, _ in both]
+    attached = [np.asarray(other.batch_ms) for _, other in both]
+
+    def percent(chosen: npt.NDArray[np.int64]) -> float:
+        usual = _median(np.concatenate([without[number] for number in chosen]))
+        return 100 * (_median(np.concatenate([attached[number] for number in chosen])) / usual - 1)
+
+    everything = np.arange(len(both))
+    if everything.size < 3:
+        return Difference(percent(everything), None)
+    random = np.random.default_rng(1)
+    found = [percent(random.choice(everything, everything.size)) for _ in range(_TOGGLED_RESAMPLES)]
+    low, high = np.percentile(found, [2.5, 97.5])
+    return Difference(percent(everything), (float(low), float(high)))
+
+
+def _median(values: npt.NDArray[np.int64]) -> float:
+    return statistics.median_grouped(values.tolist(), 1)

@@ -1,0 +1,364 @@
+"""``rheostat bench decision``: what one decision costs, from the observation to the shaped decision."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import random
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rheostat.analyze.assess import analysis_settings, analyze
+from rheostat.analyze.state import AnalysisState
+from rheostat.config.loading import load_settings
+from rheostat.decide.policy import policy_names
+from rheostat.journal.records import DecisionRecord, Header
+from rheostat.journal.store import JournalWriter, read_journal
+from rheostat.judge.cases import Case, Contender, LoadSpec, Ready, ready
+from rheostat.judge.compare import follow_parent
+from rheostat.judge.simulate import simulate
+from rheostat.loop.build import build_planner
+from rheostat.model import (
+    Action,
+    Assessment,
+    Batch,
+    Cluster,
+    Code,
+    Decision,
+    GuardNote,
+    Observation,
+    Offsets,
+    Projection,
+    QueryReading,
+    Reason,
+    Recommendation,
+    Roster,
+    RunningBatch,
+    SourceInfo,
+)
+from rheostat.research.bench.harness import Bench, Metric, Watch, metric, unwatched
+from rheostat.sim.jobfile import load_job
+
+__all__ = [
+    "Shape",
+    "cycles",
+    "measure_load",
+    "run_decision",
+    "run_simulate",
+    "write_cycles",
+]
+
+
+_WARM_UP, _CYCLES = 500, 5000
+_TARGET_MS = 1.0
+_ALL_ON = {
+    "tolerance": 0.05,
+    "align_to": "waves",
+    "most_partitions": 100.0,
+    "largest_step_up": 4,
+    "scale_down_hold_s": 300.0,
+    "cooldown_up_s": 15.0,
+    "warm_up_s": 60.0,
+    "quota_cores": 64,
+}
+"""The guard steps that are off by default; but for ``failover`` and ``hold_both``, which would end most others."""
+
+
+def run_decision(watch: Watch = unwatched) -> Bench:
+    """Time ``analyze`` and ``plan`` with every guard step on, for several numbers of partitions."""
+    metrics: list[Metric] = []
+    for number, (partitions, target) in enumerate(sizes := ((16, _TARGET_MS), (97, None), (300, None))):
+        watch(number, len(sizes), f"decisions over {partitions} partitions")
+        times = _times_ms(partitions, _CYCLES if partitions == 16 else _CYCLES // 5)
+        name = f"decision_p{{}}_{partitions}_partitions"
+        metrics.append(metric(name.format(50), times, "ms"))
+        metrics.append(metric(name.format(99), times, "ms", lambda values: float(np.percentile(values, 99)), target))
+    notes = (
+        "One decision: analyze one observation (one query, 4 executors) and plan with the policy reactive and all "
+        "guard steps. Journal, observation and execution are not in it. Garbage collection stays on.",
+    )
+    return Bench("decision", metrics, notes)
+
+
+def _times_ms(partitions: int, count: int) -> list[float]:
+    settings = load_settings({"objective": "lag < 30s", "executors": [1, 20], "guard": _ALL_ON})
+    planner, analysis = build_planner(settings), analysis_settings(settings)
+    seen = [cycle[0] for cycle in cycles(_WARM_UP + count, Shape(partitions=partitions))]
+    gc.collect()
+    gc.freeze()  # the prepared observations are no part of what is measured, nor is walking over them
+    state, planned = AnalysisState(), planner.initial()
+    times = []
+    for observation in seen:
+        begun = time.perf_counter()
+        assessment, state = analyze(observation, state, analysis)
+        _, planned = planner.plan(assessment, planned)
+        times.append((time.perf_counter() - begun) * 1000)
+    gc.unfreeze()
+    return times[_WARM_UP:]
+
+
+# ``rheostat bench simulate``: what it takes to simulate a day of decisions under each policy.
+
+
+_DAY, _DAY_WARM_UP = "daily:1..5@86400", "daily:1..5@3600"
+_RUNS = 5
+_TARGET_S, _TARGET_MB = 1.0, 200.0
+_LEFT_OUT = ("schedule",)
+"""A timetable decides nothing."""
+_TRAINING = (("rheostat.policies.proactive", "check"), ("rheostat.policies.mst", "fit"))
+"""Where policies have a model made: the module that calls, and what it calls."""
+
+
+class Day(NamedTuple):
+    """What a simulated run took, s: all but the training, and the training of its policy's models."""
+
+    seconds: float
+    training_s: float
+
+
+def run_simulate(watch: Watch = unwatched) -> Bench:
+    """Each policy in a process of its own, one after the other: the times of several runs, and the peak of memory."""
+    metrics: list[Metric] = []
+    peaks: list[float] = []
+    policies = [name for name in policy_names() if name not in _LEFT_OUT]
+    for number, policy in enumerate(policies):
+        watch(number, len(policies), f"{_RUNS} days under {policy}")
+        with ProcessPoolExecutor(1, get_context("spawn"), initializer=follow_parent) as process:
+            days, peak_mb = process.submit(measure, policy).result()
+        metrics.append(metric(f"a day, {policy}", [day.seconds for day in days], "s", target=_TARGET_S))
+        if any(day.training_s for day in days):
+            metrics.append(metric(f"its training, {policy}", [day.training_s for day in days], "s"))
+        peaks.append(peak_mb)
+    metrics.append(Metric("peak memory, the largest of them", max(peaks), "MB", len(peaks), target=_TARGET_MB))
+    decisions = round(86_400 / load_job("base").decide_every_s)
+    notes = (
+        f"The job `base` under `{_DAY}`, its peak scaled to 80 % of what 20 executors carry: {decisions:,} decisions, "
+        f"24 partitions, 1 to 20 executors. Median of {_RUNS} runs, wall time, after a warm-up of an hour.",
+        "The whole production loop is in it: observation, analysis, policy, guards, journal (in memory), execution, "
+        "and the simulated job itself. Reading the load, the score and the optimum are not.",
+        "Training is apart: the time in which a policy has its model made (polynomials and the check of their "
+        "stability, fits of the greatest throughput) is taken within the same runs, and is not in the figure of the "
+        "day.",
+        "Peak memory is the resident set of the process that did it, with Python and all that is imported.",
+    )
+    return Bench("simulate", metrics, notes)
+
+
+def measure(policy: str) -> tuple[list[Day], float]:
+    """What each run took, and the peak of the resident set in MB; for a process of its own."""
+    day, hour = case_of(_DAY), case_of(_DAY_WARM_UP)
+    simulated(policy, *hour)
+    days = [simulated(policy, *day) for _ in range(_RUNS)]
+    scale = 2**20 if sys.platform == "darwin" else 2**10
+    return days, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale
+
+
+def case_of(shape: str) -> tuple[Case, Ready]:
+    """The job ``base`` under a load, ready to run."""
+    case = Case(load_job("base"), "base", LoadSpec(shape, shape=shape), seed=1)
+    return case, ready(case)
+
+
+def simulated(policy: str, case: Case, this: Ready) -> Day:
+    """Run it once."""
+    with _training_timed() as spent:
+        begun = time.perf_counter()
+        simulate(case.job, this.load, Contender(policy), seed=case.seed)
+        whole_s = time.perf_counter() - begun
+    return Day(whole_s - sum(spent), sum(spent))
+
+
+@contextmanager
+def _training_timed() -> Iterator[list[float]]:
+    """Meanwhile each call that makes a model is timed; the core itself has no clock."""
+    spent: list[float] = []
+    callers = [(importlib.import_module(module), name) for module, name in _TRAINING]
+    untimed = [(caller, name, getattr(caller, name)) for caller, name in callers]
+    for caller, name, makes in untimed:
+        setattr(caller, name, _timed(makes, spent))
+    try:
+        yield spent
+    finally:
+        for caller, name, makes in untimed:
+            setattr(caller, name, makes)
+
+
+def _timed(makes: Callable[..., Any], spent: list[float]) -> Callable[..., Any]:
+    def timed(*args: Any, **named: Any) -> Any:
+        begun = time.perf_counter()
+        try:
+            return makes(*args, **named)
+        finally:
+            spent.append(time.perf_counter() - begun)
+
+    return timed
+
+
+# Cycles as a busy application shows them, seeded: to measure a journal with, and to test it.
+
+
+START = 1_764_280_800.0
+Cycle = tuple[Observation, Assessment, Decision]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How large the application is. ``rate`` is in records/s and partition; ``every_s`` the time between cycles."""
+
+    partitions: int = 16
+    executors: int = 4
+    rate: float = 150.0
+    every_s: float = 15.0
+
+
+def cycles(count: int, shape: Shape = Shape()) -> Iterator[Cycle]:
+    """``count`` cycles of one query whose batches take two samples each; the same ones every time."""
+    chance = random.Random(7)
+    latest = [chance.randrange(10**9, 2 * 10**9) for _ in range(shape.partitions)]
+    planned, committed = list(latest), list(latest)
+    busy = [0] * shape.executors
+    for number in range(count):
+        at = START + number * shape.every_s + chance.random() / 10
+        latest = [value + round(shape.every_s * shape.rate * chance.uniform(0.9, 1.1)) for value in latest]
+        if number % 2:
+            planned, committed = list(latest), planned
+        busy = [value + chance.randrange(9000, 15000) for value in busy]
+        seen = _observation(at, number, (latest, planned, committed), busy)
+        yield seen, _assessment(seen, sum(latest) - sum(committed), chance), _decision(at, number + 1, shape.executors)
+
+
+def write_cycles(folder: Path, count: int, shape: Shape = Shape()) -> None:
+    """A journal of ``count`` cycles."""
+    writer = JournalWriter(folder)
+    writer.start(Header("0", {}))
+    for seen, meant, decided in cycles(count, shape):
+        writer.record(DecisionRecord.of(seen, meant, decided), dict)
+    writer.close()
+
+
+def measure_load(folder: Path) -> tuple[int, float]:
+    """Decisions in the journal in ``folder``, and seconds to load them with their decisions made."""
+    begun = time.perf_counter()
+    loaded = [record.decision for record in read_journal(folder) if isinstance(record, DecisionRecord)]
+    return len(loaded), time.perf_counter() - begun
+
+
+def _observation(at: float, number: int, positions: tuple[list[int], ...], busy: list[int]) -> Observation:
+    latest, planned, committed = map(tuple, positions)
+    query = QueryReading(
+        query_id="6d1f0b1e-8d5e-4c4b-9a53-0d0a3e2f7c11",
+        run_id="0b8ad3f6-51f5-4d6a-8a5b-56d51c1f1f6d",
+        name="click_fraud",
+        trigger_s=5.0,
+        sources=(
+            SourceInfo(
+                kind="kafka",
+                name="clicks",
+                partitions=len(latest),
+                batch_cap=60_000,
+                options={"subscribe": "clicks"},
+            ),
+        ),
+        offsets=Offsets(
+            at=at - 0.0312,
+            topics=("clicks",) * len(latest),
+            numbers=tuple(range(len(latest))),
+            latest=latest,
+            planned=planned,
+            committed=committed,
+        ),
+        batch=Batch(
+            at=at - 2.417,
+            batch_id=number // 2,
+            duration_s=4.212,
+            planning_s=0.31,
+            add_batch_s=3.612,
+            commit_s=0.29,
+            records=36_412,
+            state_rows=120_331,
+            dropped_late=3,
+        ),
+        running=RunningBatch(at - 0.01, active=True, batch_id=number // 2 + 1, since=at - 2.2),
+    )
+    places, count = range(len(busy)), len(busy)
+    cluster = Cluster(
+        at=at - 0.02,
+        roster=Roster(
+            ids=tuple([str(place) for place in places]),
+            hosts=tuple([f"10.0.0.{place}" for place in places]),
+            cores=(1,) * count,
+            added_at=(START - 60,) * count,
+            nodes=(None,) * count,
+        ),
+        active_tasks=(number % 2,) * count,
+        failed_tasks=(0,) * count,
+        finished_tasks=tuple([number * 8 + place for place in places]),
+        busy_s=tuple([value / 1000 for value in busy]),
+        requested=count,
+    )
+    return Observation(at, (query,), cluster)
+
+
+def _assessment(seen: Observation, backlog: int, chance: random.Random) -> Assessment:
+    workers = len(seen.cluster.ids) if seen.cluster else None
+    return Assessment(
+        at=seen.at,
+        executors=workers,
+        requested=workers,
+        slots_per_executor=1,
+        arrival_rate=chance.uniform(2000, 3000),
+        processed_rate=chance.uniform(2000, 3000),
+        waiting=backlog // 2,
+        in_flight=backlog - backlog // 2,
+        backlog=backlog,
+        backlog_excess=chance.uniform(10_000, 20_000),
+        lag_s=chance.uniform(3, 30),
+        drain_s=chance.uniform(3, 30),
+        draining=True,
+        batch_s=4.212,
+        trigger_s=5.0,
+        period_s=15.0,
+        occupancy=chance.random(),
+        busy_ratio=chance.random(),
+        batches=3,
+        capped=False,
+        failed_tasks=0,
+        partitions=16,
+        metrics_age_s=2.417,
+        queries=1,
+    )
+
+
+def _decision(at: float, decision_id: int, executors: int) -> Decision:
+    figures = {"backlog_excess": 14_211.8125, "arrival_rate": 2417.333333333, "lag_s": 12.21875}
+    proposed = Reason(
+        Code.SLA_VIOLATED,
+        "the backlog of 14 212 records beyond the batch takes 12.2 s to clear, more than 7.5 s",
+        figures,
+    )
+    limited = Reason(
+        Code.LARGEST_STEP, "one step up is at most 1 executor: from 4 to 5 instead of 9", {"largest_step": 1}
+    )
+    return Decision(
+        at=at,
+        decision_id=decision_id,
+        action=Action.UP,
+        current=executors,
+        target=executors + 1,
+        reason=limited,
+        recommendation=Recommendation(executors + 5, proposed),
+        notes=(GuardNote("largest step", executors + 5, executors + 1, limited),),
+        projections=tuple(
+            Projection(n, n * 700.123456789, 2417.33 / (700 * max(n, 1))) for n in range(executors - 1, executors + 2)
+        ),
+    )

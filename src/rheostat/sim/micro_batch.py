@@ -1,0 +1,351 @@
+"""The micro-batch engine: from batch to batch, and the work of each.
+
+Spark's processing-time trigger: a batch begins on the grid of the interval; one that ends after the next point of the
+grid is followed by the next at once. A batch takes what has arrived when it begins (the latest offsets), at most the
+cap, shared out over the partitions in proportion to what waits in each, as Spark's Kafka source does. Its records are
+committed when it ends, all at once. Without new records no batch runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, expm1, floor, inf
+
+from rheostat.model import Batch, StageWork
+from rheostat.sim.arrivals import Arrivals, Positions
+from rheostat.sim.events import SinkLimit
+from rheostat.sim.executors import Fleet, SimExecutor
+from rheostat.sim.history import History
+from rheostat.sim.jobfile import JobFile, Stage, zipf
+from rheostat.sim.seeded import noise, uniform
+from rheostat.sim.tasks import Equal, Placed, Progress, Work, count_progress, credit, place
+
+__all__ = [
+    "MicroBatches",
+    "batch_end",
+    "batch_work",
+    "next_record_s",
+    "sink_rate",
+]
+
+
+_ROUNDING = 1e-9
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The running batch.
+
+    Attributes:
+        members: executors that it has been placed on, by number.
+        settled: whether the fleet was settled then.
+    """
+
+    batch_id: int
+    start: float
+    records: int
+    work: list[Work]
+    in_use: int
+    members: list[SimExecutor] = field(default_factory=list)
+    settled: bool = False
+    placed: Sequence[Placed] = ()
+    tasks_end: float = inf
+    end: float = inf
+
+
+class MicroBatches:
+    """The state of the query.
+
+    Attributes:
+        next_at: when the running batch ends, or the next one begins.
+        finished: the last finished batch of this run, as its progress event and its stages tell; None: none yet.
+    """
+
+    def __init__(self, job: JobFile, arrivals: Arrivals, fleet: Fleet, seed: int, history: History) -> None:
+        self._job, self._arrivals, self._fleet, self._seed, self._history = job, arrivals, fleet, seed, history
+        self._factors = [1.0] * len(job.stages)
+        self._moved = 0.0
+        self.keep_batches = False
+        self._committed = self._planned = (0,) * job.partitions
+        self._running: _Batch | None = None
+        self.finished: Batch | None = None
+        self._next_id = 0
+        self._oldest = arrivals.oldest(self._committed)
+        history.commits.append((0.0, 0, 0.0, 0.0))
+        history.oldest.append(self._oldest)
+        self.next_at = self._trigger(0.0, on_grid=True)
+
+    # --------------------------------------------------------------------------------------------- events
+
+    @property
+    def at_boundary(self) -> bool:
+        """Whether no batch is running."""
+        return self._running is None
+
+    @property
+    def nothing_left(self) -> bool:
+        """Whether every record that ever arrives is committed."""
+        return self._oldest == inf
+
+    def step(self, at: float) -> bool:
+        """What happens at ``next_at``: a batch ends (True) or begins (False)."""
+        if self._running is None:
+            self._begin(at)
+            return False
+        self._end(self._running, at)
+        return True
+
+    def replan(self, at: float) -> None:  # noqa: ARG002 - what was done before now stays as it was
+        """The executors may have changed: place the running batch anew, unless its placement stands."""
+        if self._running is not None and not self._stands(self._running):
+            self._place(self._running)
+
+    def pause(self, at: float, seconds: float) -> None:
+        """Between two batches: the query is stopped and works again after so long, as another run."""
+        self.finished = None
+        self.next_at = self._trigger(at + seconds, on_grid=False)
+
+    def moved(self, share: float) -> None:
+        """Executors with this share of the state have been taken away."""
+        self._moved = 1 - (1 - self._moved) * (1 - share)
+
+    def change_cost(self, factor: float, stage: str | None) -> None:
+        """From the next batch on a record costs so many times as much."""
+        for number, each in enumerate(self._job.stages):
+            if stage is None or each.name == stage:
+                self._factors[number] *= factor
+
+    # ---------------------------------------------------------------------------------------------- looks
+
+    @property
+    def in_flight(self) -> tuple[int, float] | None:
+        """Id and start of the running batch."""
+        return None if self._running is None else (self._running.batch_id, self._running.start)
+
+    def records(self, at: float) -> tuple[Positions, Positions, Positions]:
+        """Latest, planned and committed records of each partition."""
+        planned = self._committed if self._running is None else self._planned
+        return self._arrivals.latest(at), planned, self._committed
+
+    def progress(self, at: float) -> Mapping[SimExecutor, Progress]:
+        """What the executors have done in the running batch by now, and what they are doing."""
+        return {} if self._running is None else count_progress(self._running.placed, at)
+
+    # ---------------------------------------------------------------------------------------------------
+
+    def _trigger(self, earliest: float, *, on_grid: bool) -> float:
+        """When the next batch begins: not before ``earliest``, and when there are records; infinite if never."""
+        every = self._job.trigger_s
+        if self._oldest <= earliest and not (on_grid and every):
+            return earliest
+        due = max(earliest, self._oldest)
+        return due if due == inf or not every else ceil(due / every - _ROUNDING) * every
+
+    def _begin(self, at: float) -> None:
+        job, fleet, number = self._job, self._fleet, self._next_id
+        self._planned = batch_end(self._committed, self._arrivals.latest(at), job.batch_cap)
+        sizes = [end - start for end, start in zip(self._planned, self._committed, strict=True)]
+        fleet.look(at)
+        work = batch_work(
+            job,
+            sizes,
+            fleet.in_use * job.executor.cores,
+            factors=self._factors,
+            scale=noise(job.batch_noise_cv, uniform(self._seed, "batch", number)),
+            moved=self._moved,
+            rate=self._arrivals.rate(at),
+        )
+        self._moved = 0.0
+        self._running = _Batch(batch_id=number, start=at, records=sum(sizes), work=work, in_use=fleet.in_use)
+        self._next_id = number + 1
+        self._place(self._running)
+
+    def _place(self, batch: _Batch) -> None:
+        job, begin = self._job, batch.start + self._job.driver.planning_s
+        batch.members, batch.settled = self._members(batch), self._fleet.settled
+        batch.placed = place(batch.work, begin, batch.members, self._fleet)
+        batch.tasks_end = max(batch.placed[-1].end, _sink_end(job, begin, batch.records))
+        batch.end = self.next_at = batch.tasks_end + job.driver.commit_s + job.state.commit_s
+
+    def _members(self, batch: _Batch) -> list[SimExecutor]:
+        """Executors in use or to come, and those that the batch has lost, by number."""
+        gone = [each for each in batch.members if batch.start < each.gone_at < inf]
+        return sorted([*self._fleet.used, *gone], key=lambda each: each.number)
+
+    def _stands(self, batch: _Batch) -> bool:
+        """Whether a new placement would be the same.
+
+        Executors that have registered since were on their way then: tasks are placed on them from when they are ready.
+        """
+        same = batch.members == self._fleet.used and batch.settled == self._fleet.settled
+        return same and self._fleet.undisturbed
+
+    def _end(self, batch: _Batch, at: float) -> None:
+        credit(batch.placed)
+        self._commit(batch, at)
+        self.finished = self._report(batch)
+        self._running = None
+        every = self._job.trigger_s
+        grid = (floor(batch.start / every + _ROUNDING) + 1) * every if every else at
+        self.next_at = self._trigger(max(at, grid), on_grid=False)
+
+    def _commit(self, batch: _Batch, at: float) -> None:
+        before = at - self._oldest
+        self._committed = self._planned
+        self._oldest = self._arrivals.oldest(self._committed)
+        history = self._history
+        history.records_out += batch.records
+        history.commits.append((at, history.records_out, before, max(0.0, at - self._oldest)))
+        history.oldest.append(self._oldest)
+        if self.keep_batches:
+            history.batches.append((batch.start, at, batch.records, batch.in_use))
+
+    def _report(self, batch: _Batch) -> Batch:
+        planning_s = self._job.driver.planning_s
+        duration_s, commit_s = batch.end - batch.start, batch.end - batch.tasks_end
+        return Batch(
+            at=batch.end,
+            batch_id=batch.batch_id,
+            duration_s=duration_s,
+            planning_s=planning_s,
+            add_batch_s=duration_s - planning_s - commit_s,
+            commit_s=commit_s,
+            records=batch.records,
+            work_s=batch.placed[-1].end - batch.start - planning_s,
+            stages=tuple(map(_sum_stage, batch.placed)) if len(batch.placed) > 1 else (),
+        )
+
+
+def batch_end(committed: Positions, latest: Positions, cap: int | None) -> Positions:
+    """Where a batch ends in each partition: at ``latest``, or with ``cap`` records shared out by what waits.
+
+    Spark's Kafka source gives each partition ⌊cap × waiting ÷ all waiting⌋, or one record where that is under 1; so a
+    batch may have a few less than the cap.
+
+    >>> batch_end((0, 0), (300, 100), 100), batch_end((0, 0), (30, 10), 100), batch_end((0, 0), (1000, 1), 100)
+    ((75, 25), (30, 10), (99, 1))
+    """
+    total = sum(latest) - sum(committed)
+    if cap is None or total <= cap:
+        return latest
+    waiting = [end - start for end, start in zip(latest, committed, strict=True)]
+    return tuple(start + _part(size, cap * size / total) for start, size in zip(committed, waiting, strict=True))
+
+
+def _part(size: int, share: float) -> int:
+    return min(size, ceil(share) if share < 1 else floor(share))
+
+
+def _sum_stage(placed: Placed) -> StageWork:
+    if placed.waves is not None:
+        return StageWork(placed.waves.count, placed.waves.count * placed.waves.each_s)
+    well = [task.end - task.begin for task in placed.tasks if task.well]
+    return StageWork(len(well), sum(well))
+
+
+def batch_work(
+    job: JobFile,
+    sizes: Sequence[float],
+    slots: int,
+    *,
+    factors: Sequence[float] | None = None,
+    scale: float = 1.0,
+    moved: float = 0.0,
+    rate: float = inf,
+) -> list[Work]:
+    """The work of each group of stages that runs at the same time, in order.
+
+    A task takes ``task_ms + records × cost_ms × slots^(1 − exponent)``; one that reads also waits for the next record.
+
+    Args:
+        job: the job.
+        sizes: records from each partition.
+        slots: slots at the start of the batch.
+        factors: of each stage, how many times as much a record costs.
+        scale: how many times as much everything costs in this batch.
+        moved: share of the state that has lost its executor since the batch before.
+        rate: records/s that arrive meanwhile, in all partitions.
+    """
+    hindered = scale * max(1, slots) ** (1 - job.exponent) / 1000
+    groups: list[list[Work]] = []
+    for number, stage in enumerate(job.stages):
+        cost_s = stage.cost_ms * stage.share * hindered * (1.0 if factors is None else factors[number])
+        task_s = scale * stage.task_ms / 1000
+        if stage.fetch_wait_s and stage.tasks is None:
+            task_s += next_record_s(rate / len(sizes), stage.fetch_wait_s)
+        work = _stage_work(stage, sizes, cost_s, task_s)
+        if stage.stateful and moved and job.state.reload_s:
+            work = _reloading(work, moved, job.state.reload_s)
+        if stage.barrier or not groups:
+            groups.append([work])
+        else:
+            groups[-1].append(work)
+    return [_together(group) for group in groups]
+
+
+def next_record_s(rate: float, longest_s: float) -> float:
+    """E[min(W, X)] = (1 − e^(−λW)) ÷ λ: how long the next record is waited for, which comes at random.
+
+    Args:
+        rate: λ, records/s.
+        longest_s: W.
+
+    >>> next_record_s(0.0, 0.5), round(next_record_s(2.0, 0.5), 6), next_record_s(inf, 0.5)
+    (0.5, 0.31606, 0.0)
+    """
+    return longest_s if rate * longest_s < 1e-9 else -expm1(-rate * longest_s) / rate
+
+
+def _stage_work(stage: Stage, sizes: Sequence[float], cost_s: float, task_s: float) -> Work:
+    total = sum(sizes)
+    if stage.tasks is None:
+        most = max(sizes)
+        if most - min(sizes) <= 1:
+            count = min(len(sizes), max(1, int(total))) if most <= 1 else len(sizes)
+            return Equal(count, task_s + total / count * cost_s)
+        return [task_s + size * cost_s for size in sizes if size > 0]
+    if stage.skew == 0:
+        return Equal(stage.tasks, task_s + total / stage.tasks * cost_s)
+    return [task_s + total * share * cost_s for share in zipf(stage.tasks, stage.skew)]
+
+
+def _reloading(work: Work, moved: float, reload_s: float) -> Work:
+    """The first tasks, as many as have lost their store, read it again."""
+    seconds = work.listed() if isinstance(work, Equal) else work
+    count = round(moved * len(seconds))
+    return [each + reload_s if number < count else each for number, each in enumerate(seconds)]
+
+
+def _together(group: list[Work]) -> Work:
+    if len(group) == 1:
+        return group[0]
+    return [seconds for work in group for seconds in (work.listed() if isinstance(work, Equal) else work)]
+
+
+def _sink_end(job: JobFile, begin: float, records: float) -> float:
+    """When the sink has taken so many records that come from ``begin`` on; ``begin`` if it has no limit."""
+    for until, limit in _sink_limits(job, begin):
+        if limit == inf:
+            return begin
+        if records <= (until - begin) * limit:
+            return begin + records / limit
+        records -= (until - begin) * limit
+        begin = until
+    return begin
+
+
+def sink_rate(job: JobFile, at: float) -> float:
+    """Records/s that the sink takes at a moment; infinite without a limit."""
+    always = inf if job.sink.records_per_s is None else job.sink.records_per_s
+    limits = (event for event in job.events if isinstance(event, SinkLimit))
+    return min([always, *(event.records_per_s for event in limits if event.at_s <= at < event.until_s)])
+
+
+def _sink_limits(job: JobFile, begin: float) -> Iterator[tuple[float, float]]:
+    """``(until, records/s)`` from ``begin`` on; the last one has no end."""
+    limits = [event for event in job.events if isinstance(event, SinkLimit)]
+    edges = sorted({edge for event in limits for edge in (event.at_s, event.until_s) if begin < edge < inf})
+    for until in (*edges, inf):
+        yield until, sink_rate(job, begin)
+        begin = until

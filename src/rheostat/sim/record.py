@@ -1,0 +1,171 @@
+"""The record-at-a-time engine: what has arrived is processed at the capacity C(n, ND), without batches.
+
+Seen through the same ports as a micro-batch job, it keeps books each ``commit_every_s``: what was processed in an
+interval is committed at its end, as one small "batch" whose duration is the time that its records took at capacity. So
+batch ÷ trigger is the job's utilization, the trigger being the interval, and 1 where records are left; a batch is
+"running" only while records wait beyond the interval. Busy seconds of executors grow by the same share; while the job
+is stopped nothing runs, and no slot is busy. The batch cap and stages have no part in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from math import ceil, floor, inf, prod
+
+from rheostat.model import Batch
+from rheostat.sim.arrivals import Arrivals, Positions
+from rheostat.sim.capacity import record_capacity
+from rheostat.sim.executors import Fleet, SimExecutor
+from rheostat.sim.history import History
+from rheostat.sim.jobfile import JobFile, RecordModel
+from rheostat.sim.micro_batch import batch_end, sink_rate
+from rheostat.sim.tasks import Progress
+
+__all__ = [
+    "RecordAtATime",
+]
+
+
+_ROUNDING = 1e-9
+
+
+class RecordAtATime:
+    """The state of the job; see :class:`~rheostat.sim.micro_batch.MicroBatches` for the attributes."""
+
+    at_boundary = True
+
+    def __init__(self, job: JobFile, model: RecordModel, arrivals: Arrivals, fleet: Fleet, history: History) -> None:
+        self._job, self._model, self._arrivals, self._fleet, self._history = job, model, arrivals, fleet, history
+        self._every = model.commit_every_s
+        self._factor = 1.0
+        self._since = 0.0
+        self._works_at = 0.0
+        self._budget = 0.0
+        self._next_id = 0
+        self.keep_batches = False
+        self._committed: Positions = (0,) * job.partitions
+        self.finished: Batch | None = None
+        self.in_flight: tuple[int, float] | None = None
+        self._oldest = arrivals.oldest(self._committed)
+        history.commits.append((0.0, 0, 0.0, 0.0))
+        history.oldest.append(self._oldest)
+        self._rate = self._capacity(0.0)
+        self.next_at = inf
+        self._wait(0.0)
+
+    # --------------------------------------------------------------------------------------------- events
+
+    @property
+    def nothing_left(self) -> bool:
+        """Whether every record that ever arrives is committed."""
+        return self._oldest == inf
+
+    def step(self, at: float) -> bool:
+        """The end of an interval: what was processed is committed."""
+        self._accrue(at)
+        latest, committed = self._arrivals.latest(at), self._committed
+        waiting = sum(latest) - sum(committed)
+        possible = max(0, floor(self._budget + _ROUNDING))
+        planned = batch_end(committed, latest, possible) if waiting and possible else committed
+        records = sum(planned) - sum(committed)
+        saturated = records < waiting
+        busy_s = self._every * (records / self._budget if records < self._budget and not saturated else 1.0)
+        if records:
+            self._commit(at, planned, records, busy_s)
+        self._budget = self._budget - records if saturated else 0.0
+        self.in_flight = self._running(at) if saturated and at > self._works_at else None
+        self._rate = self._capacity(at)
+        self._wait(at)
+        return False
+
+    def replan(self, at: float) -> None:
+        """The executors have changed."""
+        self._accrue(at)
+        self._rate = self._capacity(at)
+
+    def pause(self, at: float, seconds: float) -> None:
+        """The job is stopped and works again after so long."""
+        self._accrue(at)
+        self._works_at = max(self._works_at, at + seconds)
+        self.finished = None
+        self.in_flight = None
+
+    def moved(self, share: float) -> None:
+        """State moves within the pause of the restart."""
+
+    def change_cost(self, factor: float, stage: str | None) -> None:  # noqa: ARG002 - there are no stages
+        """From now on a record costs so many times as much."""
+        self._factor *= factor
+
+    # ---------------------------------------------------------------------------------------------- looks
+
+    def records(self, at: float) -> tuple[Positions, Positions, Positions]:
+        """Latest, planned and committed records of each partition; nothing is planned ahead."""
+        return self._arrivals.latest(at), self._committed, self._committed
+
+    def progress(self, at: float) -> Mapping[SimExecutor, Progress]:  # noqa: ARG002 - counted at the ends of intervals
+        """Whether the slots of the executors are busy now."""
+        if self.in_flight is None:
+            return {}
+        return {each: Progress(running=len(each.warm)) for each in self._fleet.running if each.in_use}
+
+    # ---------------------------------------------------------------------------------------------------
+
+    def _running(self, at: float) -> tuple[int, float]:
+        """The batch that is being worked on, and since when: where nothing was committed it is still the same."""
+        held = self.in_flight
+        return held if held is not None and held[0] == self._next_id else (self._next_id, at)
+
+    def _capacity(self, at: float) -> float:
+        """Records/s now: C(n, ND) × the mean speed of the executors, no more than the sink takes."""
+        used = [each for each in self._fleet.running if each.in_use]
+        if not used:
+            return 0.0
+        speed = math.fsum(1 / _slowness(each, at) for each in used) / len(used)
+        places = self._fleet.places
+        distance_ms = None if places is None else places.distance_ms(used)
+        carried = record_capacity(self._model, len(used), distance_ms)
+        return min(carried * speed / self._factor, sink_rate(self._job, at))
+
+    def _accrue(self, at: float) -> None:
+        begin = max(self._since, self._works_at)
+        self._budget += self._rate * max(0.0, at - begin)
+        self._since = max(self._since, at)
+
+    def _wait(self, at: float) -> None:
+        """The next interval that has something to do ends then; capacity of idle intervals is lost."""
+        if self._oldest <= at:
+            self.next_at = at + self._every
+            return
+        ends = ceil(self._oldest / self._every - _ROUNDING) if self._oldest < inf else inf
+        self.next_at = max(at + self._every, ends * self._every)
+        self._since = max(self._since, self.next_at - self._every) if self.next_at < inf else at
+
+    def _commit(self, at: float, planned: Positions, records: int, busy_s: float) -> None:
+        before = at - self._oldest
+        self._committed = planned
+        self._oldest = self._arrivals.oldest(planned)
+        history = self._history
+        history.records_out = sum(planned)
+        history.commits.append((at, history.records_out, before, max(0.0, at - self._oldest)))
+        history.oldest.append(self._oldest)
+        self.finished = Batch(
+            at=at,
+            batch_id=self._next_id,
+            duration_s=busy_s,
+            planning_s=0.0,
+            add_batch_s=busy_s,
+            commit_s=0.0,
+            records=records,
+        )
+        self._next_id += 1
+        if self.keep_batches:
+            history.batches.append((at - self._every, at, records, self._fleet.in_use))
+        for each in self._fleet.running:
+            if each.in_use:
+                each.add_work(len(each.warm), busy_s * len(each.warm))
+
+
+def _slowness(executor: SimExecutor, at: float) -> float:
+    return prod(factor for begin, end, factor in executor.slow if begin <= at < end)

@@ -1,0 +1,518 @@
+"""What the driver's JVM says as text, read into values. Pure; the formats are those of Spark 4.0 to 4.2.
+
+One text in one round trip is cheaper than many objects, each with calls of its own. Every function raises ValueError
+for a text that it does not understand.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rheostat.errors import Fault, RefusedError, UnavailableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+__all__ = [
+    "DriverJvm",
+    "Position",
+    "QueryHandle",
+    "QueryPlan",
+    "Run",
+    "SessionFacts",
+    "SourceLeaf",
+    "TopicPartition",
+    "Trigger",
+    "cleanup_policies",
+    "deploy_of",
+    "failure_text",
+    "host_of",
+    "listed_offsets",
+    "offset_seq",
+    "runs",
+    "session_facts",
+    "session_is_remote",
+    "topic_partitions",
+    "topics_listed",
+    "translated",
+    "trigger",
+]
+
+
+class Run(NamedTuple):
+    """One run of a streaming query."""
+
+    query_id: str
+    run_id: str
+
+
+class TopicPartition(NamedTuple):
+    """One partition of a Kafka topic."""
+
+    topic: str
+    partition: int
+
+
+class Trigger(NamedTuple):
+    """When batches start.
+
+    Attributes:
+        kind: ``"processing"``, ``"once"``, ``"available-now"``, ``"continuous"``, ``"real-time"`` or ``"unknown"``.
+        interval_s: for a processing-time trigger; 0: as soon as possible. None for the others.
+    """
+
+    kind: str
+    interval_s: float | None
+
+
+_UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_RUN = re.compile(rf"\[id = (?P<id>{_UUID}), runId = (?P<run>{_UUID})\] \[state = (?P<state>\w+)\]")
+_TRIGGER = re.compile(r"(?P<name>\w+?)Trigger\$?(?:\((?P<ms>\d+).*\))?")
+_KINDS = {
+    "ProcessingTime": "processing",
+    "OneTime": "once",
+    "AvailableNow": "available-now",
+    "Continuous": "continuous",
+    "RealTime": "real-time",
+}
+_LISTED = re.compile(r"([\w.-]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+), ")
+_DESCRIBED = re.compile(r"\(name=(?P<topic>[\w.-]+), internal=|\(partition=(?P<partition>\d+), ")
+_CLEANUP = re.compile(r"type=TOPIC, name='(?P<topic>[\w.-]+)'|name=cleanup\.policy, value=(?P<policy>[\w,]*), ")
+_ENDED = re.compile(r"^\s*\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
+_LONGEST_FAILURE = 300
+
+
+def runs(text: str) -> tuple[Run, ...]:
+    """The runs in the text of Spark's map of active queries, without those that have terminated.
+
+    >>> runs("{}")
+    ()
+    """
+    found = list(_RUN.finditer(text))
+    if len(found) < text.count("[state = ") or not text.startswith("{"):
+        message = f"not understood as a map of queries: {text[:200]}"
+        raise ValueError(message)
+    return tuple(Run(match["id"], match["run"]) for match in found if match["state"] != "TERMINATED")
+
+
+def trigger(text: str) -> Trigger:
+    """Spark's text of a trigger.
+
+    >>> trigger("ProcessingTimeTrigger(2000)")
+    Trigger(kind='processing', interval_s=2.0)
+    """
+    match = _TRIGGER.fullmatch(text)
+    kind = _KINDS.get(match["name"], "unknown") if match else "unknown"
+    if match is None or kind != "processing" or match["ms"] is None:
+        return Trigger(kind, None)
+    return Trigger(kind, int(match["ms"]) / 1000)
+
+
+def offset_seq(text: str) -> tuple[object, ...]:
+    """The offsets of a query, one for each source in the order of the sources; None where there is none yet.
+
+    >>> offset_seq('[{"orders": {"0": 15}}, -]')
+    ({'orders': {'0': 15}}, None)
+    """
+    decoder = json.JSONDecoder()
+    offsets: list[object] = []
+    at, end = 1, len(text) - 1
+    while at < end:
+        if text[at] == "-" and text[at + 1] in ",]":
+            offset, at = None, at + 1
+        else:
+            offset, at = decoder.raw_decode(text, at)
+        offsets.append(offset)
+        at += len(", ")
+    if not (text.startswith("[") and text.endswith("]")):
+        message = f"not understood as the offsets of a query: {text[:200]}"
+        raise ValueError(message)
+    return tuple(offsets)
+
+
+def listed_offsets(text: str, expected: int) -> Mapping[tuple[str, int], int]:
+    """The answer of Kafka's admin client to ``listOffsets``, which must speak of ``expected`` partitions.
+
+    >>> listed_offsets("{a-b-0=ListOffsetsResultInfo(offset=7, timestamp=-1, leaderEpoch=Optional[0])}", 1)
+    {('a-b', 0): 7}
+    """
+    offsets = {(topic, int(number)): int(offset) for topic, number, offset in _LISTED.findall(text)}
+    if len(offsets) != expected:
+        message = f"offsets of {expected} partitions were asked for, {len(offsets)} were understood: {text[:200]}"
+        raise ValueError(message)
+    return offsets
+
+
+def topic_partitions(text: str) -> tuple[TopicPartition, ...]:
+    """The partitions in the answer to ``describeTopics``, sorted."""
+    found: list[TopicPartition] = []
+    topic: str | None = None
+    for match in _DESCRIBED.finditer(text):
+        if match["topic"] is not None:
+            topic = match["topic"]
+        elif topic is not None:
+            found.append(TopicPartition(topic, int(match["partition"])))
+    return tuple(sorted(found))
+
+
+def topics_listed(text: str) -> tuple[str, ...]:
+    """The names in the text of a set of topics, sorted.
+
+    >>> topics_listed("[payments, orders]")
+    ('orders', 'payments')
+    """
+    return tuple(sorted(name for name in text.strip("[]").split(", ") if name))
+
+
+def cleanup_policies(text: str) -> Mapping[str, str]:
+    """``cleanup.policy`` of each topic in the answer to ``describeConfigs``."""
+    found: dict[str, str] = {}
+    topic: str | None = None
+    for match in _CLEANUP.finditer(text):
+        if match["topic"] is not None:
+            topic = match["topic"]
+        elif topic is not None:
+            found[topic] = match["policy"]
+    return found
+
+
+def failure_text(message: str) -> str:
+    """What ended a query, in one line: Spark's message without the plan, of a Python traceback its last line alone.
+
+    >>> failure_text("[STREAM_FAILED] Query [id = …] terminated with exception: No room === Streaming Query === …")
+    'No room'
+    """
+    head = message.split("=== Streaming Query ===", maxsplit=1)[0]
+    told, found, traceback = _ENDED.sub("", head).partition("An exception was raised by the Python Proxy")
+    if found:
+        lines = [line.strip() for line in traceback.splitlines() if line.strip()]
+        said = [line for line in lines if not line.startswith(("SQLSTATE", "at ", "File ", "^"))]
+        told += said[-1] if said else ""
+    line = " ".join(told.split())
+    return line if len(line) <= _LONGEST_FAILURE else f"{line[: _LONGEST_FAILURE - 1]}…"
+
+
+# The read side of the driver's JVM. Nothing here changes anything, and nothing is called back from the JVM.
+
+
+_FALSE = "false"
+_PACKAGE = re.compile(r"\b(?:[a-z]\w*\.)+(?=[A-Z]\w*)")
+_LONGEST_WORDS = 200
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Raise what fails in the JVM, or on the way to it, as UnavailableError: "DOING: the JVM's words"."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException, OSError, AttributeError, TypeError) as error:
+        message = f"{doing}: {_words(error)}"
+        raise UnavailableError(message) from error
+
+
+def _words(error: BaseException) -> str:
+    """The last cause that a Java exception names, without packages; of others their type and text."""
+    java = getattr(error, "java_exception", None)
+    text = " ".join(str(java if java is not None else f"{type(error).__name__}: {error}").split())
+    return _PACKAGE.sub("", text).removeprefix("ExecutionException: ")[:_LONGEST_WORDS]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """What decides whether, and how, the executors of a session can be changed. None: not known or not set.
+
+    Attributes:
+        connect: a Spark Connect session, whose driver is out of reach; everything else is unknown then.
+        master: as in the configuration (``"spark://host:7077"``, ``"local[2]"``).
+        deploy: ``"local"``, ``"local-cluster"``, ``"standalone"``, ``"yarn"``, ``"kubernetes"`` or ``"other"``.
+        dynamic_allocation: whether Spark's own is switched on.
+        cores_max: ``spark.cores.max``, a hard cap on standalone.
+        executor_cores: ``spark.executor.cores``, or the slots of a registered executor where that is not set.
+    """
+
+    connect: bool
+    spark_version: str | None = None
+    app_id: str | None = None
+    app_name: str | None = None
+    master: str | None = None
+    deploy: str | None = None
+    dynamic_allocation: bool | None = None
+    cores_max: int | None = None
+    executor_cores: int | None = None
+    default_parallelism: int | None = None
+    ui_url: str | None = None
+
+    @property
+    def local(self) -> bool:
+        """Whether tasks run inside the driver, so that there are no executors to add."""
+        return self.deploy == "local"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLeaf:
+    """A streaming source as it stands in the plan of a query. ``options`` holds all of them, secrets too."""
+
+    provider: str
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """What does not change while a query runs."""
+
+    run: Run
+    name: str | None
+    trigger: Trigger
+    checkpoint: str
+    leaves: tuple[SourceLeaf, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a query stands. Offsets are one JSON value for each of its sources, in the order of the plan.
+
+    Attributes:
+        batch_id: of the batch that runs, or else of the one that will be next; −1 before the first is known.
+        running: whether a batch is planned and not committed yet.
+        started_s: when the trigger of that batch fired, seconds of the epoch.
+        committed: the end of the last committed batch; before the first of all, where that one starts.
+        planned: the end of the running batch; what is committed, if none runs.
+    """
+
+    batch_id: int
+    running: bool
+    started_s: float | None
+    committed: tuple[object, ...]
+    planned: tuple[object, ...]
+
+
+class DriverJvm:
+    """The JVM of a classic Spark session.
+
+    Raises:
+        RefusedError: the session has no JVM in this process (Spark Connect).
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        if session_is_remote(spark):
+            message = "attach where the driver runs: a Spark Connect client cannot reach the driver's JVM"
+            raise RefusedError([Fault("spark", "a Spark Connect session", "a classic Spark session", message)])
+        self._spark = spark
+        self._mapper: Any = None
+        with translated("reaching the driver's JVM"):
+            self._context = spark.sparkContext._jsc.sc()  # noqa: SLF001
+            self._active = spark._jsparkSession.sharedState().activeStreamingQueries()  # noqa: SLF001
+
+    @property
+    def gateway(self) -> Any:
+        """Py4J's view of the JVM, for :mod:`rheostat.spark.kafka_admin`."""
+        return self._spark._jvm  # noqa: SLF001
+
+    def stopped(self) -> bool:
+        """Whether the Spark context has been stopped."""
+        with translated("asking whether Spark runs"):
+            return bool(self._context.isStopped())
+
+    def runs(self) -> tuple[Run, ...]:
+        """The active runs of all sessions of this application, also those still starting. One round trip."""
+        with translated("listing the active queries"):
+            return runs(str(self._active.toString()))
+
+    def query(self, run: Run) -> QueryHandle | None:
+        """A handle on an active run; None if it has ended meanwhile, or another run has taken its place."""
+        with translated("finding a query"):
+            query_id = self.gateway.java.util.UUID.fromString(run.query_id)
+            execution = self._active.get(query_id)
+            if execution is None or execution.runId().toString() != run.run_id:
+                return None
+        return QueryHandle(run, execution, self)
+
+    def executors(self) -> list[dict[str, Any]]:
+        """The executors in Spark's status store, in the form of its REST interface, without the driver.
+
+        Works with the UI off. Those that are being removed are left out. 3 round trips and one for each executor.
+        """
+        with translated("listing the executors"):
+            listed = self.as_json(self._context.statusStore().executorList(True))  # noqa: FBT003 (Scala's)
+            executors = [executor for executor in json.loads(listed) if executor["id"] != "driver"]
+            if not executors:
+                return []
+            backend = self._context.schedulerBackend()
+            return [executor for executor in executors if backend.isExecutorActive(executor["id"])]
+
+    def stages(self, most: int) -> list[dict[str, Any]]:
+        """The newest stages in Spark's status store, the newest first, in the form of its REST interface.
+
+        Six round trips, however many stages there are.
+        """
+        with translated("listing the stages"):
+            store, details, summaries = self._context.statusStore(), False, False
+            listed = store.stageList(None, details, summaries, getattr(store, "stageList$default$4")(), None)
+            found: list[dict[str, Any]] = json.loads(self.as_json(listed.take(most)))
+            return found
+
+    def facts(self) -> SessionFacts:
+        """What is known of the session; for :class:`SessionFacts` of a Connect session see :func:`session_facts`."""
+        with translated("reading the configuration"):
+            conf = self._spark.sparkContext.getConf()
+            cores = conf.get("spark.executor.cores") or _slots(self.executors())
+            url = self._spark.sparkContext.uiWebUrl
+            master = str(self._context.master())
+            return SessionFacts(
+                connect=False,
+                spark_version=self._spark.version,
+                app_id=self._context.applicationId(),
+                app_name=self._context.appName(),
+                master=master,
+                deploy=deploy_of(master),
+                dynamic_allocation=(conf.get("spark.dynamicAllocation.enabled") or _FALSE).strip().lower() != _FALSE,
+                cores_max=_number(conf.get("spark.cores.max")),
+                executor_cores=_number(cores),
+                default_parallelism=int(self._context.defaultParallelism()),
+                ui_url=url or None,
+            )
+
+    def as_json(self, value: Any) -> str:
+        """A Java or Scala value as JSON, by Spark's own Jackson: one round trip however large it is."""
+        if self._mapper is None:
+            mapper = self.gateway.com.fasterxml.jackson.databind.ObjectMapper()
+            mapper.registerModule(self.gateway.com.fasterxml.jackson.module.scala.DefaultScalaModule())
+            self._mapper = mapper
+        return str(self._mapper.writeValueAsString(value))
+
+
+class QueryHandle:
+    """One run of a streaming query in the JVM. It stays readable after the query has ended."""
+
+    def __init__(self, run: Run, execution: Any, jvm: DriverJvm) -> None:
+        self.run = run
+        self._execution = execution
+        self._jvm = jvm
+
+    def plan(self) -> QueryPlan:
+        """Trigger and sources. Some ten round trips: ask once for a run."""
+        with translated("reading the plan of a query"):
+            execution = self._execution
+            leaves = execution.analyzedPlan().collectLeaves()
+            found = (self._leaf(leaves.apply(index)) for index in range(leaves.size()))
+            return QueryPlan(
+                run=self.run,
+                name=execution.name(),
+                trigger=trigger(execution.trigger().toString()),
+                checkpoint=execution.resolvedCheckpointRoot(),
+                leaves=tuple(leaf for leaf in found if leaf is not None),
+            )
+
+    def position(self) -> Position | None:
+        """Where the query stands, also while a batch runs; None until it knows that itself. 12 round trips.
+
+        The committed offsets are read last, so that a batch that ends meanwhile is not counted as in flight.
+        """
+        with translated("reading the offsets of a query"):
+            context = self._execution.getLatestExecutionContext()
+            sources = self._execution.sources()
+            if context is None or sources is None or sources.isEmpty():
+                return None
+            batch_id = int(context.batchId())
+            if batch_id < 0:
+                return None
+            running = bool(context.isCurrentBatchConstructed())
+            planned = offset_seq(context.endOffsets().toOffsetSeq(sources, None).toString())
+            committed = offset_seq(self._execution.committedOffsets().toOffsetSeq(sources, None).toString())
+            if running and None in committed:
+                committed = _first(committed, self._starts(context, sources))
+            started = context.getStartTime() / 1000 if running else None
+            return Position(batch_id, running, started, committed, planned if running else committed)
+
+    def progress(self) -> str | None:
+        """The last progress event as JSON; None before the first batch has ended. 2 round trips."""
+        with translated("reading the progress of a query"):
+            progress = self._execution.lastProgress()
+            return None if progress is None else str(progress.json())
+
+    def failure(self) -> str | None:
+        """Why the query failed; None if it runs, or has ended in order."""
+        with translated("asking why a query ended"):
+            exception = self._execution.exception()
+            if exception.isEmpty():
+                return None
+            return failure_text(str(exception.get().getMessage()))
+
+    def _leaf(self, leaf: Any) -> SourceLeaf | None:
+        kind = leaf.getClass().getSimpleName()
+        if kind == "StreamingRelationV2":
+            provider, options = leaf.sourceName(), leaf.extraOptions().asCaseSensitiveMap()
+        elif kind == "StreamingRelation":
+            provider, options = leaf.dataSource().className(), leaf.dataSource().options()
+        else:
+            return None
+        return SourceLeaf(str(provider), json.loads(self._jvm.as_json(options)))
+
+    def _starts(self, context: Any, sources: Any) -> tuple[object, ...]:
+        data = context.newData()
+        return tuple(self._start(data, sources.apply(index)) for index in range(sources.size()))
+
+    def _start(self, data: Any, source: Any) -> object:
+        held = data.get(source) if data is not None else None
+        if held is None or held.isEmpty() or held.get().getClass().getSimpleName() != "OffsetHolder":
+            return None
+        return json.loads(held.get().start().json())
+
+
+def session_is_remote(spark: object) -> bool:
+    """Whether the session is one of Spark Connect, without a JVM in this process."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def session_facts(spark: SparkSession) -> SessionFacts:
+    """What decides about scaling this session; works for a Spark Connect session too."""
+    return SessionFacts(connect=True) if session_is_remote(spark) else DriverJvm(spark).facts()
+
+
+def deploy_of(master: str) -> str:
+    """The kind of cluster that a master's URL stands for.
+
+    >>> deploy_of("k8s://https://api:6443")
+    'kubernetes'
+    """
+    kinds = {"local-cluster[": "local-cluster", "local": "local", "spark://": "standalone", "yarn": "yarn"}
+    kinds["k8s://"] = "kubernetes"
+    return next((kind for start, kind in kinds.items() if master.startswith(start)), "other")
+
+
+def _first(*choices: tuple[object, ...]) -> tuple[object, ...]:
+    return tuple(
+        next((offset for offset in offsets if offset is not None), None) for offsets in zip(*choices, strict=True)
+    )
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.strip().isdecimal() else None
+
+
+def _slots(executors: list[dict[str, Any]]) -> str | None:
+    return str(executors[0]["totalCores"]) if executors else None
+
+
+# Addresses as Spark writes them.
+
+
+def host_of(address: str) -> str:
+    """The host of ``host:port``, or of a host alone.
+
+    An executor that has just registered has no port yet: Spark knows it only when its block manager is there.
+
+    >>> [host_of(each) for each in ("10.1.2.3:38497", "10.1.2.3", "[::1]:80", "[::1]")]
+    ['10.1.2.3', '10.1.2.3', '[::1]', '[::1]']
+    """
+    host, _, port = address.rpartition(":")
+    return host if port.isdecimal() else address

@@ -1,0 +1,235 @@
+"""Latest offsets by Spark's own Kafka client in the driver's JVM, with the security settings of the query itself."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from rheostat.errors import UnavailableError
+from rheostat.spark import jvm as texts
+from rheostat.spark.jvm import TopicPartition, translated
+
+__all__ = [
+    "KafkaView",
+    "Subscription",
+    "TopicCheck",
+    "admin_properties",
+    "subscription",
+]
+
+
+_T = TypeVar("_T")
+
+_PARTITIONS_EVERY_S = 10.0
+_NOT_FOR_ADMIN = frozenset(
+    {"kafka.isolation.level", "kafka.key.deserializer", "kafka.value.deserializer", "kafka.group.id"}
+    | {"kafka.auto.offset.reset", "kafka.enable.auto.commit", "kafka.interceptor.classes"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a Kafka source reads: exactly one of the three is given.
+
+    Attributes:
+        topics: named topics, all their partitions.
+        pattern: topics whose whole name matches (Java's regular expressions).
+        assigned: named partitions.
+        read_committed: whether only records of committed transactions are read.
+    """
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    assigned: tuple[TopicPartition, ...] = ()
+    read_committed: bool = False
+
+    def __str__(self) -> str:
+        if self.pattern is not None:
+            return f"/{self.pattern}/"
+        return ", ".join(self.topics or sorted({topic for topic, _ in self.assigned}))
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCheck:
+    """What tells whether offsets count records: earliest offsets, and the topics that are compacted."""
+
+    earliest: Mapping[tuple[str, int], int]
+    compacted: frozenset[str]
+
+
+def subscription(options: Mapping[str, str]) -> Subscription:
+    """What the options of a Kafka source ask for; their names are not case-sensitive.
+
+    Raises:
+        ValueError: none of subscribe, subscribePattern and assign is there.
+
+    >>> str(subscription({"subscribe": "orders,payments"}))
+    'orders, payments'
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    committed = given.get("kafka.isolation.level", "").strip().lower() == "read_committed"
+    if "subscribe" in given:
+        names = (name.strip() for name in given["subscribe"].split(","))
+        return Subscription(topics=tuple(sorted({name for name in names if name})), read_committed=committed)
+    if "subscribepattern" in given:
+        return Subscription(pattern=given["subscribepattern"].strip(), read_committed=committed)
+    if "assign" in given:
+        pairs = [(topic, number) for topic, numbers in json.loads(given["assign"]).items() for number in numbers]
+        assigned = tuple(sorted(TopicPartition(topic, int(number)) for topic, number in pairs))
+        return Subscription(assigned=assigned, read_committed=committed)
+    message = "a Kafka source without subscribe, subscribePattern or assign"
+    raise ValueError(message)
+
+
+def admin_properties(options: Mapping[str, str], timeout_s: float) -> dict[str, str]:
+    """Properties of an admin client, from the ``kafka.`` options of a source, that gives up after ``timeout_s``.
+
+    >>> admin_properties({"kafka.bootstrap.servers": "b:9092", "subscribe": "t"}, 2.0)["bootstrap.servers"]
+    'b:9092'
+    """
+    ours = {
+        key[len("kafka.") :]: value
+        for key, value in options.items()
+        if key.lower().startswith("kafka.") and key.lower() not in _NOT_FOR_ADMIN
+    }
+    limit = str(int(timeout_s * 1000))
+    return ours | {
+        "client.id": "rheostat",
+        "request.timeout.ms": limit,
+        "default.api.timeout.ms": limit,
+        "reconnect.backoff.ms": "200",
+        "reconnect.backoff.max.ms": "5000",
+        "retries": "2",
+    }
+
+
+class KafkaView:
+    """The offsets of one subscription on one Kafka cluster.
+
+    The client is made at the first question and kept. A question takes at most ``timeout_s`` to be answered by a
+    broker, twice that in the cycle in which the partitions are asked for as well; every ten seconds.
+
+    Every method raises UnavailableError when Kafka does not answer, or not understandably.
+    """
+
+    def __init__(self, jvm: Any, options: Mapping[str, str], timeout_s: float = 2.0) -> None:
+        self.subscription = subscription(options)
+        self._jvm = jvm
+        self._properties = admin_properties(options, timeout_s)
+        self._timeout_s = timeout_s
+        self._client: Any = None
+        self._list_options: Any = None
+        self._millis: Any = None
+        self._partitions: tuple[TopicPartition, ...] = ()
+        self._partitions_at = float("-inf")
+        self._latest_query: Any = None
+        self._matches: dict[str, bool] = {}
+
+    def latest(self) -> Mapping[tuple[str, int], int]:
+        """The offset that the next record of each partition will get; with read_committed, the last stable one."""
+        return self._asked("asking Kafka for the latest offsets", self._latest)
+
+    def check(self) -> TopicCheck:
+        """Earliest offsets and compacted topics. A cluster that keeps its topics' settings to itself tells none."""
+        return self._asked("asking Kafka for the earliest offsets", self._check)
+
+    def close(self) -> None:
+        """Close the client, without waiting for what it may still be asking."""
+        client, self._client = self._client, None
+        self._latest_query = None
+        if client is not None:
+            with translated("closing the Kafka client"):
+                client.close(self._jvm.java.time.Duration.ofMillis(0))
+
+    def _asked(self, doing: str, ask: Callable[[], _T]) -> _T:
+        try:
+            with translated(doing):
+                return ask()
+        except (UnavailableError, ValueError) as error:
+            self._partitions_at = float("-inf")
+            if isinstance(error, UnavailableError):
+                raise
+            message = f"{doing}: {error}"
+            raise UnavailableError(message) from error
+
+    def _latest(self) -> Mapping[tuple[str, int], int]:
+        self._refresh_partitions()
+        return self._list_offsets(self._latest_query)
+
+    def _check(self) -> TopicCheck:
+        self._refresh_partitions()
+        earliest = self._list_offsets(self._query(self._jvm.org.apache.kafka.clients.admin.OffsetSpec.earliest()))
+        return TopicCheck(earliest, self._compacted())
+
+    def _list_offsets(self, query: Any) -> Mapping[tuple[str, int], int]:
+        if not self._partitions:
+            return {}
+        text = self._got(self._admin().listOffsets(query, self._list_options).all()).toString()
+        return texts.listed_offsets(text, len(self._partitions))
+
+    def _refresh_partitions(self) -> None:
+        now = time.monotonic()
+        if now - self._partitions_at < _PARTITIONS_EVERY_S:
+            return
+        found = self.subscription.assigned or self._described()
+        if found != self._partitions or self._latest_query is None:
+            self._partitions = found
+            self._latest_query = self._query(self._jvm.org.apache.kafka.clients.admin.OffsetSpec.latest())
+        self._partitions_at = now
+
+    def _described(self) -> tuple[TopicPartition, ...]:
+        topics = self.subscription.topics
+        if self.subscription.pattern is not None:
+            names = texts.topics_listed(str(self._got(self._admin().listTopics().names()).toString()))
+            topics = tuple(name for name in names if self._wanted(name))
+        if not topics:
+            return ()
+        described = self._admin().describeTopics(self._jvm_list(topics)).allTopicNames()
+        return texts.topic_partitions(str(self._got(described).toString()))
+
+    def _wanted(self, topic: str) -> bool:
+        if topic not in self._matches:
+            self._matches[topic] = bool(self._jvm.java.util.regex.Pattern.matches(self.subscription.pattern, topic))
+        return self._matches[topic]
+
+    def _compacted(self) -> frozenset[str]:
+        config = self._jvm.org.apache.kafka.common.config.ConfigResource
+        kind = config.Type.valueOf("TOPIC")
+        topics = sorted({topic for topic, _ in self._partitions})
+        resources = self._jvm_list([config(kind, topic) for topic in topics])
+        try:
+            with translated("reading the settings of the topics"):
+                text = str(self._got(self._admin().describeConfigs(resources).all()).toString())
+        except UnavailableError:
+            return frozenset()
+        return frozenset(topic for topic, policy in texts.cleanup_policies(text).items() if "compact" in policy)
+
+    def _query(self, spec: Any) -> Any:
+        query = self._jvm.java.util.HashMap()
+        for topic, partition in self._partitions:
+            query.put(self._jvm.org.apache.kafka.common.TopicPartition(topic, partition), spec)
+        return query
+
+    def _jvm_list(self, values: Any) -> Any:
+        made = self._jvm.java.util.ArrayList()
+        for value in values:
+            made.add(value)
+        return made
+
+    def _got(self, future: Any) -> Any:
+        return future.get(int(self._timeout_s * 1000) + 500, self._millis)
+
+    def _admin(self) -> Any:
+        if self._client is None:
+            properties = self._jvm.java.util.Properties()
+            for key, value in self._properties.items():
+                properties.setProperty(key, value)
+            kafka = self._jvm.org.apache.kafka
+            level = "READ_COMMITTED" if self.subscription.read_committed else "READ_UNCOMMITTED"
+            self._list_options = kafka.clients.admin.ListOffsetsOptions(kafka.common.IsolationLevel.valueOf(level))
+            self._millis = self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS
+            self._client = kafka.clients.admin.Admin.create(properties)
+        return self._client

@@ -1,0 +1,259 @@
+"""A toy job for tests of the loop: one query, a Source and an Actuator at once, and it can be broken in many ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from rheostat.model import (
+    Batch,
+    Cluster,
+    Code,
+    Decision,
+    Executor,
+    Observation,
+    Offsets,
+    Outcome,
+    OutcomeStatus,
+    QueryReading,
+    Reason,
+    RunningBatch,
+    SourceInfo,
+)
+from rheostat.text import executors
+
+__all__ = [
+    "FakeActuator",
+    "ScriptedSource",
+    "Step",
+    "ToyJob",
+]
+
+
+@dataclass
+class ToyJob:
+    """Fluid: so many records/s arrive, each executor takes ``capacity``; a batch ends with every look.
+
+    Attributes:
+        rate: records/s that arrive.
+        capacity: records/s that an executor takes.
+        executors: registered; they follow ``requested`` when the actuator is polled.
+        requested: asked for last; None: nobody has asked.
+        room: the most executors that there is room for.
+        applied: decisions that were given to the actuator.
+    """
+
+    rate: float = 100.0
+    capacity: float = 120.0
+    executors: int = 1
+    requested: int | None = None
+    room: int = 100
+    trigger_s: float = 5.0
+    partitions: int = 4
+    applied: list[Decision] = field(default_factory=list)
+    closed: bool = False
+    _at: float | None = None
+    _latest: float = 0.0
+    _committed: float = 0.0
+    _busy_s: float = 0.0
+    _batch: int = 0
+    _pending: Decision | None = None
+
+    def observe(self, at: float) -> Observation:
+        """Let the time since the last look pass, and tell what is there."""
+        passed = 0.0 if self._at is None else at - self._at
+        self._at = at
+        self._latest += self.rate * passed
+        ready = max(self._committed, self._latest - self.rate * self.trigger_s)
+        self._committed = min(ready, self._committed + self.executors * self.capacity * passed)
+        self._busy_s += self._busy() * passed
+        self._batch += 1
+        return Observation(at, (self._query(at),), self._cluster(at))
+
+    def apply(self, decision: Decision) -> None:
+        """Ask for the target."""
+        self.applied.append(decision)
+        self.requested = decision.target
+        self._pending = decision
+
+    def poll(self, at: float) -> Outcome | None:
+        """Grant what there is room for."""
+        decision, self._pending = self._pending, None
+        if decision is None or decision.target is None:
+            return None
+        before, self.executors = self.executors, min(decision.target, self.room)
+        granted = self.executors == decision.target
+        code = Code.APPLIED if granted else Code.NO_ROOM
+        return Outcome(
+            at=at,
+            decision_id=decision.decision_id,
+            status=OutcomeStatus.APPLIED if granted else OutcomeStatus.NO_ROOM,
+            reason=Reason(code, f"{self.executors} of {executors(decision.target)} registered"),
+            target=decision.target,
+            before=before,
+            after=self.executors,
+            method="request" if self.executors >= before else "idle",
+            redone_tasks=0,
+            took_s=at - decision.at,
+        )
+
+    def close(self) -> None:
+        """Remember that it was closed."""
+        self.closed = True
+
+    def _query(self, at: float) -> QueryReading:
+        latest, committed = int(self._latest), int(self._committed)
+        parts = range(self.partitions)
+        ends, done = (tuple(self._share(total, part) for part in parts) for total in (latest, committed))
+        return QueryReading(
+            query_id="toy",
+            run_id="toy-1",
+            name="toy",
+            trigger_s=self.trigger_s,
+            sources=(SourceInfo("toy", "toy", self.partitions),),
+            offsets=Offsets(
+                at=at,
+                topics=("toy",) * self.partitions,
+                numbers=tuple(parts),
+                latest=ends,
+                planned=done,
+                committed=done,
+            ),
+            batch=Batch(at, self._batch, self.trigger_s * self._busy(), records=int(self.rate * self.trigger_s)),
+            running=RunningBatch(at, active=False),
+        )
+
+    def _busy(self) -> float:
+        return min(1.0, self.rate / (self.executors * self.capacity)) if self.executors else 1.0
+
+    def _share(self, total: int, part: int) -> int:
+        return (total + part) // self.partitions
+
+    def _cluster(self, at: float) -> Cluster:
+        executors = tuple(
+            Executor(
+                executor_id=str(number),
+                host=f"host-{number}",
+                cores=1,
+                active_tasks=0,
+                finished_tasks=self._batch,
+                busy_s=self._busy_s,
+                added_at=0.0,
+            )
+            for number in range(self.executors)
+        )
+        return Cluster.of(at, executors, self.requested)
+
+
+# A source that says what it was told to say: for tests of whatever looks through the port.
+
+
+class ScriptedSource:
+    """Gives the observations of a script in their order, and the last one again and again.
+
+    Each is dated to the time of the look; its sections keep their own times, so that they age if the script repeats
+    them. An exception in the script is raised: what a source must not do, and a loop must survive.
+
+    Attributes:
+        asked: the times at which it was asked.
+        closed: how often it was closed.
+
+    >>> source = ScriptedSource([Observation(0.0)])
+    >>> source.observe(7.0).at
+    7.0
+    """
+
+    def __init__(self, script: Iterable[Observation | Exception]) -> None:
+        self._script = tuple(script)
+        if not self._script:
+            message = "a script needs at least one observation"
+            raise ValueError(message)
+        self.asked: list[float] = []
+        self.closed = 0
+
+    def observe(self, at: float) -> Observation:
+        """The next observation of the script, dated ``at``."""
+        said = self._script[min(len(self.asked), len(self._script) - 1)]
+        self.asked.append(at)
+        if isinstance(said, Exception):
+            raise said
+        return replace(said, at=at)
+
+    def close(self) -> None:
+        """Counted."""
+        self.closed += 1
+
+
+# An actuator for tests: it does what it is told to, when it is told to.
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How one decision ends.
+
+    Attributes:
+        after_s: seconds from the decision to its outcome.
+        executors: how many there are then; None: the target if it is applied, as many as before if not.
+    """
+
+    after_s: float = 0.0
+    status: OutcomeStatus = OutcomeStatus.APPLIED
+    code: Code = Code.APPLIED
+    executors: int | None = None
+
+
+class FakeActuator:
+    """An actuator (``rheostat.ports.Actuator``) without a cluster.
+
+    Args:
+        executors: how many there are at the start.
+        script: how the decisions end, in order; the ones after that are applied at once.
+
+    Attributes:
+        executors: how many there are now.
+        applied: every decision that came.
+        closed: whether it was closed.
+    """
+
+    def __init__(self, executors: int = 1, script: Iterable[Step] = ()) -> None:
+        self.executors = executors
+        self.applied: list[Decision] = []
+        self.closed = False
+        self._script = iter(script)
+        self._pending: tuple[Decision, Step] | None = None
+
+    def apply(self, decision: Decision) -> None:
+        """Begin with the next step of the script."""
+        self.applied.append(decision)
+        self._pending = (decision, next(self._script, Step()))
+
+    def poll(self, at: float) -> Outcome | None:
+        """The outcome, once, when its time has come."""
+        if self._pending is None:
+            return None
+        decision, step = self._pending
+        if decision.target is None or at < decision.at + step.after_s:
+            return None
+        self._pending = None
+        return self._ended(decision, decision.target, step)
+
+    def close(self) -> None:
+        """Drop what is still being executed."""
+        self.closed = True
+        self._pending = None
+
+    def _ended(self, decision: Decision, target: int, step: Step) -> Outcome:
+        before = self.executors
+        reached = target if step.status is OutcomeStatus.APPLIED else before
+        self.executors = reached if step.executors is None else step.executors
+        return Outcome(
+            at=decision.at + step.after_s,
+            decision_id=decision.decision_id,
+            status=step.status,
+            reason=Reason(step.code, f"as the script says: {step.status}"),
+            target=target,
+            before=before,
+            after=self.executors,
+            method="request",
+            took_s=step.after_s,
+        )

@@ -1,0 +1,105 @@
+"""What is remembered of the journal, and that listening changes nothing of it."""
+
+import pytest
+from tests.metrics.cycles import START, WHOLE, cycle
+
+from rheostat.config.loading import load_settings
+from rheostat.errors import JournalError
+from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord, SessionRecord
+from rheostat.journal.store import JournalWriter, MemoryJournal
+from rheostat.loop.build import build_planner
+from rheostat.loop.clock import ManualClock
+from rheostat.loop.loop import Loop
+from rheostat.metrics import Hearing, OverheardJournal
+from rheostat.model import Action, Code, Outcome, OutcomeStatus, Reason
+from rheostat.testing.fakes import ToyJob
+
+
+def overheard():
+    hearing, journal = Hearing(), MemoryJournal()
+    return hearing, journal, OverheardJournal(journal, hearing)
+
+
+def held(number):
+    return cycle(WHOLE, number=number, action=Action.HOLD, code=Code.STEADY)
+
+
+def failed(number):
+    return cycle(None, number=number, action=Action.HOLD, code=Code.CYCLE_FAILED)
+
+
+def test_the_last_record_is_kept_and_decisions_are_counted_by_action_and_code():
+    hearing, journal, listening = overheard()
+    records = [held(1), cycle(number=2), held(3), failed(4)]
+    for record in records:
+        listening.record(record, dict)
+    assert list(journal.records) == records
+    assert hearing.heard.last is records[-1]
+    assert hearing.heard.decisions == {
+        (Action.HOLD, Code.STEADY): 2,
+        (Action.UP, Code.UNDERSIZED): 1,
+        (Action.HOLD, Code.CYCLE_FAILED): 1,
+    }
+    assert hearing.heard.failed == 1
+
+
+def test_an_outcome_changes_nothing_of_what_is_known():
+    hearing, journal, listening = overheard()
+    listening.record(held(1), dict)
+    known = hearing.heard
+    outcome = Outcome(START, 1, OutcomeStatus.APPLIED, Reason(Code.APPLIED, "done"), 4)
+    listening.record(OutcomeRecord(START, outcome), dict)
+    assert hearing.heard is known
+    assert len(journal.records) == 2
+
+
+def test_what_was_read_before_a_record_stays_as_it_was():
+    hearing, _, listening = overheard()
+    listening.record(held(1), dict)
+    before = hearing.heard
+    listening.record(held(2), dict)
+    assert before.decisions == {(Action.HOLD, Code.STEADY): 1}
+
+
+def test_a_record_that_cannot_be_written_leaves_nothing_known_and_is_no_decision():
+    hearing, journal, listening = overheard()
+    listening.record(held(1), dict)
+    journal.broken = "no space left"
+    for record in (held(2), failed(2)):
+        with pytest.raises(JournalError, match="no space left"):
+            listening.record(record, dict)
+    assert (hearing.heard.last, hearing.heard.failed) == (None, 1)
+    assert hearing.heard.decisions == {(Action.HOLD, Code.STEADY): 1}
+
+
+def test_it_is_the_journal_to_the_loop(tmp_path):
+    inner = JournalWriter(tmp_path)
+    inner.start(Header("0", {}))
+    inner.record(held(7), dict)
+    inner.close()
+    inner = JournalWriter(tmp_path)
+    listening = OverheardJournal(inner, Hearing())
+    assert (listening.last_id, listening.folder) == (7, tmp_path)
+    listening.close()
+    JournalWriter(tmp_path).close()
+
+
+def test_a_loop_is_overheard_and_decides_the_same():
+    settings = load_settings({"objective": "lag < 30s", "executors": [1, 4], "profile": "demo"})
+
+    def run(journal):
+        job, clock = ToyJob(rate=300.0), ManualClock(START)
+        loop = Loop(job, build_planner(settings), job, journal, clock, settings)
+        for _ in range(20):
+            loop.cycle()
+            clock.at += settings.sample_s
+        return loop.status()
+
+    plain = MemoryJournal()
+    hearing, inner, listening = overheard()
+    assert run(listening) == run(plain)
+    assert [type(record) for record in inner.records] == [type(record) for record in plain.records]
+    assert isinstance(inner.records[0], SessionRecord)
+    decisions = [record for record in inner.records if isinstance(record, DecisionRecord)]
+    assert sum(hearing.heard.decisions.values()) == len(decisions) == 20
+    assert hearing.heard.last is decisions[-1]

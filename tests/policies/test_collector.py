@@ -1,0 +1,78 @@
+"""No row is lost and none is there twice, whatever happens between a put and the state that knows of it."""
+
+import pytest
+from pydantic import TypeAdapter
+
+from rheostat.errors import JournalError
+from rheostat.learn.slow_records import Sample
+from rheostat.policies.proactive import Collected, added, dropped, gathered
+from rheostat.sample_store import MemoryArchive
+
+
+def row(number: int) -> Sample:
+    return Sample(float(number), (100.0,), 1, 0.0)
+
+
+def collected(numbers, archive, data=None):
+    data = Collected() if data is None else data
+    for number in numbers:
+        data = added(row(number), data, archive)
+    return data
+
+
+def times(data, archive, most=100_000):
+    return [each.at for each in gathered(data, archive, most)]
+
+
+@pytest.mark.parametrize("count", [1, 999, 1000, 1001, 2500])
+def test_every_row_is_there_once(count):
+    archive = MemoryArchive()
+    data = collected(range(count), archive)
+    assert times(data, archive) == list(range(count))
+    assert len(data.rows) < 1000
+
+
+def test_the_newest_are_taken():
+    archive = MemoryArchive()
+    data = collected(range(1500), archive)
+    assert times(data, archive, 700) == list(range(800, 1500))
+    assert times(data, archive, 300) == list(range(1200, 1500))
+
+
+def test_a_crash_between_the_archive_and_the_state_loses_and_doubles_nothing():
+    """Row 999 is put into the archive; the state of before is what comes back, and another row is seen instead."""
+    archive, adapter = MemoryArchive(), TypeAdapter(Collected)
+    before = collected(range(999), archive)
+    kept = adapter.dump_json(before)
+    added(row(999), before, archive)
+    restored = adapter.validate_json(kept)
+    assert restored == before
+    data = collected(range(1005, 1805), archive, restored)
+    assert times(data, archive) == [*range(999), *range(1005, 1805)]
+
+
+def test_without_an_archive_the_oldest_go():
+    data = collected(range(2500), None)
+    assert times(data, None) == list(range(1501, 2500))
+
+
+def test_dropped_rows_do_not_come_back():
+    archive = MemoryArchive()
+    data = dropped(collected(range(1500), archive), 1500.0)
+    assert times(data, archive) == []
+    data = collected(range(1500, 2700), archive, data)
+    assert times(data, archive) == list(range(1500, 2700))
+
+
+class Full(MemoryArchive):
+    """A disk that is full."""
+
+    def put(self, first, rows):  # noqa: ARG002
+        raise JournalError("no room")
+
+
+def test_an_archive_that_takes_nothing_costs_the_oldest_rows_and_says_how_many():
+    archive = Full()
+    data = collected(range(1500), archive)
+    assert (len(data.rows), data.lost, data.archived) == (999, 501, 0)
+    assert times(data, archive) == list(range(501, 1500))
