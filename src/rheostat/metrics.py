@@ -15,10 +15,11 @@ from rheostat.config.models import MetricsSettings
 from rheostat.errors import Fault, InputError, to_install
 from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord
 from rheostat.journal.store import Journal, States
-from rheostat.model import Action, Assessment, Code, Offsets
+from rheostat.model import Action, Assessment, Offsets, ReasonCode
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
+
 
 __all__ = [
     "NAMES",
@@ -104,10 +105,10 @@ class _Gauge(NamedTuple):
     read: Callable[[Assessment], float | None]
 
 
-def _healthy(seen: Assessment) -> float | None:
-    if seen.backlog is None or seen.backlog_excess is None:
+def _healthy(assessment: Assessment) -> float | None:
+    if assessment.backlog is None or assessment.backlog_excess is None:
         return None
-    return seen.backlog - seen.backlog_excess
+    return assessment.backlog - assessment.backlog_excess
 
 
 _SEEN = (
@@ -213,7 +214,7 @@ class Heard:
     """
 
     last: DecisionRecord | None = None
-    decisions: Mapping[tuple[Action, Code], int] = field(default_factory=dict)
+    decisions: Mapping[tuple[Action, ReasonCode], int] = field(default_factory=dict)
     failed: int = 0
 
     def then(self, record: DecisionRecord) -> Heard:
@@ -270,7 +271,7 @@ class OverheardJournal:
 
 
 def _failed(record: DecisionRecord | OutcomeRecord) -> bool:
-    return isinstance(record, DecisionRecord) and record.decision.reason.code is Code.CYCLE_FAILED
+    return isinstance(record, DecisionRecord) and record.decision.reason.code is ReasonCode.CYCLE_FAILED
 
 
 # Opening the port, with what can be wrong about that as faults.

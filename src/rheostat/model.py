@@ -17,7 +17,6 @@ __all__ = [
     "Batch",
     "Bounds",
     "Cluster",
-    "Code",
     "Decision",
     "Executor",
     "Gap",
@@ -35,6 +34,7 @@ __all__ = [
     "QueryLoad",
     "QueryReading",
     "Reason",
+    "ReasonCode",
     "Recommendation",
     "Roster",
     "RoundTrip",
@@ -522,7 +522,7 @@ class Assessment:
 # What is to be done about it and why, and what became of it.
 
 
-class Code(StrEnum):
+class ReasonCode(StrEnum):
     """Stable reason codes. A code is never renamed: journals and dashboards depend on it.
 
     The first group is given by policies, the second by the guard pipeline, the third by the loop and by
@@ -589,7 +589,7 @@ class Code(StrEnum):
 class Reason:
     """Why: a stable code, a sentence with the figures, and the figures."""
 
-    code: Code
+    code: ReasonCode
     text: str
     figures: Mapping[str, float | None] = field(default_factory=dict)
 
@@ -688,8 +688,8 @@ class Decision:
     def why(self) -> str:
         """What the policy wanted and why, then what the guards made of it; where no guard changed it, the reason alone.
 
-        >>> notes = (GuardNote("largest_step", 3, 17, Reason(Code.LARGEST_STEP, "at most 1 at a time")),)
-        >>> wanted = Recommendation(3, Reason(Code.OVERSIZED, "3 carry 900/s"))
+        >>> notes = (GuardNote("largest_step", 3, 17, Reason(ReasonCode.LARGEST_STEP, "at most 1 at a time")),)
+        >>> wanted = Recommendation(3, Reason(ReasonCode.OVERSIZED, "3 carry 900/s"))
         >>> Decision(0.0, 7, Action.DOWN, 18, 17, notes[0].reason, wanted, notes).why
         'the policy wanted 3: 3 carry 900/s; the guard largest_step made it 17: at most 1 at a time'
         """

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Actuator",
-    "Archive",
     "Clock",
+    "SampleStore",
     "Source",
 ]
 
@@ -59,7 +59,7 @@ class Clock(Protocol):
         ...
 
 
-class Archive(Protocol):
+class SampleStore(Protocol):
     """Where samples go that are too many for a policy's state: rows, numbered from 0."""
 
     def put(self, first: int, rows: Sequence[Sample]) -> None:

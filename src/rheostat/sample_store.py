@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "MemoryArchive",
-    "ParquetArchive",
+    "MemorySampleStore",
+    "ParquetSampleStore",
     "laid_over",
     "processed_in",
     "read_table",
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-class MemoryArchive:
+class MemorySampleStore:
     """Rows in memory, over those of an archive that is only read.
 
     A replay decides with what the run had written, and writes nothing itself: what it puts goes before what is below.
@@ -39,7 +39,7 @@ class MemoryArchive:
         below: where rows are that were not put here; None: there are none.
     """
 
-    def __init__(self, below: ParquetArchive | None = None) -> None:
+    def __init__(self, below: ParquetSampleStore | None = None) -> None:
         self._below = below
         self._rows: dict[int, Sample] = {}
 
@@ -76,7 +76,7 @@ class _Part(NamedTuple):
         return first <= self.first and self.end <= end
 
 
-class ParquetArchive:
+class ParquetSampleStore:
     """Rows in a folder, which is made with the first of them. One process writes; others may read.
 
     A file that is damaged or was taken away costs its own rows and no others: they are left out, which is told once.

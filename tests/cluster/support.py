@@ -28,7 +28,7 @@ from rheostat.load.curves import constant
 from rheostat.load.kafka_sink import KafkaSink
 from rheostat.load.payload import Payloads, PayloadSpec
 from rheostat.load.producer import LoadResult, OpenLoopProducer, RunClock
-from rheostat.model import Action, Code, Decision, Outcome
+from rheostat.model import Action, Decision, Outcome, ReasonCode
 
 TIMEOUT_S = 90.0
 EXECUTOR_MB = 512
@@ -102,7 +102,7 @@ class Journal:
     def decisions(self, after: float = 0.0) -> list[Decision]:
         return [cycle.decision for cycle in self.cycles(after)]
 
-    def codes(self, after: float = 0.0) -> list[Code]:
+    def codes(self, after: float = 0.0) -> list[ReasonCode]:
         return [decision.reason.code for decision in self.decisions(after)]
 
     def outcomes(self, after: float = 0.0) -> list[Outcome]:

@@ -18,7 +18,7 @@ from rheostat.execute.live import LiveExecutors, Patience
 from rheostat.host.spark_daemons import WorkerSize
 from rheostat.lab.lab import Lab, LabSpec
 from rheostat.loop.clock import SystemClock
-from rheostat.model import Code, Outcome, OutcomeStatus
+from rheostat.model import Outcome, OutcomeStatus, ReasonCode
 from rheostat.spark.levers import SparkLevers
 
 pytestmark = pytest.mark.cluster
@@ -221,7 +221,7 @@ def test_a_request_that_is_never_granted(stage):
 
     outcome = here.change(ROOM + 1)
 
-    assert (outcome.status, outcome.reason.code) == (OutcomeStatus.NO_ROOM, Code.NO_ROOM)
+    assert (outcome.status, outcome.reason.code) == (OutcomeStatus.NO_ROOM, ReasonCode.NO_ROOM)
     assert outcome.took_s is not None
     assert 6.0 <= outcome.took_s < 10.0
     assert here.live.requested == ROOM

@@ -27,7 +27,7 @@ from tests.cluster.support import (
 )
 
 from rheostat.lab.lab import Lab
-from rheostat.model import Action, Code, Decision, OutcomeStatus
+from rheostat.model import Action, Decision, OutcomeStatus, ReasonCode
 from rheostat.pipelines.sink import verify
 
 pytestmark = pytest.mark.cluster
@@ -37,15 +37,15 @@ CYCLES = 6
 """How many cycles a fault lasts: more than the samples in a row that the demo profile needs to shrink."""
 
 EXPECTED = {
-    "executor killed": {Code.TASK_FAILURES, Code.WARMING_UP},
-    "broker stopped": {Code.METRICS_MISSING},
-    "no offsets": {Code.METRICS_MISSING},
-    "no executors": {Code.METRICS_MISSING},
-    "old offsets": {Code.METRICS_STALE},
-    "NaN": {Code.METRICS_INVALID},
-    "thread killed": {Code.CYCLE_FAILED},
-    "no room": {Code.NO_ROOM},
-    "driver killed": {Code.RESTORED},
+    "executor killed": {ReasonCode.TASK_FAILURES, ReasonCode.WARMING_UP},
+    "broker stopped": {ReasonCode.METRICS_MISSING},
+    "no offsets": {ReasonCode.METRICS_MISSING},
+    "no executors": {ReasonCode.METRICS_MISSING},
+    "old offsets": {ReasonCode.METRICS_STALE},
+    "NaN": {ReasonCode.METRICS_INVALID},
+    "thread killed": {ReasonCode.CYCLE_FAILED},
+    "no room": {ReasonCode.NO_ROOM},
+    "driver killed": {ReasonCode.RESTORED},
 }
 
 
@@ -76,7 +76,7 @@ def knows_capacity(app: App) -> bool:
     return (known.get(3) or 0.0) >= 150.0
 
 
-def held_decreases(app: App, after: float) -> set[Code]:
+def held_decreases(app: App, after: float) -> set[ReasonCode]:
     """Why fewer executors, which the policy proposed, were not asked for."""
     decisions = app.journal.decisions(after)
     return {one.reason.code for one in decisions if one.action is Action.HOLD and wants_fewer(one)}
@@ -101,7 +101,7 @@ class TestOneFaultAfterTheOther:
         app = story.app
         story.load.rate(100)
         app.until(app.journal.committed, "the first batch")
-        assert app.journal.codes()[0] is Code.START
+        assert app.journal.codes()[0] is ReasonCode.START
 
         story.load.rate(450)
 
@@ -118,7 +118,7 @@ class TestOneFaultAfterTheOther:
         app.spoil("thread killed")
         app.until(lambda: len(app.journal.decisions(before.at)) > CYCLES, "the loop to go on")
 
-        failed = [decision for decision in app.journal.decisions() if decision.reason.code is Code.CYCLE_FAILED]
+        failed = [decision for decision in app.journal.decisions() if decision.reason.code is ReasonCode.CYCLE_FAILED]
         assert [decision.action for decision in failed] == [Action.HOLD]
         assert sum("the loop is started again" in note for note in app.journal.notes()) == 1
         assert len(re.findall(r"thread died and a new one goes on", app.log())) == 1
@@ -162,7 +162,7 @@ class TestOneFaultAfterTheOther:
         app.until(lambda: (app.journal.backlog() or 1000) < 100, "the load to be gone")
         blind = app.journal.cycles()[-1].at
         app.spoil("")
-        app.until(lambda: set(app.journal.codes(blind)[-1:]) - {Code.METRICS_INVALID}, "a cycle that sees")
+        app.until(lambda: set(app.journal.codes(blind)[-1:]) - {ReasonCode.METRICS_INVALID}, "a cycle that sees")
         at = app.journal.cycles()[-1].at
 
         os.kill(executor_pids(app.lab)[-1], signal.SIGKILL)
@@ -179,7 +179,7 @@ class TestOneFaultAfterTheOther:
 
         downs = [decision for decision in app.journal.decisions() if decision.action is Action.DOWN]
         assert downs[0].current == 3
-        assert downs[0].reason.code in {Code.OVERSIZED, Code.PROBE_DOWN, Code.LARGEST_STEP}
+        assert downs[0].reason.code in {ReasonCode.OVERSIZED, ReasonCode.PROBE_DOWN, ReasonCode.LARGEST_STEP}
 
     def test_no_record_was_lost_or_doubled(self, story: Story) -> None:
         story.finish()
@@ -201,10 +201,10 @@ class TestAFullCluster:
         app.until(lambda: (changes(app.journal.decisions())[-1].target or 0) > 1, "a request for more")
         full.load.rate(150)
 
-        app.until(lambda: Code.NO_ROOM in app.journal.codes(), "the back-off")
+        app.until(lambda: ReasonCode.NO_ROOM in app.journal.codes(), "the back-off")
 
         refused = [outcome for outcome in app.journal.outcomes() if outcome.status is OutcomeStatus.NO_ROOM]
-        assert [(outcome.reason.code, outcome.after) for outcome in refused] == [(Code.NO_ROOM, 1)]
+        assert [(outcome.reason.code, outcome.after) for outcome in refused] == [(ReasonCode.NO_ROOM, 1)]
         at = app.journal.cycles()[-1].at
         app.until(lambda: len(app.journal.decisions(at)) > 2, "the loop to go on")
 
@@ -220,7 +220,7 @@ class TestAFullCluster:
 
         app.until(lambda: app.journal.decisions(at), "the first decision")
         first = app.journal.decisions(at)[0]
-        assert (first.reason.code, first.target) == (Code.RESTORED, wanted)
+        assert (first.reason.code, first.target) == (ReasonCode.RESTORED, wanted)
         with worker(app.lab, cores=2):
             app.until(lambda: app.journal.executors() == wanted, "the executors of before")
             full.finish()

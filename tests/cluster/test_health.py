@@ -29,7 +29,7 @@ from rheostat.execute.live import LiveExecutors
 from rheostat.host.spark_daemons import WorkerSize
 from rheostat.lab.lab import Lab, LabSpec
 from rheostat.loop.clock import SystemClock
-from rheostat.model import Action, Code, OutcomeStatus
+from rheostat.model import Action, OutcomeStatus, ReasonCode
 from rheostat.spark.levers import SparkLevers
 
 pytestmark = pytest.mark.cluster
@@ -66,10 +66,10 @@ def test_a_sink_that_slows_down_gets_advice_and_no_executors(spark: SparkSession
         journal.until(lambda: calm(journal), "a calm query")
         slowed_at = time.time()
         sick.set()
-        journal.until(lambda: journal.codes(slowed_at).count(Code.SICK_SINK) >= 5, "advice on the sink")
+        journal.until(lambda: journal.codes(slowed_at).count(ReasonCode.SICK_SINK) >= 5, "advice on the sink")
         late = journal.decisions(slowed_at)
         assert [decision for decision in late if decision.action is Action.UP] == []
-        advice = [decision for decision in late if decision.reason.code is Code.SICK_SINK]
+        advice = [decision for decision in late if decision.reason.code is ReasonCode.SICK_SINK]
         assert all("the sink is sick" in decision.reason.text for decision in advice)
         sick.clear()
         recovered.set()
@@ -138,7 +138,7 @@ def test_a_slowed_executor_is_replaced_and_no_record_is_lost(lab: Lab, spark: Sp
         journal.until(lambda: len(written(out)) >= sent, "every record to be written", LONG_S)
 
     come, *go = changes(journal.decisions(slowed_at))
-    assert (come.action, come.target, come.reason.code) == (Action.UP, ROOM + 1, Code.SLOW_EXECUTOR)
+    assert (come.action, come.target, come.reason.code) == (Action.UP, ROOM + 1, ReasonCode.SLOW_EXECUTOR)
     assert f"one more comes in the place of executor {name}" in come.reason.text
     assert {(each.action, each.target, each.first) for each in go} == {(Action.DOWN, ROOM, (name,))}
     outcomes = journal.outcomes(slowed_at)

@@ -23,7 +23,7 @@ from tests.cluster.support import (
 from rheostat.host.java import kafka_connector_jars
 from rheostat.host.processes import Launch, Part, module_command, module_environment
 from rheostat.lab.lab import Lab
-from rheostat.model import Action, Code
+from rheostat.model import Action, ReasonCode
 
 pytestmark = pytest.mark.cluster
 
@@ -68,7 +68,7 @@ def test_a_script_that_knows_nothing_of_us_becomes_elastic_by_rheostat_run(field
     load.end()
 
     acted = changes(journal.decisions())
-    assert (acted[0].reason.code, acted[0].target) == (Code.START, 1)
+    assert (acted[0].reason.code, acted[0].target) == (ReasonCode.START, 1)
     assert [(decision.action, decision.target) for decision in acted[1:2]] == [(Action.UP, 2)]
     assert_never_down_on_unknown(journal.records())
 

@@ -15,7 +15,7 @@ from tests.cluster.support import Journal, changes
 from rheostat.attachment import attach
 from rheostat.host.spark_daemons import free_ports
 from rheostat.lab.lab import Lab, LabSpec
-from rheostat.model import Code, Placement
+from rheostat.model import Placement, ReasonCode
 
 pytestmark = pytest.mark.cluster
 
@@ -87,7 +87,7 @@ def test_a_slow_node_is_left_though_it_is_the_nearest(
 
     come, *go = changes(journal.decisions(slowed_at))
     assert (come.reason.code, come.placement) == (
-        Code.SLOW_EXECUTOR,
+        ReasonCode.SLOW_EXECUTOR,
         Placement(("core", "far", "near"), ("far",), (), ("near",)),
     )
     assert {(each.first, each.placement) for each in go} == {

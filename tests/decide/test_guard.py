@@ -11,7 +11,7 @@ from rheostat.config.models import GuardSettings
 from rheostat.decide.effectiveness import Cause, Useless
 from rheostat.decide.guard import STEPS, Direction, shape
 from rheostat.decide.state import Context, GuardState, Pending, Proposal
-from rheostat.model import Bounds, Code, Reason, Recommendation
+from rheostat.model import Bounds, Reason, ReasonCode, Recommendation
 
 AT = 1000.0
 NEUTRAL = {"warm_up_batches": 0, "hold_s": 0.0, "largest_step_down": None, "cooldown_down_s": 0.0}
@@ -19,7 +19,7 @@ NEUTRAL = {"warm_up_batches": 0, "hold_s": 0.0, "largest_step_down": None, "cool
 
 def shaped(target: int | None, *, current: int = 5, guard=None, state=None, bounds=(1, 20), **figures: Any):
     context = Context(
-        seen=seen(AT, **figures),
+        assessment=seen(AT, **figures),
         current=current,
         recommended=target,
         bounds=Bounds(*bounds),
@@ -27,7 +27,7 @@ def shaped(target: int | None, *, current: int = 5, guard=None, state=None, boun
         sample_s=15.0,
         state=GuardState(**(state or {})),
     )
-    return shape(Recommendation(target, Reason(Code.FIXED, "as told")), context, frozenset())
+    return shape(Recommendation(target, Reason(ReasonCode.FIXED, "as told")), context, frozenset())
 
 
 UP, DOWN, STAY = 8, 2, 5
@@ -38,168 +38,234 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
 @pytest.mark.parametrize(
     ("proposed", "given", "target", "code"),
     [
-        pytest.param(UP, {}, UP, Code.FIXED, id="nothing to say: up"),
-        pytest.param(DOWN, {}, DOWN, Code.FIXED, id="nothing to say: down"),
-        pytest.param(None, {}, STAY, Code.FIXED, id="no opinion is a hold"),
+        pytest.param(UP, {}, UP, ReasonCode.FIXED, id="nothing to say: up"),
+        pytest.param(DOWN, {}, DOWN, ReasonCode.FIXED, id="nothing to say: down"),
+        pytest.param(None, {}, STAY, ReasonCode.FIXED, id="no opinion is a hold"),
         # before the policy
-        pytest.param(UP, {"queries": 0}, STAY, Code.NO_QUERY, id="no query: not up"),
-        pytest.param(DOWN, {"queries": 0}, STAY, Code.NO_QUERY, id="no query: not down"),
-        pytest.param(UP, {"missing": ("backlog",)}, STAY, Code.METRICS_MISSING, id="something is missing: not up"),
-        pytest.param(DOWN, {"missing": ("backlog",)}, STAY, Code.METRICS_MISSING, id="something is missing: not down"),
-        pytest.param(UP, {"invalid": ("backlog",)}, STAY, Code.METRICS_INVALID, id="something is impossible: not up"),
-        pytest.param(DOWN, {"invalid": ("backlog",)}, STAY, Code.METRICS_INVALID, id="impossible: not down"),
-        pytest.param(UP, {"metrics_age_s": 30.1}, STAY, Code.METRICS_STALE, id="older than two cycles: not up"),
-        pytest.param(DOWN, {"metrics_age_s": 30.1}, STAY, Code.METRICS_STALE, id="older than two cycles: not down"),
-        pytest.param(DOWN, {"metrics_age_s": 30.0}, DOWN, Code.FIXED, id="two cycles old is old enough to act on"),
-        pytest.param(DOWN, {"metrics_age_s": None}, STAY, Code.METRICS_MISSING, id="of unknown age"),
+        pytest.param(UP, {"queries": 0}, STAY, ReasonCode.NO_QUERY, id="no query: not up"),
+        pytest.param(DOWN, {"queries": 0}, STAY, ReasonCode.NO_QUERY, id="no query: not down"),
         pytest.param(
-            DOWN, {"queries": 0, "missing": ("backlog",)}, STAY, Code.NO_QUERY, id="the first of several is the reason"
-        ),
-        pytest.param(DOWN, {"failed_tasks": 2}, STAY, Code.TASK_FAILURES, id="tasks failed: not down"),
-        pytest.param(UP, {"failed_tasks": 2}, UP, Code.FIXED, id="tasks failed: up"),
-        pytest.param(
-            DOWN, {"failed_tasks": 2, "guard": {"failure_window_s": 0.0}}, DOWN, Code.FIXED, id="failures not looked at"
+            UP, {"missing": ("backlog",)}, STAY, ReasonCode.METRICS_MISSING, id="something is missing: not up"
         ),
         pytest.param(
-            DOWN, {"batches": 1, "guard": {"warm_up_batches": 2}}, STAY, Code.WARMING_UP, id="first batches: not down"
+            DOWN, {"missing": ("backlog",)}, STAY, ReasonCode.METRICS_MISSING, id="something is missing: not down"
         ),
         pytest.param(
-            DOWN, {"batches": 2, "guard": {"warm_up_batches": 2}}, DOWN, Code.FIXED, id="first batches are over"
+            UP, {"invalid": ("backlog",)}, STAY, ReasonCode.METRICS_INVALID, id="something is impossible: not up"
         ),
-        pytest.param(UP, {"batches": 0, "guard": {"warm_up_batches": 2}}, UP, Code.FIXED, id="first batches: up"),
+        pytest.param(DOWN, {"invalid": ("backlog",)}, STAY, ReasonCode.METRICS_INVALID, id="impossible: not down"),
+        pytest.param(UP, {"metrics_age_s": 30.1}, STAY, ReasonCode.METRICS_STALE, id="older than two cycles: not up"),
+        pytest.param(
+            DOWN, {"metrics_age_s": 30.1}, STAY, ReasonCode.METRICS_STALE, id="older than two cycles: not down"
+        ),
+        pytest.param(
+            DOWN, {"metrics_age_s": 30.0}, DOWN, ReasonCode.FIXED, id="two cycles old is old enough to act on"
+        ),
+        pytest.param(DOWN, {"metrics_age_s": None}, STAY, ReasonCode.METRICS_MISSING, id="of unknown age"),
+        pytest.param(
+            DOWN,
+            {"queries": 0, "missing": ("backlog",)},
+            STAY,
+            ReasonCode.NO_QUERY,
+            id="the first of several is the reason",
+        ),
+        pytest.param(DOWN, {"failed_tasks": 2}, STAY, ReasonCode.TASK_FAILURES, id="tasks failed: not down"),
+        pytest.param(UP, {"failed_tasks": 2}, UP, ReasonCode.FIXED, id="tasks failed: up"),
+        pytest.param(
+            DOWN,
+            {"failed_tasks": 2, "guard": {"failure_window_s": 0.0}},
+            DOWN,
+            ReasonCode.FIXED,
+            id="failures not looked at",
+        ),
+        pytest.param(
+            DOWN,
+            {"batches": 1, "guard": {"warm_up_batches": 2}},
+            STAY,
+            ReasonCode.WARMING_UP,
+            id="first batches: not down",
+        ),
+        pytest.param(
+            DOWN, {"batches": 2, "guard": {"warm_up_batches": 2}}, DOWN, ReasonCode.FIXED, id="first batches are over"
+        ),
+        pytest.param(UP, {"batches": 0, "guard": {"warm_up_batches": 2}}, UP, ReasonCode.FIXED, id="first batches: up"),
         pytest.param(
             DOWN,
             {"guard": {"warm_up_s": 60.0}, "state": {"started_at": AT - 59}},
             STAY,
-            Code.WARMING_UP,
+            ReasonCode.WARMING_UP,
             id="first seconds: not down",
         ),
         pytest.param(
-            DOWN, {"guard": {"warm_up_s": 60.0}, "state": {"started_at": AT - 60}}, DOWN, Code.FIXED, id="seconds over"
+            DOWN,
+            {"guard": {"warm_up_s": 60.0}, "state": {"started_at": AT - 60}},
+            DOWN,
+            ReasonCode.FIXED,
+            id="seconds over",
         ),
         pytest.param(
-            DOWN, {"guard": {"hold_s": 11.0}, "state": CHANGED}, STAY, Code.HOLD_AFTER_RESCALE, id="hold: not down"
+            DOWN,
+            {"guard": {"hold_s": 11.0}, "state": CHANGED},
+            STAY,
+            ReasonCode.HOLD_AFTER_RESCALE,
+            id="hold: not down",
         ),
-        pytest.param(UP, {"guard": {"hold_s": 11.0}, "state": CHANGED}, UP, Code.FIXED, id="hold: up"),
+        pytest.param(UP, {"guard": {"hold_s": 11.0}, "state": CHANGED}, UP, ReasonCode.FIXED, id="hold: up"),
         pytest.param(
             UP,
             {"guard": {"hold_s": 11.0, "hold_both": True}, "state": CHANGED},
             STAY,
-            Code.HOLD_AFTER_RESCALE,
+            ReasonCode.HOLD_AFTER_RESCALE,
             id="hold of both: not up",
         ),
         pytest.param(
             DOWN,
             {"guard": {"hold_s": None}, "state": CHANGED, "batches": 0},
             STAY,
-            Code.HOLD_AFTER_RESCALE,
+            ReasonCode.HOLD_AFTER_RESCALE,
             id="hold by batches: none has finished",
         ),
         pytest.param(
             DOWN,
             {"guard": {"hold_s": None}, "state": CHANGED, "batches": 1},
             DOWN,
-            Code.FIXED,
+            ReasonCode.FIXED,
             id="hold by batches: the cold one has finished",
         ),
         pytest.param(
             DOWN,
             {"guard": {"hold_s": None, "hold_fallback_s": 10.0}, "state": CHANGED, "batches": 0},
             DOWN,
-            Code.FIXED,
+            ReasonCode.FIXED,
             id="hold by batches: ends without one",
         ),
         pytest.param(
             DOWN,
             {"state": {"pending": Pending(3, AT - 4, 3, 5)}},
             STAY,
-            Code.RESCALE_RUNNING,
+            ReasonCode.RESCALE_RUNNING,
             id="a change is under way: not down",
         ),
         pytest.param(
-            UP, {"state": {"pending": Pending(3, AT - 4, 3, 5)}}, UP, Code.FIXED, id="a change is under way: up"
+            UP, {"state": {"pending": Pending(3, AT - 4, 3, 5)}}, UP, ReasonCode.FIXED, id="a change is under way: up"
         ),
         # after the policy
-        pytest.param(UP, {"guard": {"largest_step_up": 2}}, 7, Code.LARGEST_STEP, id="largest step up"),
-        pytest.param(DOWN, {"guard": {"largest_step_down": 1}}, 4, Code.LARGEST_STEP, id="largest step down"),
-        pytest.param(DOWN, {"backlog_excess": 0.5}, STAY, Code.CATCHING_UP, id="catching up: not down"),
-        pytest.param(UP, {"backlog_excess": 0.5}, UP, Code.FIXED, id="catching up: up"),
-        pytest.param(DOWN, {"backlog_excess": None}, STAY, Code.CATCHING_UP, id="backlog unknown: not down"),
+        pytest.param(UP, {"guard": {"largest_step_up": 2}}, 7, ReasonCode.LARGEST_STEP, id="largest step up"),
+        pytest.param(DOWN, {"guard": {"largest_step_down": 1}}, 4, ReasonCode.LARGEST_STEP, id="largest step down"),
+        pytest.param(DOWN, {"backlog_excess": 0.5}, STAY, ReasonCode.CATCHING_UP, id="catching up: not down"),
+        pytest.param(UP, {"backlog_excess": 0.5}, UP, ReasonCode.FIXED, id="catching up: up"),
+        pytest.param(DOWN, {"backlog_excess": None}, STAY, ReasonCode.CATCHING_UP, id="backlog unknown: not down"),
         pytest.param(
-            DOWN, {"backlog_excess": 9.0, "guard": {"catching_up": False}}, DOWN, Code.FIXED, id="catching up ignored"
+            DOWN,
+            {"backlog_excess": 9.0, "guard": {"catching_up": False}},
+            DOWN,
+            ReasonCode.FIXED,
+            id="catching up ignored",
         ),
-        pytest.param(UP, {"guard": {"cooldown_up_s": 11.0}, "state": CHANGED}, STAY, Code.COOLDOWN_UP, id="cool: up"),
-        pytest.param(UP, {"guard": {"cooldown_up_s": 10.0}, "state": CHANGED}, UP, Code.FIXED, id="cooled: up"),
         pytest.param(
-            DOWN, {"guard": {"cooldown_down_s": 11.0}, "state": CHANGED}, STAY, Code.COOLDOWN_DOWN, id="cool: down"
+            UP, {"guard": {"cooldown_up_s": 11.0}, "state": CHANGED}, STAY, ReasonCode.COOLDOWN_UP, id="cool: up"
         ),
-        pytest.param(DOWN, {"guard": {"cooldown_down_s": 10.0}, "state": CHANGED}, DOWN, Code.FIXED, id="cooled: down"),
-        pytest.param(UP, {"state": {"no_room_until": AT + 1}}, STAY, Code.NO_ROOM, id="no room: not up"),
-        pytest.param(UP, {"state": {"no_room_until": AT}}, UP, Code.FIXED, id="no room: the back-off is over"),
-        pytest.param(DOWN, {"state": {"no_room_until": AT + 1}}, DOWN, Code.FIXED, id="no room: down"),
-        pytest.param(UP, {"partitions": 7}, 7, Code.USELESS_EXECUTORS, id="no more executors than partitions"),
-        pytest.param(UP, {"partitions": 11, "slots_per_executor": 2}, 6, Code.USELESS_EXECUTORS, id="two slots each"),
-        pytest.param(UP, {"partitions": 3}, STAY, Code.USELESS_EXECUTORS, id="too many already: none is taken away"),
-        pytest.param(UP, {"partitions": None}, UP, Code.FIXED, id="partitions unknown"),
-        pytest.param(UP, {"useful_executors": 6}, 6, Code.USELESS_EXECUTORS, id="the largest stage keeps six busy"),
-        pytest.param(UP, {"partitions": 7, "useful_executors": 9}, UP, Code.FIXED, id="a stage larger than the source"),
+        pytest.param(UP, {"guard": {"cooldown_up_s": 10.0}, "state": CHANGED}, UP, ReasonCode.FIXED, id="cooled: up"),
+        pytest.param(
+            DOWN,
+            {"guard": {"cooldown_down_s": 11.0}, "state": CHANGED},
+            STAY,
+            ReasonCode.COOLDOWN_DOWN,
+            id="cool: down",
+        ),
+        pytest.param(
+            DOWN, {"guard": {"cooldown_down_s": 10.0}, "state": CHANGED}, DOWN, ReasonCode.FIXED, id="cooled: down"
+        ),
+        pytest.param(UP, {"state": {"no_room_until": AT + 1}}, STAY, ReasonCode.NO_ROOM, id="no room: not up"),
+        pytest.param(UP, {"state": {"no_room_until": AT}}, UP, ReasonCode.FIXED, id="no room: the back-off is over"),
+        pytest.param(DOWN, {"state": {"no_room_until": AT + 1}}, DOWN, ReasonCode.FIXED, id="no room: down"),
+        pytest.param(UP, {"partitions": 7}, 7, ReasonCode.USELESS_EXECUTORS, id="no more executors than partitions"),
+        pytest.param(
+            UP, {"partitions": 11, "slots_per_executor": 2}, 6, ReasonCode.USELESS_EXECUTORS, id="two slots each"
+        ),
+        pytest.param(
+            UP, {"partitions": 3}, STAY, ReasonCode.USELESS_EXECUTORS, id="too many already: none is taken away"
+        ),
+        pytest.param(UP, {"partitions": None}, UP, ReasonCode.FIXED, id="partitions unknown"),
+        pytest.param(
+            UP, {"useful_executors": 6}, 6, ReasonCode.USELESS_EXECUTORS, id="the largest stage keeps six busy"
+        ),
+        pytest.param(
+            UP, {"partitions": 7, "useful_executors": 9}, UP, ReasonCode.FIXED, id="a stage larger than the source"
+        ),
         # a share of the number in force
-        pytest.param(6, {"guard": {"tolerance": 0.2}}, STAY, Code.WITHIN_TOLERANCE, id="within the tolerance: not up"),
         pytest.param(
-            4, {"guard": {"tolerance": 0.2}}, STAY, Code.WITHIN_TOLERANCE, id="within the tolerance: not down"
+            6, {"guard": {"tolerance": 0.2}}, STAY, ReasonCode.WITHIN_TOLERANCE, id="within the tolerance: not up"
         ),
-        pytest.param(6, {"guard": {"tolerance": 0.19}}, 6, Code.FIXED, id="beyond the tolerance"),
+        pytest.param(
+            4, {"guard": {"tolerance": 0.2}}, STAY, ReasonCode.WITHIN_TOLERANCE, id="within the tolerance: not down"
+        ),
+        pytest.param(6, {"guard": {"tolerance": 0.19}}, 6, ReasonCode.FIXED, id="beyond the tolerance"),
         # alignment
         pytest.param(
             3,
             {"current": 2, "guard": {"align_to": "waves"}, "partitions": 8, "slots_per_executor": 2},
             4,
-            Code.ALIGNED,
+            ReasonCode.ALIGNED,
             id="8 partitions on 3 × 2 slots: a fourth takes the most loaded to one",
         ),
         pytest.param(
-            51, {"guard": {"align_to": "waves"}, "partitions": 100, "bounds": (1, 100)}, 50, Code.ALIGNED, id="51 → 50"
+            51,
+            {"guard": {"align_to": "waves"}, "partitions": 100, "bounds": (1, 100)},
+            50,
+            ReasonCode.ALIGNED,
+            id="51 → 50",
         ),
         pytest.param(
             3,
             {"guard": {"align_to": "waves"}, "partitions": 8, "slots_per_executor": 2},
             4,
-            Code.ALIGNED,
+            ReasonCode.ALIGNED,
             id="a decrease gets smaller",
         ),
         pytest.param(
             3,
             {"current": 4, "guard": {"align_to": "waves"}, "partitions": 8, "slots_per_executor": 2},
             3,
-            Code.FIXED,
+            ReasonCode.FIXED,
             id="a decrease stays one",
         ),
         pytest.param(
             3,
             {"current": 2, "bounds": (1, 3), "guard": {"align_to": "waves"}, "partitions": 8, "slots_per_executor": 2},
             3,
-            Code.FIXED,
+            ReasonCode.FIXED,
             id="no alignment beyond the bounds",
         ),
-        pytest.param(UP, {"guard": {"align_to": "partitions"}, "partitions": 30}, 10, Code.ALIGNED, id="10 divide 30"),
         pytest.param(
-            7, {"guard": {"align_to": "state", "state_partitions": 200}}, 8, Code.ALIGNED, id="8 divide the state's 200"
+            UP, {"guard": {"align_to": "partitions"}, "partitions": 30}, 10, ReasonCode.ALIGNED, id="10 divide 30"
         ),
         pytest.param(
-            UP, {"guard": {"align_to": "waves"}, "slots_per_executor": None}, UP, Code.FIXED, id="slots unknown"
+            7,
+            {"guard": {"align_to": "state", "state_partitions": 200}},
+            8,
+            ReasonCode.ALIGNED,
+            id="8 divide the state's 200",
+        ),
+        pytest.param(
+            UP, {"guard": {"align_to": "waves"}, "slots_per_executor": None}, UP, ReasonCode.FIXED, id="slots unknown"
         ),
         # by partitions, downwards
         pytest.param(
-            DOWN, {"guard": {"most_partitions": 10.0}}, 3, Code.PARTITIONS_PER_SLOT, id="30 partitions, 10 a slot"
+            DOWN, {"guard": {"most_partitions": 10.0}}, 3, ReasonCode.PARTITIONS_PER_SLOT, id="30 partitions, 10 a slot"
         ),
         pytest.param(
-            DOWN, {"guard": {"most_partitions": 2.0}}, STAY, Code.PARTITIONS_PER_SLOT, id="too few already: none added"
+            DOWN,
+            {"guard": {"most_partitions": 2.0}},
+            STAY,
+            ReasonCode.PARTITIONS_PER_SLOT,
+            id="too few already: none added",
         ),
         pytest.param(
             DOWN,
             {"guard": {"most_partitions": 2.0}, "partitions": None},
             STAY,
-            Code.PARTITIONS_PER_SLOT,
+            ReasonCode.PARTITIONS_PER_SLOT,
             id="how many on a slot is unknown",
         ),
         # maximum of the window
@@ -207,98 +273,128 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
             DOWN,
             {"guard": {"scale_down_hold_s": 60.0}, "state": {"proposed": (Proposal(AT - 59, 4), Proposal(AT, 2))}},
             4,
-            Code.SCALE_DOWN_HOLD,
+            ReasonCode.SCALE_DOWN_HOLD,
             id="four were proposed within the window",
         ),
         pytest.param(
             DOWN,
             {"guard": {"scale_down_hold_s": 60.0}, "state": {"proposed": (Proposal(AT - 60, 4), Proposal(AT, 2))}},
             DOWN,
-            Code.FIXED,
+            ReasonCode.FIXED,
             id="four were proposed before the window",
         ),
         pytest.param(
             DOWN,
             {"guard": {"cooldown_down_s": 60.0}, "state": {"raised_at": AT - 119}},
             STAY,
-            Code.ROUND_TRIP,
+            ReasonCode.ROUND_TRIP,
             id="after an increase: not down",
         ),
         pytest.param(
             DOWN,
             {"guard": {"cooldown_down_s": 60.0}, "state": {"raised_at": AT - 120}},
             DOWN,
-            Code.FIXED,
+            ReasonCode.FIXED,
             id="two cooldowns later: down",
         ),
-        pytest.param(UP, {"state": {"raised_at": AT - 1}}, UP, Code.FIXED, id="after an increase: up"),
+        pytest.param(UP, {"state": {"raised_at": AT - 1}}, UP, ReasonCode.FIXED, id="after an increase: up"),
         # failover
-        pytest.param(DOWN, {"guard": {"failover": True}}, STAY, Code.FAILOVER, id="failover: not down"),
-        pytest.param(UP, {"guard": {"failover": True}}, UP, Code.FIXED, id="failover: up"),
-        pytest.param(DOWN, {"state": {"failover_at": AT - 299}}, STAY, Code.FAILOVER, id="the traffic comes back"),
-        pytest.param(DOWN, {"state": {"failover_at": AT - 300}}, DOWN, Code.FIXED, id="the traffic is back"),
+        pytest.param(DOWN, {"guard": {"failover": True}}, STAY, ReasonCode.FAILOVER, id="failover: not down"),
+        pytest.param(UP, {"guard": {"failover": True}}, UP, ReasonCode.FIXED, id="failover: up"),
+        pytest.param(
+            DOWN, {"state": {"failover_at": AT - 299}}, STAY, ReasonCode.FAILOVER, id="the traffic comes back"
+        ),
+        pytest.param(DOWN, {"state": {"failover_at": AT - 300}}, DOWN, ReasonCode.FIXED, id="the traffic is back"),
         # the batch cap is in force, or the job keeps up
-        pytest.param(UP, {"capped": True}, STAY, Code.BATCH_CAP, id="full batches that end before the trigger: not up"),
-        pytest.param(UP, {"capped": True, "batch_s": 12.0}, UP, Code.FIXED, id="full batches beyond the trigger: up"),
-        pytest.param(UP, {"capped": True, "guard": {"batch_cap": False}}, UP, Code.FIXED, id="the cap not looked at"),
+        pytest.param(
+            UP, {"capped": True}, STAY, ReasonCode.BATCH_CAP, id="full batches that end before the trigger: not up"
+        ),
+        pytest.param(
+            UP, {"capped": True, "batch_s": 12.0}, UP, ReasonCode.FIXED, id="full batches beyond the trigger: up"
+        ),
+        pytest.param(
+            UP, {"capped": True, "guard": {"batch_cap": False}}, UP, ReasonCode.FIXED, id="the cap not looked at"
+        ),
         # an increase that brought nothing
         pytest.param(
-            UP, {"state": {"useless": BROKER._replace(undone=True)}}, STAY, Code.INEFFECTIVE, id="remembered: not up"
+            UP,
+            {"state": {"useless": BROKER._replace(undone=True)}},
+            STAY,
+            ReasonCode.INEFFECTIVE,
+            id="remembered: not up",
         ),
         pytest.param(
             STAY,
             {"state": {"useless": BROKER}, "backlog_excess": 9.0, "guard": {"largest_step_down": 1}},
             3,
-            Code.INEFFECTIVE,
+            ReasonCode.INEFFECTIVE,
             id="undone at once, in spite of the excess and the largest step",
         ),
         pytest.param(
             UP,
             {"state": {"useless": BROKER}, "backlog_excess": 9.0},
             3,
-            Code.INEFFECTIVE,
+            ReasonCode.INEFFECTIVE,
             id="undone although up is wanted",
         ),
-        pytest.param(DOWN, {"state": {"useless": BROKER}}, DOWN, Code.FIXED, id="the policy itself goes down further"),
         pytest.param(
-            STAY, {"state": {"useless": BROKER._replace(undone=True)}}, STAY, Code.FIXED, id="undone once, not twice"
+            DOWN, {"state": {"useless": BROKER}}, DOWN, ReasonCode.FIXED, id="the policy itself goes down further"
+        ),
+        pytest.param(
+            STAY,
+            {"state": {"useless": BROKER._replace(undone=True)}},
+            STAY,
+            ReasonCode.FIXED,
+            id="undone once, not twice",
         ),
         pytest.param(
             UP,
             {"guard": {"cooldown_down_s": 60.0}, "state": {"useless": BROKER, "raised_at": AT - 60}},
             STAY,
-            Code.ROUND_TRIP,
+            ReasonCode.ROUND_TRIP,
             id="an undo waits too",
         ),
         pytest.param(
             STAY,
             {"state": {"useless": BROKER}, "missing": ("backlog",)},
             STAY,
-            Code.METRICS_MISSING,
+            ReasonCode.METRICS_MISSING,
             id="no undo on unknown figures",
         ),
         pytest.param(
-            6, {"state": {"useless": BROKER}, "current": 6}, 6, Code.FIXED, id="nothing to undo at another number"
+            6, {"state": {"useless": BROKER}, "current": 6}, 6, ReasonCode.FIXED, id="nothing to undo at another number"
         ),
         # quota
-        pytest.param(UP, {"guard": {"quota_cores": 7}}, 7, Code.QUOTA, id="seven cores"),
-        pytest.param(UP, {"guard": {"quota_cores": 7}, "slots_per_executor": 2}, STAY, Code.QUOTA, id="no quota left"),
-        pytest.param(DOWN, {"guard": {"quota_cores": 1}}, DOWN, Code.FIXED, id="a quota takes none away"),
-        pytest.param(UP, {"bounds": (1, 6)}, 6, Code.AT_MAX, id="at most"),
-        pytest.param(UP, {"bounds": (1, 5)}, STAY, Code.AT_MAX, id="at most the present number"),
-        pytest.param(DOWN, {"bounds": (4, 9)}, 4, Code.AT_MIN, id="at least"),
-        # a number outside of the bounds, and a policy that would leave it so
-        pytest.param(STAY, {"bounds": (7, 9)}, 7, Code.AT_MIN, id="too few"),
-        pytest.param(STAY, {"bounds": (7, 9), "missing": ("backlog",)}, 7, Code.AT_MIN, id="too few, metrics missing"),
-        pytest.param(STAY, {"bounds": (7, 9), "state": {"no_room_until": AT + 1}}, STAY, Code.FIXED, id="no room yet"),
-        pytest.param(STAY, {"bounds": (1, 3)}, 3, Code.AT_MAX, id="too many"),
-        pytest.param(STAY, {"bounds": (1, 3), "backlog_excess": 9.0}, 3, Code.AT_MAX, id="too many while catching up"),
-        pytest.param(UP, {"bounds": (1, 3)}, 3, Code.AT_MAX, id="too many, and more are wanted"),
+        pytest.param(UP, {"guard": {"quota_cores": 7}}, 7, ReasonCode.QUOTA, id="seven cores"),
         pytest.param(
-            STAY, {"bounds": (1, 3), "missing": ("backlog",)}, STAY, Code.METRICS_MISSING, id="too many, but unknown"
+            UP, {"guard": {"quota_cores": 7}, "slots_per_executor": 2}, STAY, ReasonCode.QUOTA, id="no quota left"
+        ),
+        pytest.param(DOWN, {"guard": {"quota_cores": 1}}, DOWN, ReasonCode.FIXED, id="a quota takes none away"),
+        pytest.param(UP, {"bounds": (1, 6)}, 6, ReasonCode.AT_MAX, id="at most"),
+        pytest.param(UP, {"bounds": (1, 5)}, STAY, ReasonCode.AT_MAX, id="at most the present number"),
+        pytest.param(DOWN, {"bounds": (4, 9)}, 4, ReasonCode.AT_MIN, id="at least"),
+        # a number outside of the bounds, and a policy that would leave it so
+        pytest.param(STAY, {"bounds": (7, 9)}, 7, ReasonCode.AT_MIN, id="too few"),
+        pytest.param(
+            STAY, {"bounds": (7, 9), "missing": ("backlog",)}, 7, ReasonCode.AT_MIN, id="too few, metrics missing"
         ),
         pytest.param(
-            STAY, {"bounds": (1, 3), "metrics_age_s": 31.0}, STAY, Code.METRICS_STALE, id="too many, but stale"
+            STAY, {"bounds": (7, 9), "state": {"no_room_until": AT + 1}}, STAY, ReasonCode.FIXED, id="no room yet"
+        ),
+        pytest.param(STAY, {"bounds": (1, 3)}, 3, ReasonCode.AT_MAX, id="too many"),
+        pytest.param(
+            STAY, {"bounds": (1, 3), "backlog_excess": 9.0}, 3, ReasonCode.AT_MAX, id="too many while catching up"
+        ),
+        pytest.param(UP, {"bounds": (1, 3)}, 3, ReasonCode.AT_MAX, id="too many, and more are wanted"),
+        pytest.param(
+            STAY,
+            {"bounds": (1, 3), "missing": ("backlog",)},
+            STAY,
+            ReasonCode.METRICS_MISSING,
+            id="too many, but unknown",
+        ),
+        pytest.param(
+            STAY, {"bounds": (1, 3), "metrics_age_s": 31.0}, STAY, ReasonCode.METRICS_STALE, id="too many, but stale"
         ),
     ],
 )
@@ -332,7 +428,7 @@ def test_every_step_that_changed_the_number_is_noted_in_order():
 def test_the_last_check(target, recommended, current, held):
     context = Context(seen(AT), current, recommended, Bounds(1, 20), GuardSettings(), 15.0, GuardState())
     change = STEPS[-1].apply(target, context)
-    assert (change is not None and (change.target, change.reason.code)) == (held and (current, Code.LAST_CHECK))
+    assert (change is not None and (change.target, change.reason.code)) == (held and (current, ReasonCode.LAST_CHECK))
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
@@ -382,9 +478,9 @@ def test_the_page_lists_the_steps_as_they_are():
 
 
 def test_the_steps_that_spoil_a_sample_come_first_and_no_policy_brings_them():
-    spoiling = [step.spoils for step in STEPS]
+    spoiling = [step.gate for step in STEPS]
     assert spoiling == sorted(spoiling, reverse=True)
-    assert not any(step.may_be_brought for step in STEPS if step.spoils)
+    assert not any(step.self_manageable for step in STEPS if step.gate)
 
 
 def test_an_impossible_figure_is_named_before_what_it_makes_unknown():
@@ -401,4 +497,4 @@ def test_an_undo_tells_what_was_promised_and_what_came():
 def test_the_page_lists_what_a_policy_may_bring():
     page = (Path(__file__).parents[2] / "docs" / "guard.md").read_text(encoding="utf-8")
     allowed = page.split("Allowed are")[1].split("The others")[0]
-    assert re.findall(r"`(\w+)`", allowed) == [step.name for step in STEPS if step.may_be_brought]
+    assert re.findall(r"`(\w+)`", allowed) == [step.name for step in STEPS if step.self_manageable]

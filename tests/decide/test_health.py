@@ -10,7 +10,7 @@ from tests.policies.samples import Fixed, outcome, planner, seen
 from rheostat.config.models import GuardSettings
 from rheostat.decide.guard import shape
 from rheostat.decide.state import Context, GuardState, Pending, Replacing
-from rheostat.model import Action, Bounds, Code, OutcomeStatus, Reason, Recommendation
+from rheostat.model import Action, Bounds, OutcomeStatus, Reason, ReasonCode, Recommendation
 
 AT = 1000.0
 NEUTRAL = {"warm_up_batches": 0, "hold_s": 0.0, "largest_step_down": None, "cooldown_down_s": 0.0}
@@ -21,20 +21,24 @@ SLOW: dict[str, Any] = {"slow": ("executor 7 on b",), "slow_executors": ("7",), 
 def shaped(target: int, *, state=None, skip=frozenset(), fewer_do=False, figures: dict[str, Any], **guard: Any):
     settings, remembered = GuardSettings(**{**NEUTRAL, **guard}), GuardState(**(state or {}))
     context = Context(seen(AT, **figures), 5, target, Bounds(1, 20), settings, 15.0, remembered, fewer_do=fewer_do)
-    number, reason, _ = shape(Recommendation(target, Reason(Code.FIXED, "as told")), context, skip)
+    number, reason, _ = shape(Recommendation(target, Reason(ReasonCode.FIXED, "as told")), context, skip)
     return number, reason.code
 
 
 @pytest.mark.parametrize(
     ("target", "given", "result", "code"),
     [
-        pytest.param(8, {"figures": {"sink": SICK}}, 5, Code.SICK_SINK, id="not up"),
-        pytest.param(2, {"figures": {"sink": SICK}}, 2, Code.FIXED, id="down"),
-        pytest.param(5, {"figures": {"sink": SICK}}, 5, Code.FIXED, id="nothing to be stopped"),
-        pytest.param(8, {"figures": {"sink": None}}, 8, Code.FIXED, id="healthy or unknown: up"),
-        pytest.param(8, {"figures": {"sink": SICK}, "sick_sink": False}, 8, Code.FIXED, id="not looked at"),
+        pytest.param(8, {"figures": {"sink": SICK}}, 5, ReasonCode.SICK_SINK, id="not up"),
+        pytest.param(2, {"figures": {"sink": SICK}}, 2, ReasonCode.FIXED, id="down"),
+        pytest.param(5, {"figures": {"sink": SICK}}, 5, ReasonCode.FIXED, id="nothing to be stopped"),
+        pytest.param(8, {"figures": {"sink": None}}, 8, ReasonCode.FIXED, id="healthy or unknown: up"),
+        pytest.param(8, {"figures": {"sink": SICK}, "sick_sink": False}, 8, ReasonCode.FIXED, id="not looked at"),
         pytest.param(
-            8, {"figures": {"sink": SICK}, "skip": frozenset({"sick_sink"})}, 8, Code.FIXED, id="brought by the policy"
+            8,
+            {"figures": {"sink": SICK}, "skip": frozenset({"sick_sink"})},
+            8,
+            ReasonCode.FIXED,
+            id="brought by the policy",
         ),
     ],
 )
@@ -57,47 +61,53 @@ WAITING = {"replacing": Replacing("7", 4)}
 @pytest.mark.parametrize(
     ("target", "given", "result", "code"),
     [
-        pytest.param(5, {"figures": SLOW}, 5, Code.FIXED, id="not allowed"),
-        pytest.param(5, ALLOWED, 6, Code.SLOW_EXECUTOR, id="one more first"),
-        pytest.param(8, ALLOWED, 8, Code.FIXED, id="the policy goes up: first that"),
-        pytest.param(3, ALLOWED, 3, Code.FIXED, id="the policy goes down: the slow one goes anyway"),
-        pytest.param(5, {**ALLOWED, "fewer_do": True}, 5, Code.FIXED, id="the policy is on its way down: none comes"),
+        pytest.param(5, {"figures": SLOW}, 5, ReasonCode.FIXED, id="not allowed"),
+        pytest.param(5, ALLOWED, 6, ReasonCode.SLOW_EXECUTOR, id="one more first"),
+        pytest.param(8, ALLOWED, 8, ReasonCode.FIXED, id="the policy goes up: first that"),
+        pytest.param(3, ALLOWED, 3, ReasonCode.FIXED, id="the policy goes down: the slow one goes anyway"),
         pytest.param(
-            5, {**ALLOWED, "figures": {**SLOW, "executors": 4}}, 5, Code.FIXED, id="one is missing: none comes"
+            5, {**ALLOWED, "fewer_do": True}, 5, ReasonCode.FIXED, id="the policy is on its way down: none comes"
         ),
-        pytest.param(5, {**ALLOWED, "state": WAITING}, 4, Code.SLOW_EXECUTOR, id="then the slow one goes"),
         pytest.param(
-            5, {**ALLOWED, "state": WAITING, "fewer_do": True}, 4, Code.SLOW_EXECUTOR, id="on the way down it goes too"
+            5, {**ALLOWED, "figures": {**SLOW, "executors": 4}}, 5, ReasonCode.FIXED, id="one is missing: none comes"
+        ),
+        pytest.param(5, {**ALLOWED, "state": WAITING}, 4, ReasonCode.SLOW_EXECUTOR, id="then the slow one goes"),
+        pytest.param(
+            5,
+            {**ALLOWED, "state": WAITING, "fewer_do": True},
+            4,
+            ReasonCode.SLOW_EXECUTOR,
+            id="on the way down it goes too",
         ),
         pytest.param(
             5,
             {**ALLOWED, "state": WAITING, "figures": {**SLOW, "executors": 4}},
             5,
-            Code.FIXED,
+            ReasonCode.FIXED,
             id="the one that comes is not there yet",
         ),
         pytest.param(
             5,
             {**ALLOWED, "state": WAITING, "figures": {**SLOW, "backlog_excess": 9.0}},
             5,
-            Code.CATCHING_UP,
+            ReasonCode.CATCHING_UP,
             id="not while catching up",
         ),
         pytest.param(
-            5, {**ALLOWED, "state": {"pending": Pending(1, AT, 5, 5)}}, 5, Code.FIXED, id="a change is under way"
+            5, {**ALLOWED, "state": {"pending": Pending(1, AT, 5, 5)}}, 5, ReasonCode.FIXED, id="a change is under way"
         ),
         pytest.param(
             5,
             {**ALLOWED, "figures": {**SLOW, "missing": ("lag_s",)}},
             5,
-            Code.METRICS_MISSING,
+            ReasonCode.METRICS_MISSING,
             id="something is unknown",
         ),
         pytest.param(
             5,
             {**ALLOWED, "hold_both": True, "hold_s": 60.0, "state": {"changed_at": AT - 10}},
             5,
-            Code.HOLD_AFTER_RESCALE,
+            ReasonCode.HOLD_AFTER_RESCALE,
             id="no change at all in the hold",
         ),
     ],
@@ -109,7 +119,7 @@ def test_replacing_a_slow_executor(target, given, result, code):
 class Saying(Fixed):
     """Holds, with a code of its own."""
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: ReasonCode) -> None:
         super().__init__(5)
         self.code = code
 
@@ -121,11 +131,11 @@ class Saying(Fixed):
 @pytest.mark.parametrize(
     ("code", "target"),
     [
-        (Code.SURPLUS_COUNTING, 5),
-        (Code.STABILIZING, 5),
-        (Code.COOLDOWN_DOWN, 5),
-        (Code.STEADY, 6),
-        (Code.CAPACITY_UNKNOWN, 6),
+        (ReasonCode.SURPLUS_COUNTING, 5),
+        (ReasonCode.STABILIZING, 5),
+        (ReasonCode.COOLDOWN_DOWN, 5),
+        (ReasonCode.STEADY, 6),
+        (ReasonCode.CAPACITY_UNKNOWN, 6),
     ],
 )
 def test_none_comes_while_the_policy_finds_the_number_too_large(code, target):
@@ -137,14 +147,14 @@ def test_none_comes_while_the_policy_finds_the_number_too_large(code, target):
 def test_one_comes_and_the_slow_one_goes():
     plans = planner(Fixed(None), replace_slow=True, round_trip_cooldowns=0.0)
     come, state = plans.plan(seen(AT, **SLOW), plans.initial())
-    assert (come.target, come.first, come.reason.code) == (6, (), Code.SLOW_EXECUTOR)
+    assert (come.target, come.first, come.reason.code) == (6, (), ReasonCode.SLOW_EXECUTOR)
     assert come.reason.text == (
         "one more comes in the place of executor 7: 5 → 6; slow: executor 7 on b (3.0 × the task time of the others)"
     )
     assert state.guard.replacing == Replacing("7", 5)
     state = plans.learn(outcome(OutcomeStatus.APPLIED, 6, 5, 6), state)
     go, state = plans.plan(seen(AT + 15, **{**SLOW, "executors": 6}, requested=6), state)
-    assert (go.target, go.first, go.reason.code) == (5, ("7",), Code.SLOW_EXECUTOR)
+    assert (go.target, go.first, go.reason.code) == (5, ("7",), ReasonCode.SLOW_EXECUTOR)
     state = plans.learn(outcome(OutcomeStatus.APPLIED, 5, 6, 5, decision_id=2), state)
     rest, state = plans.plan(seen(AT + 30, executors=5, requested=5), state)
     assert (rest.action, state.guard.replacing) == (Action.HOLD, None)
@@ -153,7 +163,7 @@ def test_one_comes_and_the_slow_one_goes():
 def test_one_that_comes_in_the_place_of_another_is_not_tried_for_what_it_brings():
     """At its limit: batches back to back, and records left over. An increase by the policy promises something then."""
     limited = {"executors": 2, "batch_s": 12.0, "backlog_excess": 90.0, "processed_rate": 500.0}
-    for target, code, rate in ((None, Code.SLOW_EXECUTOR, None), (3, Code.FIXED, 500.0)):
+    for target, code, rate in ((None, ReasonCode.SLOW_EXECUTOR, None), (3, ReasonCode.FIXED, 500.0)):
         plans = planner(Fixed(target), replace_slow=True)
         come, state = plans.plan(seen(AT, **{**SLOW, **limited}), plans.initial())
         assert (come.target, come.reason.code) == (3, code)
@@ -171,7 +181,7 @@ def test_nor_is_the_increase_before_it_tried_for_what_both_bring():
     assert state.guard.trial is not None
     assert (state.guard.trial.before, state.guard.trial.after) == (2, 3)
     come, state = plans.plan(seen(AT + 15, **{**SLOW, **limited, "executors": 3}, requested=3), state)
-    assert (come.target, come.reason.code) == (4, Code.SLOW_EXECUTOR)
+    assert (come.target, come.reason.code) == (4, ReasonCode.SLOW_EXECUTOR)
     state = plans.learn(outcome(OutcomeStatus.APPLIED, 4, 3, 4, decision_id=2), state)
     assert state.guard.trial is None
 
@@ -181,7 +191,7 @@ def test_nobody_goes_if_nobody_came():
     _, state = plans.plan(seen(AT, **SLOW), plans.initial())
     state = plans.learn(outcome(OutcomeStatus.NO_ROOM, 6, 5, 5), state)
     later, state = plans.plan(seen(AT + 15, **SLOW, requested=5), state)
-    assert (later.target, later.reason.code, state.guard.replacing) == (5, Code.NO_ROOM, None)
+    assert (later.target, later.reason.code, state.guard.replacing) == (5, ReasonCode.NO_ROOM, None)
 
 
 def test_in_any_decrease_the_slow_one_goes_first():

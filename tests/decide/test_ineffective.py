@@ -10,7 +10,7 @@ from tests.policies.samples import Fixed, outcome, planner, seen
 
 from rheostat.decide.effectiveness import Cause, Trial, Useless, begun, cause_of, judged, limited_rate, still_useless
 from rheostat.decide.state import GuardState, Pending, PlanState
-from rheostat.model import Action, Assessment, Code, OutcomeStatus
+from rheostat.model import Action, Assessment, OutcomeStatus, ReasonCode
 
 TRIAL = Trial(before=2, after=4, at=1000.0, rate=800.0)
 """It promised 1600/s; 30 % of the promise are 1040/s."""
@@ -166,7 +166,7 @@ def test_a_cause_that_is_gone(cause, changes, kept):
 def test_an_increase_that_brings_nothing_is_undone_once_and_none_follows():
     """From the decision to the memory: up, four warm batches, down again, and then no further increase."""
     plans, at, number, batches = planner(Fixed(4), largest_step_down=1, cooldown_down_s=60.0), 1000.0, 2, 9
-    state, done = plans.initial(), list[tuple[float, Action, int, Code]]()
+    state, done = plans.initial(), list[tuple[float, Action, int, ReasonCode]]()
     for _ in range(60):
         decision, state = plans.plan(limited(at, batches, executors=number, failed_tasks=0), state)
         if decision.acts and decision.target is not None:
@@ -175,7 +175,7 @@ def test_an_increase_that_brings_nothing_is_undone_once_and_none_follows():
             applied = replace(applied, at=at + 5, decision_id=decision.decision_id, took_s=5.0)
             state, number, batches = plans.learn(applied, state), decision.target, -1
         at, batches = at + 15, batches + 1
-    assert done[:2] == [(1000.0, Action.UP, 4, Code.FIXED), (1135.0, Action.DOWN, 2, Code.INEFFECTIVE)]
+    assert done[:2] == [(1000.0, Action.UP, 4, ReasonCode.FIXED), (1135.0, Action.DOWN, 2, ReasonCode.INEFFECTIVE)]
     assert done[2][:3] == (1720.0, Action.UP, 4), "ten minutes after it was found at 1120 s"
 
 

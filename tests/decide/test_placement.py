@@ -12,7 +12,7 @@ from tests.policies.samples import Fixed, outcome, planner, seen
 
 from rheostat.decide.placement import Choice, Placing, grown, nd_max, place, shrunk
 from rheostat.decide.state import Pending, Replacing
-from rheostat.model import Action, Code, NodeReading, Nodes, OutcomeStatus, Placement, RoundTrip
+from rheostat.model import Action, NodeReading, Nodes, OutcomeStatus, Placement, ReasonCode, RoundTrip
 
 LINE = {"a": 0.0, "b": 20.0, "c": 45.0, "d": 300.0}
 TRIPS = tuple(RoundTrip(x, y, abs(LINE[x] - LINE[y])) for x, y in combinations("abcd", 2))
@@ -222,12 +222,12 @@ class TestASlowOneIsReplaced:
     def test_on_another_node_and_then_goes_from_its_own(self):
         plans = planner(Fixed(None), replace_slow=True, round_trip_cooldowns=0.0)
         come, state = plans.plan(seen(1000.0, executors=2, nodes=nodes(**self.ROOMS), **SICK), plans.initial())
-        assert (come.reason.code, come.target, come.first) == (Code.SLOW_EXECUTOR, 3, ())
+        assert (come.reason.code, come.target, come.first) == (ReasonCode.SLOW_EXECUTOR, 3, ())
         assert come.placement == Placement(("a", "b", "c"), ("c",), (), ("b",))
         state = plans.learn(outcome(OutcomeStatus.APPLIED, 3, 2, 3), state)
         there = nodes(a=(1, 0), b=(1, 1), c=(1, 0))
         go, _ = plans.plan(seen(1015.0, executors=3, requested=3, nodes=there, **SICK), state)
-        assert (go.reason.code, go.target, go.first) == (Code.SLOW_EXECUTOR, 2, ("7",))
+        assert (go.reason.code, go.target, go.first) == (ReasonCode.SLOW_EXECUTOR, 2, ("7",))
         assert go.placement == Placement(("a", "c"), (), ("b",), ("b",))
         assert go.reason.text == (
             "executor 7 has been replaced and goes: 3 → 2; given up on b, greatest round trip 45 ms;"
@@ -250,7 +250,7 @@ class TestASlowOneIsReplaced:
         there = nodes(a=(1, 0), b=(1, 1), c=(0, 0))
         hold, state = plans.plan(seen(1000.0, executors=2, nodes=there, **SICK), plans.initial())
         assert (hold.action, hold.target, hold.placement) == (Action.HOLD, 2, None)
-        assert hold.reason.code is Code.NO_FREE_NODE
+        assert hold.reason.code is ReasonCode.NO_FREE_NODE
         assert hold.reason.text == (
             "2 → 3: no node that is not slow has room for 1 more, greatest round trip 20 ms; slow: executor 7 on b"
         )
@@ -289,7 +289,7 @@ class TestThePlannersLastStep:
         decision, _ = self.decided(2, {"a": (1, 0), "b": (0, 1), "d": (0, 1)}, executors=1)
         assert decision.placement == Placement(("a", "b"), ("b",), ())
         assert decision.reason.text == "as told; added on b, greatest round trip 0 ms → 20 ms"
-        assert (decision.reason.code, decision.notes) == (Code.FIXED, ())
+        assert (decision.reason.code, decision.notes) == (ReasonCode.FIXED, ())
 
     def test_several_leave_in_one_change(self):
         decision, _ = self.decided(1, {"a": (1, 0), "b": (1, 0), "d": (1, 0)}, executors=3)
@@ -309,7 +309,7 @@ class TestThePlannersLastStep:
         [note] = decision.notes
         assert (note.step, note.before, note.after) == ("placement", 5, 3)
         assert note.reason == decision.reason
-        assert decision.reason.code is Code.NO_FREE_NODE
+        assert decision.reason.code is ReasonCode.NO_FREE_NODE
         assert "no node has room for 2 more" in decision.reason.text
         assert state.guard.pending is not None
         assert state.guard.pending.target == 3
@@ -332,7 +332,7 @@ class TestThePlannersLastStep:
         assert (decision.action, decision.current, decision.target) == (Action.UP, 2, 4)
         assert decision.placement == Placement(("a", "b", "c", "c"), ("c", "c"), ())
         assert (decision.reason.code, decision.reason.text) == (
-            Code.REPLACING_LOST,
+            ReasonCode.REPLACING_LOST,
             "4 → 5, but 2 of 4 executors registered: asked for again; added on c ×2, no node has room for 1 more, "
             "greatest round trip 20 ms → 45 ms",
         )
@@ -352,7 +352,7 @@ class TestThePlannersLastStep:
         there = nodes(a=(1, 0), b=(1, 0), c=(0, 2))
         hold, _ = plans.plan(seen(1000.0, executors=2, requested=4, nodes=there), state)
         assert (hold.action, hold.current, hold.target, hold.placement) == (Action.HOLD, 4, 4, None)
-        assert hold.reason.code is Code.NO_FREE_NODE
+        assert hold.reason.code is ReasonCode.NO_FREE_NODE
         assert hold.reason.text == "4 → 5: no node has room for 1 more, greatest round trip 20 ms"
 
     def test_figures_of_before_the_last_change_tell_of_nobody_lost(self):
@@ -363,7 +363,7 @@ class TestThePlannersLastStep:
         late = seen(1000.0, executors=2, requested=2, nodes=there, metrics_age_s=20.0)
         hold, _ = plans.plan(late, state)
         assert (hold.action, hold.current, hold.target) == (Action.HOLD, 4, 4)
-        assert hold.reason.code is Code.NO_FREE_NODE
+        assert hold.reason.code is ReasonCode.NO_FREE_NODE
 
     def test_at_random_by_seed_and_number_where_the_policy_says_so(self):
         policy = Fixed(2)

@@ -8,7 +8,7 @@ from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import Planner
 from rheostat.decide.state import GuardState, Pending, PlanState, Proposal
 from rheostat.errors import InputError
-from rheostat.model import Action, Bounds, Code, Objective, OutcomeStatus, Projection
+from rheostat.model import Action, Bounds, Objective, OutcomeStatus, Projection, ReasonCode
 
 
 def test_a_decision_tells_everything():
@@ -16,7 +16,7 @@ def test_a_decision_tells_everything():
     policy.capacity_each = 200.0
     decision, state = planner(policy).plan(seen(executors=3), planner(policy).initial())
     assert (decision.action, decision.current, decision.target, decision.decision_id) == (Action.UP, 3, 5, 1)
-    assert decision.reason.code is Code.FIXED
+    assert decision.reason.code is ReasonCode.FIXED
     assert decision.projections == (
         Projection(2, 400.0, 1.5),
         Projection(3, 600.0, 1.0),
@@ -70,7 +70,7 @@ class TestFiguresThatAreTwoMinutesOld:
         plans, state = self.changed()
         plans = replace(plans, policy=Fixed(4), guard=plans.guard.model_copy(update={"hold_s": None}))
         decision, _ = plans.plan(self.old(1120.0, 3), state)
-        assert (decision.target, decision.reason.code) == (5, Code.HOLD_AFTER_RESCALE)
+        assert (decision.target, decision.reason.code) == (5, ReasonCode.HOLD_AFTER_RESCALE)
         assert plans.plan(self.old(1130.0, 5), state)[0].target == 4
 
     @pytest.mark.parametrize(("age_s", "target"), [(150.0, 5), (151.0, 3)])
@@ -78,7 +78,7 @@ class TestFiguresThatAreTwoMinutesOld:
         plans = planner(Fixed(5), metrics_delay_s=120.0)
         decision, _ = plans.plan(seen(executors=3, metrics_age_s=age_s), plans.initial())
         assert decision.target == target
-        assert (decision.reason.code is Code.METRICS_STALE) == (target == 3)
+        assert (decision.reason.code is ReasonCode.METRICS_STALE) == (target == 3)
 
 
 class TestAChangeUnderWay:
@@ -101,7 +101,7 @@ class TestAChangeUnderWay:
     def test_cannot_be_turned_down(self):
         plans, state = self.begun()
         decision, _ = replace(plans, policy=Fixed(4)).plan(seen(1015.0, executors=3), state)
-        assert (decision.target, decision.reason.code) == (5, Code.RESCALE_RUNNING)
+        assert (decision.target, decision.reason.code) == (5, ReasonCode.RESCALE_RUNNING)
 
     def test_does_not_count_for_ever(self):
         plans, state = self.begun(hold_fallback_s=100.0)
@@ -113,8 +113,8 @@ class TestAChangeUnderWay:
         down = replace(plans, policy=Fixed(4))
         held, state = down.plan(seen(1100.0, executors=5), state)
         made, _ = down.plan(seen(1120.0, executors=5), state)
-        assert (held.target, held.reason.code) == (5, Code.ROUND_TRIP)
-        assert (made.target, made.reason.code) == (4, Code.FIXED)
+        assert (held.target, held.reason.code) == (5, ReasonCode.ROUND_TRIP)
+        assert (made.target, made.reason.code) == (4, ReasonCode.FIXED)
 
     def test_without_an_outcome_it_does_not_count_before_an_increase_that_was_made_later(self):
         plans, state = self.begun(hold_fallback_s=100.0)
@@ -234,14 +234,14 @@ def test_in_a_hold_of_both_no_sample_counts():
     plans = planner(Fixed(9), hold_s=240.0, hold_both=True)
     state = PlanState(0, GuardState(started_at=0.0, changed_at=900.0))
     decision, after = plans.plan(seen(), state)
-    assert (decision.reason.code, after.policy) == (Code.HOLD_AFTER_RESCALE, 0)
+    assert (decision.reason.code, after.policy) == (ReasonCode.HOLD_AFTER_RESCALE, 0)
 
 
 def test_an_unknown_number_of_executors_is_left_alone():
     plans = planner(Fixed(9))
     decision, state = plans.plan(seen(executors=None, missing=("executors",)), plans.initial())
     assert (decision.action, decision.current, decision.target) == (Action.HOLD, None, None)
-    assert (decision.reason.code, state.next_id) == (Code.METRICS_MISSING, 2)
+    assert (decision.reason.code, state.next_id) == (ReasonCode.METRICS_MISSING, 2)
 
 
 def test_a_policy_can_bring_a_step_of_its_own():
@@ -280,7 +280,7 @@ def test_the_window_of_proposals_is_bounded_and_holds_the_greatest():
     assert state.guard.proposed[0] == Proposal(1000.0, 60)
     decision, _ = plans.plan(seen(1600.0, executors=60), state)
     assert decision.target == state.guard.proposed[1].target < 60
-    assert decision.reason.code is Code.SCALE_DOWN_HOLD
+    assert decision.reason.code is ReasonCode.SCALE_DOWN_HOLD
 
 
 def test_a_switch_that_is_off_leaves_no_proposals_behind():

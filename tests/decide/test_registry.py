@@ -7,7 +7,7 @@ from tests.policies.samples import seen
 
 from rheostat.decide.policy import GROUP, PolicyContext, load_policy, policy_names
 from rheostat.errors import InputError
-from rheostat.model import Code, Objective
+from rheostat.model import Objective, ReasonCode
 from rheostat.policies.reactive import ReactiveOptions, ReactivePolicy
 from rheostat.policies.static import StaticPolicy
 
@@ -136,7 +136,8 @@ def test_what_is_no_policy_says_what_it_lacks(registered):
     registered(dictionary="builtins:dict")
     (fault,) = faults_of("dictionary")
     assert (
-        fault.message == "builtins:dict is not a policy: it has no options_type, no presets, no name, no brings, "
+        fault.message
+        == "builtins:dict is not a policy: it has no options_type, no presets, no name, no self_managed_steps, "
         "no state_type, no initial, no recommend, no capacity"
     )
 
@@ -158,7 +159,7 @@ def test_static(executors, target, text):
     proposal, _ = (policy := load_policy("static", {"executors": executors}, CONTEXT)).recommend(
         seen(executors=3), policy.initial()
     )
-    assert (proposal.target, proposal.reason.code, proposal.reason.text) == (target, Code.FIXED, text)
+    assert (proposal.target, proposal.reason.code, proposal.reason.text) == (target, ReasonCode.FIXED, text)
     assert policy.capacity(3, policy.initial()) is None
 
 

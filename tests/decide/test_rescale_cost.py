@@ -12,7 +12,7 @@ from rheostat.config.models import GuardSettings
 from rheostat.decide.effectiveness import Cold, Cost, lag_after, measured, required_rate, watched
 from rheostat.decide.guard import rescale_cost
 from rheostat.decide.state import Context, GuardState
-from rheostat.model import Assessment, Bounds, Code, OutcomeStatus
+from rheostat.model import Assessment, Bounds, OutcomeStatus, ReasonCode
 
 RESTART = Cost(3, 30.0, 60.0, 0.0)
 
@@ -164,4 +164,4 @@ def test_the_planner_gives_the_objective_and_the_capacity():
     state = replace(plans.initial(), guard=GuardState(cost_up=RESTART))
     figures = {"arrival_rate": 1000.0, "processed_rate": 800.0, "backlog": 100_000, "backlog_excess": 90_000.0}
     decision, _ = plans.plan(seen(executors=5, **figures), state)
-    assert (decision.target, decision.reason.code) == (11, Code.RESCALE_COST)
+    assert (decision.target, decision.reason.code) == (11, ReasonCode.RESCALE_COST)

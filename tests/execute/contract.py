@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rheostat.model import Action, Code, Decision, Outcome, Reason, Recommendation
+from rheostat.model import Action, Decision, Outcome, Reason, ReasonCode, Recommendation
 from rheostat.ports import Actuator
 
 LATER = 4e9
 
 
 def decide(target, at=0.0, decision_id=1, current=1, placement=None):
-    reason = Reason(Code.SLA_VIOLATED, "a test")
+    reason = Reason(ReasonCode.SLA_VIOLATED, "a test")
     action = Action.UP if target is None or target > current else Action.DOWN
     recommendation = Recommendation(target, reason)
     return Decision(at, decision_id, action, current, target, reason, recommendation, placement=placement)

@@ -10,7 +10,7 @@ from tests.execute import contract
 
 from rheostat.errors import ActuationError
 from rheostat.execute.live import Background, DryRun, LiveExecutors
-from rheostat.model import Code, OutcomeStatus
+from rheostat.model import OutcomeStatus, ReasonCode
 from rheostat.testing.fakes import FakeActuator, Step
 
 
@@ -33,12 +33,18 @@ def test_a_dry_run_changes_nothing_and_says_so(decide):
 
     outcome = dry.poll(5.0)
 
-    assert (outcome.status, outcome.reason.code, outcome.method) == (OutcomeStatus.RECORDED, Code.DRY_RUN, "dry-run")
+    assert (outcome.status, outcome.reason.code, outcome.method) == (
+        OutcomeStatus.RECORDED,
+        ReasonCode.DRY_RUN,
+        "dry-run",
+    )
     assert (outcome.before, outcome.after, outcome.redone_tasks) == (1, 1, None)
 
 
 def test_the_fake_follows_its_script(decide):
-    fake: Any = FakeActuator(1, [Step(4.0, OutcomeStatus.PARTIAL, Code.NO_ROOM, 2), Step(0.0, OutcomeStatus.HELD)])
+    fake: Any = FakeActuator(
+        1, [Step(4.0, OutcomeStatus.PARTIAL, ReasonCode.NO_ROOM, 2), Step(0.0, OutcomeStatus.HELD)]
+    )
     fake.apply(decide(3, at=10.0))
 
     assert fake.poll(13.9) is None

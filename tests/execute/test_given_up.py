@@ -3,7 +3,7 @@
 import pytest
 from tests.execute.test_live import always
 
-from rheostat.model import Code
+from rheostat.model import ReasonCode
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_without_room_after_superseding_another_it_goes_back_to_what_is_there(
     outcome = here.change(first)
 
     assert outcome.decision_id == 2
-    assert outcome.reason.code is Code.NO_ROOM
+    assert outcome.reason.code is ReasonCode.NO_ROOM
     assert here.cluster.asked == asked
     assert here.live.requested == asked[-1]
 
@@ -41,7 +41,7 @@ def test_without_room_after_a_half_done_decrease_it_goes_back_to_what_is_left(st
 
     outcome = here.change(2, decision_id=2)
 
-    assert (outcome.decision_id, outcome.reason.code) == (3, Code.NO_ROOM)
+    assert (outcome.decision_id, outcome.reason.code) == (3, ReasonCode.NO_ROOM)
     assert here.cluster.asked == [5, 2, 4, 5, 4]
 
 
@@ -54,5 +54,5 @@ def test_without_room_for_a_lower_number_than_before_no_more_than_that_is_asked_
 
     outcome = here.change(3, decision_id=2)
 
-    assert outcome.reason.code is Code.NO_ROOM
+    assert outcome.reason.code is ReasonCode.NO_ROOM
     assert here.live.requested == 3

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rheostat.execute.live import Patience, StartUps
-from rheostat.model import Code, OutcomeStatus
+from rheostat.model import OutcomeStatus, ReasonCode
 
 APPLIED, PARTIAL, HELD = OutcomeStatus.APPLIED, OutcomeStatus.PARTIAL, OutcomeStatus.HELD
 NO_ROOM, FAILED = OutcomeStatus.NO_ROOM, OutcomeStatus.FAILED
@@ -27,12 +27,16 @@ def summary(outcome):
 @pytest.mark.parametrize(
     ("executors", "room", "target", "expected", "took_s", "asked"),
     [
-        pytest.param(1, 8, 3, (APPLIED, Code.APPLIED, "request", 1, 3), 2.0, [3], id="room for all"),
-        pytest.param(0, 8, 1, (APPLIED, Code.APPLIED, "request", 0, 1), 2.0, [1], id="the first executor"),
-        pytest.param(3, 8, 3, (APPLIED, Code.APPLIED, "request", 3, 3), 0.0, [3], id="all there already"),
-        pytest.param(1, 1, 3, (NO_ROOM, Code.NO_ROOM, "request", 1, 1), 30.25, [3, 1], id="room for none"),
-        pytest.param(1, 2, 4, (PARTIAL, Code.NO_ROOM, "request", 1, 2), 32.25, [4, 2], id="room for one of three"),
-        pytest.param(0, 0, 2, (NO_ROOM, Code.NO_ROOM, "request", 0, 0), 30.25, [2, 1], id="no room, and none there"),
+        pytest.param(1, 8, 3, (APPLIED, ReasonCode.APPLIED, "request", 1, 3), 2.0, [3], id="room for all"),
+        pytest.param(0, 8, 1, (APPLIED, ReasonCode.APPLIED, "request", 0, 1), 2.0, [1], id="the first executor"),
+        pytest.param(3, 8, 3, (APPLIED, ReasonCode.APPLIED, "request", 3, 3), 0.0, [3], id="all there already"),
+        pytest.param(1, 1, 3, (NO_ROOM, ReasonCode.NO_ROOM, "request", 1, 1), 30.25, [3, 1], id="room for none"),
+        pytest.param(
+            1, 2, 4, (PARTIAL, ReasonCode.NO_ROOM, "request", 1, 2), 32.25, [4, 2], id="room for one of three"
+        ),
+        pytest.param(
+            0, 0, 2, (NO_ROOM, ReasonCode.NO_ROOM, "request", 0, 0), 30.25, [2, 1], id="no room, and none there"
+        ),
     ],
 )
 def test_growing(stage, executors, room, target, expected, took_s, asked):
@@ -55,7 +59,7 @@ def test_without_room_the_request_goes_back_to_the_former_one_not_to_what_is_lef
 
     outcome = here.change(4)
 
-    assert summary(outcome) == (NO_ROOM, Code.NO_ROOM, "request", 2, 2)
+    assert summary(outcome) == (NO_ROOM, ReasonCode.NO_ROOM, "request", 2, 2)
     assert here.live.requested == 3
 
 
@@ -67,7 +71,7 @@ def test_executors_that_keep_coming_and_dying_do_not_make_it_wait_for_ever(stage
 
     outcome = here.change(3)
 
-    assert (outcome.status, outcome.reason.code) == (NO_ROOM, Code.NO_ROOM)
+    assert (outcome.status, outcome.reason.code) == (NO_ROOM, ReasonCode.NO_ROOM)
     assert outcome.took_s == 2 * 12.0 + 0.25
 
 
@@ -105,11 +109,11 @@ BUSY = {"busy": always("0", "1", "2"), "triggered": lambda _at: True}
 TAIL = {"busy": always("0"), "holding": always("0", "1", "2"), "triggered": lambda _at: True}
 
 SHRINKING = [
-    pytest.param({}, {}, (APPLIED, Code.APPLIED, "gap", 3, 1), 0, 0.0, 1, id="no trigger is active"),
+    pytest.param({}, {}, (APPLIED, ReasonCode.APPLIED, "gap", 3, 1), 0, 0.0, 1, id="no trigger is active"),
     pytest.param(
         {"busy": lambda at: ("0", "1", "2") if at < 4 else (), "triggered": lambda at: at < 4},
         {},
-        (APPLIED, Code.APPLIED, "gap", 3, 1),
+        (APPLIED, ReasonCode.APPLIED, "gap", 3, 1),
         0,
         4.0,
         1,
@@ -118,7 +122,7 @@ SHRINKING = [
     pytest.param(
         {"busy": lambda at: ("1",) if at < 1 else (), "triggered": lambda at: 0.75 <= at < 2},
         {},
-        (APPLIED, Code.APPLIED, "gap", 3, 1),
+        (APPLIED, ReasonCode.APPLIED, "gap", 3, 1),
         0,
         2.0,
         1,
@@ -127,7 +131,7 @@ SHRINKING = [
     pytest.param(
         {"busy": always("0"), "holding": always("2"), "triggered": lambda _at: True},
         {},
-        (PARTIAL, Code.NOTHING_IDLE, "idle", 3, 2),
+        (PARTIAL, ReasonCode.NOTHING_IDLE, "idle", 3, 2),
         0,
         10.25,
         2,
@@ -136,7 +140,7 @@ SHRINKING = [
     pytest.param(
         {"busy": lambda at: ("0", "1", "2") if at < 12 else ("0",), "triggered": lambda _at: True},
         {},
-        (APPLIED, Code.APPLIED, "idle", 3, 1),
+        (APPLIED, ReasonCode.APPLIED, "idle", 3, 1),
         0,
         12.25,
         1,
@@ -145,18 +149,20 @@ SHRINKING = [
     pytest.param(
         {"busy": lambda at: ("1", "2") if at * 4 % 2 else ("0",), "triggered": lambda _at: True},
         {},
-        (HELD, Code.NOTHING_IDLE, "none", 3, 3),
+        (HELD, ReasonCode.NOTHING_IDLE, "none", 3, 3),
         0,
         30.25,
         3,
         id="never idle at two looks in a row",
     ),
-    pytest.param(BUSY, {}, (HELD, Code.NOTHING_IDLE, "none", 3, 3), 0, 30.25, 3, id="all busy"),
-    pytest.param(TAIL, {}, (HELD, Code.NOTHING_IDLE, "none", 3, 3), 0, 30.25, 3, id="idle, but with map output in use"),
+    pytest.param(BUSY, {}, (HELD, ReasonCode.NOTHING_IDLE, "none", 3, 3), 0, 30.25, 3, id="all busy"),
+    pytest.param(
+        TAIL, {}, (HELD, ReasonCode.NOTHING_IDLE, "none", 3, 3), 0, 30.25, 3, id="idle, but with map output in use"
+    ),
     pytest.param(
         BUSY,
         {"allow_redone_work": True},
-        (APPLIED, Code.APPLIED, "forced", 3, 1),
+        (APPLIED, ReasonCode.APPLIED, "forced", 3, 1),
         2,
         30.0,
         1,
@@ -209,7 +215,7 @@ def test_redone_tasks_are_unknown_not_zero(stage, broken, value):
 
     outcome = here.change(1)
 
-    assert summary(outcome) == (APPLIED, Code.APPLIED, "gap", 3, 1)
+    assert summary(outcome) == (APPLIED, ReasonCode.APPLIED, "gap", 3, 1)
     assert outcome.redone_tasks is None
     assert "an unknown number of tasks" in outcome.reason.text
 
@@ -229,7 +235,7 @@ def test_an_executor_that_dies_while_a_gap_is_awaited_is_not_replaced_and_not_re
 
     outcome = here.change(1)
 
-    assert summary(outcome) == (APPLIED, Code.APPLIED, "request", 2, 1)
+    assert summary(outcome) == (APPLIED, ReasonCode.APPLIED, "request", 2, 1)
     assert here.cluster.registered() == ("0",)
 
 
@@ -239,7 +245,7 @@ def test_after_shrinking_it_grows_again(stage):
 
     outcome = here.change(3, decision_id=2)
 
-    assert summary(outcome) == (APPLIED, Code.APPLIED, "request", 1, 3)
+    assert summary(outcome) == (APPLIED, ReasonCode.APPLIED, "request", 1, 3)
 
 
 # ------------------------------------------------------------------------------- lost, superseded, refused
@@ -294,15 +300,15 @@ def test_ensure_leaves_a_decision_alone_that_is_being_executed(stage, decide):
     here.runner.run()
 
     assert here.cluster.asked == [3]
-    assert summary(here.live.poll(here.clock.at)) == (APPLIED, Code.APPLIED, "request", 1, 3)
+    assert summary(here.live.poll(here.clock.at)) == (APPLIED, ReasonCode.APPLIED, "request", 1, 3)
 
 
 @pytest.mark.parametrize(
     ("executors", "first", "second", "expected", "asked"),
     [
-        pytest.param(1, 5, 2, (APPLIED, Code.APPLIED, "request", 1, 2), [5, 2], id="up, then less far up"),
-        pytest.param(3, 1, 4, (APPLIED, Code.APPLIED, "request", 3, 4), [1, 3, 4], id="down, then up"),
-        pytest.param(3, 2, 3, (APPLIED, Code.APPLIED, "request", 3, 3), [2, 3, 3], id="down, then as it was"),
+        pytest.param(1, 5, 2, (APPLIED, ReasonCode.APPLIED, "request", 1, 2), [5, 2], id="up, then less far up"),
+        pytest.param(3, 1, 4, (APPLIED, ReasonCode.APPLIED, "request", 3, 4), [1, 3, 4], id="down, then up"),
+        pytest.param(3, 2, 3, (APPLIED, ReasonCode.APPLIED, "request", 3, 3), [2, 3, 3], id="down, then as it was"),
     ],
 )
 def test_a_later_decision_supersedes(stage, decide, executors, first, second, expected, asked):
@@ -330,7 +336,7 @@ def test_executors_on_their_way_for_a_superseded_request_are_removed_again(stage
     outcome = here.change(5)
 
     assert outcome.decision_id == 2
-    assert summary(outcome) == (APPLIED, Code.APPLIED, "gap", 5, 2)
+    assert summary(outcome) == (APPLIED, ReasonCode.APPLIED, "gap", 5, 2)
     assert here.live.requested == 2
 
 
@@ -357,7 +363,7 @@ def test_a_refusal_is_an_outcome(stage, broken, words):
 
     outcome = here.change(3)
 
-    assert (outcome.status, outcome.reason.code) == (FAILED, Code.REQUEST_REJECTED)
+    assert (outcome.status, outcome.reason.code) == (FAILED, ReasonCode.REQUEST_REJECTED)
     assert words in outcome.reason.text
 
 
@@ -368,7 +374,7 @@ def test_a_fault_of_ours_is_an_outcome_too_and_the_next_decision_is_executed(sta
     first, second = here.change(3), here.change(3, decision_id=2)
 
     assert (first.status, first.reason.text) == (FAILED, "ZeroDivisionError: division by zero")
-    assert summary(second) == (APPLIED, Code.APPLIED, "request", 1, 3)
+    assert summary(second) == (APPLIED, ReasonCode.APPLIED, "request", 1, 3)
 
 
 def test_losing_sight_while_shrinking_restores_the_request(stage):

@@ -9,7 +9,7 @@ from tests.execute.conftest import LOOK_S, InMemory, Later
 
 from rheostat.errors import ActuationError, UnavailableError
 from rheostat.execute.live import LiveExecutors, Patience
-from rheostat.execute.node_client import NodeState, Upkeep
+from rheostat.execute.node_client import NodeState, StandbyOptions
 from rheostat.execute.placed import LatencyMap
 from rheostat.execute.workers import WorkersActuator
 from rheostat.loop.clock import ManualClock
@@ -111,7 +111,7 @@ class Place:
         self.spots = dict(zip(self.cluster.alive, workers, strict=True))
         self.executing, self.telling = Later(), Later()
         live = LiveExecutors(self.cluster, self.clock, Patience(look_s=LOOK_S, gap_s=5.0), runner=self.executing)
-        upkeep, latency = Upkeep(backup, every_s=15.0), LatencyMap(lambda: TRIPS, self.clock, leave_s=3.0)
+        upkeep, latency = StandbyOptions(backup, every_s=15.0), LatencyMap(lambda: TRIPS, self.clock, leave_s=3.0)
         self.both = WorkersActuator(
             live, self, self.nodes, upkeep, runner=self.telling, known=latency if known else None
         )

@@ -11,10 +11,10 @@ from tests.execute.conftest import LOOK_S, InMemory, Later
 
 from rheostat.errors import ActuationError, UnavailableError
 from rheostat.execute.live import LiveExecutors, Patience
-from rheostat.execute.node_client import NodeState, Upkeep
+from rheostat.execute.node_client import NodeState, StandbyOptions
 from rheostat.execute.workers import WorkersActuator, shares
 from rheostat.loop.clock import ManualClock
-from rheostat.model import Code, OutcomeStatus
+from rheostat.model import OutcomeStatus, ReasonCode
 from rheostat.node.workers import to_create, to_remove
 
 
@@ -90,7 +90,7 @@ class Place:
         self.used()
         self.executing, self.telling = Later(), Later()
         live = LiveExecutors(self.cluster, self.clock, Patience(look_s=LOOK_S, **patience), runner=self.executing)
-        upkeep = Upkeep(backup, every_s=15.0, first_s=5.0, longest_s=20.0)
+        upkeep = StandbyOptions(backup, every_s=15.0, first_s=5.0, longest_s=20.0)
         self.both = WorkersActuator(live, self, self.nodes, upkeep, paused=lambda: self.paused, runner=self.telling)
 
     def make_room(self):
@@ -209,7 +209,7 @@ def test_the_outcome_tells_of_both_layers():
 
     outcome = place.change(2)
 
-    assert outcome.reason.code is Code.APPLIED
+    assert outcome.reason.code is ReasonCode.APPLIED
     assert outcome.reason.text == "2 registered 2.0 s after 2 were asked for; standby: 1 idle Worker, 1 more asked for"
     assert (outcome.decision_id, outcome.target, outcome.before, outcome.method) == (1, 2, 1, "request")
 

@@ -14,9 +14,9 @@ from rheostat.fleet.history import Collected, Row, collect, jobs_in, journal_row
 from rheostat.journal.records import DecisionRecord, Header, SessionRecord
 from rheostat.journal.store import JournalWriter
 from rheostat.learn.slow_records import Sample
-from rheostat.model import Action, Assessment, Code, Decision, Reason, Recommendation
+from rheostat.model import Action, Assessment, Decision, Reason, ReasonCode, Recommendation
 from rheostat.research.bench.speed import START, write_cycles
-from rheostat.sample_store import ParquetArchive
+from rheostat.sample_store import ParquetSampleStore
 
 CALM = Assessment(
     at=0.0,
@@ -29,10 +29,10 @@ CALM = Assessment(
 )
 
 
-def record(seen: Assessment | None, at: float = 0.0) -> DecisionRecord:
-    reason = Reason(Code.STEADY, "steady")
-    at = at if seen is None else seen.at
-    return DecisionRecord.of(None, seen, Decision(at, 1, Action.HOLD, 2, 2, reason, Recommendation(2, reason)))
+def record(assessment: Assessment | None, at: float = 0.0) -> DecisionRecord:
+    reason = Reason(ReasonCode.STEADY, "steady")
+    at = at if assessment is None else assessment.at
+    return DecisionRecord.of(None, assessment, Decision(at, 1, Action.HOLD, 2, 2, reason, Recommendation(2, reason)))
 
 
 def sampled(*changes: Mapping[str, Any]) -> list[Row]:
@@ -117,7 +117,7 @@ def journal(folder: Path, job: str | None, looks: int, start: float = START) -> 
 def test_journals_and_archives_become_one_history_by_job(tmp_path):
     one = journal(tmp_path / "one", "clicks", 3)
     two = journal(tmp_path / "two", None, 2)
-    ParquetArchive(two / "samples").put(0, [Sample(1.0, (5.0,), 1, 0.0)])
+    ParquetSampleStore(two / "samples").put(0, [Sample(1.0, (5.0,), 1, 0.0)])
     history = tmp_path / "history"
     found = collect([one, two, two / "samples"], history)
     assert found == [
@@ -146,7 +146,7 @@ def test_a_damaged_day_costs_the_rest_of_that_day_and_no_other_source(tmp_path):
 
 
 def test_a_damaged_file_of_an_archive_is_told(tmp_path):
-    archive = ParquetArchive(tmp_path / "job" / "samples")
+    archive = ParquetSampleStore(tmp_path / "job" / "samples")
     archive.put(0, [Sample(1.0, (5.0,), 1, 0.0)])
     next((tmp_path / "job" / "samples").iterdir()).write_bytes(b"nothing")
     (found,) = collect([tmp_path / "job" / "samples"], tmp_path / "history")

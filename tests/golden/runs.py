@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.golden.cases import JOBS, LOAD, SEED, GoldenCase
 
-from rheostat.judge.cases import Case, Contender, LoadSpec, Ready, ready
+from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Ready, ready
 from rheostat.judge.simulate import Recorder, simulate
 from rheostat.sim.jobfile import job_of
 
@@ -53,7 +53,7 @@ def play(case: GoldenCase, hours: int) -> dict[str, Any]:
     run = simulate(
         job_of(JOBS[case.job]),
         _ready(case.job).load,
-        Contender(case.policy, case.preset, case.options, case.settings),
+        PolicySpec(case.policy, case.preset, case.options, case.settings),
         seed=SEED,
         recorder=listener,
         before_each=end_in_time,

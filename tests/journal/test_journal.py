@@ -22,7 +22,6 @@ from rheostat.model import (
     Assessment,
     Batch,
     Cluster,
-    Code,
     Executor,
     Gap,
     Observation,
@@ -32,6 +31,7 @@ from rheostat.model import (
     PartitionOffsets,
     QueryReading,
     Reason,
+    ReasonCode,
     RunningBatch,
     SourceInfo,
 )
@@ -72,7 +72,7 @@ def write(folder, some, header=HEADER):
 
 
 def outcome(at=START + 1.5, decision_id=1):
-    reason = Reason(Code.APPLIED, "5 executors after 3.1 s", {"took_s": 3.1})
+    reason = Reason(ReasonCode.APPLIED, "5 executors after 3.1 s", {"took_s": 3.1})
     return Outcome(at, decision_id, OutcomeStatus.APPLIED, reason, 5, 4, 5, "request", 0, 0.0, 3.1)
 
 
@@ -89,8 +89,8 @@ def test_everything_comes_back(tmp_path):
     assert sessions(tmp_path)[0] == SessionRecord(some[0][2].at, HEADER, {"plan": {"n": 3}}, "started fresh")
     assert [record.observation for record in records] == [seen for seen, _, _ in some]
     assert [record.decision.target for record in records] == [5] * 5
-    assert [record.decision.notes[0].reason.code for record in records] == [Code.LARGEST_STEP] * 5
-    assert [record.decision.reason.code for record in records] == [Code.LARGEST_STEP] * 5
+    assert [record.decision.notes[0].reason.code for record in records] == [ReasonCode.LARGEST_STEP] * 5
+    assert [record.decision.reason.code for record in records] == [ReasonCode.LARGEST_STEP] * 5
     assert [meaning(record).backlog for record in records] == [meant.backlog for _, meant, _ in some]
     assert ended == OutcomeRecord(outcome().at, outcome())
 

@@ -17,11 +17,11 @@ from rheostat.model import (
     Action,
     Assessment,
     Batch,
-    Code,
     Decision,
     Observation,
     QueryReading,
     Reason,
+    ReasonCode,
     Recommendation,
     StageLoad,
     StageWork,
@@ -75,7 +75,7 @@ def test_a_count_that_no_job_can_have_is_a_fault_of_the_line(runs):
 
 
 def test_who_leaves_first():
-    reason = Reason(Code.OVERSIZED, "too many")
+    reason = Reason(ReasonCode.OVERSIZED, "too many")
     decision = Decision(12.0, 3, Action.DOWN, 5, 4, reason, Recommendation(4, reason), first=("7", "2"))
     data = json.loads(json.dumps(decision_to_json(decision)))
     assert data["first"] == ["7", "2"]
@@ -93,7 +93,7 @@ def test_who_leaves_first():
 )
 def test_a_batch_with_its_stages(batch):
     query = QueryReading("q", "r", None, 1.0, batch=batch)
-    reason = Reason(Code.FIXED, "as told")
+    reason = Reason(ReasonCode.FIXED, "as told")
     decision = Decision(12.0, 1, Action.HOLD, 1, 1, reason, Recommendation(1, reason))
     encoder, decoder = Encoder(), Decoder()
     head = session_line(SessionRecord(0.0, Header("1", {}), {}))

@@ -4,7 +4,7 @@ import re
 import pytest
 from tests.sim.jobs import plain
 
-from rheostat.judge.cases import Case, Contender, LoadSpec, Treatment, ready
+from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Treatment, ready
 from rheostat.judge.compare import (
     Bound,
     Comparison,
@@ -34,7 +34,7 @@ from rheostat.optimum.problem import problem_of
 from rheostat.sim.capacity import violation_weight
 
 JOB = plain(partitions=8)
-POLICIES = [Contender("static"), Contender("reactive"), Contender("hpa")]
+POLICIES = [PolicySpec("static"), PolicySpec("reactive"), PolicySpec("hpa")]
 
 
 def case(shape, seed=1, label="plain"):

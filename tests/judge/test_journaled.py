@@ -6,10 +6,10 @@ from rheostat.decide.policy import policy_names
 from rheostat.errors import InputError
 from rheostat.journal.records import DecisionRecord
 from rheostat.journal.store import read_journal
-from rheostat.judge.cases import Case, Contender, LoadSpec
+from rheostat.judge.cases import Case, LoadSpec, PolicySpec
 from rheostat.judge.compare import run_one
 from rheostat.judge.simulate import require_new
-from rheostat.loop.build import archive_beside
+from rheostat.loop.build import sample_store_beside
 from rheostat.report.replay import replay_score
 from rheostat.sim.jobfile import load_job
 
@@ -23,16 +23,16 @@ def case():
 
 @pytest.mark.parametrize("policy", DECIDING)
 def test_its_journal_replays_to_the_same_decisions(policy, tmp_path):
-    run_one(case(), Contender(policy), journal=tmp_path)
+    run_one(case(), PolicySpec(policy), journal=tmp_path)
     records = list(read_journal(tmp_path))
-    again = replay_score(records, {}, archive_beside(tmp_path, pytest.fail))
+    again = replay_score(records, {}, sample_store_beside(tmp_path, pytest.fail))
     decisions = sum(isinstance(record, DecisionRecord) for record in records)
     assert decisions >= (7200 + 1200) / 15
     assert (again["decisions"], again["identical"], again["differences"]) == (decisions, decisions, [])
 
 
 def test_the_journal_changes_nothing_in_the_run(tmp_path):
-    assert run_one(case(), Contender("reactive"), journal=tmp_path) == run_one(case(), Contender("reactive"))
+    assert run_one(case(), PolicySpec("reactive"), journal=tmp_path) == run_one(case(), PolicySpec("reactive"))
 
 
 def test_a_run_has_a_folder_of_its_own(tmp_path):

@@ -4,12 +4,12 @@ from tests.sim.jobs import plain
 from rheostat.errors import InputError
 from rheostat.judge.cases import (
     Case,
-    Contender,
     LoadSpec,
+    PolicySpec,
     Treatment,
-    check_contenders,
-    contenders_of,
+    check_policy_specs,
     drain_limit_s,
+    parse_policy_specs,
     ready,
     settings_for,
 )
@@ -27,7 +27,7 @@ def case(shape, job=JOB, *, scaled=False, seed=1):
 
 def test_static_is_the_size_that_carries_the_peak_from_the_start_to_the_last_commit():
     """500/s need 3 executors (533/s). Batches begin every 2 s; the last one, at 60 s, takes 1000 × 5 ms × 3/8."""
-    found = run_one(case("constant:500@60"), Contender("static")).score
+    found = run_one(case("constant:500@60"), PolicySpec("static")).score
     assert (found["executors_max"], found["reconfigurations"], found["records_out"]) == (3, 0, 30_000)
     assert found["seconds"] == pytest.approx(60 + 1000 * 0.005 * 3 / 8)
     assert found["executor_hours"] == pytest.approx(3 * found["seconds"] / 3600)
@@ -48,7 +48,7 @@ def test_the_job_file_may_say_where_to_start():
 
 def test_a_policy_follows_a_rise_and_the_acts_are_kept_with_their_reasons():
     this = case("step:150..700@600,steps=2")
-    run = simulate(JOB, ready(this).load, Contender("reactive"), seed=1)
+    run = simulate(JOB, ready(this).load, PolicySpec("reactive"), seed=1)
     assert (run.faults, run.drained, run.history.records_out) == ((), True, run.history.records_in)
     ups = [act for act in run.acts if act.before is not None and act.after > act.before]
     assert ups
@@ -59,7 +59,7 @@ def test_a_policy_follows_a_rise_and_the_acts_are_kept_with_their_reasons():
 
 def test_a_job_that_can_never_keep_up_is_given_up_and_does_not_count():
     job = plain(partitions=1, executors=[1, 1])
-    found = run_one(case("constant:2000@3600", job), Contender("static"))
+    found = run_one(case("constant:2000@3600", job), PolicySpec("static"))
     assert found.score["valid"] is False
     assert found.faults == ("not all records were committed 25200 s after the start",)
     assert found.score["seconds"] == drain_limit_s(3600.0) == 7 * 3600.0
@@ -68,20 +68,20 @@ def test_a_job_that_can_never_keep_up_is_given_up_and_does_not_count():
 def test_the_same_seed_gives_the_same_run_and_another_one_another():
     job = plain(partitions=8, batch_noise_cv=0.2)
     one, two, other = (
-        run_one(case("constant:500@300", job, seed=seed), Contender("reactive")).score for seed in (1, 1, 2)
+        run_one(case("constant:500@300", job, seed=seed), PolicySpec("reactive")).score for seed in (1, 1, 2)
     )
     assert one == two
     assert one["lag_p95_s"] != other["lag_p95_s"]
 
 
 def test_the_loop_gets_the_objective_the_bounds_and_the_period_of_the_job():
-    found = settings_for(plain(decide_every_s=5.0), Contender("reactive", options={"headroom": 0.8}))
+    found = settings_for(plain(decide_every_s=5.0), PolicySpec("reactive", options={"headroom": 0.8}))
     assert (found.objective, found.executors, found.sample_s, found.mode) == ("lag < 20s", (1, 8), 5.0, "act")
     assert found.policy_options == {"headroom": 0.8}
 
 
 def test_policies_are_named_with_their_presets():
-    found = contenders_of("hpa, reactive:faithful,hpa", {"guard": {}}, {})
+    found = parse_policy_specs("hpa, reactive:faithful,hpa", {"guard": {}}, {})
     assert [(each.label, each.policy, each.preset) for each in found] == [
         ("hpa", "hpa", None),
         ("reactive:faithful", "reactive", "faithful"),
@@ -90,10 +90,10 @@ def test_policies_are_named_with_their_presets():
 
 def test_all_faults_of_policies_and_settings_come_at_once():
     wrong = [
-        Contender("reactiv", settings={"guard": {"cooldown_s": 1}}),
-        Contender("reactive", "faithfull", settings={"guard": {"cooldown_s": 1}}),
+        PolicySpec("reactiv", settings={"guard": {"cooldown_s": 1}}),
+        PolicySpec("reactive", "faithfull", settings={"guard": {"cooldown_s": 1}}),
     ]
-    faults = {fault.field: fault.message for fault in check_contenders(JOB, wrong)}
+    faults = {fault.field: fault.message for fault in check_policy_specs(JOB, wrong)}
     assert faults["policy"].startswith("no such policy; did you mean 'reactive'? ")
     assert faults["policy_options.preset"] == "no such preset; did you mean 'faithful'?"
     assert set(faults) == {"policy", "policy_options.preset", "guard.cooldown_s"}
@@ -101,32 +101,32 @@ def test_all_faults_of_policies_and_settings_come_at_once():
 
 def test_an_unknown_policy_is_not_run():
     with pytest.raises(InputError):
-        simulate(JOB, ready(case("constant:500@60")).load, Contender("none"), seed=1)
+        simulate(JOB, ready(case("constant:500@60")).load, PolicySpec("none"), seed=1)
 
 
 def test_a_recorder_keeps_so_many_acts_and_counts_the_others():
-    run = simulate(JOB, ready(case("step:150..700@600,steps=4")).load, Contender("reactive"), seed=1)
+    run = simulate(JOB, ready(case("step:150..700@600,steps=4")).load, PolicySpec("reactive"), seed=1)
     assert len(run.acts) >= 2
     assert run.dropped == 0
     assert Recorder(keep=1).last_id == 0
 
 
 def test_a_load_too_short_for_a_model_says_that_control_never_began():
-    found = run_one(case("sine:100..400@600", scaled=True), Contender("proactive"))
+    found = run_one(case("sine:100..400@600", scaled=True), PolicySpec("proactive"))
     assert found.unready is not None
     assert found.unready.startswith("control never began: a model needs 240 samples that count, ")
-    assert run_one(case("sine:100..400@600", scaled=True), Contender("reactive")).unready is None
+    assert run_one(case("sine:100..400@600", scaled=True), PolicySpec("reactive")).unready is None
 
 
 def test_control_that_begins_is_not_told():
     options = {"check_every": 10, "learn_rows": 50, "resamples": 10, "stability_limit": 100.0}
-    found = run_one(case("sine:100..700@7200,period=1200"), Contender("proactive", options=options))
+    found = run_one(case("sine:100..700@7200,period=1200"), PolicySpec("proactive", options=options))
     assert "FORECAST" in found.holds
     assert found.unready is None
 
 
 def test_a_model_that_nothing_was_learnt_for_says_so():
-    found = run_one(case("constant:10@30"), Contender("mst"))
+    found = run_one(case("constant:10@30"), PolicySpec("mst"))
     told = (
         "the model of what executors carry never began: no query has been at its limit, nor healthy for three samples"
     )

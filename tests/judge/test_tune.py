@@ -5,10 +5,10 @@ import pytest
 from tests.judge.journals import known_run
 from tests.sim.jobs import plain
 
-from rheostat.calibrate.measured import Look
+from rheostat.calibrate.measured import Snapshot
 from rheostat.decide.settings_check import checked_settings
 from rheostat.errors import InputError
-from rheostat.judge.cases import Case, Contender, LoadSpec, Treatment, levels_of
+from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Treatment, levels_of
 from rheostat.judge.compare import RunTask, run_one
 from rheostat.judge.tune import (
     Candidate,
@@ -132,7 +132,7 @@ QUICK = {
     "check_every": 20, "resamples": 5, "degree": 1, "stability_limit": 10.0, "block": 5,
     "back_s": 60.0, "horizon_s": 6.0, "relearn": False,
 }  # fmt: skip
-WHO = Contender("proactive", options=QUICK, settings={"guard": {"cooldown_down_s": 0.0}})
+WHO = PolicySpec("proactive", options=QUICK, settings={"guard": {"cooldown_down_s": 0.0}})
 FALLS = "ramp:100..700@300+constant:700@100+ramp:700..100@800"
 """An executor carries 200/s. The rise is for learning; then the load falls slowly, and 4 executors become 1."""
 
@@ -143,7 +143,7 @@ def case(shape, seed=1):
 
 def changes(case, gains):
     options = {**QUICK, "gain_up": gains.up, "gain_down": gains.down}
-    tracks: Any = run_one(case, Contender("proactive", None, options, WHO.settings), drawn=True).tracks
+    tracks: Any = run_one(case, PolicySpec("proactive", None, options, WHO.settings), drawn=True).tracks
     return [(act.at, act.after) for act in tracks.acts if act.after < act.before]
 
 
@@ -212,13 +212,13 @@ def test_seeds_are_added_up_and_any_number_of_processes_gives_the_same():
 
 
 def test_the_present_gains_are_those_of_the_preset_and_the_options():
-    assert gains_of(case("constant:50@60"), Contender("proactive", "faithful")) == (0.9, 0.4)
-    assert gains_of(case("constant:50@60"), Contender("proactive", options={"gain_down": 0.7})) == (0.9, 0.7)
+    assert gains_of(case("constant:50@60"), PolicySpec("proactive", "faithful")) == (0.9, 0.4)
+    assert gains_of(case("constant:50@60"), PolicySpec("proactive", options={"gain_down": 0.7})) == (0.9, 0.7)
 
 
 def test_another_policy_has_no_gains():
     with pytest.raises(InputError) as caught:
-        gains_of(case("constant:50@60"), Contender("reactive"))
+        gains_of(case("constant:50@60"), PolicySpec("reactive"))
     assert [fault.field for fault in caught.value.faults] == ["policy"]
 
 
@@ -235,8 +235,8 @@ class TestTheRecentLoad:
         assert 50.0 < sum(seconds for seconds, _ in levels) <= 60.0
 
     def test_offsets_that_go_back_are_a_time_without_arrivals(self):
-        seen = [Look(10.0 * n, latest, 0, None, 1, 1) for n, latest in enumerate((100, 200, 50, None, 250))]
+        seen = [Snapshot(10.0 * n, latest, 0, None, 1, 1) for n, latest in enumerate((100, 200, 50, None, 250))]
         assert levels_of(seen, 1e9) == [(10.0, 10.0), (10.0, 0.0), (20.0, 10.0)]
 
     def test_nothing_seen_is_no_load(self):
-        assert levels_of([Look(0.0, None, None, None, 1, 1)], 60.0) == []
+        assert levels_of([Snapshot(0.0, None, None, None, 1, 1)], 60.0) == []

@@ -16,7 +16,7 @@ from rheostat.journal.store import JournalWriter, MemoryJournal, read_journal
 from rheostat.loop.build import build_planner, open_journal, open_store
 from rheostat.loop.clock import ManualClock, SystemClock, next_due
 from rheostat.loop.loop import Loop
-from rheostat.model import Action, Bounds, Code, Gap, OutcomeStatus
+from rheostat.model import Action, Bounds, Gap, OutcomeStatus, ReasonCode
 from rheostat.testing.fakes import ToyJob
 
 START = 1_764_280_800.0
@@ -98,11 +98,13 @@ def test_outcomes_are_recorded_before_the_next_decision_and_refer_to_theirs():
 @pytest.mark.parametrize(
     ("executors", "requested", "code", "target", "asked"),
     [
-        pytest.param(0, None, Code.START, 2, [2], id="none registered: the minimum"),
-        pytest.param(3, None, Code.START, 3, [3], id="within the bounds: the present number, so that it is held"),
-        pytest.param(1, None, Code.START, 2, [2], id="under the bounds: the minimum"),
-        pytest.param(3, 3, Code.METRICS_MISSING, 3, [], id="asked for by somebody already"),
-        pytest.param(9, None, Code.METRICS_MISSING, 9, [], id="over the bounds: no decrease while nothing is known"),
+        pytest.param(0, None, ReasonCode.START, 2, [2], id="none registered: the minimum"),
+        pytest.param(3, None, ReasonCode.START, 3, [3], id="within the bounds: the present number, so that it is held"),
+        pytest.param(1, None, ReasonCode.START, 2, [2], id="under the bounds: the minimum"),
+        pytest.param(3, 3, ReasonCode.METRICS_MISSING, 3, [], id="asked for by somebody already"),
+        pytest.param(
+            9, None, ReasonCode.METRICS_MISSING, 9, [], id="over the bounds: no decrease while nothing is known"
+        ),
     ],
 )
 def test_the_number_to_start_from(executors, requested, code, target, asked):
@@ -116,7 +118,7 @@ def test_more_executors_than_allowed_are_given_back_once_the_job_is_known():
     rig = Rig(ToyJob(executors=6))
     decisions = rig.cycles(10)
     down = next(decision for decision in decisions if decision.action is Action.DOWN)
-    assert (down.current, down.target, down.reason.code) == (6, 4, Code.AT_MAX)
+    assert (down.current, down.target, down.reason.code) == (6, 4, ReasonCode.AT_MAX)
 
 
 # ------------------------------------------------------------------------------------------------- modes
@@ -129,7 +131,7 @@ def test_watching_records_what_it_would_do_and_does_nothing():
     rig.cycles(10)
     assert any(record.decision.acts for record in rig.recorded)
     assert rig.job.applied == []
-    assert {(o.status, o.reason.code) for o in rig.outcomes} == {(OutcomeStatus.RECORDED, Code.WATCH_ONLY)}
+    assert {(o.status, o.reason.code) for o in rig.outcomes} == {(OutcomeStatus.RECORDED, ReasonCode.WATCH_ONLY)}
     assert rig.loop.status().mode == "watch"
 
 
@@ -148,7 +150,7 @@ def test_a_pause_holds_everything_back_until_it_is_resumed():
     rig.job.rate = 400.0
     rig.cycles(10)
     assert len(rig.job.applied) == 1
-    assert {(o.status, o.reason.code) for o in rig.outcomes[1:]} == {(OutcomeStatus.HELD, Code.PAUSED)}
+    assert {(o.status, o.reason.code) for o in rig.outcomes[1:]} == {(OutcomeStatus.HELD, ReasonCode.PAUSED)}
     assert rig.loop.status().paused
     rig.loop.resume()
     rig.cycles(2)
@@ -161,7 +163,7 @@ def test_other_bounds_hold_from_the_next_cycle_and_begin_a_session():
     rig.cycles(5)
     rig.loop.set_bounds(Bounds(3, 5))
     [decision] = rig.cycles(1)
-    assert (decision.target, decision.reason.code) == (3, Code.AT_MIN)
+    assert (decision.target, decision.reason.code) == (3, ReasonCode.AT_MIN)
     assert rig.sessions[-1].header.settings["executors"] == [3, 5]
     assert rig.sessions[-1].note == "bounds: 3 to 5"
 
@@ -169,15 +171,15 @@ def test_other_bounds_hold_from_the_next_cycle_and_begin_a_session():
 def test_a_failover_holds_the_executors_and_returns_cleanly():
     """Two idle executors too many, given back before; the switch blocks it, and blocks it still for 30 s after it."""
     rig = Rig(job=ToyJob(executors=4), policy="static", policy_options={"executors": 1})
-    assert codes(rig.cycles(1)) == [Code.START]
+    assert codes(rig.cycles(1)) == [ReasonCode.START]
     rig.loop.failover(on=True)
     during = rig.cycles(20)
     assert {each.action for each in during} == {Action.HOLD}
-    assert during[-1].reason.code is Code.FAILOVER
+    assert during[-1].reason.code is ReasonCode.FAILOVER
     rig.loop.failover(on=False)
     after = rig.cycles(20)
     first = next(number for number, each in enumerate(after) if each.action is Action.DOWN)
-    assert (first, {each.reason.code for each in after[:first]}) == (14, {Code.FAILOVER})
+    assert (first, {each.reason.code for each in after[:first]}) == (14, {ReasonCode.FAILOVER})
     assert [each.note for each in rig.sessions] == [None, "failover", "the failover has ended"]
     assert [each.header.settings["guard"]["failover"] for each in rig.sessions] == [False, True, False]
 
@@ -204,7 +206,7 @@ def test_after_a_restart_the_last_target_is_asked_for_again(tmp_path):
     rig = restarted(tmp_path, ToyJob(executors=1))
     [decision] = rig.cycles(1)
     assert (decision.action, decision.current, decision.target) == (Action.UP, 1, 4)
-    assert decision.reason.code is Code.RESTORED
+    assert decision.reason.code is ReasonCode.RESTORED
     assert [each.target for each in rig.job.applied] == [4]
     assert rig.sessions[0].note == "the state of the run before was taken over"
 
@@ -212,9 +214,9 @@ def test_after_a_restart_the_last_target_is_asked_for_again(tmp_path):
 @pytest.mark.parametrize(
     ("executors", "bounds", "code"),
     [
-        pytest.param(4, [1, 4], Code.START, id="it is there already"),
-        pytest.param(1, [1, 3], Code.START, id="it is out of the new bounds"),
-        pytest.param(5, [1, 6], Code.START, id="more are there: never a decrease"),
+        pytest.param(4, [1, 4], ReasonCode.START, id="it is there already"),
+        pytest.param(1, [1, 3], ReasonCode.START, id="it is out of the new bounds"),
+        pytest.param(5, [1, 6], ReasonCode.START, id="more are there: never a decrease"),
     ],
 )
 def test_a_last_target_that_is_not_asked_for_again(tmp_path, executors, bounds, code):
@@ -245,7 +247,7 @@ def test_a_state_that_cannot_be_kept_costs_a_line_in_the_log_and_nothing_else(tm
     settings = load_settings({"objective": "lag < 30s", "state": str(tmp_path / "file" / "state")})
     rig = Rig(store=open_store(settings))
     decisions = rig.cycles(3)
-    assert Code.CYCLE_FAILED not in codes(decisions)
+    assert ReasonCode.CYCLE_FAILED not in codes(decisions)
     assert len([record for record in caplog.records if "state failed" in record.message]) == 1
 
 
@@ -254,7 +256,7 @@ def test_lost_executors_are_asked_for_again_after_a_while():
     rig.cycles(5)
     rig.job.executors, rig.job.room = 2, 2
     decisions = rig.cycles(60)
-    asked = [decision for decision in decisions if decision.reason.code is Code.REPLACING_LOST]
+    asked = [decision for decision in decisions if decision.reason.code is ReasonCode.REPLACING_LOST]
     assert [(each.current, each.target) for each in asked] == [(2, 3), (2, 3)]
     assert asked[0].at - (START + 10.0) == 30.0
     assert asked[1].at - asked[0].at >= 60.0
@@ -273,13 +275,13 @@ class Losing(ToyJob):
 def test_executors_that_were_lost_before_the_next_look_are_asked_for_again():
     """All three came, as the outcome says, and one was gone again when the cycle looked."""
     rig = Rig(Losing(executors=2), executors=[3, 4])
-    asked = [each for each in rig.cycles(60) if each.reason.code is Code.REPLACING_LOST]
+    asked = [each for each in rig.cycles(60) if each.reason.code is ReasonCode.REPLACING_LOST]
     assert (asked[0].current, asked[0].target) == (2, 3)
 
 
 def test_executors_that_never_came_are_not_lost():
     rig = Rig(ToyJob(executors=1, room=1), executors=[3, 4])
-    assert Code.REPLACING_LOST not in codes(rig.cycles(60))
+    assert ReasonCode.REPLACING_LOST not in codes(rig.cycles(60))
 
 
 # ------------------------------------------------------------------------------------------------ faults
@@ -330,13 +332,13 @@ def nonsense(_real, _at):
 @pytest.mark.parametrize(
     ("look", "code"),
     [
-        pytest.param(without(offsets=None), Code.METRICS_MISSING, id="no offsets"),
-        pytest.param(without(cluster=None), Code.METRICS_MISSING, id="no executors"),
-        pytest.param(frozen, Code.METRICS_STALE, id="the same reading again and again"),
-        pytest.param(not_a_number, Code.METRICS_INVALID, id="a commit of NaN seconds"),
-        pytest.param(nothing, Code.NO_QUERY, id="no query"),
-        pytest.param(failing, Code.CYCLE_FAILED, id="the source raises"),
-        pytest.param(nonsense, Code.CYCLE_FAILED, id="the source returns nonsense"),
+        pytest.param(without(offsets=None), ReasonCode.METRICS_MISSING, id="no offsets"),
+        pytest.param(without(cluster=None), ReasonCode.METRICS_MISSING, id="no executors"),
+        pytest.param(frozen, ReasonCode.METRICS_STALE, id="the same reading again and again"),
+        pytest.param(not_a_number, ReasonCode.METRICS_INVALID, id="a commit of NaN seconds"),
+        pytest.param(nothing, ReasonCode.NO_QUERY, id="no query"),
+        pytest.param(failing, ReasonCode.CYCLE_FAILED, id="the source raises"),
+        pytest.param(nonsense, ReasonCode.CYCLE_FAILED, id="the source returns nonsense"),
     ],
 )
 def test_what_cannot_be_seen_is_a_hold_and_the_loop_goes_on(look, code):
@@ -370,7 +372,7 @@ def test_a_failing_stage_is_logged_once_with_what_to_do(caplog):
 def test_a_policy_that_raises_is_a_hold():
     class Broken:
         name: ClassVar[str] = "broken"
-        brings: ClassVar[frozenset[str]] = frozenset()
+        self_managed_steps: ClassVar[frozenset[str]] = frozenset()
         state_type = int
 
         def initial(self) -> int:
@@ -388,7 +390,7 @@ def test_a_policy_that_raises_is_a_hold():
     rig.loop._planner = dataclasses.replace(rig.loop._planner, policy=broken)
     rig.loop._memory = dataclasses.replace(rig.loop._memory, plan=dataclasses.replace(rig.loop._memory.plan, policy=0))
     decisions = rig.cycles(3)
-    assert codes(decisions) == [Code.CYCLE_FAILED] * 3
+    assert codes(decisions) == [ReasonCode.CYCLE_FAILED] * 3
     assert [decision.target for decision in decisions] == [3, 3, 3]
     assert [record.decision_id for record in rig.recorded] == [1, 2, 3, 4, 5]
 
@@ -396,8 +398,8 @@ def test_a_policy_that_raises_is_a_hold():
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        pytest.param(ActuationError("refused by the master"), Code.REQUEST_REJECTED, id="the cluster refuses"),
-        pytest.param(RuntimeError("py4j is gone"), Code.CYCLE_FAILED, id="something else"),
+        pytest.param(ActuationError("refused by the master"), ReasonCode.REQUEST_REJECTED, id="the cluster refuses"),
+        pytest.param(RuntimeError("py4j is gone"), ReasonCode.CYCLE_FAILED, id="something else"),
     ],
 )
 def test_an_actuator_that_raises_is_a_failed_outcome(error, code, caplog):
@@ -406,9 +408,9 @@ def test_an_actuator_that_raises_is_a_failed_outcome(error, code, caplog):
     swap(rig.job, "apply", raises(error))
     rig.job.rate = 400.0
     decisions = rig.cycles(20)
-    assert Code.CYCLE_FAILED not in codes(decisions)
+    assert ReasonCode.CYCLE_FAILED not in codes(decisions)
     assert {(o.status, o.reason.code) for o in rig.outcomes[1:]} == {(OutcomeStatus.FAILED, code)}
-    assert Code.NO_ROOM in codes(decisions), "it backs off"
+    assert ReasonCode.NO_ROOM in codes(decisions), "it backs off"
     assert len(caplog.records) == 1
 
 
@@ -416,7 +418,7 @@ def test_an_actuator_that_cannot_be_asked_does_not_stop_the_cycle(caplog):
     rig = Rig()
     swap(rig.job, "poll", raises(RuntimeError("no answer")))
     decisions = rig.cycles(3)
-    assert Code.CYCLE_FAILED not in codes(decisions)
+    assert ReasonCode.CYCLE_FAILED not in codes(decisions)
     assert len(caplog.records) == 1
 
 
@@ -427,7 +429,7 @@ def test_without_a_journal_nothing_is_done_and_nothing_is_remembered(caplog):
     rig.journal.broken = "No space left on device"
     rig.job.rate = 400.0
     decisions = rig.cycles(10)
-    assert codes(decisions) == [Code.CYCLE_FAILED] * 10
+    assert codes(decisions) == [ReasonCode.CYCLE_FAILED] * 10
     assert len(rig.job.applied) == 1
     assert rig.loop._memory == states
     assert len(caplog.records) == 1
@@ -454,7 +456,7 @@ def test_a_full_disk_under_a_real_journal(tmp_path, monkeypatch):
     rig.cycles(5)
     with monkeypatch.context() as patch:
         patch.setattr("os.write", raises(OSError(errno.ENOSPC, "No space left on device")))
-        assert codes(rig.cycles(3)) == [Code.CYCLE_FAILED] * 3
+        assert codes(rig.cycles(3)) == [ReasonCode.CYCLE_FAILED] * 3
     rig.job.rate = 400.0
     rig.cycles(10)
     rig.journal.close()
@@ -560,8 +562,8 @@ def test_after_its_thread_died_the_loop_goes_on_where_it_was_and_says_so(caplog)
     rig.loop.run(after=SystemExit("enough"))
 
     went_on = rig.recorded[5:]
-    assert codes(record.decision for record in went_on[::2]) == [Code.CYCLE_FAILED, Code.CYCLE_FAILED]
-    assert Code.CYCLE_FAILED not in codes(record.decision for record in went_on[1::2])
+    assert codes(record.decision for record in went_on[::2]) == [ReasonCode.CYCLE_FAILED, ReasonCode.CYCLE_FAILED]
+    assert ReasonCode.CYCLE_FAILED not in codes(record.decision for record in went_on[1::2])
     assert all(record.decision.action is not Action.DOWN for record in went_on)
     numbers = [record.decision_id for record in rig.recorded]
     assert numbers == sorted(set(numbers))

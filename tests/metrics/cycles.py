@@ -4,13 +4,13 @@ from rheostat.journal.records import DecisionRecord
 from rheostat.model import (
     Action,
     Assessment,
-    Code,
     Decision,
     Observation,
     Offsets,
     PartitionOffsets,
     QueryReading,
     Reason,
+    ReasonCode,
     Recommendation,
 )
 
@@ -31,7 +31,7 @@ WHOLE = Assessment(
 )
 
 
-def decided(number=1, action=Action.UP, code=Code.UNDERSIZED, target: int | None = 4, at=START):
+def decided(number=1, action=Action.UP, code=ReasonCode.UNDERSIZED, target: int | None = 4, at=START):
     reason = Reason(code, "because")
     return Decision(at, number, action, 3, target, reason, Recommendation(target, reason))
 
@@ -42,6 +42,6 @@ def reading(*partitions, name: str | None = "clicks", query_id="q-1"):
     return QueryReading(query_id, "r-1", name, 5.0, offsets=offsets)
 
 
-def cycle(seen: Assessment | None = WHOLE, *queries, **given):
-    observation = Observation(START, queries) if seen is not None else None
-    return DecisionRecord.of(observation, seen, decided(**given))
+def cycle(assessment: Assessment | None = WHOLE, *queries, **given):
+    observation = Observation(START, queries) if assessment is not None else None
+    return DecisionRecord.of(observation, assessment, decided(**given))

@@ -10,7 +10,7 @@ from tests.metrics.cycles import START, WHOLE, cycle, reading
 
 from rheostat.journal.store import MemoryJournal
 from rheostat.metrics import NAMES, Heard, Hearing, KnownFigures, OverheardJournal
-from rheostat.model import Action, Assessment, Code
+from rheostat.model import Action, Assessment, ReasonCode
 
 
 def scraped(hearing):
@@ -81,7 +81,7 @@ def test_before_the_first_cycle_only_the_failures_are_known():
 def test_what_is_unknown_has_no_series():
     query = reading(("orders", 0, None, 100, 90), ("orders", 1, 200, None, None))
     seen = Assessment(at=START, backlog=5, lag_s=math.inf, busy_ratio=math.nan)
-    found = told(cycle(seen, query, target=None, action=Action.HOLD, code=Code.METRICS_MISSING))
+    found = told(cycle(seen, query, target=None, action=Action.HOLD, code=ReasonCode.METRICS_MISSING))
     assert found == {
         ("rheostat_backlog_records",): 5,
         ("rheostat_last_cycle_timestamp_seconds",): START,

@@ -11,7 +11,7 @@ from rheostat.loop.build import build_planner
 from rheostat.loop.clock import ManualClock
 from rheostat.loop.loop import Loop
 from rheostat.metrics import Hearing, OverheardJournal
-from rheostat.model import Action, Code, Outcome, OutcomeStatus, Reason
+from rheostat.model import Action, Outcome, OutcomeStatus, Reason, ReasonCode
 from rheostat.testing.fakes import ToyJob
 
 
@@ -21,11 +21,11 @@ def overheard():
 
 
 def held(number):
-    return cycle(WHOLE, number=number, action=Action.HOLD, code=Code.STEADY)
+    return cycle(WHOLE, number=number, action=Action.HOLD, code=ReasonCode.STEADY)
 
 
 def failed(number):
-    return cycle(None, number=number, action=Action.HOLD, code=Code.CYCLE_FAILED)
+    return cycle(None, number=number, action=Action.HOLD, code=ReasonCode.CYCLE_FAILED)
 
 
 def test_the_last_record_is_kept_and_decisions_are_counted_by_action_and_code():
@@ -36,9 +36,9 @@ def test_the_last_record_is_kept_and_decisions_are_counted_by_action_and_code():
     assert list(journal.records) == records
     assert hearing.heard.last is records[-1]
     assert hearing.heard.decisions == {
-        (Action.HOLD, Code.STEADY): 2,
-        (Action.UP, Code.UNDERSIZED): 1,
-        (Action.HOLD, Code.CYCLE_FAILED): 1,
+        (Action.HOLD, ReasonCode.STEADY): 2,
+        (Action.UP, ReasonCode.UNDERSIZED): 1,
+        (Action.HOLD, ReasonCode.CYCLE_FAILED): 1,
     }
     assert hearing.heard.failed == 1
 
@@ -47,7 +47,7 @@ def test_an_outcome_changes_nothing_of_what_is_known():
     hearing, journal, listening = overheard()
     listening.record(held(1), dict)
     known = hearing.heard
-    outcome = Outcome(START, 1, OutcomeStatus.APPLIED, Reason(Code.APPLIED, "done"), 4)
+    outcome = Outcome(START, 1, OutcomeStatus.APPLIED, Reason(ReasonCode.APPLIED, "done"), 4)
     listening.record(OutcomeRecord(START, outcome), dict)
     assert hearing.heard is known
     assert len(journal.records) == 2
@@ -58,7 +58,7 @@ def test_what_was_read_before_a_record_stays_as_it_was():
     listening.record(held(1), dict)
     before = hearing.heard
     listening.record(held(2), dict)
-    assert before.decisions == {(Action.HOLD, Code.STEADY): 1}
+    assert before.decisions == {(Action.HOLD, ReasonCode.STEADY): 1}
 
 
 def test_a_record_that_cannot_be_written_leaves_nothing_known_and_is_no_decision():
@@ -69,7 +69,7 @@ def test_a_record_that_cannot_be_written_leaves_nothing_known_and_is_no_decision
         with pytest.raises(JournalError, match="no space left"):
             listening.record(record, dict)
     assert (hearing.heard.last, hearing.heard.failed) == (None, 1)
-    assert hearing.heard.decisions == {(Action.HOLD, Code.STEADY): 1}
+    assert hearing.heard.decisions == {(Action.HOLD, ReasonCode.STEADY): 1}
 
 
 def test_it_is_the_journal_to_the_loop(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from rheostat.errors import UnavailableError
 from rheostat.execute.node_client import NodeState, Way, parse_state
 from rheostat.host.spark_daemons import WorkerSize
-from rheostat.node.peers import CALLER, Ways
+from rheostat.node.peers import CALLER, PeerRoundTrips
 from rheostat.node.server import MOST_BYTES, make_app
 
 TOKEN = "correct horse battery".replace(" ", "-")
@@ -74,7 +74,7 @@ def test_the_ways_to_its_peers_are_told_with_their_age(node):
             raise found
         return found
 
-    ways = Ways(
+    ways = PeerRoundTrips(
         "n", {"b": "http://b", "c": "http://c", "n": "http://n"}, {"c": 300.0}, measure=measure, now=lambda: at[0]
     )
     ways.look()
@@ -90,7 +90,7 @@ def test_the_ways_to_its_peers_are_told_with_their_age(node):
 
 
 def test_a_ping_of_a_caller_with_a_delay_is_answered_after_the_others(node):
-    served = Served(node, None, Ways("n", delays_ms={"far": 50.0}))
+    served = Served(node, None, PeerRoundTrips("n", delays_ms={"far": 50.0}))
 
     async def asked():
         transport = httpx.ASGITransport(served._app)

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from rheostat.node.peers import CALLER, Measured, Ways, round_trip_ms
+from rheostat.node.peers import CALLER, Measured, PeerRoundTrips, round_trip_ms
 
 
 @contextmanager
@@ -54,7 +54,9 @@ def test_a_refusal_is_no_round_trip():
 
 def test_a_peer_that_fails_keeps_its_last_measurement_and_the_others_are_measured():
     at, answers = [100.0], {"http://a": [1.0004], "http://b": [2.0, 4.0]}
-    ways = Ways("n", {"a": "http://a", "b": "http://b"}, measure=lambda url, _: answers[url].pop(0), now=lambda: at[0])
+    ways = PeerRoundTrips(
+        "n", {"a": "http://a", "b": "http://b"}, measure=lambda url, _: answers[url].pop(0), now=lambda: at[0]
+    )
     assert ways.measured() == (Measured("a", "http://a"), Measured("b", "http://b"))
     ways.look()
     at[0] = 110.0
@@ -69,7 +71,7 @@ def test_a_peer_that_fails_keeps_its_last_measurement_and_the_others_are_measure
 
 def test_a_round_in_which_a_machine_was_busy_does_not_count():
     answers = [20.0, 95.0, 21.0, 22.0, 300.0, 310.0]
-    ways = Ways("n", {"a": "http://a"}, measure=lambda *_: answers.pop(0))
+    ways = PeerRoundTrips("n", {"a": "http://a"}, measure=lambda *_: answers.pop(0))
     seen = []
     while answers:
         ways.look()
@@ -85,7 +87,7 @@ def test_it_measures_in_the_background_until_it_is_closed():
         asked.release()
         return 5.0
 
-    ways = Ways("n", {"a": "http://a"}, every_s=0.001, measure=measure)
+    ways = PeerRoundTrips("n", {"a": "http://a"}, every_s=0.001, measure=measure)
     ways.start()
     assert asked.acquire(timeout=10)
     assert asked.acquire(timeout=10)
@@ -98,6 +100,6 @@ def test_it_measures_in_the_background_until_it_is_closed():
 
 
 def test_without_peers_no_thread_is_started():
-    ways = Ways("n", {"n": "http://n"})
+    ways = PeerRoundTrips("n", {"n": "http://n"})
     ways.start()
     assert (ways.measured(), ways._thread.is_alive()) == ((), False)

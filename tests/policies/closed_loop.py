@@ -19,7 +19,7 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass
 class Cycle:
-    seen: Assessment
+    assessment: Assessment
     decision: Decision
     registered: int
 

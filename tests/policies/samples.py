@@ -8,7 +8,7 @@ from typing import Any
 from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import Planner
 from rheostat.decide.policy import PolicyContext, load_policy
-from rheostat.model import Assessment, Bounds, Code, Objective, Outcome, OutcomeStatus, Reason, Recommendation
+from rheostat.model import Assessment, Bounds, Objective, Outcome, OutcomeStatus, Reason, ReasonCode, Recommendation
 from rheostat.policies.reactive import ReactivePolicy
 
 HEALTHY = Assessment(
@@ -54,15 +54,15 @@ class Fixed:
     state_type: Any = int
     capacity_each: float | None = None
 
-    def __init__(self, target: int | None, brings: frozenset[str] = frozenset()) -> None:
+    def __init__(self, target: int | None, self_managed_steps: frozenset[str] = frozenset()) -> None:
         self.target = target
-        self.brings = brings
+        self.self_managed_steps = self_managed_steps
 
     def initial(self) -> int:
         return 0
 
-    def recommend(self, seen: Assessment, state: int) -> tuple[Recommendation, int]:
-        return Recommendation(self.target, Reason(Code.FIXED, "as told")), state + (not seen.missing)
+    def recommend(self, assessment: Assessment, state: int) -> tuple[Recommendation, int]:
+        return Recommendation(self.target, Reason(ReasonCode.FIXED, "as told")), state + (not assessment.missing)
 
     def capacity(self, executors: int, state: int) -> float | None:  # noqa: ARG002
         return None if self.capacity_each is None else executors * self.capacity_each
@@ -75,5 +75,5 @@ def planner(policy: Any, bounds: tuple[int, int] = (1, 20), **guard: Any) -> Pla
 
 
 def outcome(status: OutcomeStatus, target: int, before: int | None, after: int | None, **changes: Any) -> Outcome:
-    end = Outcome(1004.0, 1, status, Reason(Code.APPLIED, "as told"), target, before, after)
+    end = Outcome(1004.0, 1, status, Reason(ReasonCode.APPLIED, "as told"), target, before, after)
     return replace(end, **changes)

@@ -6,7 +6,7 @@ from tests.policies.samples import seen
 
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.errors import InputError
-from rheostat.model import Bounds, Code, Objective, Recommendation
+from rheostat.model import Bounds, Objective, ReasonCode, Recommendation
 from rheostat.policies.amadeus import AmadeusOptions, AmadeusPolicy, AmadeusState
 
 
@@ -79,16 +79,16 @@ def test_the_smoothing_factor(factor, mean):
 def test_a_batch_counts_once():
     answers, state = asked(amadeus(), batch(7, 20.0), batch(7, 20.0), batch(7, 20.0))
     assert [(each.target, each.reason.code) for each in answers] == [
-        (5, Code.UNDERSIZED),
-        (3, Code.STEADY),
-        (3, Code.STEADY),
+        (5, ReasonCode.UNDERSIZED),
+        (3, ReasonCode.STEADY),
+        (3, ReasonCode.STEADY),
     ]
     assert state == AmadeusState(2.6, 1.6, 7)
 
 
 def test_while_executors_are_on_their_way_it_only_averages():
     (answer,), state = asked(amadeus(), batch(7, 40.0, executors=3, requested=4))
-    assert (answer.target, answer.reason.code) == (4, Code.RESCALE_RUNNING)
+    assert (answer.target, answer.reason.code) == (4, ReasonCode.RESCALE_RUNNING)
     assert state.mean == pytest.approx(2.875)
 
 
@@ -115,7 +115,7 @@ def test_what_a_batch_is_measured_by(changes, options, mean):
 )
 def test_no_opinion_and_no_memory_where(changes):
     (answer,), state = asked(amadeus(), changes)
-    assert (answer.target, answer.reason.code, state) == (None, Code.METRICS_MISSING, AmadeusState())
+    assert (answer.target, answer.reason.code, state) == (None, ReasonCode.METRICS_MISSING, AmadeusState())
 
 
 def test_the_sentences_have_the_figures():

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.policies.samples import Fixed
 
-from rheostat.model import Code, Reason, Recommendation
+from rheostat.model import Reason, ReasonCode, Recommendation
 from rheostat.testing.policies import check_policy
 from rheostat.testing.stories import STORIES
 
@@ -30,27 +30,27 @@ class Answers(Fixed):
     [
         pytest.param(
             3,
-            "it returned 3: it must be (Recommendation, state), as in "
-            "Recommendation(2, Reason(Code.FIXED, 'why')), state",
+            "it returned 3: it must be (Recommendation, state), as "
+            "Recommendation(2, Reason(ReasonCode.FIXED, 'why')), state",
             id="a bare number",
         ),
         pytest.param(
-            Recommendation(2.5, Reason(Code.FIXED, "half")),  # type: ignore[arg-type]
+            Recommendation(2.5, Reason(ReasonCode.FIXED, "half")),  # type: ignore[arg-type]
             "target is 2.5: it must be a whole number of executors (int), or None for no opinion",
             id="half an executor",
         ),
         pytest.param(
             Recommendation(2, Reason("MY_CODE", "mine")),  # type: ignore[arg-type]
-            "reason.code is 'MY_CODE': it must be a rheostat.model.Code, as in Code.FIXED; codes cannot be added",
+            "reason.code is 'MY_CODE': it must be a rheostat.model.ReasonCode, as in ReasonCode.FIXED",
             id="a code of one's own",
         ),
         pytest.param(
             Recommendation(2, "because"),  # type: ignore[arg-type]
-            "reason is 'because': it must be a Reason, as in Reason(Code.FIXED, 'why')",
+            "reason is 'because': it must be a Reason, as in Reason(ReasonCode.FIXED, 'why')",
             id="a sentence only",
         ),
         pytest.param(
-            Recommendation(True, Reason(Code.FIXED, 5, {"rate": "fast"})),  # type: ignore[arg-type,dict-item]  # noqa: FBT003
+            Recommendation(True, Reason(ReasonCode.FIXED, 5, {"rate": "fast"})),  # type: ignore[arg-type,dict-item]  # noqa: FBT003
             "target is True: it must be a whole number of executors (int), or None for no opinion\n"
             "  - reason.text is 5: it must be text\n"
             "  - reason.figures has 'rate': 'fast': it must be name → number, or None where it is unknown",

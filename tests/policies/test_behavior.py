@@ -5,7 +5,7 @@ from hypothesis import given as over
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rheostat.model import Code
+from rheostat.model import ReasonCode
 from rheostat.policies.hpa import DOWN, UP, Asked, Behavior, BehaviorState, Pace, Rules, Shaped, allowed
 
 ANY = (Pace(by="executors", value=10_000, period_s=60.0),)
@@ -99,9 +99,9 @@ def test_stabilization_of_kubernetes(minutes_ago, current, desired, up_s, down_s
     assert shaped.target == expected
 
 
-def ask(behavior: Behavior, wanted: list[int], start: int) -> tuple[list[int], list[Code | None], BehaviorState]:
+def ask(behavior: Behavior, wanted: list[int], start: int) -> tuple[list[int], list[ReasonCode | None], BehaviorState]:
     """Asked each 15 s; what comes out is in force at the next look."""
-    state, number, targets, codes = BehaviorState(), start, list[int](), list[Code | None]()
+    state, number, targets, codes = BehaviorState(), start, list[int](), list[ReasonCode | None]()
     for place, desired in enumerate(wanted):
         state = behavior.looked(15.0 * place, number, state)
         shaped, state = behavior.shape(desired, 15.0 * place, number, state)
@@ -114,7 +114,7 @@ def ask(behavior: Behavior, wanted: list[int], start: int) -> tuple[list[int], l
 def test_down_waits_for_300_s_after_the_first_look():
     targets, codes, _ = ask(Behavior(), [2] * 22, start=5)
     assert targets == [5] * 20 + [2] * 2
-    assert codes == [Code.STABILIZING] * 20 + [None] * 2
+    assert codes == [ReasonCode.STABILIZING] * 20 + [None] * 2
 
 
 def test_down_goes_to_the_most_asked_for_within_the_window():
@@ -125,7 +125,7 @@ def test_down_goes_to_the_most_asked_for_within_the_window():
 def test_up_doubles_or_adds_four_each_15_s():
     targets, codes, _ = ask(Behavior(), [40] * 5, start=1)
     assert targets == [5, 10, 20, 40, 40]
-    assert codes == [Code.LARGEST_STEP] * 3 + [None] * 2
+    assert codes == [ReasonCode.LARGEST_STEP] * 3 + [None] * 2
 
 
 def test_a_longer_period_counts_what_was_added_before():

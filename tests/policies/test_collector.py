@@ -6,7 +6,7 @@ from pydantic import TypeAdapter
 from rheostat.errors import JournalError
 from rheostat.learn.slow_records import Sample
 from rheostat.policies.proactive import Collected, added, dropped, gathered
-from rheostat.sample_store import MemoryArchive
+from rheostat.sample_store import MemorySampleStore
 
 
 def row(number: int) -> Sample:
@@ -26,14 +26,14 @@ def times(data, archive, most=100_000):
 
 @pytest.mark.parametrize("count", [1, 999, 1000, 1001, 2500])
 def test_every_row_is_there_once(count):
-    archive = MemoryArchive()
+    archive = MemorySampleStore()
     data = collected(range(count), archive)
     assert times(data, archive) == list(range(count))
     assert len(data.rows) < 1000
 
 
 def test_the_newest_are_taken():
-    archive = MemoryArchive()
+    archive = MemorySampleStore()
     data = collected(range(1500), archive)
     assert times(data, archive, 700) == list(range(800, 1500))
     assert times(data, archive, 300) == list(range(1200, 1500))
@@ -41,7 +41,7 @@ def test_the_newest_are_taken():
 
 def test_a_crash_between_the_archive_and_the_state_loses_and_doubles_nothing():
     """Row 999 is put into the archive; the state of before is what comes back, and another row is seen instead."""
-    archive, adapter = MemoryArchive(), TypeAdapter(Collected)
+    archive, adapter = MemorySampleStore(), TypeAdapter(Collected)
     before = collected(range(999), archive)
     kept = adapter.dump_json(before)
     added(row(999), before, archive)
@@ -57,14 +57,14 @@ def test_without_an_archive_the_oldest_go():
 
 
 def test_dropped_rows_do_not_come_back():
-    archive = MemoryArchive()
+    archive = MemorySampleStore()
     data = dropped(collected(range(1500), archive), 1500.0)
     assert times(data, archive) == []
     data = collected(range(1500, 2700), archive, data)
     assert times(data, archive) == list(range(1500, 2700))
 
 
-class Full(MemoryArchive):
+class Full(MemorySampleStore):
     """A disk that is full."""
 
     def put(self, first, rows):  # noqa: ARG002

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tests.policies.samples import Fixed
 
 from rheostat.decide.policy import PolicyContext, in_force, load_policy, policy_names
-from rheostat.model import Bounds, Code, Objective, Reason, Recommendation
+from rheostat.model import Bounds, Objective, Reason, ReasonCode, Recommendation
 from rheostat.testing.policies import LAWS, check_policy
 from rheostat.testing.stories import STORIES, Job, Step, Story
 
@@ -51,8 +51,8 @@ class Hopes(Fixed):
     def recommend(self, seen, state):
         n = in_force(seen)
         if seen.missing or seen.invalid or n is None:
-            return Recommendation(None, Reason(Code.METRICS_MISSING, "unknown")), state
-        return Recommendation(n if seen.busy_ratio else n - 1, Reason(Code.FIXED, "by the busy share")), state
+            return Recommendation(None, Reason(ReasonCode.METRICS_MISSING, "unknown")), state
+        return Recommendation(n if seen.busy_ratio else n - 1, Reason(ReasonCode.FIXED, "by the busy share")), state
 
 
 class Remembers(Fixed):
@@ -62,7 +62,7 @@ class Remembers(Fixed):
 
     def recommend(self, seen, state):
         target = None if seen.missing or seen.invalid else 2 + next(self.numbers) // 100
-        return Recommendation(target, Reason(Code.FIXED, "by turns")), state
+        return Recommendation(target, Reason(ReasonCode.FIXED, "by turns")), state
 
 
 class Counts(Fixed):
@@ -73,7 +73,7 @@ class Counts(Fixed):
     def recommend(self, seen, state):
         self.calls += 1
         target = None if seen.missing or seen.invalid else 1 + self.calls // 8 % 3
-        return Recommendation(target, Reason(Code.FIXED, "counted")), state
+        return Recommendation(target, Reason(ReasonCode.FIXED, "counted")), state
 
 
 @dataclass
@@ -89,7 +89,7 @@ class Writes(Fixed):
 
     def recommend(self, _seen, state):
         state.number += 1
-        return Recommendation(8, Reason(Code.FIXED, "counted")), state
+        return Recommendation(8, Reason(ReasonCode.FIXED, "counted")), state
 
 
 class Overwrites(Fixed):
@@ -104,7 +104,7 @@ class Infinite(Fixed):
     state_type = float
 
     def recommend(self, _seen, _state):
-        return Recommendation(8, Reason(Code.FIXED, "no bound")), float("inf")
+        return Recommendation(8, Reason(ReasonCode.FIXED, "no bound")), float("inf")
 
 
 class Endless(Fixed):
@@ -116,12 +116,12 @@ class Endless(Fixed):
         return {}
 
     def recommend(self, _seen, _state):
-        return Recommendation(8, Reason(Code.FIXED, "no bound", {"ratio": float("inf")})), {"ratio": float("inf")}
+        return Recommendation(8, Reason(ReasonCode.FIXED, "no bound", {"ratio": float("inf")})), {"ratio": float("inf")}
 
 
 class Silent(Fixed):
     def recommend(self, _seen, state):
-        return Recommendation(8, Reason(Code.FIXED, "")), state
+        return Recommendation(8, Reason(ReasonCode.FIXED, "")), state
 
 
 class Yields(Fixed):
@@ -135,10 +135,10 @@ class Yields(Fixed):
     def recommend(self, seen, state):
         n = in_force(seen)
         if seen.missing or seen.invalid or n is None:
-            return Recommendation(None, Reason(Code.METRICS_MISSING, "unknown")), state
+            return Recommendation(None, Reason(ReasonCode.METRICS_MISSING, "unknown")), state
         flees = len(state) == 8 and seen.backlog > 1.1 * max(state)
         target = n - 1 if flees else n
-        return Recommendation(target, Reason(Code.FIXED, "by the backlog")), (*state, seen.backlog)[-8:]
+        return Recommendation(target, Reason(ReasonCode.FIXED, "by the backlog")), (*state, seen.backlog)[-8:]
 
 
 class Sizes(Fixed):
@@ -148,8 +148,8 @@ class Sizes(Fixed):
 
     def recommend(self, seen, state):
         if seen.missing or seen.invalid or seen.arrival_rate is None:
-            return Recommendation(None, Reason(Code.METRICS_MISSING, "unknown")), state
-        return Recommendation(1 + int(seen.arrival_rate // self.each), Reason(Code.FIXED, "by the rate")), state
+            return Recommendation(None, Reason(ReasonCode.METRICS_MISSING, "unknown")), state
+        return Recommendation(1 + int(seen.arrival_rate // self.each), Reason(ReasonCode.FIXED, "by the rate")), state
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_everything_that_a_policy_lacks_is_told_at_once():
         checked(Unfinished)
     assert str(caught.value).splitlines() == [
         "Unfinished is not built as a policy must be:",
-        "  - it has no brings: the guard steps that it does itself, frozenset() for none",
+        "  - it has no self_managed_steps: the guard steps that it does itself, frozenset() for none",
         "  - it has no capacity: capacity(executors, state) → records/s, or None",
         "  - name is 3: it must be text",
         "  - recommend cannot be called with 2 arguments: recommend(seen, state) → (Recommendation, state)",
@@ -299,10 +299,10 @@ class Sized(Fixed):
 
     def recommend(self, seen, state):
         if seen.missing or seen.invalid or seen.arrival_rate is None:
-            return Recommendation(None, Reason(Code.METRICS_MISSING, "unknown")), state
+            return Recommendation(None, Reason(ReasonCode.METRICS_MISSING, "unknown")), state
         full = sum(seen.backlog > most for most in self.options.most)
         target = self.options.samples + full + int(seen.arrival_rate // self.options.each)
-        return Recommendation(target, Reason(Code.FIXED, "by rate and backlog")), state
+        return Recommendation(target, Reason(ReasonCode.FIXED, "by rate and backlog")), state
 
 
 class Closed(Sized):

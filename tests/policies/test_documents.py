@@ -10,7 +10,6 @@ from types import ModuleType
 
 import pytest
 
-import rheostat.decide
 import rheostat.policies
 from rheostat.decide.policy import PolicyContext
 from rheostat.model import Objective

@@ -9,7 +9,7 @@ from tests.policies import options as page
 from tests.policies.samples import planner, seen
 
 from rheostat.decide.policy import PolicyContext, load_policy
-from rheostat.model import Action, Assessment, Code, Objective, Recommendation
+from rheostat.model import Action, Assessment, Objective, ReasonCode, Recommendation
 from rheostat.policies.capacity import busy_share
 from rheostat.policies.ds2 import Ds2Policy, Ds2State, optimum
 
@@ -113,19 +113,23 @@ def test_the_busy_share(changes, measure, expected):
     ("changes", "options", "target", "code"),
     [
         # 3 executors process 600/s in 60 % of their time: 1000/s, 333.3/s each
-        pytest.param({"arrival_rate": 2000.0}, {}, 6, Code.UNDERSIZED, id="2000 ÷ 333.3"),
-        pytest.param({"arrival_rate": 2001.0}, {}, 7, Code.UNDERSIZED, id="a little more"),
-        pytest.param({"arrival_rate": 300.0}, {}, 1, Code.OVERSIZED, id="one is enough"),
-        pytest.param({}, {}, 3, Code.STEADY, id="two would be enough: not significant"),
-        pytest.param({}, {"smallest_decrease": 1}, 2, Code.OVERSIZED, id="significant if one says so"),
-        pytest.param({}, {"scaling_factor": 0.5}, 3, Code.STEADY, id="600 × 1.5 ÷ 333.3 = 2.7"),
-        pytest.param({"busy_ratio": 0.0}, {}, 3, Code.CAPACITY_UNKNOWN, id="no busy time"),
-        pytest.param({"busy_ratio": None}, {}, 3, Code.CAPACITY_UNKNOWN, id="busy time unknown"),
-        pytest.param({"processed_rate": 0.0}, {}, 3, Code.CAPACITY_UNKNOWN, id="nothing processed"),
+        pytest.param({"arrival_rate": 2000.0}, {}, 6, ReasonCode.UNDERSIZED, id="2000 ÷ 333.3"),
+        pytest.param({"arrival_rate": 2001.0}, {}, 7, ReasonCode.UNDERSIZED, id="a little more"),
+        pytest.param({"arrival_rate": 300.0}, {}, 1, ReasonCode.OVERSIZED, id="one is enough"),
+        pytest.param({}, {}, 3, ReasonCode.STEADY, id="two would be enough: not significant"),
+        pytest.param({}, {"smallest_decrease": 1}, 2, ReasonCode.OVERSIZED, id="significant if one says so"),
+        pytest.param({}, {"scaling_factor": 0.5}, 3, ReasonCode.STEADY, id="600 × 1.5 ÷ 333.3 = 2.7"),
+        pytest.param({"busy_ratio": 0.0}, {}, 3, ReasonCode.CAPACITY_UNKNOWN, id="no busy time"),
+        pytest.param({"busy_ratio": None}, {}, 3, ReasonCode.CAPACITY_UNKNOWN, id="busy time unknown"),
+        pytest.param({"processed_rate": 0.0}, {}, 3, ReasonCode.CAPACITY_UNKNOWN, id="nothing processed"),
         pytest.param(
-            {"batch_s": 8.0, "arrival_rate": 2000.0}, {"useful_time": "batches"}, 8, Code.UNDERSIZED, id="2000 ÷ 250"
+            {"batch_s": 8.0, "arrival_rate": 2000.0},
+            {"useful_time": "batches"},
+            8,
+            ReasonCode.UNDERSIZED,
+            id="2000 ÷ 250",
         ),
-        pytest.param({"missing": ("lag_s",)}, {}, None, Code.METRICS_MISSING, id="does not count"),
+        pytest.param({"missing": ("lag_s",)}, {}, None, ReasonCode.METRICS_MISSING, id="does not count"),
     ],
 )
 def test_what_it_proposes(changes, options, target, code):
@@ -158,13 +162,13 @@ def test_nothing_is_looked_at_while_it_warms_up():
     grown = {**SURGE, "executors": 6, "processed_rate": 900.0, "busy_ratio": 1.0}
     answers, state = asked(policy(), SURGE, SURGE, SURGE, *[grown] * 4)
     assert [answer.reason.code for answer in answers] == [
-        Code.STABILIZING,
-        Code.STABILIZING,
-        Code.UNDERSIZED,
-        Code.STABILIZING,
-        Code.STABILIZING,
-        Code.UNDERSIZED,
-        Code.UNDERSIZED,
+        ReasonCode.STABILIZING,
+        ReasonCode.STABILIZING,
+        ReasonCode.UNDERSIZED,
+        ReasonCode.STABILIZING,
+        ReasonCode.STABILIZING,
+        ReasonCode.UNDERSIZED,
+        ReasonCode.UNDERSIZED,
     ]
     assert [answer.target for answer in answers] == [3, 3, 6, 6, 6, 14, 14]
     assert (state.since, state.rate) == (1045.0, 150.0)

@@ -9,7 +9,7 @@ from tests.policies import options as page
 from tests.policies.samples import planner, seen
 
 from rheostat.decide.policy import PolicyContext, load_policy
-from rheostat.model import Action, Code, Objective
+from rheostat.model import Action, Objective, ReasonCode
 from rheostat.policies.dynamic_allocation import (
     DynamicAllocationPolicy,
     DynamicAllocationState,
@@ -165,7 +165,7 @@ def test_no_fewer_than_the_tasks_of_now_need(changes, expected):
     given = policy(tasks=4)
     crowd = sample(executors=6, idle_s=(80.0,) * 6, batch_s=2.0, last_batch_s=2.0, **changes)
     proposal, _ = given.recommend(crowd, given.initial())
-    assert (proposal.target, proposal.reason.code) == (expected, Code.OVERSIZED)
+    assert (proposal.target, proposal.reason.code) == (expected, ReasonCode.OVERSIZED)
 
 
 def test_tuned_waits_for_a_trigger_and_two():
@@ -181,7 +181,7 @@ def test_tuned_waits_for_a_trigger_and_two():
 def test_no_opinion_where_the_tasks_are_unknown(changes):
     given = policy()
     proposal, state = given.recommend(sample(**changes), DynamicAllocationState(6, 4, 16))
-    assert (proposal.target, proposal.reason.code) == (None, Code.METRICS_MISSING)
+    assert (proposal.target, proposal.reason.code) == (None, ReasonCode.METRICS_MISSING)
     assert state == DynamicAllocationState(7)
 
 

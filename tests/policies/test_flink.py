@@ -16,7 +16,7 @@ from tests.policies import options as page
 from tests.policies.samples import planner, seen
 
 from rheostat.decide.policy import PolicyContext, load_policy
-from rheostat.model import Action, Code, Objective, Recommendation
+from rheostat.model import Action, Objective, ReasonCode, Recommendation
 from rheostat.policies.flink import (
     Down,
     FlinkPolicy,
@@ -120,7 +120,7 @@ def test_an_increase_after_a_useless_one_is_stopped():
     timeline = [(15.0 * place, load(*figures)) for place, figures in enumerate(steps)]
     answers, _ = asked(at_once(effectiveness_detection=True), *timeline)
     assert [answer.target for answer in answers] == [10, 10, 20, 20, 20, 36, 10]
-    assert answers[4].reason.code is Code.USELESS_EXECUTORS
+    assert answers[4].reason.code is ReasonCode.USELESS_EXECUTORS
 
 
 def test_the_detection_is_off_unless_asked_for():
@@ -220,7 +220,7 @@ def test_scale_down_after_the_interval(lower, expected):
     given = at_once(utilization_max=1.3, utilization_min=lower, scale_down_interval_s=60.0)
     answers, _ = asked(given, *((second, load(100, rate, 1000)) for second, rate in WINDOW))
     assert [answer.target for answer in answers] == [100] * 4 + [expected]
-    assert {answer.reason.code for answer in answers[:4]} == {Code.SURPLUS_COUNTING}
+    assert {answer.reason.code for answer in answers[:4]} == {ReasonCode.SURPLUS_COUNTING}
 
 
 @pytest.mark.parametrize(
@@ -255,11 +255,11 @@ def test_no_utilization_needs_without_bound(utilization):
 @pytest.mark.parametrize(
     ("arrival", "target", "code"),
     [
-        pytest.param(410.0, 10, Code.STEADY, id="0.41: within"),
-        pytest.param(1000.0, 10, Code.STEADY, id="1.0: still within"),
-        pytest.param(1010.0, 15, Code.UNDERSIZED, id="1.01: 1443 are needed"),
-        pytest.param(390.0, 6, Code.OVERSIZED, id="0.39: 557 are needed"),
-        pytest.param(100.0, 4, Code.OVERSIZED, id="0.1: no less than four tenths"),
+        pytest.param(410.0, 10, ReasonCode.STEADY, id="0.41: within"),
+        pytest.param(1000.0, 10, ReasonCode.STEADY, id="1.0: still within"),
+        pytest.param(1010.0, 15, ReasonCode.UNDERSIZED, id="1.01: 1443 are needed"),
+        pytest.param(390.0, 6, ReasonCode.OVERSIZED, id="0.39: 557 are needed"),
+        pytest.param(100.0, 4, ReasonCode.OVERSIZED, id="0.1: no less than four tenths"),
     ],
 )
 def test_nothing_is_done_between_the_boundaries(arrival, target, code):
@@ -290,12 +290,12 @@ def test_the_number_is_aligned(changes, options, expected):
 
 def test_stabilization_then_a_full_window():
     """Faithful: 5 minutes in which nothing is looked at, 15 until the window is full; anew after each change."""
-    given, state, codes = policy(), FlinkState(), dict[int, Code]()
+    given, state, codes = policy(), FlinkState(), dict[int, ReasonCode]()
     for second in range(0, 2700, 15):
         n = 3 if second < 1215 else 6
         answer, state = given.recommend(seen(1000.0 + second, **load(n, 200 * n, 300 * n)), state)
         codes[second] = answer.reason.code
-    assert [second for second, code in codes.items() if code is not Code.STABILIZING] == [
+    assert [second for second, code in codes.items() if code is not ReasonCode.STABILIZING] == [
         1200,
         *range(2415, 2700, 15),
     ]
@@ -314,9 +314,9 @@ def test_a_long_silence_begins_everything_anew():
     given = at_once(scale_down_interval_s=60.0)
     answers, state = asked(given, (0, load(10, 100, 1000)), (31, load(10, 100, 1000)), (46, load(10, 100, 1000)))
     assert [answer.reason.code for answer in answers] == [
-        Code.SURPLUS_COUNTING,
-        Code.STABILIZING,
-        Code.SURPLUS_COUNTING,
+        ReasonCode.SURPLUS_COUNTING,
+        ReasonCode.STABILIZING,
+        ReasonCode.SURPLUS_COUNTING,
     ]
     assert state.down_since == 1046.0
 
@@ -325,7 +325,7 @@ def test_a_sample_that_does_not_count_leaves_everything():
     given = at_once()
     _, state = asked(given, (0, load(10, 100, 1000)))
     answer, after = given.recommend(seen(1015.0, missing=("lag_s",)), state)
-    assert (answer.target, answer.reason.code, after) == (None, Code.METRICS_MISSING, state)
+    assert (answer.target, answer.reason.code, after) == (None, ReasonCode.METRICS_MISSING, state)
 
 
 def test_what_the_guard_left_of_a_proposal_promises_its_part():

@@ -6,7 +6,7 @@ from tests.policies.samples import planner, seen
 
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.errors import InputError
-from rheostat.model import Code, Objective, Recommendation
+from rheostat.model import Objective, ReasonCode, Recommendation
 from rheostat.policies.hpa import DOWN, UP, HpaOptions, HpaPolicy, HpaState, Pods, by_average, by_utilization, by_value
 from rheostat.testing.policies import check_policy
 
@@ -104,53 +104,57 @@ def asked(policy: HpaPolicy, *samples: dict[str, Any]) -> list[Recommendation]:
 @pytest.mark.parametrize(
     ("options", "changes", "target", "code"),
     [
-        pytest.param({}, {"busy_ratio": 1.0}, 4, Code.UNDERSIZED, id="3 × 1.0 ÷ 0.8 = 3.75"),
-        pytest.param({}, {"busy_ratio": 0.87}, 3, Code.STEADY, id="9 % above the target are tolerated"),
-        pytest.param({}, {"busy_ratio": 0.89}, 4, Code.UNDERSIZED, id="11 % are not"),
-        pytest.param({}, {"busy_ratio": 0.3}, 3, Code.STABILIZING, id="fewer only after 300 s"),
-        pytest.param(SOON, {"busy_ratio": 0.3}, 2, Code.OVERSIZED, id="at once without a window: 3 × 0.3 ÷ 0.8 = 1.1"),
-        pytest.param({"metrics": {"utilization": 0.1}}, {"busy_ratio": 1.0}, 7, Code.UNDERSIZED, id="3 + 4 at most"),
-        pytest.param({}, {"busy_ratio": 0.0}, 3, Code.STABILIZING, id="never to 0"),
+        pytest.param({}, {"busy_ratio": 1.0}, 4, ReasonCode.UNDERSIZED, id="3 × 1.0 ÷ 0.8 = 3.75"),
+        pytest.param({}, {"busy_ratio": 0.87}, 3, ReasonCode.STEADY, id="9 % above the target are tolerated"),
+        pytest.param({}, {"busy_ratio": 0.89}, 4, ReasonCode.UNDERSIZED, id="11 % are not"),
+        pytest.param({}, {"busy_ratio": 0.3}, 3, ReasonCode.STABILIZING, id="fewer only after 300 s"),
+        pytest.param(
+            SOON, {"busy_ratio": 0.3}, 2, ReasonCode.OVERSIZED, id="at once without a window: 3 × 0.3 ÷ 0.8 = 1.1"
+        ),
+        pytest.param(
+            {"metrics": {"utilization": 0.1}}, {"busy_ratio": 1.0}, 7, ReasonCode.UNDERSIZED, id="3 + 4 at most"
+        ),
+        pytest.param({}, {"busy_ratio": 0.0}, 3, ReasonCode.STABILIZING, id="never to 0"),
         pytest.param(
             {},
             {"busy_ratio": 1.0, "requested": 4, "executors": 3},
             4,
-            Code.STEADY,
+            ReasonCode.STEADY,
             id="one is on its way: counts as idle",
         ),
         pytest.param(
             {"metrics": {"utilization": 0.4}},
             {"busy_ratio": 1.0, "requested": 4, "executors": 3},
             8,
-            Code.UNDERSIZED,
+            ReasonCode.UNDERSIZED,
             id="3 ÷ 4 ÷ 0.4 of 4 are 7.5",
         ),
         pytest.param(
-            {}, {"busy_ratio": 0.8, "requested": 2, "executors": 3}, 2, Code.STEADY, id="one is on its way out"
+            {}, {"busy_ratio": 0.8, "requested": 2, "executors": 3}, 2, ReasonCode.STEADY, id="one is on its way out"
         ),
         pytest.param(
             {"metrics": {"utilization": 0.8, "occupancy": 0.5}},
             {"busy_ratio": 1.0, "occupancy": 0.9},
             6,
-            Code.UNDERSIZED,
+            ReasonCode.UNDERSIZED,
             id="the metric that asks for most wins: 3 × 0.9 ÷ 0.5 = 5.4",
         ),
         pytest.param(
             {"metrics": {"utilization": 0.8, "occupancy": 0.5}},
             {"busy_ratio": 1.0, "occupancy": None},
             4,
-            Code.UNDERSIZED,
+            ReasonCode.UNDERSIZED,
             id="one metric unknown: the other may ask for more",
         ),
         pytest.param(
             {"metrics": {"utilization": 0.8, "occupancy": 0.5}},
             {"busy_ratio": 0.1, "occupancy": None},
             None,
-            Code.METRICS_MISSING,
+            ReasonCode.METRICS_MISSING,
             id="one metric unknown: the other may not ask for fewer",
         ),
-        pytest.param({}, {"busy_ratio": None}, None, Code.METRICS_MISSING, id="no metric"),
-        pytest.param({}, {"missing": ("lag_s",)}, None, Code.METRICS_MISSING, id="a sample that does not count"),
+        pytest.param({}, {"busy_ratio": None}, None, ReasonCode.METRICS_MISSING, id="no metric"),
+        pytest.param({}, {"missing": ("lag_s",)}, None, ReasonCode.METRICS_MISSING, id="a sample that does not count"),
     ],
 )
 def test_one_look(options, changes, target, code):
@@ -161,7 +165,7 @@ def test_one_look(options, changes, target, code):
 def test_down_after_300_s():
     answers = asked(hpa(), *[{"busy_ratio": 0.3}] * 22)
     assert [each.target for each in answers] == [3] * 20 + [2] * 2
-    assert answers[-1].reason.code is Code.OVERSIZED
+    assert answers[-1].reason.code is ReasonCode.OVERSIZED
 
 
 def test_a_window_of_0_forgets_at_once():

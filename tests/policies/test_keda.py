@@ -6,7 +6,7 @@ from tests.policies.samples import seen
 
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.errors import InputError
-from rheostat.model import Code, Objective, Recommendation
+from rheostat.model import Objective, ReasonCode, Recommendation
 from rheostat.policies.hpa import DOWN, UP
 from rheostat.policies.keda import KedaOptions, KedaPolicy, KedaState, bounded_lag, even
 from rheostat.testing.policies import check_policy
@@ -49,17 +49,21 @@ def test_replicas_of_the_end_to_end_tests(replicas, lag, partitions, options, ex
 @pytest.mark.parametrize(
     ("executors", "changes", "options", "target", "code"),
     [
-        pytest.param(3, {"backlog": 330}, {}, 3, Code.STEADY, id="10 % above 3 × 100 are tolerated"),
-        pytest.param(3, {"backlog": 331}, {}, 4, Code.UNDERSIZED, id="more are not"),
-        pytest.param(3, {"backlog": 100}, {}, 3, Code.STABILIZING, id="fewer only after 300 s"),
-        pytest.param(3, {"backlog": 9000, "partitions": 5}, {}, 5, Code.UNDERSIZED, id="no more than the partitions"),
-        pytest.param(3, {"backlog": 599, "partitions": 5}, {}, 6, Code.UNDERSIZED, id="599 ÷ 100 is not > 5, so 6"),
+        pytest.param(3, {"backlog": 330}, {}, 3, ReasonCode.STEADY, id="10 % above 3 × 100 are tolerated"),
+        pytest.param(3, {"backlog": 331}, {}, 4, ReasonCode.UNDERSIZED, id="more are not"),
+        pytest.param(3, {"backlog": 100}, {}, 3, ReasonCode.STABILIZING, id="fewer only after 300 s"),
+        pytest.param(
+            3, {"backlog": 9000, "partitions": 5}, {}, 5, ReasonCode.UNDERSIZED, id="no more than the partitions"
+        ),
+        pytest.param(
+            3, {"backlog": 599, "partitions": 5}, {}, 6, ReasonCode.UNDERSIZED, id="599 ÷ 100 is not > 5, so 6"
+        ),
         pytest.param(
             3,
             {"backlog": 9000, "partitions": 5},
             {"allow_idle_consumers": True},
             7,
-            Code.UNDERSIZED,
+            ReasonCode.UNDERSIZED,
             id="3 + 4 at most",
         ),
         pytest.param(
@@ -67,14 +71,16 @@ def test_replicas_of_the_end_to_end_tests(replicas, lag, partitions, options, ex
             {"backlog": 9000, "partitions": 8, "slots_per_executor": 2},
             {},
             4,
-            Code.UNDERSIZED,
+            ReasonCode.UNDERSIZED,
             id="8 partitions keep 4 executors of two slots busy",
         ),
         pytest.param(
-            3, {"backlog": 9000, "partitions": None}, {}, 7, Code.UNDERSIZED, id="partitions unknown: no bound"
+            3, {"backlog": 9000, "partitions": None}, {}, 7, ReasonCode.UNDERSIZED, id="partitions unknown: no bound"
         ),
-        pytest.param(3, {"backlog": None}, {}, None, Code.METRICS_MISSING, id="lag unknown"),
-        pytest.param(3, {"invalid": ("backlog",)}, {}, None, Code.METRICS_MISSING, id="a sample that does not count"),
+        pytest.param(3, {"backlog": None}, {}, None, ReasonCode.METRICS_MISSING, id="lag unknown"),
+        pytest.param(
+            3, {"invalid": ("backlog",)}, {}, None, ReasonCode.METRICS_MISSING, id="a sample that does not count"
+        ),
     ],
 )
 def test_one_look_at_a_threshold_of_100(executors, changes, options, target, code):
@@ -115,9 +121,9 @@ class TestTuned:
         answers, state = asked(keda("tuned"), *[{"backlog": 9000}] * 3)
         assert state.rate == pytest.approx(1000 / 3)
         assert [each.reason.code for each in answers] == [
-            Code.CAPACITY_UNKNOWN,
-            Code.CAPACITY_UNKNOWN,
-            Code.STABILIZING,
+            ReasonCode.CAPACITY_UNKNOWN,
+            ReasonCode.CAPACITY_UNKNOWN,
+            ReasonCode.STABILIZING,
         ]
         assert answers[-1].reason.text.startswith("a lag of 9 000 at 7 667 each (an executor carries 333/s) asks for 2")
 

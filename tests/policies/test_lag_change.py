@@ -5,7 +5,7 @@ from tests.policies.samples import seen
 
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.errors import InputError
-from rheostat.model import Code, Objective
+from rheostat.model import Objective, ReasonCode
 from rheostat.policies.hpa import gated, relative_change, slope
 from rheostat.testing.policies import check_policy
 
@@ -54,7 +54,7 @@ def lags(first, change, excess, processed=1000.0, busy=1.0):
 
 def test_a_growing_lag_asks_for_what_arrives():
     answer = run(lags(100_000, 500.0, 50_000.0, busy=0.8))
-    assert (answer.target, answer.reason.code) == (15, Code.UNDERSIZED)
+    assert (answer.target, answer.reason.code) == (15, ReasonCode.UNDERSIZED)
     assert answer.reason.figures["lag_change"] == pytest.approx(1.5)
 
 

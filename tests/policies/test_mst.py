@@ -18,7 +18,17 @@ from rheostat.decide.decide import Planner
 from rheostat.decide.placement import Choice, Placing
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.learn.throughput import MstModel, Point
-from rheostat.model import Assessment, Bounds, Code, NodeReading, Nodes, Objective, OutcomeStatus, QueryLoad, RoundTrip
+from rheostat.model import (
+    Assessment,
+    Bounds,
+    NodeReading,
+    Nodes,
+    Objective,
+    OutcomeStatus,
+    QueryLoad,
+    ReasonCode,
+    RoundTrip,
+)
 from rheostat.policies.mst import (
     NO_HOLD,
     Demand,
@@ -90,7 +100,7 @@ FAR = MstModel(alpha=60.0, beta=0.9, gamma=0.2, points=3)
 def test_several_leave_in_one_step(rate, threshold, target):
     answer, _ = mst(dt_threshold=threshold).recommend(at_rest(rate, 6), knows(LINEAR))
     assert answer.target == target
-    assert answer.reason.code is (Code.OVERSIZED if target < 6 else Code.STEADY)
+    assert answer.reason.code is (ReasonCode.OVERSIZED if target < 6 else ReasonCode.STEADY)
 
 
 def test_the_sentence_has_the_figures():
@@ -120,7 +130,7 @@ def replace_policy(made, state):
 
 def test_without_a_saturated_sample_nothing_is_given_up():
     answer, state = mst().recommend(at_rest(1.0, 6), MstState())
-    assert (answer.target, answer.reason.code) == (6, Code.CAPACITY_UNKNOWN)
+    assert (answer.target, answer.reason.code) == (6, ReasonCode.CAPACITY_UNKNOWN)
     assert state.queries[0].model is None
 
 
@@ -138,7 +148,7 @@ def test_the_default_waits_for_as_many_samples_in_a_row():
 
 def test_an_overload_is_a_measurement_and_one_more():
     answer, state = mst().recommend(saturated(200.0, 2), MstState())
-    assert (answer.target, answer.reason.code) == (3, Code.SLA_VIOLATED)
+    assert (answer.target, answer.reason.code) == (3, ReasonCode.SLA_VIOLATED)
     assert state.queries[0].points == (Point(2.0, 0.0, 200.0, at=1000.0),)
     assert first(state).model.alpha == pytest.approx(100.0)
 
@@ -183,14 +193,14 @@ def test_ours_lets_a_backlog_be_worked_off():
     """3000 records at 100/s more than arrive: 30 s of the 60 s that are allowed."""
     sample = saturated(400.0, 4, arrival=300.0, backlog_excess=3000.0)
     answer, _ = mst("default").recommend(sample, MstState())
-    assert (answer.target, answer.reason.code) == (4, Code.CATCHING_UP)
+    assert (answer.target, answer.reason.code) == (4, ReasonCode.CATCHING_UP)
     assert mst().recommend(sample, MstState())[0].target == 5
 
 
 def test_ours_grows_before_the_overload():
     state = knows(LINEAR, Point(4, 0.0, 400.0))
     answer, _ = mst("default").recommend(at_rest(450.0, 4), state)
-    assert (answer.target, answer.reason.code) == (5, Code.UNDERSIZED)
+    assert (answer.target, answer.reason.code) == (5, ReasonCode.UNDERSIZED)
     assert mst("default").recommend(at_rest(399.0, 4), state)[0].target == 4
     only_shown = knows(LINEAR)
     assert mst("default").recommend(at_rest(450.0, 4), only_shown)[0].target == 4
@@ -230,7 +240,7 @@ def test_healthy_samples_raise_what_is_known_by_default():
     answer, state = policy.recommend(at_rest(600.0, 3, at=1030.0), state)
     assert first(state).model.alpha == pytest.approx(1000.0 / 3)
     assert state.queries[0].points == ()
-    assert answer.reason.code is Code.SURPLUS_COUNTING
+    assert answer.reason.code is ReasonCode.SURPLUS_COUNTING
     faithful = MstState()
     for step in range(3):
         _, faithful = mst(check_every_s=None).recommend(at_rest(600.0, 3, at=1000.0 + 15 * step), faithful)
@@ -335,7 +345,7 @@ def test_the_nearest_is_added_first():
 def test_no_free_node_is_a_hold_that_says_so():
     sample = saturated(108.0, 2, nodes=nodes((1, 0), (1, 0), (0, 0)))
     answer, _ = mst().recommend(sample, MstState())
-    assert (answer.target, answer.reason.code) == (2, Code.NO_ROOM)
+    assert (answer.target, answer.reason.code) == (2, ReasonCode.NO_ROOM)
     assert "no node has room for one more, 2 stays" in answer.reason.text
 
 

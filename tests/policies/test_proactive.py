@@ -14,12 +14,12 @@ from tests.policies.samples import reactive, seen
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.errors import InputError
 from rheostat.learn.slow_records import Sample, SlowModel, train
-from rheostat.model import Assessment, Code, Objective, Recommendation
+from rheostat.model import Assessment, Objective, ReasonCode, Recommendation
 from rheostat.policies.capacity import Figure, Learned, Recovery
 from rheostat.policies.proactive import Collected, Outlook, ProactiveOptions, ProactivePolicy, ProactiveState
 from rheostat.policies.reactive import ReactiveState
 from rheostat.policies.trend import LoadPoint, Watched
-from rheostat.sample_store import MemoryArchive
+from rheostat.sample_store import MemorySampleStore
 from rheostat.testing.policies import check_policy
 from rheostat.testing.stories import STORIES, Job
 
@@ -29,7 +29,7 @@ EACH = 400.0
 
 
 def proactive(preset: str = "default", sample_s: float = 15.0, **options: Any) -> ProactivePolicy:
-    context = replace(CONTEXT, sample_s=sample_s, preset=preset, archive=MemoryArchive())
+    context = replace(CONTEXT, sample_s=sample_s, preset=preset, archive=MemorySampleStore())
     policy = load_policy("proactive", options, context)
     assert isinstance(policy, ProactivePolicy)
     return policy
@@ -110,7 +110,7 @@ class TestTheCheck:
     def test_a_stable_model_begins_control_with_the_next_sample(self):
         policy = proactive(check_every=95, stability_limit=0.05)
         (first,), state = told(policy, [seen(arrival_rate=600.0)], with_rows(94))
-        assert (first.target, first.reason.code, state.mode) == (3, Code.SURPLUS_COUNTING, "control")
+        assert (first.target, first.reason.code, state.mode) == (3, ReasonCode.SURPLUS_COUNTING, "control")
         assert first.reason.text.endswith("at most 0.05: control begins")
         assert (state.data.unchecked, len(state.data.rows)) == (0, 95)
 
@@ -189,7 +189,7 @@ class TestTheTarget:
     def test_the_smallest_that_carries_the_next_minute(self, rates, n, proposed):
         state = in_control(n, tuple(rates[:-1]))
         (first,), _ = told(proactive(), [seen(arrival_rate=rates[-1], executors=n)], state)
-        assert (first.target, first.reason.code) == (proposed, Code.FORECAST)
+        assert (first.target, first.reason.code) == (proposed, ReasonCode.FORECAST)
 
     def test_without_the_present_rate_a_fall_is_followed_earlier(self):
         """810/s falling by 160 a minute: three carry what is now, two the 777/s of 5 s from now and all after that."""
@@ -234,8 +234,11 @@ class TestTheTarget:
         late = seen(backlog_excess=60_000.0, processed_rate=500.0, executors=2)
         (ours,), _ = told(proactive(), [late], in_control(2))
         (theirs,), _ = told(proactive(net=False), [late], in_control(2))
-        assert (ours.reason.code, ours.target) == (Code.SLA_VIOLATED, 4)  # 600/s and 60 000 within two lags of 30 s
-        assert (theirs.reason.code, theirs.target) == (Code.FORECAST, 2)
+        assert (ours.reason.code, ours.target) == (
+            ReasonCode.SLA_VIOLATED,
+            4,
+        )  # 600/s and 60 000 within two lags of 30 s
+        assert (theirs.reason.code, theirs.target) == (ReasonCode.FORECAST, 2)
 
 
 def test_hysteresis_goes_down_step_by_step_and_arrives():
@@ -302,24 +305,28 @@ class TestResiduals:
         """600/s as expected, of which two executors have 5 % slow; now 20 % are."""
         late = every(15.0, 3, backlog_excess=0.2 * 600 * 15, executors=2)
         proposals, state = told(proactive(net=False), late, expecting(600.0))
-        assert [each.reason.code for each in proposals] == [Code.FORECAST, Code.FORECAST, Code.CHANGE_POINT]
+        assert [each.reason.code for each in proposals] == [
+            ReasonCode.FORECAST,
+            ReasonCode.FORECAST,
+            ReasonCode.CHANGE_POINT,
+        ]
         assert "abruptly" in proposals[-1].reason.text
         assert (state.mode, state.model) == ("exploration", None)
 
     def test_one_residual_is_enough_for_the_document(self):
         late = seen(backlog_excess=0.14 * 600 * 15, executors=2)
         (first,), state = told(proactive("faithful"), [late], expecting(600.0))
-        assert (first.reason.code, state.mode) == (Code.CHANGE_POINT, "exploration")
+        assert (first.reason.code, state.mode) == (ReasonCode.CHANGE_POINT, "exploration")
 
     def test_gradual_change_is_found_below_the_limit(self):
         """11.5 % instead of 5: 9 × (0.065 − 0.02) are more than 5 × 0.08."""
         late = every(15.0, 12, backlog_excess=0.115 * 600 * 15, executors=2)
         proposals, _ = told(proactive(net=False), late, expecting(600.0))
         codes = [each.reason.code for each in proposals]
-        assert codes.index(Code.CHANGE_POINT) == 8
+        assert codes.index(ReasonCode.CHANGE_POINT) == 8
         assert "gradually" in proposals[8].reason.text
         faithful, _ = told(proactive("faithful", decide_every_s=None), late, expecting(600.0))
-        assert Code.CHANGE_POINT not in {each.reason.code for each in faithful}
+        assert ReasonCode.CHANGE_POINT not in {each.reason.code for each in faithful}
 
     @pytest.mark.parametrize(
         "changes",
@@ -400,7 +407,7 @@ class TestSeveralTopics:
         series = tuple(LoadPoint(400.0 + 15 * place, (100.0, 1900.0)) for place in range(40))
         state = in_control(1, model=learned, series=series, data=Collected(topics=("a", "b")))
         (first,), _ = told(proactive(), [self.sample(1000.0, 100.0, 1900.0, executors=1)], state)
-        assert (first.target, first.reason.code) == (1, Code.FORECAST)
+        assert (first.target, first.reason.code) == (1, ReasonCode.FORECAST)
 
     def test_other_topics_begin_exploration_anew(self):
         _, state = told(proactive(), [self.sample(1000.0, 400.0, 100.0)], in_control())

@@ -97,11 +97,11 @@ bounds = st.tuples(executors, executors).map(lambda pair: Bounds(min(pair), max(
 planners = st.builds(Planner, presets, bounds, guards(), st.just(Objective(30.0)), st.just(15.0))
 
 
-def in_force(seen: Assessment, state: PlanState, plans: Planner) -> int:
+def in_force(assessment: Assessment, state: PlanState, plans: Planner) -> int:
     pending = state.guard.pending
-    if pending is not None and seen.at - pending.at < plans.guard.hold_fallback_s:
+    if pending is not None and assessment.at - pending.at < plans.guard.hold_fallback_s:
         return pending.target
-    return max(seen.requested or 0, seen.executors or 0)
+    return max(assessment.requested or 0, assessment.executors or 0)
 
 
 @given(planners, assessments(), plan_states())
@@ -156,8 +156,8 @@ def test_a_figure_is_not_taken_for_small_because_it_is_unknown(policy, seen, sta
     assert first.target < number or second.target >= number
 
 
-def in_force_of(seen: Assessment) -> int:
-    return seen.requested or seen.executors or 0
+def in_force_of(assessment: Assessment) -> int:
+    return assessment.requested or assessment.executors or 0
 
 
 @given(learned(), executors, st.floats(1e-3, 1e6))
@@ -185,17 +185,17 @@ def test_the_state_survives_json(plans, seen, state):
     assert STATES.validate_json(STATES.dump_json(after)) == after
 
 
-def scaled(seen: Assessment, k: float) -> Assessment:
-    assert seen.arrival_rate is not None
-    assert seen.backlog_excess is not None
-    processed = None if seen.processed_rate is None else seen.processed_rate * k
-    assert seen.backlog is not None
+def scaled(assessment: Assessment, k: float) -> Assessment:
+    assert assessment.arrival_rate is not None
+    assert assessment.backlog_excess is not None
+    processed = None if assessment.processed_rate is None else assessment.processed_rate * k
+    assert assessment.backlog is not None
     return replace(
-        seen,
-        arrival_rate=seen.arrival_rate * k,
+        assessment,
+        arrival_rate=assessment.arrival_rate * k,
         processed_rate=processed,
-        backlog=round(seen.backlog * k),
-        backlog_excess=seen.backlog_excess * k,
+        backlog=round(assessment.backlog * k),
+        backlog_excess=assessment.backlog_excess * k,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.policies.samples import HEALTHY, OVERLOAD, reactive, seen
 
-from rheostat.model import Assessment, Code, Recommendation
+from rheostat.model import Assessment, ReasonCode, Recommendation
 from rheostat.policies.capacity import Figure, Learned, slow_records
 from rheostat.policies.reactive import ReactivePolicy, ReactiveState
 
@@ -47,7 +47,7 @@ def test_slow_records(excess, rate, interval_s, expected):
 def test_a_healthy_job_at_90_percent_occupancy_is_no_violation():
     busy = seen(batch_s=13.5, occupancy=0.9, trigger_s=15.0, backlog_excess=0.0)
     proposals, _ = told(reactive(), [busy], settled(None, 3))
-    assert (proposals[0].target, proposals[0].reason.code) == (3, Code.CAPACITY_UNKNOWN)
+    assert (proposals[0].target, proposals[0].reason.code) == (3, ReasonCode.CAPACITY_UNKNOWN)
     text = "no violation, and the capacity is unknown until one is measured; 90 % of the time used"
     assert proposals[0].reason.text == text
 
@@ -55,7 +55,7 @@ def test_a_healthy_job_at_90_percent_occupancy_is_no_violation():
 def test_a_use_that_is_unknown_is_told_as_unknown():
     proposals, _ = told(reactive(), [seen(busy_ratio=None, occupancy=None, backlog_excess=0.0)], settled(None, 3))
     text = "no violation, and the capacity is unknown until one is measured; how much of the time is used is not known"
-    assert (proposals[0].reason.code, proposals[0].reason.text) == (Code.CAPACITY_UNKNOWN, text)
+    assert (proposals[0].reason.code, proposals[0].reason.text) == (ReasonCode.CAPACITY_UNKNOWN, text)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_use_that_is_unknown_is_told_as_unknown():
 def test_what_a_violation_is(changes, violated):
     sample = seen(**{"processed_rate": None, **changes})
     proposals, _ = told(reactive(), [sample], settled(400.0, 3))
-    assert (proposals[0].reason.code is Code.SLA_VIOLATED) == violated
+    assert (proposals[0].reason.code is ReasonCode.SLA_VIOLATED) == violated
 
 
 def test_the_sentence_has_the_figures():
@@ -138,18 +138,26 @@ class TestWhenOneMoreWouldNotHelp:
     @pytest.mark.parametrize(
         ("changes", "target", "code"),
         [
-            pytest.param({"batches": 1}, 3, Code.WARMING_UP, id="one cold batch has finished at this number"),
-            pytest.param({"requested": 4, "executors": 3}, 4, Code.WARMING_UP, id="an executor is on its way"),
+            pytest.param({"batches": 1}, 3, ReasonCode.WARMING_UP, id="one cold batch has finished at this number"),
+            pytest.param({"requested": 4, "executors": 3}, 4, ReasonCode.WARMING_UP, id="an executor is on its way"),
             pytest.param(
-                {"processed_rate": 1400.0, "backlog_excess": 9000.0}, 3, Code.CATCHING_UP, id="caught up in 45 s"
+                {"processed_rate": 1400.0, "backlog_excess": 9000.0}, 3, ReasonCode.CATCHING_UP, id="caught up in 45 s"
             ),
             pytest.param(
-                {"processed_rate": 1400.0, "backlog_excess": 15_000.0}, 4, Code.SLA_VIOLATED, id="caught up in 75 s"
+                {"processed_rate": 1400.0, "backlog_excess": 15_000.0},
+                4,
+                ReasonCode.SLA_VIOLATED,
+                id="caught up in 75 s",
             ),
             pytest.param(
-                {"capped": True, "batch_s": 8.0}, 3, Code.USELESS_EXECUTORS, id="full batches end before the trigger"
+                {"capped": True, "batch_s": 8.0},
+                3,
+                ReasonCode.USELESS_EXECUTORS,
+                id="full batches end before the trigger",
             ),
-            pytest.param({"capped": True, "batch_s": 10.0}, 5, Code.SLA_VIOLATED, id="full batches take too long"),
+            pytest.param(
+                {"capped": True, "batch_s": 10.0}, 5, ReasonCode.SLA_VIOLATED, id="full batches take too long"
+            ),
         ],
     )
     def test_at_3_executors_of_400(self, changes, target, code):
@@ -174,7 +182,7 @@ class TestSurplus:
     def test_fewer_from_the_10th_sample_in_a_row_on(self):
         proposals, _ = told(reactive(), every_15_s(12, arrival_rate=600.0), settled(1000.0, 3))
         assert [p.target for p in proposals] == [3] * 9 + [1] * 3
-        assert [p.reason.code for p in proposals[8:10]] == [Code.SURPLUS_COUNTING, Code.OVERSIZED]
+        assert [p.reason.code for p in proposals[8:10]] == [ReasonCode.SURPLUS_COUNTING, ReasonCode.OVERSIZED]
         assert proposals[8].reason.text.endswith("sample 9 of 10 in a row")
 
     @pytest.mark.parametrize(
@@ -249,7 +257,7 @@ class TestProbe:
     def test_ample_from_the_start_it_goes_down(self):
         samples = every_15_s(10, executors=4, batch_s=3.0, occupancy=0.2, busy_ratio=0.35)
         proposals, _ = told(reactive(), samples)
-        assert (proposals[-1].target, proposals[-1].reason.code) == (3, Code.PROBE_DOWN)
+        assert (proposals[-1].target, proposals[-1].reason.code) == (3, ReasonCode.PROBE_DOWN)
 
     @pytest.mark.parametrize(
         "changes",
@@ -266,13 +274,13 @@ class TestProbe:
         ample = {"executors": 4, "batch_s": 3.0, "occupancy": 0.2, "busy_ratio": 0.35}
         proposals, _ = told(reactive(), every_15_s(12, **{**ample, **changes}))
         assert {p.target for p in proposals} == {changes.get("executors", 4)}
-        assert Code.SURPLUS_COUNTING not in {p.reason.code for p in proposals}
+        assert ReasonCode.SURPLUS_COUNTING not in {p.reason.code for p in proposals}
 
     def test_batches_as_long_as_the_trigger_do_not_hide_idle_slots(self):
         """40/s on three: a batch takes 1.9 s of a trigger of 2 s, nearly all of it the driver's part."""
         idle = {"arrival_rate": 40.0, "processed_rate": 40.0, "batch_s": 1.9, "trigger_s": 2.0, "period_s": 10.0}
         proposals, _ = told(reactive(), every_15_s(10, occupancy=0.19, busy_ratio=0.15, **idle))
-        assert (proposals[-1].target, proposals[-1].reason.code) == (2, Code.PROBE_DOWN)
+        assert (proposals[-1].target, proposals[-1].reason.code) == (2, ReasonCode.PROBE_DOWN)
 
     def test_the_paper_does_not_probe(self):
         proposals, _ = told(reactive("faithful"), every_15_s(12, executors=4, batch_s=0.1, occupancy=0.01))
@@ -291,7 +299,7 @@ class TestFiguresThatLowUseContradicts:
 
     def test_one_less_is_tried(self):
         proposal = self.last(Figure(3, 66.0, 1, 900.0))
-        assert (proposal.target, proposal.reason.code) == (2, Code.PROBE_DOWN)
+        assert (proposal.target, proposal.reason.code) == (2, ReasonCode.PROBE_DOWN)
         assert proposal.reason.text == (
             "arrival 70/s needs 4 executors at 90 % of 70/s, "
             "yet 20 % of the time used, under 33 %, 10 samples in a row: 3 → 2"
@@ -335,7 +343,7 @@ def test_an_increase_goes_by_what_an_executor_has_shown_until_something_was_meas
 
 def test_without_what_it_needs_it_has_no_opinion():
     proposals, _ = told(reactive(), [seen(arrival_rate=None), replace(HEALTHY, executors=None)], settled(400.0, 3))
-    assert [(p.target, p.reason.code) for p in proposals] == [(None, Code.METRICS_MISSING)] * 2
+    assert [(p.target, p.reason.code) for p in proposals] == [(None, ReasonCode.METRICS_MISSING)] * 2
 
 
 def test_a_larger_load_never_gets_fewer_at_the_edge_between_catching_up_and_overload():

@@ -17,10 +17,10 @@ from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import Planner
 from rheostat.decide.guard import STEPS
 from rheostat.decide.policy import PolicyContext, load_policy, policy_names
-from rheostat.model import Action, Assessment, Bounds, Code, Decision, Objective, OutcomeStatus
+from rheostat.model import Action, Assessment, Bounds, Decision, Objective, OutcomeStatus, ReasonCode
 
 PARTITIONS = (17, 31, 97)
-BROUGHT = (frozenset[str](), frozenset(step.name for step in STEPS if step.may_be_brought))
+BROUGHT = (frozenset[str](), frozenset(step.name for step in STEPS if step.self_manageable))
 TWO_COOLDOWNS_S = 2 * GuardSettings().cooldown_down_s
 LEAST, MOST = 2, 40
 ONE_WAY = ("static", "schedule", "dynamic-allocation")
@@ -68,10 +68,10 @@ proposals = st.lists(steps_told, min_size=3, max_size=10)
 
 
 def told(
-    partitions: int, guard: GuardSettings, steps: Steps, brings: frozenset[str]
+    partitions: int, guard: GuardSettings, steps: Steps, self_managed_steps: frozenset[str]
 ) -> list[tuple[Assessment, Decision]]:
     """Each proposal on its look for so many samples, one each 15 s; what is decided is there 5 s later."""
-    policy: Any = Fixed(None, brings)
+    policy: Any = Fixed(None, self_managed_steps)
     policy.capacity_each = 250.0
     plans = Planner(policy, Bounds(LEAST, MOST), guard, Objective(30.0), 15.0)
     state, number, batches, at, done = plans.initial(), 5, 5, 1000.0, []
@@ -89,14 +89,14 @@ def told(
 
 
 @given(st.sampled_from(PARTITIONS), guards, proposals, st.sampled_from(BROUGHT))
-def test_whatever_is_proposed_and_brought(partitions, guard, steps, brings):
-    done = told(partitions, guard, steps, brings)
+def test_whatever_is_proposed_and_brought(partitions, guard, steps, self_managed_steps):
+    done = told(partitions, guard, steps, self_managed_steps)
     for looked, decision in done:
         target, current, wanted = decision.target, decision.current, decision.recommendation.target
         assert target is not None
         assert current is not None
         assert LEAST <= target <= MOST
-        if wanted is not None and decision.reason.code is not Code.INEFFECTIVE:
+        if wanted is not None and decision.reason.code is not ReasonCode.INEFFECTIVE:
             assert (wanted - current) * (target - current) >= 0, "the direction was turned"
         known = not looked.missing and looked.metrics_age_s == 0.5
         assert known or decision.action is Action.HOLD, "changed on unknown figures"
@@ -112,7 +112,7 @@ def test_whatever_is_proposed_and_brought(partitions, guard, steps, brings):
 
 def undone(decision: Decision) -> bool:
     """Also where the policy wants just that itself: then the step changes the reason, and leaves no note."""
-    return decision.reason.code is Code.INEFFECTIVE or any(note.step == "undo" for note in decision.notes)
+    return decision.reason.code is ReasonCode.INEFFECTIVE or any(note.step == "undo" for note in decision.notes)
 
 
 @pytest.mark.parametrize("partitions", PARTITIONS)

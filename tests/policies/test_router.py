@@ -16,7 +16,7 @@ from rheostat.analyze.state import AnalysisSettings
 from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import Planner
 from rheostat.decide.policy import PolicyContext, load_policy
-from rheostat.model import Action, Assessment, Bounds, Code, Objective, Recommendation
+from rheostat.model import Action, Assessment, Bounds, Objective, ReasonCode, Recommendation
 from rheostat.policies.capacity import Figure, Learned, Recovery
 from rheostat.policies.router import CHAIN, Load, RouterOptions, RouterPolicy, RouterState, Spikes, Turn, collected
 from rheostat.policies.router_table import Table
@@ -59,35 +59,35 @@ def test_the_stages_in_order():
 @pytest.mark.parametrize(
     ("changes", "target", "code"),
     [
-        pytest.param({}, 3, Code.STEADY, id="610/s are more than two carry"),
-        pytest.param({"occupancy": 1.0, "processed_rate": 590.0}, 4, Code.SLA_VIOLATED, id="utilization"),
-        pytest.param({"occupancy": 0.99}, 3, Code.STEADY, id="just under the safe threshold"),
+        pytest.param({}, 3, ReasonCode.STEADY, id="610/s are more than two carry"),
+        pytest.param({"occupancy": 1.0, "processed_rate": 590.0}, 4, ReasonCode.SLA_VIOLATED, id="utilization"),
+        pytest.param({"occupancy": 0.99}, 3, ReasonCode.STEADY, id="just under the safe threshold"),
         pytest.param(
-            {"backlog": 26_000, "processed_rate": 590.0}, 4, Code.SLA_VIOLATED, id="26 000 ÷ 983/s = 26 s ≥ 25.5 s"
+            {"backlog": 26_000, "processed_rate": 590.0}, 4, ReasonCode.SLA_VIOLATED, id="26 s of backlog ≥ 25.5 s"
         ),
-        pytest.param({"backlog": 25_000, "processed_rate": 590.0}, 3, Code.STEADY, id="25 000 need 25.4 s"),
-        pytest.param({"backlog": 26_000}, 3, Code.STEADY, id="as much, but neither growing nor in excess"),
-        pytest.param({"arrival_rate": 944.0}, 3, Code.STEADY, id="within 5 % of what three carry"),
-        pytest.param({"arrival_rate": 946.0}, 4, Code.UNDERSIZED, id="beyond 5 %: before there is any lag"),
+        pytest.param({"backlog": 25_000, "processed_rate": 590.0}, 3, ReasonCode.STEADY, id="25 000 need 25.4 s"),
+        pytest.param({"backlog": 26_000}, 3, ReasonCode.STEADY, id="as much, but neither growing nor in excess"),
+        pytest.param({"arrival_rate": 944.0}, 3, ReasonCode.STEADY, id="within 5 % of what three carry"),
+        pytest.param({"arrival_rate": 946.0}, 4, ReasonCode.UNDERSIZED, id="beyond 5 %: before there is any lag"),
         pytest.param(
-            {"occupancy": 1.0, "processed_rate": 590.0, "backlog_excess": 60_000.0}, 6, Code.SLA_VIOLATED,
+            {"occupancy": 1.0, "processed_rate": 590.0, "backlog_excess": 60_000.0}, 6, ReasonCode.SLA_VIOLATED,
             id="60 000 in 60 s beside 610/s: 1610/s",
         ),
         pytest.param(
-            {"occupancy": 1.0, "processed_rate": 800.0, "backlog_excess": 9_000.0}, 3, Code.CATCHING_UP,
+            {"occupancy": 1.0, "processed_rate": 800.0, "backlog_excess": 9_000.0}, 3, ReasonCode.CATCHING_UP,
             id="at 200/s more it is gone in 45 s of 60 s",
         ),
-        pytest.param({"occupancy": 1.0, "sink": "commits take 9 s"}, 3, Code.SICK_SINK, id="a sick sink"),
-        pytest.param({"arrival_rate": 946.0, "sink": "commits take 9 s"}, 3, Code.SICK_SINK, id="sick, and a rise"),
+        pytest.param({"occupancy": 1.0, "sink": "commits take 9 s"}, 3, ReasonCode.SICK_SINK, id="a sick sink"),
+        pytest.param({"arrival_rate": 946.0, "sink": "commits take 9 s"}, 3, ReasonCode.SICK_SINK, id="sick, rise"),
         pytest.param(
-            {"occupancy": 1.0, "capped": True, "batch_s": 8.0}, 3, Code.USELESS_EXECUTORS, id="the batch cap limits"
+            {"occupancy": 1.0, "capped": True, "batch_s": 8.0}, 3, ReasonCode.USELESS_EXECUTORS, id="batch cap limits"
         ),
-        pytest.param({"arrival_rate": 300.0, "backlog_excess": 10.0}, 3, Code.CATCHING_UP, id="lag: no decrease"),
-        pytest.param({"failed_tasks": 2}, 3, Code.TASK_FAILURES, id="failures: no decrease"),
-        pytest.param({"failed_tasks": 2, "arrival_rate": 946.0}, 4, Code.UNDERSIZED, id="failures: a surge goes on"),
-        pytest.param({"batches": 1}, 3, Code.WARMING_UP, id="the first batch is cold"),
-        pytest.param({"executors": 2, "requested": 3, "occupancy": 1.0}, 3, Code.WARMING_UP, id="one is on its way"),
-        pytest.param({"missing": ("lag_s",)}, None, Code.METRICS_MISSING, id="a sample that does not count"),
+        pytest.param({"arrival_rate": 300.0, "backlog_excess": 10.0}, 3, ReasonCode.CATCHING_UP, id="lag: no decrease"),
+        pytest.param({"failed_tasks": 2}, 3, ReasonCode.TASK_FAILURES, id="failures: no decrease"),
+        pytest.param({"failed_tasks": 2, "arrival_rate": 946.0}, 4, ReasonCode.UNDERSIZED, id="failures in a surge"),
+        pytest.param({"batches": 1}, 3, ReasonCode.WARMING_UP, id="the first batch is cold"),
+        pytest.param({"executors": 2, "requested": 3, "occupancy": 1.0}, 3, ReasonCode.WARMING_UP, id="one on its way"),
+        pytest.param({"missing": ("lag_s",)}, None, ReasonCode.METRICS_MISSING, id="a sample that does not count"),
     ],
 )  # fmt: skip
 def test_decisions_of_the_default(changes, target, code):
@@ -101,7 +101,7 @@ def test_a_decrease_asks_four_times_and_carries_the_interval():
         answer, state = policy.recommend(seen(1000.0 + 15 * place, arrival_rate=400.0), state)
         answers.append(answer)
     assert [answer.target for answer in answers] == [3, 3, 3, 2]
-    assert [answer.reason.code for answer in answers[2:]] == [Code.SURPLUS_COUNTING, Code.OVERSIZED]
+    assert [answer.reason.code for answer in answers[2:]] == [ReasonCode.SURPLUS_COUNTING, ReasonCode.OVERSIZED]
 
 
 def test_noise_keeps_what_a_smooth_load_gives_back():
@@ -118,14 +118,14 @@ def test_a_rise_is_anticipated():
         asked(router(), seen(arrival_rate=rate), state) for rate, state in zip((800.0, 940.0), rising, strict=True)
     ]
     assert [answer.target for answer in answers] == [3, 4]
-    assert answers[1].reason.code is Code.UNDERSIZED
+    assert answers[1].reason.code is ReasonCode.UNDERSIZED
 
 
 def test_an_empty_table_takes_one_more_and_none_less():
     state = known(table=Table(version=""))
     overloaded = seen(occupancy=1.0, processed_rate=590.0, busy_ratio=0.1)
     assert asked(router(), overloaded, state).target == 4
-    assert asked(router(), seen(arrival_rate=1.0, busy_ratio=0.1), state).reason.code is Code.CAPACITY_UNKNOWN
+    assert asked(router(), seen(arrival_rate=1.0, busy_ratio=0.1), state).reason.code is ReasonCode.CAPACITY_UNKNOWN
 
 
 def test_below_the_first_row_it_goes_one_at_a_time():
@@ -140,7 +140,7 @@ def test_another_version_keeps_decreases_waiting():
     state = known(*(100.0,) * 9)
     idle = seen(arrival_rate=100.0, busy_ratio=0.1)
     assert asked(router(samples_to_shrink=1), idle, state).target == 1
-    assert asked(router(samples_to_shrink=1, version="2"), idle, state).reason.code is Code.CAPACITY_UNKNOWN
+    assert asked(router(samples_to_shrink=1, version="2"), idle, state).reason.code is ReasonCode.CAPACITY_UNKNOWN
 
 
 # ------------------------------------------------------------------------------------------------- faithful
@@ -168,7 +168,7 @@ def test_a_row_is_keyed_by_the_size_at_the_metrics_own_time():
 def test_no_decision_while_figures_are_of_before_the_change():
     sample = seen(1200.0, executors=4, requested=4, **FULL)
     answer = asked(faithful(), sample, known(sizes=((0.0, 3), (1100.0, 4))))
-    assert (answer.target, answer.reason.code) == (4, Code.WARMING_UP)
+    assert (answer.target, answer.reason.code) == (4, ReasonCode.WARMING_UP)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_decision_each_minute_and_a_bucket_all_the_same():
 def test_any_rise_beyond_sigma_forbids_a_decrease():
     rising = known(*(200.0 + 30 * k for k in range(9)))
     answer = asked(faithful(), seen(1120.0, arrival_rate=440.0), rising)
-    assert (answer.target, answer.reason.code) == (3, Code.FORECAST)
+    assert (answer.target, answer.reason.code) == (3, ReasonCode.FORECAST)
 
 
 def test_at_most_60_percent_are_used():
@@ -233,7 +233,7 @@ def test_on_a_wave_it_follows_without_a_round_trip_and_without_a_miss():
     """400 to 2400/s and back within an hour, an executor carries about 375/s."""
     load = [(0.0, 400.0), (300.0, 400.0), (1500.0, 2400.0), (2100.0, 2400.0), (3300.0, 400.0), (3900.0, 400.0)]
     cycles = on_a_job(load, 2)
-    lags = sorted(cycle.seen.lag_s or 0.0 for cycle in cycles)
+    lags = sorted(cycle.assessment.lag_s or 0.0 for cycle in cycles)
     assert lags[-1] < 12
     assert lags[int(0.99 * len(lags))] < 10
     assert max(cycle.registered for cycle in cycles) <= 10
@@ -243,7 +243,7 @@ def test_on_a_wave_it_follows_without_a_round_trip_and_without_a_miss():
 
 def round_trips(cycles: list[Cycle], within_s: float) -> list[float]:
     """Times of a decrease soon after an increase."""
-    acts = [(cycle.seen.at, cycle.decision.action) for cycle in cycles if cycle.decision.acts]
+    acts = [(cycle.assessment.at, cycle.decision.action) for cycle in cycles if cycle.decision.acts]
     return [
         later
         for (at, first), (later, second) in pairwise(acts)
@@ -253,7 +253,7 @@ def round_trips(cycles: list[Cycle], within_s: float) -> list[float]:
 
 def test_eager_is_earlier_than_lag():
     load = [(0.0, 400.0), (300.0, 400.0), (1500.0, 2400.0), (1800.0, 2400.0)]
-    eager, late = (max(c.seen.lag_s or 0.0 for c in on_a_job(load, 2, eager=each)) for each in (True, False))
+    eager, late = (max(c.assessment.lag_s or 0.0 for c in on_a_job(load, 2, eager=each)) for each in (True, False))
     assert eager < late
 
 
@@ -276,7 +276,7 @@ def test_how_long_increases_take_is_without_the_delay_of_the_figures():
     past = Recovery(took_s=(150.0,))
     turns = [
         Turn(
-            seen=seen(),
+            assessment=seen(),
             n=3,
             options=RouterOptions.model_validate({}),
             context=CONTEXT,

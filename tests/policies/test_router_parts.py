@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.policies.samples import seen
 
-from rheostat.model import Code
+from rheostat.model import ReasonCode
 from rheostat.policies.capacity import Figure, Learned
 from rheostat.policies.router import (
     FAITHFUL,
@@ -305,16 +305,20 @@ def test_sizes_by_partitions():
 @pytest.mark.parametrize(
     ("changes", "n", "target", "since_s", "left", "code"),
     [
-        pytest.param({}, 4, 60, 1e9, 54, Code.LARGEST_STEP, id="50 at a time"),
-        pytest.param({"largest_size": 20}, 4, 60, 1e9, 20, Code.AT_MAX, id="no larger than allowed"),
-        pytest.param({"largest_size": 20}, 22, 30, 1e9, 22, Code.AT_MAX, id="beyond it already: it never turns"),
-        pytest.param({"least_partitions": 2.0}, 4, 60, 1e9, 15, Code.AT_MAX, id="30 partitions, two for each slot"),
-        pytest.param({"most_partitions": 10.0}, 8, 1, 1e9, 3, Code.AT_MIN, id="30 partitions, at most ten for each"),
-        pytest.param({"most_partitions": 10.0}, 2, 1, 1e9, 2, Code.AT_MIN, id="under it already: it never turns"),
-        pytest.param({"cooldown_up_s": 60.0}, 4, 5, 59.0, 4, Code.COOLDOWN_UP, id="too soon up"),
+        pytest.param({}, 4, 60, 1e9, 54, ReasonCode.LARGEST_STEP, id="50 at a time"),
+        pytest.param({"largest_size": 20}, 4, 60, 1e9, 20, ReasonCode.AT_MAX, id="no larger than allowed"),
+        pytest.param({"largest_size": 20}, 22, 30, 1e9, 22, ReasonCode.AT_MAX, id="beyond it already: it never turns"),
+        pytest.param(
+            {"least_partitions": 2.0}, 4, 60, 1e9, 15, ReasonCode.AT_MAX, id="30 partitions, two for each slot"
+        ),
+        pytest.param(
+            {"most_partitions": 10.0}, 8, 1, 1e9, 3, ReasonCode.AT_MIN, id="30 partitions, at most ten for each"
+        ),
+        pytest.param({"most_partitions": 10.0}, 2, 1, 1e9, 2, ReasonCode.AT_MIN, id="under it already: it never turns"),
+        pytest.param({"cooldown_up_s": 60.0}, 4, 5, 59.0, 4, ReasonCode.COOLDOWN_UP, id="too soon up"),
         pytest.param({"cooldown_up_s": 60.0}, 4, 5, 60.0, 5, None, id="in time up"),
-        pytest.param({}, 4, 3, 59.0, 4, Code.COOLDOWN_DOWN, id="too soon down"),
-        pytest.param({"largest_step_down": 2}, 9, 3, 1e9, 7, Code.LARGEST_STEP, id="two at a time down"),
+        pytest.param({}, 4, 3, 59.0, 4, ReasonCode.COOLDOWN_DOWN, id="too soon down"),
+        pytest.param({"largest_step_down": 2}, 9, 3, 1e9, 7, ReasonCode.LARGEST_STEP, id="two at a time down"),
     ],
 )
 def test_the_post_decision(changes, n, target, since_s, left, code):

@@ -10,7 +10,7 @@ from rheostat.decide.decide import Planner
 from rheostat.decide.guard import STEPS
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.errors import InputError
-from rheostat.model import Action, Bounds, Code, Decision, Objective
+from rheostat.model import Action, Bounds, Decision, Objective, ReasonCode
 from rheostat.policies.schedule import OPEN_LOOP, SchedulePolicy, ScheduleState
 from rheostat.testing.policies import check_policy
 
@@ -36,21 +36,21 @@ def schedule(steps: Any = TABLE) -> SchedulePolicy:
 )
 def test_the_timetable_has(second, expected):
     proposal, _ = schedule().recommend(seen(1000.0 + second, executors=4), ScheduleState(1000.0))
-    assert (proposal.target, proposal.reason.code) == (expected, Code.FIXED)
+    assert (proposal.target, proposal.reason.code) == (expected, ReasonCode.FIXED)
 
 
 @pytest.mark.parametrize("steps", [[], [[20, 7]]], ids=["no timetable", "before its first step"])
 def test_the_number_in_force_stays(steps):
     policy = schedule(steps)
     proposal, _ = policy.recommend(seen(executors=4, requested=5), policy.initial())
-    assert (proposal.target, proposal.reason.code) == (5, Code.FIXED)
+    assert (proposal.target, proposal.reason.code) == (5, ReasonCode.FIXED)
 
 
 def test_the_clock_starts_with_the_first_decision_even_a_blind_one():
     policy = schedule()
     blind, state = policy.recommend(seen(1000.0, missing=("lag_s",)), policy.initial())
     proposal, state = policy.recommend(seen(1030.0), state)
-    assert (blind.target, blind.reason.code) == (None, Code.METRICS_MISSING)
+    assert (blind.target, blind.reason.code) == (None, ReasonCode.METRICS_MISSING)
     assert (proposal.target, state) == (6, ScheduleState(1000.0))
 
 
@@ -110,4 +110,4 @@ def test_the_page_has_its_options():
 
 
 def test_it_brings_every_step_that_a_policy_may_bring():
-    assert SchedulePolicy.brings == {step.name for step in STEPS if step.may_be_brought}
+    assert SchedulePolicy.self_managed_steps == {step.name for step in STEPS if step.self_manageable}

@@ -36,16 +36,16 @@ def of_the_run() -> list[Assessment]:
     return assessed([record.observation for record in records if record.observation is not None])
 
 
-def slow(seen: Assessment, interval_s: float = 15.0) -> float:
-    assert seen.backlog_excess is not None
-    assert seen.arrival_rate is not None
-    return slow_records(seen.backlog_excess, seen.arrival_rate, interval_s)
+def slow(assessment: Assessment, interval_s: float = 15.0) -> float:
+    assert assessment.backlog_excess is not None
+    assert assessment.arrival_rate is not None
+    return slow_records(assessment.backlog_excess, assessment.arrival_rate, interval_s)
 
 
-def busy(seen: Assessment) -> float:
-    assert seen.last_batch_s is not None
-    assert seen.trigger_s is not None
-    return seen.last_batch_s / seen.trigger_s
+def busy(assessment: Assessment) -> float:
+    assert assessment.last_batch_s is not None
+    assert assessment.trigger_s is not None
+    return assessment.last_batch_s / assessment.trigger_s
 
 
 def at_90_percent() -> list[Assessment]:

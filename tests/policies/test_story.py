@@ -9,7 +9,7 @@ from rheostat.analyze.assess import analysis_settings
 from rheostat.config.models import Settings
 from rheostat.decide.decide import Planner
 from rheostat.decide.policy import PolicyContext, load_policy
-from rheostat.model import Action, Code
+from rheostat.model import Action, ReasonCode
 from rheostat.sim.jobfile import JobFile
 
 QUIET_S, RISE_S, PLATEAU_S, FALL_S = 20.0, 40.0, 50.0, 60.0
@@ -71,7 +71,7 @@ def test_the_demo_does_not_exceed_by_far():
     """1400/s at 400/s each are 3.5, with the fixed part of a batch just under 4."""
     cycles = story(job(), demo_load(200.0), "demo", 10.0, (1, 16))
     assert numbers(cycles) == [1, 2, 3, 4, 5, 4, 3, 2, 1]
-    assert max(cycle.seen.lag_s or 0.0 for cycle in cycles) < 10.0
+    assert max(cycle.assessment.lag_s or 0.0 for cycle in cycles) < 10.0
     static, used = 5 * len(cycles), sum(cycle.registered for cycle in cycles)
     assert used <= 0.65 * static
 
@@ -79,7 +79,11 @@ def test_the_demo_does_not_exceed_by_far():
 def test_the_demo_never_goes_down_on_an_excess_or_on_unknown_figures():
     for cycle in story(job(), demo_load(200.0), "demo", 10.0, (1, 8)):
         if cycle.decision.action is Action.DOWN:
-            assert (cycle.seen.missing, cycle.seen.invalid, cycle.seen.backlog_excess) == ((), (), 0.0)
+            assert (cycle.assessment.missing, cycle.assessment.invalid, cycle.assessment.backlog_excess) == (
+                (),
+                (),
+                0.0,
+            )
 
 
 def slow_job() -> JobFile:
@@ -89,26 +93,26 @@ def slow_job() -> JobFile:
 def test_the_defaults_follow_a_slower_load_without_a_violation():
     cycles = story(slow_job(), demo_load(2000.0, slower=10.0), "default", 30.0, (1, 12))
     assert numbers(cycles) == [1, 2, 3, 4, 3, 2, 1]
-    assert max(cycle.seen.lag_s or 0.0 for cycle in cycles) < 30.0
+    assert max(cycle.assessment.lag_s or 0.0 for cycle in cycles) < 30.0
 
 
 def test_the_published_constants_follow_later():
     cycles = story(slow_job(), demo_load(2400.0, slower=10.0), "faithful", 30.0, (1, 12))
     ups = [c for c in cycles if c.decision.action is Action.UP]
-    assert {c.decision.reason.code for c in ups} == {Code.SLA_VIOLATED}
+    assert {c.decision.reason.code for c in ups} == {ReasonCode.SLA_VIOLATED}
     assert all(later.decision.at - earlier.decision.at >= 240 for earlier, later in pairwise(ups))
-    assert max(cycle.seen.lag_s or 0.0 for cycle in cycles) > 60.0
+    assert max(cycle.assessment.lag_s or 0.0 for cycle in cycles) > 60.0
 
 
 def test_an_ample_start_does_not_stay():
     """Never overloaded, so the capacity stays unknown: probing alone takes six down to the one that 200/s need."""
     cycles = story(job(fixed_s=0.1), [(0.0, BASE), (300.0, BASE)], "demo", 10.0, (1, 8), executors=6)
     assert numbers(cycles) == [6, 5, 4, 3, 2, 1]
-    assert {c.decision.recommendation.reason.code for c in cycles if c.decision.acts} == {Code.PROBE_DOWN}
+    assert {c.decision.recommendation.reason.code for c in cycles if c.decision.acts} == {ReasonCode.PROBE_DOWN}
 
 
 def test_a_batch_cap_that_limits_does_not_drive_the_number_up():
     """1000 records each 2 s: 500/s whatever the number, under a load of 600/s."""
     cycles = story(job(batch_cap=1000), [(0.0, 600.0), (120.0, 600.0)], "demo", 10.0, (1, 8), executors=4)
     assert max(numbers(cycles)) == 4
-    assert cycles[-1].decision.reason.code is Code.USELESS_EXECUTORS
+    assert cycles[-1].decision.reason.code is ReasonCode.USELESS_EXECUTORS

@@ -6,7 +6,7 @@ from tests.policies.samples import seen
 
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.errors import InputError
-from rheostat.model import Code, Objective
+from rheostat.model import Objective, ReasonCode
 from rheostat.policies.threshold import ThresholdOptions, ThresholdPolicy, ThresholdState
 
 
@@ -19,14 +19,14 @@ def threshold(preset: str = "faithful", **options: Any) -> ThresholdPolicy:
 @pytest.mark.parametrize(
     ("busy", "executors", "target", "code"),
     [
-        pytest.param(0.91, 3, 4, Code.UNDERSIZED, id="above 90 %: one more"),
-        pytest.param(1.0, 3, 4, Code.UNDERSIZED, id="never more than one"),
-        pytest.param(0.90, 3, 3, Code.STEADY, id="at 90 %"),
-        pytest.param(0.70, 3, 3, Code.STEADY, id="between the limits"),
-        pytest.param(0.50, 3, 3, Code.STEADY, id="at 50 %"),
-        pytest.param(0.49, 3, 2, Code.OVERSIZED, id="below 50 %: one less"),
-        pytest.param(0.0, 1, 1, Code.STEADY, id="the last one stays"),
-        pytest.param(None, 3, None, Code.METRICS_MISSING, id="unknown"),
+        pytest.param(0.91, 3, 4, ReasonCode.UNDERSIZED, id="above 90 %: one more"),
+        pytest.param(1.0, 3, 4, ReasonCode.UNDERSIZED, id="never more than one"),
+        pytest.param(0.90, 3, 3, ReasonCode.STEADY, id="at 90 %"),
+        pytest.param(0.70, 3, 3, ReasonCode.STEADY, id="between the limits"),
+        pytest.param(0.50, 3, 3, ReasonCode.STEADY, id="at 50 %"),
+        pytest.param(0.49, 3, 2, ReasonCode.OVERSIZED, id="below 50 %: one less"),
+        pytest.param(0.0, 1, 1, ReasonCode.STEADY, id="the last one stays"),
+        pytest.param(None, 3, None, ReasonCode.METRICS_MISSING, id="unknown"),
     ],
 )
 def test_the_rule_of_s2(busy, executors, target, code):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rheostat.decide.policy import PolicyContext, load_policy
-from rheostat.model import Assessment, Code, Objective
+from rheostat.model import Assessment, Objective, ReasonCode
 
 RISING = Assessment(
     at=100.0,
@@ -29,11 +29,13 @@ RISING = Assessment(
 @pytest.mark.parametrize(
     ("change", "code", "target"),
     [
-        pytest.param({}, Code.SLA_VIOLATED, 2, id="14 s of backlog and falling behind"),
-        pytest.param({"backlog": 4000}, Code.CAPACITY_UNKNOWN, 1, id="11.4 s of backlog are within 12 s"),
-        pytest.param({"processed_rate": 700.0}, Code.CAPACITY_UNKNOWN, 1, id="it keeps up"),
-        pytest.param({"processed_rate": None}, Code.CAPACITY_UNKNOWN, 1, id="the speed is unknown"),
-        pytest.param({"batch_s": 0.5}, Code.CAPACITY_UNKNOWN, 1, id="batches of a quarter of the trigger are fast"),
+        pytest.param({}, ReasonCode.SLA_VIOLATED, 2, id="14 s of backlog and falling behind"),
+        pytest.param({"backlog": 4000}, ReasonCode.CAPACITY_UNKNOWN, 1, id="11.4 s of backlog are within 12 s"),
+        pytest.param({"processed_rate": 700.0}, ReasonCode.CAPACITY_UNKNOWN, 1, id="it keeps up"),
+        pytest.param({"processed_rate": None}, ReasonCode.CAPACITY_UNKNOWN, 1, id="the speed is unknown"),
+        pytest.param(
+            {"batch_s": 0.5}, ReasonCode.CAPACITY_UNKNOWN, 1, id="batches of a quarter of the trigger are fast"
+        ),
     ],
 )
 def test_falling_behind_is_a_violation(change, code, target):
@@ -45,4 +47,4 @@ def test_falling_behind_is_a_violation(change, code, target):
 def test_the_published_policy_does_not_look_at_it():
     policy = load_policy("reactive", {"preset": "faithful"}, PolicyContext(Objective(20.0), 2.0))
     proposed, _ = policy.recommend(RISING, policy.initial())
-    assert proposed.reason.code is Code.CAPACITY_UNKNOWN
+    assert proposed.reason.code is ReasonCode.CAPACITY_UNKNOWN

@@ -10,7 +10,7 @@ from rheostat.cli import main
 from rheostat.errors import InputError
 from rheostat.journal.records import DecisionRecord, OutcomeRecord, Record
 from rheostat.journal.store import read_journal
-from rheostat.model import Action, Assessment, Code, Decision, Reason, Recommendation
+from rheostat.model import Action, Assessment, Decision, Reason, ReasonCode, Recommendation
 from rheostat.report.explain import Story, explain_decision, explain_since, explain_summary
 from rheostat.report.replay import replay_score
 from rheostat.report.times import duration, parse_time
@@ -103,7 +103,7 @@ def test_a_start_is_a_request_and_no_change():
 
 
 def decision_record(at: float, number: int, current: int, target: int) -> DecisionRecord:
-    why = Reason(Code.FIXED, "as told")
+    why = Reason(ReasonCode.FIXED, "as told")
     decision = Decision(at, number, Action.UP, current, target, why, Recommendation(target, why))
     return DecisionRecord.of(None, Assessment(at=at, executors=current, requested=current), decision)
 

@@ -5,14 +5,14 @@ import pytest
 
 from rheostat.errors import InputError
 from rheostat.journal.records import DecisionRecord, OutcomeRecord, Record
-from rheostat.model import Action, Assessment, Code, Decision, Outcome, OutcomeStatus, Reason, Recommendation
+from rheostat.model import Action, Assessment, Decision, Outcome, OutcomeStatus, Reason, ReasonCode, Recommendation
 from rheostat.report.html import Page, write_report
 from rheostat.report.score import series
 
 
 def cycle(at: float, number: int, current: int, target: int, text: str = "why") -> DecisionRecord:
     action = Action.HOLD if current == target else Action.UP if target > current else Action.DOWN
-    reason = Reason(Code.STEADY if action is Action.HOLD else Code.SLA_VIOLATED, text)
+    reason = Reason(ReasonCode.STEADY if action is Action.HOLD else ReasonCode.SLA_VIOLATED, text)
     seen = Assessment(at, executors=current, requested=current, arrival_rate=100.0 * number, backlog=7, lag_s=1.5)
     return DecisionRecord.of(
         None, seen, Decision(at, number, action, current, target, reason, Recommendation(target, reason))
@@ -20,7 +20,7 @@ def cycle(at: float, number: int, current: int, target: int, text: str = "why") 
 
 
 def applied(number: int, target: int) -> OutcomeRecord:
-    reason = Reason(Code.APPLIED, f"{target} executors registered")
+    reason = Reason(ReasonCode.APPLIED, f"{target} executors registered")
     return OutcomeRecord(1012.0, Outcome(1012.0, number, OutcomeStatus.APPLIED, reason, target))
 
 
@@ -53,8 +53,8 @@ def test_a_cycle_that_saw_nothing_leaves_gaps():
         Action.HOLD,
         None,
         None,
-        Reason(Code.CYCLE_FAILED, "no"),
-        Recommendation(None, Reason(Code.CYCLE_FAILED, "no")),
+        Reason(ReasonCode.CYCLE_FAILED, "no"),
+        Recommendation(None, Reason(ReasonCode.CYCLE_FAILED, "no")),
     )
     run = series([RUN[0], DecisionRecord.of(None, None, failed)])
     assert (run.lag, run.backlog, run.registered) == ([1.5, None], [7, None], [1, None])

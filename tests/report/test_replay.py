@@ -8,7 +8,7 @@ from rheostat.cli import main
 from rheostat.errors import InputError
 from rheostat.journal.records import DecisionRecord, SessionRecord
 from rheostat.journal.store import read_journal
-from rheostat.model import Code
+from rheostat.model import ReasonCode
 from rheostat.report.replay import replay, replay_score
 
 
@@ -16,7 +16,7 @@ def test_the_same_settings_decide_the_same_to_the_letter(eventful):
     replayed = replay(read_journal(eventful))
     assert len(replayed) > 100
     codes = {each.record.decision.reason.code for each in replayed}
-    assert {Code.START, Code.RESTORED, Code.CYCLE_FAILED, Code.AT_MIN} <= codes
+    assert {ReasonCode.START, ReasonCode.RESTORED, ReasonCode.CYCLE_FAILED, ReasonCode.AT_MIN} <= codes
     for each in replayed:
         if each.decision is not None:
             assert each.decision.reason.text == each.record.decision.reason.text

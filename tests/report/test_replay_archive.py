@@ -12,11 +12,11 @@ from rheostat.config.loading import load_settings
 from rheostat.journal.records import Record, SessionRecord
 from rheostat.journal.store import JournalWriter, read_journal
 from rheostat.learn.slow_records import Sample
-from rheostat.loop.build import archive_beside, build_planner, open_archive, open_store
+from rheostat.loop.build import build_planner, open_sample_store, open_store, sample_store_beside
 from rheostat.loop.clock import ManualClock
 from rheostat.loop.loop import Loop
 from rheostat.report.replay import replay
-from rheostat.sample_store import MemoryArchive, ParquetArchive
+from rheostat.sample_store import MemorySampleStore, ParquetSampleStore
 from rheostat.testing.fakes import ToyJob
 
 START = 1_764_324_000.0
@@ -27,7 +27,7 @@ def _run(folder: Path, rates: list[float], at: float) -> float:
     given = {"objective": "lag < 30s", "executors": [1, 6], "policy": "proactive", "policy_options": options}
     settings = load_settings({**given, "journal": str(folder)})
     job, clock, journal = ToyJob(executors=2), ManualClock(at), JournalWriter(folder)
-    planner = build_planner(settings, open_archive(settings))
+    planner = build_planner(settings, open_sample_store(settings))
     loop = Loop(job, planner, job, journal, clock, settings, store=open_store(settings), job="toy")
     for rate in rates:
         job.rate = rate
@@ -49,7 +49,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-class _Asked(ParquetArchive):
+class _Asked(ParquetSampleStore):
     """Remembers which rows it was asked for."""
 
     def __init__(self, folder: Path) -> None:
@@ -93,16 +93,16 @@ def test_the_command_replays_both_runs(journal: Path, capsys: pytest.CaptureFixt
 
 def test_an_archive_is_beside_the_journal_or_the_state_and_made_with_the_first_samples(tmp_path: Path) -> None:
     objective = {"objective": "lag < 30s"}
-    assert open_archive(load_settings(objective)) is None
+    assert open_sample_store(load_settings(objective)) is None
     for given in ({"journal": str(tmp_path / "a"), "state": str(tmp_path / "b")}, {"state": str(tmp_path / "a")}):
-        archive = open_archive(load_settings({**objective, **given}))
-        assert isinstance(archive, ParquetArchive)
+        archive = open_sample_store(load_settings({**objective, **given}))
+        assert isinstance(archive, ParquetSampleStore)
         assert archive.folder == tmp_path / "a" / "samples"
     assert not (tmp_path / "a").exists()
-    assert archive_beside(tmp_path / "a", print) is None
+    assert sample_store_beside(tmp_path / "a", print) is None
 
 
 def test_a_policy_gets_the_archive() -> None:
-    archive = MemoryArchive()
+    archive = MemorySampleStore()
     planner = build_planner(load_settings({"objective": "lag < 30s", "policy": "proactive"}), archive)
     assert planner.policy.context.archive is archive  # type: ignore[attr-defined]

@@ -6,12 +6,12 @@ from rheostat.journal.records import DecisionRecord, OutcomeRecord
 from rheostat.model import (
     Action,
     Assessment,
-    Code,
     Decision,
     Observation,
     Outcome,
     OutcomeStatus,
     Reason,
+    ReasonCode,
     Recommendation,
 )
 from rheostat.report.score import Counts, RunFacts, Sample, samples_of, score
@@ -97,14 +97,14 @@ def test_lost_or_doubled_records_make_a_run_invalid(counts, valid):
 
 def cycle(at, number, executors, requested, target):
     action = Action.HOLD if target is None else Action.UP
-    reason = Reason(Code.STEADY, "steady")
+    reason = Reason(ReasonCode.STEADY, "steady")
     decision = Decision(at, number, action, requested, target or requested, reason, Recommendation(target, reason))
     seen = Assessment(at, executors=executors, requested=requested, lag_s=1.0)
     return DecisionRecord.of(Observation(at), seen, decision)
 
 
 def test_a_journal_tells_what_was_asked_for_and_what_was_only_recorded():
-    recorded = Outcome(20.0, 2, OutcomeStatus.RECORDED, Reason(Code.DRY_RUN, "a dry run"), 9)
+    recorded = Outcome(20.0, 2, OutcomeStatus.RECORDED, Reason(ReasonCode.DRY_RUN, "a dry run"), 9)
     journal = [
         cycle(0.0, 1, 1, None, 3),
         cycle(10.0, 2, 2, 3, 9),

@@ -7,7 +7,7 @@ import pytest
 
 from rheostat.cli import main
 from rheostat.load.curves import Pieces
-from rheostat.model import Code
+from rheostat.model import ReasonCode
 from rheostat.policies.proactive import ProactiveState
 from rheostat.research.papers.page import rows_of, write_experiment
 from rheostat.research.papers.results import Experiment, Look, Part, Result, Seen, Trial, over_seeds, run
@@ -27,9 +27,9 @@ from rheostat.research.papers.s1 import (
 )
 
 
-def look(number: int, code: Code, counts: bool = True, **more: float) -> Look:
+def look(number: int, code: ReasonCode, counts: bool = True, **more: float) -> Look:
     values = {"executors": 1, "target": 1, "slow": 0.0, **more}
-    figures = {"residual": 0.01} if code is Code.FORECAST else {}
+    figures = {"residual": 0.01} if code is ReasonCode.FORECAST else {}
     return Look(
         5.0 * number, 100.0, int(values["executors"]), values["slow"], counts, code, int(values["target"]), figures
     )
@@ -52,7 +52,7 @@ class TestATrial:
         ups = [each for each in trial.looks if each.target > each.executors]
         first = next(each for each in trial.counted if each.slow is not None and each.slow >= SLA)
         assert [(each.at, each.executors, each.target, each.code) for each in ups] == [
-            (first.at, 1, 2, Code.SLA_VIOLATED)
+            (first.at, 1, 2, ReasonCode.SLA_VIOLATED)
         ]
         assert 390.0 < first.at < 450.0  # the capacity is met at 390 s
 
@@ -71,16 +71,23 @@ class TestATrial:
 
 
 def test_modes_in_their_order():
-    codes = [Code.STEADY, Code.SLA_VIOLATED, Code.FORECAST, Code.FORECAST, Code.CHANGE_POINT, Code.STEADY]
+    codes = [
+        ReasonCode.STEADY,
+        ReasonCode.SLA_VIOLATED,
+        ReasonCode.FORECAST,
+        ReasonCode.FORECAST,
+        ReasonCode.CHANGE_POINT,
+        ReasonCode.STEADY,
+    ]
     looks = tuple(look(number, code) for number, code in enumerate(codes))
-    held = look(9, Code.METRICS_MISSING, counts=False)
+    held = look(9, ReasonCode.METRICS_MISSING, counts=False)
     found = modes(Trial((looks[0], held, *looks[1:]), None, (), 0))
     assert found == [(1, "exploration"), (3, "control"), (5, "change point"), (6, "exploration")]
 
 
 def test_an_answer_to_a_violation_in_control_is_no_exploration():
-    caught = look(3, Code.SLA_VIOLATED)._replace(figures={"residual": 0.2})
-    looks = (look(1, Code.STEADY), look(2, Code.FORECAST), caught, look(4, Code.FORECAST))
+    caught = look(3, ReasonCode.SLA_VIOLATED)._replace(figures={"residual": 0.2})
+    looks = (look(1, ReasonCode.STEADY), look(2, ReasonCode.FORECAST), caught, look(4, ReasonCode.FORECAST))
     assert modes(Trial(looks, None, (), 0)) == [(1, "exploration"), (2, "control")]
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rheostat.cli import main
-from rheostat.model import Code
+from rheostat.model import ReasonCode
 from rheostat.research.papers.results import Look, Trial
 from rheostat.research.papers.s1_live import plans, results
 
@@ -21,12 +21,12 @@ def trial(*looks):
 
 
 PROACTIVE = trial(
-    look(60.0, 1, 2, Code.SLA_VIOLATED, slow=0.2),
-    look(200.0, 2, 1, Code.OVERSIZED),
-    look(250.0, 1, 1, Code.FORECAST),
-    look(400.0, 1, 3, Code.FORECAST),
+    look(60.0, 1, 2, ReasonCode.SLA_VIOLATED, slow=0.2),
+    look(200.0, 2, 1, ReasonCode.OVERSIZED),
+    look(250.0, 1, 1, ReasonCode.FORECAST),
+    look(400.0, 1, 3, ReasonCode.FORECAST),
 )
-REACTIVE = trial(look(400.0, 2, 3, Code.SLA_VIOLATED, slow=0.3), look(500.0, 3, 3, Code.STEADY))
+REACTIVE = trial(look(400.0, 2, 3, ReasonCode.SLA_VIOLATED, slow=0.3), look(500.0, 3, 3, ReasonCode.STEADY))
 
 
 def told(proactive=PROACTIVE, reactive=REACTIVE, score=SCORE):
@@ -47,12 +47,12 @@ def test_the_statements_are_read_from_the_looks():
 @pytest.mark.parametrize(
     ("change", "missed"),
     [
-        pytest.param({"proactive": trial(look(60.0, 1, 2, Code.FORECAST))}, "5.2 steps up", id="no exploration"),
-        pytest.param({"proactive": trial(look(60.0, 1, 2, Code.SLA_VIOLATED))}, "5.2 switch", id="no control"),
-        pytest.param({"proactive": trial(look(60.0, 1, 2, Code.SLA_VIOLATED))}, "5.3 executors", id="no sample"),
+        pytest.param({"proactive": trial(look(60.0, 1, 2, ReasonCode.FORECAST))}, "5.2 steps up", id="no exploration"),
+        pytest.param({"proactive": trial(look(60.0, 1, 2, ReasonCode.SLA_VIOLATED))}, "5.2 switch", id="no control"),
+        pytest.param({"proactive": trial(look(60.0, 1, 2, ReasonCode.SLA_VIOLATED))}, "5.3 executors", id="no sample"),
         pytest.param({"score": {**SCORE, "records_out": 999}}, "records", id="a record is lost"),
         pytest.param({"score": {**SCORE, "records_out": None, "valid": False}}, "records", id="nobody knows"),
-        pytest.param({"reactive": trial(look(400.0, 0, 0, Code.STEADY))}, "5.3 executors", id="more executors"),
+        pytest.param({"reactive": trial(look(400.0, 0, 0, ReasonCode.STEADY))}, "5.3 executors", id="more executors"),
     ],
 )
 def test_a_statement_that_does_not_hold_is_told(change, missed):

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rheostat.cli import main
-from rheostat.judge.cases import Contender
-from rheostat.model import Code
+from rheostat.judge.cases import PolicySpec
+from rheostat.model import ReasonCode
 from rheostat.research.papers import s5 as setting
 from rheostat.research.papers.results import Part
 from rheostat.research.papers.s5 import (
@@ -27,12 +27,12 @@ from rheostat.research.papers.s5 import (
     write_routers,
 )
 
-DOWN, UP = Code.OVERSIZED, Code.UNDERSIZED
+DOWN, UP = ReasonCode.OVERSIZED, ReasonCode.UNDERSIZED
 
 
 def played(*acts: tuple[float, int, int], **more: object) -> Played:
     decided = tuple(
-        Decided(at, before, after, UP if after > before else DOWN if after < before else Code.STEADY, "")
+        Decided(at, before, after, UP if after > before else DOWN if after < before else ReasonCode.STEADY, "")
         for at, before, after in acts
     )
     values: dict[str, Any] = {
@@ -100,7 +100,7 @@ def waves() -> Played:
 class TestARun:
     def test_decides_once_a_minute_on_figures_of_two_minutes_ago(self, waves):
         assert [each.at for each in waves.decided[:3]] == [0.0, 60.0, 120.0]
-        assert not waves.said(Code.METRICS_STALE)
+        assert not waves.said(ReasonCode.METRICS_STALE)
         assert waves.faults == ()
 
     def test_never_falls_back_to_the_number_that_old_figures_show(self, waves):
@@ -123,8 +123,8 @@ def test_as_published_the_number_in_force_stays_too():
 def test_a_failover_blocks_decreases_from_its_begin_to_its_end():
     scene = setting.incident("failover", 1)
     load = replace(scene.load, curve=scene.load.curve.between(3000.0, 4800.0))  # its traffic goes after 600 s
-    run = play(scene.job, load, Contender("router"), 1, Failover(600.0, 900.0))
-    blocked = [each.at for each in run.said(Code.FAILOVER)]
+    run = play(scene.job, load, PolicySpec("router"), 1, Failover(600.0, 900.0))
+    blocked = [each.at for each in run.said(ReasonCode.FAILOVER)]
     assert 600.0 <= blocked[0] < 900.0
     assert blocked[-1] == 885.0 + 300.0 - 15.0  # the last look with the switch on was at 885 s
     fewer = [each.at for each in run.acts if each.after < each.before]
@@ -147,7 +147,7 @@ def test_a_policy_that_is_made_to_jump_makes_no_round_trip(incident, seed):
     """In each of these runs ds2 goes up and soon down again if it may."""
     scene = setting.incident(incident, seed)
     thrown = setting.FAILOVER if incident == "failover" else None
-    run = play(scene.job, scene.load, Contender("ds2"), seed, thrown)
+    run = play(scene.job, scene.load, PolicySpec("ds2"), seed, thrown)
     assert (run.round_trips, run.faults) == (0, ())
     assert {DOWN, UP} <= {each.code for each in run.acts}
 

@@ -11,8 +11,8 @@ import pytest
 
 from rheostat.errors import JournalError
 from rheostat.learn.slow_records import Sample
-from rheostat.ports import Archive
-from rheostat.sample_store import MemoryArchive, ParquetArchive
+from rheostat.ports import SampleStore
+from rheostat.sample_store import MemorySampleStore, ParquetSampleStore
 
 
 def row(number: int, slow: float = 0.25) -> Sample:
@@ -28,11 +28,11 @@ def files(folder: Path) -> list[str]:
 
 
 @pytest.fixture(params=["parquet", "memory", "memory over parquet"])
-def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Archive:
-    made: dict[str, Callable[[], Archive]] = {
-        "parquet": lambda: ParquetArchive(tmp_path / "samples"),
-        "memory": MemoryArchive,
-        "memory over parquet": lambda: MemoryArchive(ParquetArchive(tmp_path / "samples")),
+def archive(request: pytest.FixtureRequest, tmp_path: Path) -> SampleStore:
+    made: dict[str, Callable[[], SampleStore]] = {
+        "parquet": lambda: ParquetSampleStore(tmp_path / "samples"),
+        "memory": MemorySampleStore,
+        "memory over parquet": lambda: MemorySampleStore(ParquetSampleStore(tmp_path / "samples")),
     }
     return made[request.param]()
 
@@ -69,7 +69,7 @@ def test_a_gap_stays_a_gap(archive):
 
 
 def test_the_same_rows_once_more_write_nothing(tmp_path):
-    archive = ParquetArchive(tmp_path)
+    archive = ParquetSampleStore(tmp_path)
     archive.put(0, rows(0, 100))
     archive.put(100, rows(100, 110))
     before = files(tmp_path)
@@ -86,7 +86,7 @@ def test_the_same_rows_once_more_write_nothing(tmp_path):
 
 
 def test_many_puts_end_in_few_files_each_more_than_twice_as_large_as_the_next(tmp_path):
-    archive = ParquetArchive(tmp_path)
+    archive = ParquetSampleStore(tmp_path)
     for first in range(0, 120, 10):
         archive.put(first, rows(first, first + 10))
     assert list(archive.read(120)) == rows(0, 120)
@@ -99,12 +99,12 @@ def test_many_puts_end_in_few_files_each_more_than_twice_as_large_as_the_next(tm
 
 @pytest.mark.parametrize("cut", [0, 100, -1])
 def test_a_file_cut_short_before_its_name_was_given_is_not_read_and_goes_with_the_next_rows(tmp_path, cut):
-    archive = ParquetArchive(tmp_path)
+    archive = ParquetSampleStore(tmp_path)
     archive.put(0, rows(0, 50))
     whole = (tmp_path / files(tmp_path)[0]).read_bytes()
     torn = tmp_path / ".rows-000000050-000000060-000002.parquet-4711"
     torn.write_bytes(whole[:cut])
-    again = ParquetArchive(tmp_path)
+    again = ParquetSampleStore(tmp_path)
     assert list(again.read(60)) == rows(0, 50)
     assert torn.exists()
     again.put(50, rows(50, 60))
@@ -114,7 +114,7 @@ def test_a_file_cut_short_before_its_name_was_given_is_not_read_and_goes_with_th
 
 _WRITES = """
 import sys
-from rheostat.sample_store import ParquetArchive
+from rheostat.sample_store import ParquetSampleStore as ParquetArchive
 from rheostat.learn.slow_records import Sample
 archive = ParquetArchive(sys.argv[1])
 for number in range(100_000):
@@ -129,7 +129,7 @@ def test_a_writer_that_is_killed_leaves_all_that_it_had_put(tmp_path, puts):
         assert writer.stdout is not None
         told = [int(writer.stdout.readline()) for _ in range(puts)][-1]
         writer.kill()
-    archive = ParquetArchive(tmp_path)
+    archive = ParquetSampleStore(tmp_path)
     times = [each.at for each in archive.read(10_000)]
     assert times == list(range(len(times)))
     assert len(times) >= told == 7 * puts
@@ -139,14 +139,14 @@ def test_a_writer_that_is_killed_leaves_all_that_it_had_put(tmp_path, puts):
 
 
 def test_a_crash_between_the_new_file_and_the_end_of_the_old_ones_leaves_rows_once_and_old_files_go(tmp_path):
-    archive = ParquetArchive(tmp_path)
+    archive = ParquetSampleStore(tmp_path)
     archive.put(0, rows(0, 50))
     old = {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
     archive.put(50, rows(50, 90))
     merged = files(tmp_path)
     for name, data in old.items():
         (tmp_path / name).write_bytes(data)
-    again = ParquetArchive(tmp_path)
+    again = ParquetSampleStore(tmp_path)
     assert list(again.read(90)) == rows(0, 90)
     again.put(90, rows(90, 92))
     assert files(tmp_path) == [*merged, "rows-000000090-000000092-000003.parquet"]
@@ -160,12 +160,12 @@ def spoil(path: Path) -> None:
 
 def test_a_damaged_file_costs_its_own_rows_and_is_named_once(tmp_path):
     told: list[str] = []
-    writer = ParquetArchive(tmp_path)
+    writer = ParquetSampleStore(tmp_path)
     for first, end in ((0, 900), (900, 1200), (1200, 1300)):
         writer.put(first, rows(first, end))
     damaged = tmp_path / "rows-000000900-000001200-000002.parquet"
     spoil(damaged)
-    archive = ParquetArchive(tmp_path, told.append)
+    archive = ParquetSampleStore(tmp_path, told.append)
     assert list(archive.read(1300)) == [*rows(0, 900), *rows(1200, 1300)]
     assert list(archive.read(1300)) == [*rows(0, 900), *rows(1200, 1300)]
     assert len(told) == 1
@@ -178,10 +178,10 @@ def test_a_damaged_file_costs_its_own_rows_and_is_named_once(tmp_path):
 
 def test_a_damaged_file_is_healed_by_its_rows_put_once_more(tmp_path):
     told: list[str] = []
-    writer = ParquetArchive(tmp_path)
+    writer = ParquetSampleStore(tmp_path)
     writer.put(0, rows(0, 30))
     spoil(tmp_path / files(tmp_path)[0])
-    archive = ParquetArchive(tmp_path, told.append)
+    archive = ParquetSampleStore(tmp_path, told.append)
     assert list(archive.read(30)) == []
     assert len(told) == 1
     archive.put(0, rows(0, 30))
@@ -191,9 +191,9 @@ def test_a_damaged_file_is_healed_by_its_rows_put_once_more(tmp_path):
 
 def test_a_file_with_other_rows_than_its_name_says_is_left_out(tmp_path):
     told: list[str] = []
-    ParquetArchive(tmp_path).put(0, rows(0, 30))
+    ParquetSampleStore(tmp_path).put(0, rows(0, 30))
     (tmp_path / files(tmp_path)[0]).rename(tmp_path / "rows-000000000-000000040-000001.parquet")
-    assert list(ParquetArchive(tmp_path, told.append).read(40)) == []
+    assert list(ParquetSampleStore(tmp_path, told.append).read(40)) == []
     assert told == [
         f"samples 0 to 39 are left out: {tmp_path}/rows-000000000-000000040-000001.parquet: it holds fewer "
         "rows than its name says"
@@ -201,7 +201,7 @@ def test_a_file_with_other_rows_than_its_name_says_is_left_out(tmp_path):
 
 
 def test_the_newest_rows_of_a_large_file_are_read_from_the_groups_that_hold_them(tmp_path):
-    archive = ParquetArchive(tmp_path)
+    archive = ParquetSampleStore(tmp_path)
     archive.put(0, rows(0, 25_000))
     assert list(archive.read(25_000, 3)) == rows(24_997, 25_000)
     assert list(archive.read(20_001, 2)) == rows(19_999, 20_001)
@@ -210,7 +210,7 @@ def test_the_newest_rows_of_a_large_file_are_read_from_the_groups_that_hold_them
 
 def test_a_file_of_something_else_is_none_of_ours(tmp_path):
     (tmp_path / "notes.txt").write_text("rows")
-    archive = ParquetArchive(tmp_path)
+    archive = ParquetSampleStore(tmp_path)
     archive.put(0, rows(0, 2))
     assert list(archive.read(2)) == rows(0, 2)
     assert (tmp_path / "notes.txt").exists()
@@ -219,14 +219,14 @@ def test_a_file_of_something_else_is_none_of_ours(tmp_path):
 def test_rows_that_cannot_be_written_are_no_silent_loss(tmp_path):
     (tmp_path / "samples").write_text("a file stands where the folder should be")
     with pytest.raises(JournalError, match=r"the archive in .*samples cannot be written"):
-        ParquetArchive(tmp_path / "samples").put(0, rows(0, 2))
+        ParquetSampleStore(tmp_path / "samples").put(0, rows(0, 2))
 
 
 def test_an_archive_below_another_is_only_read(tmp_path):
-    below = ParquetArchive(tmp_path)
+    below = ParquetSampleStore(tmp_path)
     below.put(0, rows(0, 10))
     before = files(tmp_path)
-    over = MemoryArchive(below)
+    over = MemorySampleStore(below)
     over.put(8, [row(8, 0.5), row(9, 0.5), row(10, 0.5)])
     assert list(over.read(11)) == [*rows(0, 8), row(8, 0.5), row(9, 0.5), row(10, 0.5)]
     assert list(below.read(11)) == rows(0, 10)

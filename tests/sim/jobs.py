@@ -1,7 +1,7 @@
 """Small jobs whose figures can be worked by hand, and what drives them."""
 
 from rheostat.load.curves import constant
-from rheostat.model import Action, Code, Decision, Reason, Recommendation
+from rheostat.model import Action, Decision, Reason, ReasonCode, Recommendation
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import job_of
 
@@ -43,7 +43,7 @@ def simulated(job, load=None, executors=1, events=(), seed=1):
 
 
 def decision(target, at=0.0, number=1, current=None):
-    reason = Reason(Code.SLA_VIOLATED, "a test")
+    reason = Reason(ReasonCode.SLA_VIOLATED, "a test")
     return Decision(at, number, Action.UP, current, target, reason, Recommendation(target, reason))
 
 

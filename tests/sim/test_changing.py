@@ -6,7 +6,7 @@ from tests.sim.jobs import ask, decision, plain, simulated, stage
 
 from rheostat.errors import ActuationError
 from rheostat.load.curves import constant
-from rheostat.model import Code, OutcomeStatus
+from rheostat.model import OutcomeStatus, ReasonCode
 
 LONG = constant(100, 1000)
 SLOW_START = {"cold_task_s": 0.0, "start_up": {"median_s": 50.0, "p95_s": 50.0}}
@@ -29,7 +29,7 @@ def test_more_executors_are_paid_for_from_the_request_and_ready_after_their_star
     sim = simulated(plain(), LONG, executors=2)
     ask(sim, 4, 10.0)
     assert told(sim, 13.9) is None
-    assert told(sim, 20.0) == (14.0, OutcomeStatus.APPLIED, Code.APPLIED, 2, 4, "request")
+    assert told(sim, 20.0) == (14.0, OutcomeStatus.APPLIED, ReasonCode.APPLIED, 2, 4, "request")
     history = sim.history
     assert (history.target, history.paid, history.ready) == (
         [(0.0, 2), (10.0, 4)],
@@ -92,7 +92,7 @@ def test_without_a_gap_in_time_a_decrease_is_given_up():
     job = plain(partitions=2, stages=stage(300.0), rescale={"safe_moment_s": 5.0})
     sim = simulated(job, LONG, executors=2)
     ask(sim, 1, 3.0)
-    assert told(sim, 60.0) == (8.0, OutcomeStatus.HELD, Code.NOTHING_IDLE, 2, 2, "none")
+    assert told(sim, 60.0) == (8.0, OutcomeStatus.HELD, ReasonCode.NOTHING_IDLE, 2, 2, "none")
     assert sim.history.target == [(0.0, 2), (3.0, 1), (8.0, 2)]
     assert sim.history.ready == [(0.0, 2)]
 
@@ -106,7 +106,7 @@ def test_a_cluster_without_room(room, status, after):
     sim = simulated(plain(rescale={"room": room}), LONG, executors=2)
     ask(sim, 4, 10.0)
     given_up = 25.0 if room == 2 else 29.0
-    assert told(sim, 60.0) == (given_up, status, Code.NO_ROOM, 2, after, "request")
+    assert told(sim, 60.0) == (given_up, status, ReasonCode.NO_ROOM, 2, after, "request")
     assert sim.history.target == [(0.0, 2), (10.0, 4), (given_up, after)]
     assert sim.observe(60.0).cluster.requested == after
 
@@ -115,7 +115,7 @@ def test_room_that_appears_in_time_is_used():
     events = plain(events=[{"kind": "no-room", "at_s": 0, "for_s": 18, "room": 2}]).events
     sim = simulated(plain(), LONG, executors=2, events=events)
     ask(sim, 3, 10.0)
-    assert told(sim, 60.0) == (22.0, OutcomeStatus.APPLIED, Code.APPLIED, 2, 3, "request")
+    assert told(sim, 60.0) == (22.0, OutcomeStatus.APPLIED, ReasonCode.APPLIED, 2, 3, "request")
 
 
 def test_a_later_decision_calls_off_those_on_their_way():
@@ -142,7 +142,7 @@ def test_a_rejected_request_changes_nothing():
     events = plain(events=[{"kind": "reject", "at_s": 5, "for_s": 10}]).events
     sim = simulated(plain(), LONG, events=events)
     ask(sim, 3, 10.0)
-    assert told(sim, 10.0) == (10.0, OutcomeStatus.FAILED, Code.REQUEST_REJECTED, 1, None, "none")
+    assert told(sim, 10.0) == (10.0, OutcomeStatus.FAILED, ReasonCode.REQUEST_REJECTED, 1, None, "none")
     assert sim.history.target == [(0.0, 1)]
     ask(sim, 3, 15.0, number=2)
     assert told(sim, 30.0)[:2] == (19.0, OutcomeStatus.APPLIED)

@@ -12,7 +12,7 @@ from tests.sim.test_nodes import looped
 from rheostat.journal.records import DecisionRecord
 from rheostat.journal.store import JournalWriter, read_journal
 from rheostat.load.curves import constant, staircase
-from rheostat.model import Action, Code
+from rheostat.model import Action, ReasonCode
 from rheostat.report.replay import replay
 
 GUARD = {"warm_up_batches": 1, "hold_fallback_s": 30.0, "cooldown_down_s": 20.0, "round_trip_cooldowns": 2.0}
@@ -39,7 +39,7 @@ def test_a_sick_sink_gets_advice_and_no_executors():
     sim, journal = run(small(), constant(200, 300), executors=3, events=sick, guard=GUARD)
     while_sick = [each.decision for each in cycles(journal) if 60 <= each.at < 180]
     assert [decision for decision in while_sick if decision.acts] == []
-    advice = [decision for decision in while_sick if decision.reason.code is Code.SICK_SINK]
+    advice = [decision for decision in while_sick if decision.reason.code is ReasonCode.SICK_SINK]
     assert len(advice) > 20
     assert advice[0].at <= 75
     assert advice[0].reason.text == (
@@ -119,8 +119,8 @@ def test_a_slow_executor_is_replaced_where_that_is_allowed():
     sim, journal = run(small(), constant(250, 300), "static", executors=4, events=slow, guard=guard)
     acted = [each.decision for each in cycles(journal) if each.decision.acts and each.at > 0]
     assert [(each.target, each.reason.code, each.first) for each in acted] == [
-        (5, Code.SLOW_EXECUTOR, ()),
-        (4, Code.SLOW_EXECUTOR, ("1",)),
+        (5, ReasonCode.SLOW_EXECUTOR, ()),
+        (4, ReasonCode.SLOW_EXECUTOR, ("1",)),
     ]
     assert "one more comes in the place of executor 1: 4 → 5; slow: executor 1 on host-1" in acted[0].reason.text
     last = cycles(journal)[-1]
@@ -146,7 +146,7 @@ def test_a_slow_node_is_left_though_it_is_the_nearest_with_room():
         (5, ("far",), (), ()),
         (4, (), ("near",), ("3",)),
     ]
-    assert {each.reason.code for each in acted} == {Code.SLOW_EXECUTOR}
+    assert {each.reason.code for each in acted} == {ReasonCode.SLOW_EXECUTOR}
     last = cycles(journal)[-1]
     hosts = [(each.executor_id, each.host) for each in last.observation.cluster.executors]
     assert hosts == [("0", "mid"), ("1", "mid"), ("4", "far"), ("5", "far")]
@@ -162,7 +162,7 @@ def test_none_comes_in_the_place_of_a_slow_one_while_a_surplus_is_counted():
     _, journal = run(job, constant(40, 110), "reactive", executors=4, guard=guard, policy_options=options)
     decided = [each.decision for each in cycles(journal) if each.at > 0]
     counted = [each for each in decided if each.first == () and "slow: node near" in each.reason.text]
-    assert counted[0].reason.code is Code.SURPLUS_COUNTING
+    assert counted[0].reason.code is ReasonCode.SURPLUS_COUNTING
     assert [(each.target, each.placement.leave) for each in decided if each.acts] == [(3, ("near",)), (2, ("near",))]
 
 
@@ -194,7 +194,7 @@ def test_where_the_slow_node_alone_has_room_its_executor_stays():
     sim, journal = run(job, constant(150, 200), "static", executors=4, guard=GUARD | {"replace_slow": True})
     assert [value for _, value in sim.history.target] == [4]
     last = cycles(journal)[-1].decision
-    assert (last.action, last.reason.code) == (Action.HOLD, Code.NO_FREE_NODE)
+    assert (last.action, last.reason.code) == (Action.HOLD, ReasonCode.NO_FREE_NODE)
     assert "4 → 5: no node that is not slow has room for 1 more" in last.reason.text
 
 

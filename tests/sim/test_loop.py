@@ -9,7 +9,7 @@ from rheostat.load.curves import Pieces, staircase
 from rheostat.loop.build import build_planner
 from rheostat.loop.clock import ManualClock
 from rheostat.loop.loop import Loop
-from rheostat.model import Code, OutcomeStatus
+from rheostat.model import OutcomeStatus, ReasonCode
 from rheostat.sim.capacity import capacity_curve
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import load_job
@@ -84,14 +84,14 @@ def test_unknown_figures_never_take_executors_away():
         for record in journal.records
         if isinstance(record, DecisionRecord) and 400 < record.at < 590
     }
-    assert codes == {Code.METRICS_MISSING}
+    assert codes == {ReasonCode.METRICS_MISSING}
 
 
 def test_a_dead_executor_that_nobody_replaces_is_asked_for_again():
     event = plain(events=[{"kind": "dead", "at_s": 250, "replaced_after_s": None}]).events
     sim, journal = run(small(), events=event)
     codes = [r.decision.reason.code for r in journal.records if isinstance(r, DecisionRecord) and r.decision.acts]
-    assert Code.REPLACING_LOST in codes
+    assert ReasonCode.REPLACING_LOST in codes
     assert sim.history.records_in == sim.history.records_out
 
 
@@ -102,7 +102,7 @@ def test_asking_for_lost_executors_again_is_no_increase_that_a_decrease_has_to_w
     load = staircase([(200, 500), (1000, 100)])
     _, journal = run(small(), load, "hpa", executors=6, events=plain(events=deaths).events, guard=guard)
     made = [record.decision for record in journal.records if isinstance(record, DecisionRecord)]
-    assert Code.REPLACING_LOST in {each.reason.code for each in made}
+    assert ReasonCode.REPLACING_LOST in {each.reason.code for each in made}
     assert min(each.target for each in made if each.target is not None) < 6
 
 

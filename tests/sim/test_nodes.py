@@ -19,7 +19,7 @@ from rheostat.load.trips import experiment_curve
 from rheostat.loop.build import build_planner
 from rheostat.loop.clock import ManualClock
 from rheostat.loop.loop import Loop
-from rheostat.model import Action, Code, NodeReading, OutcomeStatus, Placement, RoundTrip
+from rheostat.model import Action, NodeReading, OutcomeStatus, Placement, ReasonCode, RoundTrip
 from rheostat.report.replay import replay
 from rheostat.sim.capacity import best_curve, capacity_curve, demand
 from rheostat.sim.history import demand_steps, integral
@@ -166,7 +166,7 @@ class TestTheLoop:
         job = fog(events=[{"kind": "node-lost", "at_s": 100, "node": "near", "for_s": 300}])
         sim, journal = looped(job, constant(80, 200), executors=2, policy="static", policy_options={"executors": 2})
         assert used(sim, 200.0) == {"far": (0, 1), "mid": (1, 0), "next": (1, 0)}
-        [again] = [each for each in decisions(journal) if each.reason.code is Code.REPLACING_LOST]
+        [again] = [each for each in decisions(journal) if each.reason.code is ReasonCode.REPLACING_LOST]
         assert again.placement == Placement(("mid", "next"), ("next",), ())
         assert again.reason.text.endswith("asked for again; added on next, greatest round trip 0 ms → 45 ms")
         assert used(sim, 500.0)["near"] == (0, 1)
@@ -178,12 +178,12 @@ class TestTheLoop:
         job = fog(rooms, executors=[1, 6], events=[{"kind": "node-lost", "at_s": 99, "node": "near"}])
         steps = [[0, 4], [100, 5]]
         sim, journal = looped(job, constant(80, 200), executors=4, policy="schedule", policy_options={"steps": steps})
-        [again] = [each for each in decisions(journal) if each.reason.code is Code.REPLACING_LOST]
+        [again] = [each for each in decisions(journal) if each.reason.code is ReasonCode.REPLACING_LOST]
         assert (again.at, again.action, again.current, again.target) == (130.0, Action.UP, 2, 4)
         assert again.placement == Placement(("far", "far", "mid", "mid"), ("far", "far"), ())
         assert again.reason.text.startswith("4 → 5, but 2 of 4 executors registered: asked for again; added on far ×2")
         assert used(sim, 200.0) == {"far": (2, 0), "mid": (2, 0)}
-        holds = [each for each in decisions(journal) if each.reason.code is Code.NO_FREE_NODE]
+        holds = [each for each in decisions(journal) if each.reason.code is ReasonCode.NO_FREE_NODE]
         assert {(each.target, each.reason.text) for each in holds} == {
             (4, "4 → 5: no node has room for 1 more, greatest round trip 300 ms")
         }
@@ -198,7 +198,7 @@ class TestTheLoop:
         sim, journal = looped(fog(events=full), constant(100, 300), **ALL)
         assert hosts(sim, 300.0) == ["mid", "next"]
         last = decisions(journal)[-1]
-        assert (last.action, last.target, last.reason.code) == (Action.HOLD, 2, Code.NO_FREE_NODE)
+        assert (last.action, last.target, last.reason.code) == (Action.HOLD, 2, ReasonCode.NO_FREE_NODE)
         assert last.notes[-1].step == "placement"
         assert "no node has room for" in last.reason.text
 

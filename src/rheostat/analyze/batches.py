@@ -15,7 +15,6 @@ __all__ = [
     "Finished",
     "QueryFigures",
     "Running",
-    "Turns",
     "batch_time",
     "capped",
     "count_after",

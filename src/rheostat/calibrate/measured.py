@@ -25,10 +25,10 @@ from rheostat.observe.parse import option
 
 __all__ = [
     "Lifetime",
-    "Look",
     "RealBatch",
     "RealRun",
     "Setup",
+    "Snapshot",
     "meanings",
     "read_run",
     "run_of",
@@ -40,7 +40,7 @@ _FETCH_WAIT_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Snapshot:
     """What was seen at a moment; None: not known.
 
     Attributes:
@@ -142,7 +142,7 @@ class RealRun:
     name: str
     began: float
     setup: Setup
-    looks: tuple[Look, ...]
+    looks: tuple[Snapshot, ...]
     batches: tuple[RealBatch, ...]
     actions: tuple[Decision, ...]
     start_ups: tuple[tuple[float, int], ...]
@@ -220,13 +220,13 @@ def _query(name: str, observation: Observation | None) -> QueryReading | None:
     return queries[0] if queries else None
 
 
-def _look(at: float, query: QueryReading, meant: Assessment) -> Look:
+def _look(at: float, query: QueryReading, meant: Assessment) -> Snapshot:
     offsets = query.offsets
     latest = committed = None
     if offsets is not None and offsets.exact and None not in offsets.latest and None not in offsets.committed:
         latest, committed = sum(filter(None, offsets.latest)), sum(filter(None, offsets.committed))
     at = at if offsets is None else offsets.at
-    return Look(
+    return Snapshot(
         at=at,
         latest=latest,
         committed=committed,

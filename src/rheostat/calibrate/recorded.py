@@ -27,7 +27,7 @@ import numpy.typing as npt
 from rheostat.errors import Fault, InputError
 from rheostat.files import read_text, reason_of
 from rheostat.load.curves import Pieces
-from rheostat.model import Action, Code, Decision, Reason, Recommendation
+from rheostat.model import Action, Decision, Reason, ReasonCode, Recommendation
 from rheostat.sim.events import CodeChange
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile, job_of
@@ -302,7 +302,7 @@ def _job(run: Recording, figures: Figures) -> JobFile:
 
 
 def _decision(at: float, target: int) -> Decision:
-    reason = Reason(Code.FIXED, "as recorded")
+    reason = Reason(ReasonCode.FIXED, "as recorded")
     return Decision(
         at=at,
         decision_id=1,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rheostat.calibrate.fit import WARM_UP_S, Calibration
-from rheostat.calibrate.measured import Look, RealBatch, RealRun, meanings
+from rheostat.calibrate.measured import RealBatch, RealRun, Snapshot, meanings
 from rheostat.errors import Fault, InputError
 from rheostat.load.curves import Pieces
 from rheostat.model import Assessment
@@ -174,7 +174,7 @@ def _waiting(run: RealRun, first: RealBatch) -> float:
     return max(float(first.records), float(run.arrived([first.start])[0]) - (later[0] - first.records))
 
 
-def _play(sim: SimulatedJob, run: RealRun, looks: Sequence[Look], origin: float) -> list[Assessment]:
+def _play(sim: SimulatedJob, run: RealRun, looks: Sequence[Snapshot], origin: float) -> list[Assessment]:
     """What the analysis makes of the simulated run at each look, with the run's decisions at their times."""
     actions = [each for each in run.actions if each.at >= looks[0].at]
     found = []
@@ -187,8 +187,8 @@ def _play(sim: SimulatedJob, run: RealRun, looks: Sequence[Look], origin: float)
     return meanings(found, run.setup.settings)
 
 
-def _moment(seen: Assessment, start: float, origin: float) -> Moment:
-    return Moment(seen.at + origin - start, seen.backlog, seen.lag_s, seen.executors)
+def _moment(assessment: Assessment, start: float, origin: float) -> Moment:
+    return Moment(assessment.at + origin - start, assessment.backlog, assessment.lag_s, assessment.executors)
 
 
 # ------------------------------------------------------------------------------------------------------ errors
@@ -250,7 +250,7 @@ def laid_over(run: RealRun, other: RealRun, job: JobFile, *, warm_up_s: float = 
     )
 
 
-def _between(run: RealRun, moved: float, at: Sequence[float], of: Callable[[Look], float | None]) -> list[float]:
+def _between(run: RealRun, moved: float, at: Sequence[float], of: Callable[[Snapshot], float | None]) -> list[float]:
     known = [(look.at - moved, value) for look in run.looks if (value := of(look)) is not None]
     found = np.interp(at, [when for when, _ in known], [value for _, value in known])
     return [float(value) for value in found]

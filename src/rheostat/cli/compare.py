@@ -35,7 +35,7 @@ from rheostat.errors import Fault, InputError, tried
 if TYPE_CHECKING:
     from rheostat.decide.settings_check import NoEffect
     from rheostat.judge.compare import Cells, Comparison
-    from rheostat.judge.request import Asked, Texts
+    from rheostat.judge.request import Asked, Tables
     from rheostat.judge.worst_case import Defeat
 
 
@@ -116,7 +116,7 @@ def _judge(asked: Asked, processes: int, *, drawn: bool, matrix: bool) -> _Judge
 
 
 def _asked(
-    texts: Texts, jobs: str | None, sort: str, out: Path | None, page: Path | None, faults: list[Fault]
+    texts: Tables, jobs: str | None, sort: str, out: Path | None, page: Path | None, faults: list[Fault]
 ) -> tuple[Asked, int]:
     """What is to be compared, and in how many processes; or every fault of the options at once."""
     from rheostat.judge.request import read_asked

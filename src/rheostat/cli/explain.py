@@ -97,7 +97,7 @@ def register_replay(app: typer.Typer) -> None:
 def _replayed(journal: Path, policy: str | None, changes: Sequence[str]) -> dict[str, Any]:
     """The score, or every fault of the journal and of the options at once."""
     from rheostat.journal.store import read_journal
-    from rheostat.loop.build import archive_beside
+    from rheostat.loop.build import sample_store_beside as archive_beside
     from rheostat.report.replay import override_faults, replay_score
 
     faults: list[Fault] = []

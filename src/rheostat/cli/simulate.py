@@ -34,7 +34,7 @@ from rheostat.load.shapes import GRAMMAR
 
 if TYPE_CHECKING:
     from rheostat.judge.compare import Entry, Found
-    from rheostat.judge.request import Asked, Texts
+    from rheostat.judge.request import Asked, Tables
     from rheostat.judge.tune import Candidate, Outcome, Tuning
 
 
@@ -87,7 +87,7 @@ def simulate(
     return 0 if score["valid"] and not entry.undercut else 1
 
 
-def _asked(texts: Texts, out: Path | None, journal: Path | None, faults: list[Fault]) -> Asked:
+def _asked(texts: Tables, out: Path | None, journal: Path | None, faults: list[Fault]) -> Asked:
     """The run that is asked for, or every fault of the options at once."""
     from rheostat.judge.request import read_asked
     from rheostat.judge.simulate import require_new
@@ -180,7 +180,7 @@ def tune(
 
 
 def _asked_of_tune(
-    texts: Texts, grid: str, jobs: str | None, out: Path | None, faults: list[Fault]
+    texts: Tables, grid: str, jobs: str | None, out: Path | None, faults: list[Fault]
 ) -> tuple[Asked, list[float], int]:
     """What is to be tuned, with which first values, in how many processes; or every fault of the options at once."""
     from rheostat.judge.request import read_asked

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from rheostat.config.models import GuardSettings
 from rheostat.decide.effectiveness import Cold, Useless, begun, judged, limited_rate, measured, still_useless, watched
-from rheostat.decide.guard import FEWER_DO, STEPS, leaving, shape, spoilt, with_slow
+from rheostat.decide.guard import FEWER_DO, STEPS, closed_gate, leaving, shape, with_slow
 from rheostat.decide.placement import Choice, Placing, full, place
 from rheostat.decide.policy import Policy, in_force
 from rheostat.decide.state import Context, GuardState, Memory, OwnState, Pending, PlanState, Proposal, Replacing
@@ -19,7 +19,6 @@ from rheostat.model import (
     Action,
     Assessment,
     Bounds,
-    Code,
     Decision,
     GuardNote,
     Nodes,
@@ -29,13 +28,13 @@ from rheostat.model import (
     Placement,
     Projection,
     Reason,
+    ReasonCode,
     Recommendation,
 )
 from rheostat.text import executors
 
 __all__ = [
     "MOST_PROPOSALS",
-    "PlanState",
     "Planner",
     "Rules",
     "changed",
@@ -50,9 +49,9 @@ __all__ = [
 
 
 _NOT_COUNTED = {
-    Code.NO_QUERY: "active query",
-    Code.METRICS_STALE: "fresh metrics",
-    Code.HOLD_AFTER_RESCALE: "settled job",
+    ReasonCode.NO_QUERY: "active query",
+    ReasonCode.METRICS_STALE: "fresh metrics",
+    ReasonCode.HOLD_AFTER_RESCALE: "settled job",
 }
 _REFUSED = frozenset({OutcomeStatus.NO_ROOM, OutcomeStatus.FAILED})
 _DONE = frozenset({OutcomeStatus.APPLIED, OutcomeStatus.PARTIAL, OutcomeStatus.RECORDED})
@@ -81,11 +80,11 @@ class Planner:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        allowed = tuple(step.name for step in STEPS if step.may_be_brought)
-        wrong = sorted(self.policy.brings.difference(allowed))
+        allowed = tuple(step.name for step in STEPS if step.self_manageable)
+        wrong = sorted(self.policy.self_managed_steps.difference(allowed))
         if wrong:
             message = f"the policy {self.policy.name} claims guard steps that it may not bring"
-            raise InputError([Fault("policy.brings", ", ".join(wrong), " | ".join(allowed), message)])
+            raise InputError([Fault("policy.self_managed_steps", ", ".join(wrong), " | ".join(allowed), message)])
 
     @cached_property
     def state_adapter(self) -> TypeAdapter[PlanState[Any]]:
@@ -97,15 +96,15 @@ class Planner:
         """The state before anything was seen."""
         return PlanState(self.policy.initial())
 
-    def plan(self, seen: Assessment, state: PlanState[Any]) -> tuple[Decision, PlanState[Any]]:
+    def plan(self, assessment: Assessment, state: PlanState[Any]) -> tuple[Decision, PlanState[Any]]:
         """Decide. A hold is a decision too."""
-        guard = found(seen, state.guard, self.guard)
-        current = _in_force(seen, guard)
+        guard = found(assessment, state.guard, self.guard)
+        current = _in_force(assessment, guard)
         if current is None:
-            return self._blind(seen, replace(state, guard=guard))
-        context = self._context(seen, current, guard)
+            return self._blind(assessment, replace(state, guard=guard))
+        context = self._context(assessment, current, guard)
         proposed, policy = self._ask(context, state.policy)
-        guard = proposing(seen.at, proposed.target, guard, self.guard)
+        guard = proposing(assessment.at, proposed.target, guard, self.guard)
         context = replace(
             context,
             recommended=proposed.target,
@@ -113,9 +112,9 @@ class Planner:
             capacity=lambda number: self.policy.capacity(number, policy),
             fewer_do=proposed.reason.code in FEWER_DO,
         )
-        target, reason, notes = shape(proposed, context, self.policy.brings)
+        target, reason, notes = shape(proposed, context, self.policy.self_managed_steps)
         decision = Decision(
-            at=seen.at,
+            at=assessment.at,
             decision_id=state.next_id,
             action=_action(current, target),
             current=current,
@@ -123,14 +122,14 @@ class Planner:
             reason=reason,
             recommendation=proposed,
             notes=notes,
-            projections=self._projections(current, seen.arrival_rate, policy),
-            first=leaving(seen, guard.replacing) if target < current else (),
+            projections=self._projections(current, assessment.arrival_rate, policy),
+            first=leaving(assessment, guard.replacing) if target < current else (),
         )
-        decision = self.placed(decision, seen, lost=guard.pending is None and not guard.outdates(seen))
-        decision = replace(decision, reason=with_slow(decision.reason, seen))
-        return decision, PlanState(policy, decided(decision, seen, guard), state.next_id + 1)
+        decision = self.placed(decision, assessment, lost=guard.pending is None and not guard.outdates(assessment))
+        decision = replace(decision, reason=with_slow(decision.reason, assessment))
+        return decision, PlanState(policy, decided(decision, assessment, guard), state.next_id + 1)
 
-    def placed(self, decision: Decision, seen: Assessment, *, lost: bool = False) -> Decision:
+    def placed(self, decision: Decision, assessment: Assessment, *, lost: bool = False) -> Decision:
         """The last step: where executors come and go, if the decision acts and nodes are known.
 
         The sentence of the placement is added to the reason. An increase for which too few nodes are free becomes a
@@ -140,16 +139,16 @@ class Planner:
 
         Args:
             decision: without a placement.
-            seen: the sample.
+            assessment: the sample.
             lost: whether executors in force that are not there are not on their way either. An increase beyond the
                 number in force for which there is no room asks for them again then, as far as there is room.
         """
-        target, nodes = decision.target, seen.nodes
+        target, nodes = decision.target, assessment.nodes
         if nodes is None or target is None or not decision.acts:
             return decision
-        placement, text = place(nodes, nodes.in_use, target, self._choice(decision, seen))
+        placement, text = place(nodes, nodes.in_use, target, self._choice(decision, assessment))
         if target > (decision.current or 0) and len(placement.use) < target:
-            return _scarce(decision, seen, nodes, placement, text, lost=lost)
+            return _scarce(decision, assessment, nodes, placement, text, lost=lost)
         if not (placement.add or placement.leave):
             return replace(decision, placement=placement)
         reason = replace(decision.reason, text=f"{decision.reason.text}; {text}")
@@ -172,25 +171,28 @@ class Planner:
 
     # ------------------------------------------------------------------------------------------------ plan
 
-    def _choice(self, decision: Decision, seen: Assessment) -> Choice:
+    def _choice(self, decision: Decision, assessment: Assessment) -> Choice:
         """How the policy takes nodes, and which are slow."""
         placing: Placing = getattr(self.policy, "placing", Placing.NEAREST)
-        on = dict(zip(seen.slow_executors, seen.slow_on, strict=False))
+        on = dict(zip(assessment.slow_executors, assessment.slow_on, strict=False))
         return Choice(
             placing=placing,
             seed=((self.seed or 0) << 32) + decision.decision_id,
-            slow=frozenset(seen.slow_nodes),
+            slow=frozenset(assessment.slow_nodes),
             first=tuple(on[executor] for executor in decision.first if executor in on),
-            never_slow=decision.reason.code is Code.SLOW_EXECUTOR,
+            never_slow=decision.reason.code is ReasonCode.SLOW_EXECUTOR,
         )
 
-    def _blind(self, seen: Assessment, state: PlanState[Any]) -> tuple[Decision, PlanState[Any]]:
+    def _blind(self, assessment: Assessment, state: PlanState[Any]) -> tuple[Decision, PlanState[Any]]:
         """The number in force is unknown: hold, and nothing counts."""
-        missing = seen.missing or ("executors",)
-        proposed, policy = self.policy.recommend(replace(seen, missing=missing), state.policy)
-        code, text = Code.METRICS_MISSING, f"unknown: {', '.join(missing)}: the number of executors is left as it is"
+        missing = assessment.missing or ("executors",)
+        proposed, policy = self.policy.recommend(replace(assessment, missing=missing), state.policy)
+        code, text = (
+            ReasonCode.METRICS_MISSING,
+            f"unknown: {', '.join(missing)}: the number of executors is left as it is",
+        )
         hold = Decision(
-            at=seen.at,
+            at=assessment.at,
             decision_id=state.next_id,
             action=Action.HOLD,
             current=None,
@@ -200,10 +202,10 @@ class Planner:
         )
         return hold, replace(state, policy=policy, next_id=state.next_id + 1)
 
-    def _context(self, seen: Assessment, current: int, guard: GuardState) -> Context:
+    def _context(self, assessment: Assessment, current: int, guard: GuardState) -> Context:
         """What the guard steps look at, before the policy has answered."""
         return Context(
-            seen=seen,
+            assessment=assessment,
             current=current,
             recommended=None,
             bounds=self.bounds,
@@ -215,7 +217,7 @@ class Planner:
 
     def _ask(self, context: Context, policy_state: Any) -> tuple[Recommendation, Any]:
         """The policy's answer. A sample that must not count is given to it as one with something missing."""
-        seen, why = context.seen, spoilt(context)
+        seen, why = context.assessment, closed_gate(context)
         told = seen if seen.requested == context.current else replace(seen, requested=context.current)
         if why is not None and not (seen.missing or seen.invalid):
             told = replace(told, missing=(_NOT_COUNTED.get(why.code, "metrics age"),))
@@ -246,28 +248,28 @@ class Planner:
 
 
 def _scarce(
-    decision: Decision, seen: Assessment, nodes: Nodes, placement: Placement, text: str, *, lost: bool
+    decision: Decision, assessment: Assessment, nodes: Nodes, placement: Placement, text: str, *, lost: bool
 ) -> Decision:
     """An increase for which too few nodes are free: a smaller one, what was lost asked for again, or a hold."""
     current, target, room = decision.current or 0, decision.target or 0, len(placement.use)
-    there = max(seen.executors or 0, len(nodes.in_use))
+    there = max(assessment.executors or 0, len(nodes.in_use))
     move = f"{current} → {target}"
     if room > current:
-        after, why = room, Reason(Code.NO_FREE_NODE, f"{move}: {text}")
+        after, why = room, Reason(ReasonCode.NO_FREE_NODE, f"{move}: {text}")
     elif lost and room > there:
         again = f"{move}, but {there} of {executors(current)} registered: asked for again; {text}"
-        current, after, why = there, room, Reason(Code.REPLACING_LOST, again)
+        current, after, why = there, room, Reason(ReasonCode.REPLACING_LOST, again)
     else:
-        never_slow = decision.reason.code is Code.SLOW_EXECUTOR
+        never_slow = decision.reason.code is ReasonCode.SLOW_EXECUTOR
         words = full(nodes, target - room, never_slow=never_slow)
-        after, why = current, Reason(Code.NO_FREE_NODE, f"{move}: {words}")
+        after, why = current, Reason(ReasonCode.NO_FREE_NODE, f"{move}: {words}")
     notes = (*decision.notes, GuardNote("placement", target, after, why))
     action = _action(current, after)
     where = None if action is Action.HOLD else placement
     return replace(decision, action=action, current=current, target=after, reason=why, notes=notes, placement=where)
 
 
-def _in_force(seen: Assessment, guard: GuardState) -> int | None:
+def _in_force(assessment: Assessment, guard: GuardState) -> int | None:
     """The target of the change that is being executed, else what was asked for last; but no less than what is there.
 
     Figures of before the last change tell an older number: then it is the one that the change has led to.
@@ -277,10 +279,10 @@ def _in_force(seen: Assessment, guard: GuardState) -> int | None:
     """
     if guard.pending is not None:
         return guard.pending.target
-    if guard.changed_to is not None and guard.outdates(seen):
+    if guard.changed_to is not None and guard.outdates(assessment):
         return guard.changed_to
-    asked = in_force(seen)
-    return None if asked is None else max(asked, seen.executors or 0)
+    asked = in_force(assessment)
+    return None if asked is None else max(asked, assessment.executors or 0)
 
 
 def _action(current: int, target: int) -> Action:
@@ -299,21 +301,21 @@ def _projection(executors: int, arrival: float | None, capacity: float | None) -
 
 MOST_PROPOSALS = 32
 
-_IN_PLACE = frozenset({Code.SLOW_EXECUTOR, Code.REPLACING_LOST})
+_IN_PLACE = frozenset({ReasonCode.SLOW_EXECUTOR, ReasonCode.REPLACING_LOST})
 """What comes in the place of others promises nothing."""
 
 
-def found(seen: Assessment, guard: GuardState, settings: GuardSettings) -> GuardState:
+def found(assessment: Assessment, guard: GuardState, settings: GuardSettings) -> GuardState:
     """The state as this assessment finds it: started, and without a change that nobody answered for."""
     pending = guard.pending
-    if pending is not None and seen.at - pending.at >= settings.hold_fallback_s:
+    if pending is not None and assessment.at - pending.at >= settings.hold_fallback_s:
         guard = _unanswered(pending, guard)
     if guard.started_at is None:
-        guard = replace(guard, started_at=seen.at)
+        guard = replace(guard, started_at=assessment.at)
     if settings.failover:
-        guard = replace(guard, failover_at=seen.at)
-    guard = _judged(seen, _watched(seen, guard), settings)
-    if guard.replacing is not None and guard.pending is None and _replaced(guard.replacing, seen):
+        guard = replace(guard, failover_at=assessment.at)
+    guard = _judged(assessment, _watched(assessment, guard), settings)
+    if guard.replacing is not None and guard.pending is None and _replaced(guard.replacing, assessment):
         guard = replace(guard, replacing=None)
     return guard
 
@@ -334,30 +336,32 @@ def _later(at: float, other: float | None) -> float:
     return at if other is None else max(at, other)
 
 
-def _replaced(replacing: Replacing, seen: Assessment) -> bool:
+def _replaced(replacing: Replacing, assessment: Assessment) -> bool:
     """Whether it is gone or as fast as the others, or nobody came in its place."""
-    there = max(seen.requested or 0, seen.executors or 0)
-    return replacing.executor not in seen.slow_executors or there <= replacing.before
+    there = max(assessment.requested or 0, assessment.executors or 0)
+    return replacing.executor not in assessment.slow_executors or there <= replacing.before
 
 
-def _watched(seen: Assessment, guard: GuardState) -> GuardState:
+def _watched(assessment: Assessment, guard: GuardState) -> GuardState:
     """What the first batches after a change add to its cost."""
     if guard.cold is None:
         return guard
     up = guard.cold.up
-    cold, cost = watched(guard.cold, guard.cost_up if up else guard.cost_down, seen)
+    cold, cost = watched(guard.cold, guard.cost_up if up else guard.cost_down, assessment)
     return replace(guard, cold=cold, cost_up=cost) if up else replace(guard, cold=cold, cost_down=cost)
 
 
-def _judged(seen: Assessment, guard: GuardState, settings: GuardSettings) -> GuardState:
+def _judged(assessment: Assessment, guard: GuardState, settings: GuardSettings) -> GuardState:
     """A trial goes on or ends; a useless increase stays known or is forgotten."""
     trial, useless, share = guard.trial, guard.useless, settings.ineffective_share
     if share is None:
         return replace(guard, trial=None, useless=None)
-    if useless is not None and guard.pending is None and seen.executors is not None:
-        useless = still_useless(useless, seen, max(seen.requested or 0, seen.executors), settings.ineffective_s)
+    if useless is not None and guard.pending is None and assessment.executors is not None:
+        useless = still_useless(
+            useless, assessment, max(assessment.requested or 0, assessment.executors), settings.ineffective_s
+        )
     if trial is not None:
-        verdict = judged(trial, seen, share, settings.ineffective_s)
+        verdict = judged(trial, assessment, share, settings.ineffective_s)
         trial = None if isinstance(verdict, Useless) else verdict
         useless = verdict if isinstance(verdict, Useless) else useless
     return replace(guard, trial=trial, useless=useless)
@@ -380,12 +384,12 @@ def proposing(at: float, target: int | None, guard: GuardState, settings: GuardS
     return replace(guard, proposed=(*kept, Proposal(at, target)))
 
 
-def decided(decision: Decision, seen: Assessment, guard: GuardState) -> GuardState:
+def decided(decision: Decision, assessment: Assessment, guard: GuardState) -> GuardState:
     """The state after a decision: what is executed is pending."""
     if not decision.acts or decision.current is None or decision.target is None:
         return guard
     up, code = decision.target > decision.current, decision.reason.code
-    rate = limited_rate(seen) if up and code not in _IN_PLACE else None
+    rate = limited_rate(assessment) if up and code not in _IN_PLACE else None
     pending = Pending(
         decision_id=decision.decision_id,
         at=decision.at,
@@ -393,8 +397,8 @@ def decided(decision: Decision, seen: Assessment, guard: GuardState) -> GuardSta
         target=decision.target,
         rate=rate,
     )
-    if up and code is Code.SLOW_EXECUTOR:
-        guard = replace(guard, replacing=Replacing(seen.slow_executors[0], decision.current))
+    if up and code is ReasonCode.SLOW_EXECUTOR:
+        guard = replace(guard, replacing=Replacing(assessment.slow_executors[0], decision.current))
     return replace(guard, pending=pending)
 
 
@@ -459,25 +463,25 @@ class Rules:
         )
 
 
-def decide(seen: Assessment, memory: Memory, planner: Planner, rules: Rules) -> tuple[Decision, Memory]:
+def decide(assessment: Assessment, memory: Memory, planner: Planner, rules: Rules) -> tuple[Decision, Memory]:
     """The planner's decision, or the loop's own where the planner holds.
 
     Args:
-        seen: the assessment.
+        assessment: the assessment.
         memory: with the state of the analysis after it, all else as it was before.
         planner: the planner.
         rules: of the loop's own decisions.
     """
-    decision, plan = planner.plan(seen, memory.plan)
-    own = _followed(seen, memory.own)
+    decision, plan = planner.plan(assessment, memory.plan)
+    own = _followed(assessment, memory.own)
     active = rules.active and not own.paused
-    if active and rules.bounds is not None and seen.executors is not None:
-        asked = _opening(seen, own, rules.bounds) or _lost(seen, own, plan, rules)
+    if active and rules.bounds is not None and assessment.executors is not None:
+        asked = _opening(assessment, own, rules.bounds) or _lost(assessment, own, plan, rules)
         if asked is not None and _gives_way(decision, asked[0]):
-            decision, plan = _instead(decision, plan, seen, planner, *asked)
+            decision, plan = _instead(decision, plan, assessment, planner, *asked)
         own = replace(own, opened=True)
-        if decision.reason.code is Code.REPLACING_LOST:
-            own = replace(own, replaced_at=seen.at)
+        if decision.reason.code is ReasonCode.REPLACING_LOST:
+            own = replace(own, replaced_at=assessment.at)
     if rules.executes and not own.paused and decision.acts:
         own = replace(own, target=decision.target)
     return decision, replace(memory, plan=plan, own=own)
@@ -493,7 +497,7 @@ def learn(outcome: Outcome, memory: Memory, planner: Planner) -> Memory:
 
 def failed(at: float, text: str, current: int | None, memory: Memory) -> tuple[Decision, Memory]:
     """The hold of a cycle that did not come to a decision."""
-    reason = Reason(Code.CYCLE_FAILED, text)
+    reason = Reason(ReasonCode.CYCLE_FAILED, text)
     number = memory.plan.next_id
     decision = Decision(
         at=at,
@@ -507,11 +511,11 @@ def failed(at: float, text: str, current: int | None, memory: Memory) -> tuple[D
     return decision, replace(memory, plan=replace(memory.plan, next_id=number + 1))
 
 
-def not_executed(decision: Decision, code: Code) -> Outcome:
+def not_executed(decision: Decision, code: ReasonCode) -> Outcome:
     """The outcome of a decision that is only recorded, because the loop watches or is paused."""
-    words = "paused" if code is Code.PAUSED else "watching only"
+    words = "paused" if code is ReasonCode.PAUSED else "watching only"
     reason = Reason(code, f"{words}: {_number(decision.current)} → {decision.target} was not asked for")
-    status = OutcomeStatus.HELD if code is Code.PAUSED else OutcomeStatus.RECORDED
+    status = OutcomeStatus.HELD if code is ReasonCode.PAUSED else OutcomeStatus.RECORDED
     return Outcome(
         at=decision.at,
         decision_id=decision.decision_id,
@@ -524,39 +528,39 @@ def not_executed(decision: Decision, code: Code) -> Outcome:
     )
 
 
-def _followed(seen: Assessment, own: OwnState) -> OwnState:
+def _followed(assessment: Assessment, own: OwnState) -> OwnState:
     """Whether the number that was asked for is there, has been there, or is missing, and since when."""
-    if seen.executors is None or seen.requested is None:
+    if assessment.executors is None or assessment.requested is None:
         return own
-    if seen.executors >= seen.requested:
-        return replace(own, reached=seen.requested, missing_since=None)
-    return own if own.missing_since is not None else replace(own, missing_since=seen.at)
+    if assessment.executors >= assessment.requested:
+        return replace(own, reached=assessment.requested, missing_since=None)
+    return own if own.missing_since is not None else replace(own, missing_since=assessment.at)
 
 
-def _opening(seen: Assessment, own: OwnState, bounds: Bounds) -> tuple[int, Reason] | None:
+def _opening(assessment: Assessment, own: OwnState, bounds: Bounds) -> tuple[int, Reason] | None:
     """The number to start from: the last target before a restart, or the present number, so that it is held."""
-    if own.opened or seen.executors is None:
+    if own.opened or assessment.executors is None:
         return None
     before = own.restored
-    if before is not None and before > seen.executors and bounds.clamp(before) == before:
-        text = f"{executors(before)} asked for before the restart, {seen.executors} registered: asked for again"
-        return before, Reason(Code.RESTORED, text, {"restored": float(before)})
-    target = bounds.clamp(seen.executors)
-    if seen.requested is not None or target < seen.executors:
+    if before is not None and before > assessment.executors and bounds.clamp(before) == before:
+        text = f"{executors(before)} asked for before the restart, {assessment.executors} registered: asked for again"
+        return before, Reason(ReasonCode.RESTORED, text, {"restored": float(before)})
+    target = bounds.clamp(assessment.executors)
+    if assessment.requested is not None or target < assessment.executors:
         return None
-    return target, Reason(Code.START, f"start: {executors(target)} asked for, {seen.executors} registered")
+    return target, Reason(ReasonCode.START, f"start: {executors(target)} asked for, {assessment.executors} registered")
 
 
-def _lost(seen: Assessment, own: OwnState, plan: PlanState[Any], rules: Rules) -> tuple[int, Reason] | None:
+def _lost(assessment: Assessment, own: OwnState, plan: PlanState[Any], rules: Rules) -> tuple[int, Reason] | None:
     """Ask again for executors that were there and are gone."""
-    if seen.requested is None or own.missing_since is None or own.reached != seen.requested:
+    if assessment.requested is None or own.missing_since is None or own.reached != assessment.requested:
         return None
-    gone_s = seen.at - own.missing_since
-    recently = own.replaced_at is not None and seen.at - own.replaced_at < rules.again_s
+    gone_s = assessment.at - own.missing_since
+    recently = own.replaced_at is not None and assessment.at - own.replaced_at < rules.again_s
     if plan.guard.pending is not None or gone_s < rules.grace_s or recently:
         return None
-    text = f"{seen.executors} of {executors(seen.requested)} registered for {gone_s:.0f} s: asked for again"
-    return seen.requested, Reason(Code.REPLACING_LOST, text, {"missing_s": gone_s})
+    text = f"{assessment.executors} of {executors(assessment.requested)} registered for {gone_s:.0f} s: asked for again"
+    return assessment.requested, Reason(ReasonCode.REPLACING_LOST, text, {"missing_s": gone_s})
 
 
 def _gives_way(decision: Decision, asked: int) -> bool:
@@ -565,12 +569,12 @@ def _gives_way(decision: Decision, asked: int) -> bool:
 
 
 def _instead(
-    hold: Decision, plan: PlanState[Any], seen: Assessment, planner: Planner, target: int, reason: Reason
+    hold: Decision, plan: PlanState[Any], assessment: Assessment, planner: Planner, target: int, reason: Reason
 ) -> tuple[Decision, PlanState[Any]]:
     """The loop's own decision in place of the planner's, and the plan's memory of it."""
-    before = seen.executors or 0
+    before = assessment.executors or 0
     decision = replace(hold, action=Action.UP, current=before, target=target, reason=reason, notes=(), placement=None)
-    decision = planner.placed(decision, seen)
+    decision = planner.placed(decision, assessment)
     if not decision.acts:
         return decision, plan
     pending = Pending(decision.decision_id, decision.at, before, decision.target or target)

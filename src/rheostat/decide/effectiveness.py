@@ -104,17 +104,21 @@ class Useless(NamedTuple):
     undone: bool = False
 
 
-def limited_rate(seen: Assessment) -> float | None:
+def limited_rate(assessment: Assessment) -> float | None:
     """The processed rate, if the number in force is at its limit and warm; else None."""
-    return seen.processed_rate if _limited(seen) and seen.batches >= _SETTLED else None
+    return assessment.processed_rate if _limited(assessment) and assessment.batches >= _SETTLED else None
 
 
-def _limited(seen: Assessment) -> bool:
+def _limited(assessment: Assessment) -> bool:
     """Whether records are left over although batches run back to back, or are as large as their cap allows."""
-    if seen.missing or seen.invalid or not seen.backlog_excess:
+    if assessment.missing or assessment.invalid or not assessment.backlog_excess:
         return False
-    back_to_back = seen.batch_s is not None and seen.trigger_s is not None and seen.batch_s >= seen.trigger_s
-    return bool(seen.capped) or back_to_back
+    back_to_back = (
+        assessment.batch_s is not None
+        and assessment.trigger_s is not None
+        and assessment.batch_s >= assessment.trigger_s
+    )
+    return bool(assessment.capped) or back_to_back
 
 
 def begun(before: int, after: int, at: float, rate: float | None, share: float | None) -> Trial | None:
@@ -131,33 +135,39 @@ def begun(before: int, after: int, at: float, rate: float | None, share: float |
     return Trial(before, after, at, rate) if missing_share >= _NOISE else None
 
 
-def judged(trial: Trial, seen: Assessment, share: float, patience_s: float) -> Trial | Useless | None:
+def judged(trial: Trial, assessment: Assessment, share: float, patience_s: float) -> Trial | Useless | None:
     """What this sample says of a trial: it goes on, the increase is useless, or (None) the trial is over.
 
     Args:
         trial: as it stands.
-        seen: a sample at any number of executors; only those at ``trial.after`` count.
+        assessment: a sample at any number of executors; only those at ``trial.after`` count.
         share: of the promise that has to be kept, in (0, 1].
         patience_s: a trial that takes longer says nothing.
     """
-    if seen.at - trial.at > patience_s or seen.backlog_excess == 0:
+    if assessment.at - trial.at > patience_s or assessment.backlog_excess == 0:
         return None
-    rate, first = seen.processed_rate, seen.batches <= max(_WARM, trial.batches)
-    if first or rate is None or seen.executors != trial.after or not _limited(seen) or seen.draining is not False:
+    rate, first = assessment.processed_rate, assessment.batches <= max(_WARM, trial.batches)
+    if (
+        first
+        or rate is None
+        or assessment.executors != trial.after
+        or not _limited(assessment)
+        or assessment.draining is not False
+    ):
         return trial
-    trial = trial._replace(best=max(trial.best, rate), samples=trial.samples + 1, batches=seen.batches)
+    trial = trial._replace(best=max(trial.best, rate), samples=trial.samples + 1, batches=assessment.batches)
     promised = trial.rate * (trial.after / trial.before - 1)
     if trial.best >= trial.rate + share * promised:
         return None
     if trial.samples < _SAMPLES:
         return trial
-    cause = cause_of(seen, trial)
+    cause = cause_of(assessment, trial)
     if cause is None:
         return None
     return Useless(
         before=trial.before,
         after=trial.after,
-        at=seen.at,
+        at=assessment.at,
         rate=trial.best,
         promised=trial.rate + promised,
         before_rate=trial.rate,
@@ -165,7 +175,7 @@ def judged(trial: Trial, seen: Assessment, share: float, patience_s: float) -> T
     )
 
 
-def cause_of(seen: Assessment, trial: Trial) -> Cause | None:
+def cause_of(assessment: Assessment, trial: Trial) -> Cause | None:
     """What limits the job, from the most certain to what is left; None: a further wave of tasks does, or nobody knows.
 
     *Capped batch*: batches are full and end before their trigger. *Sink*: it is sick. *Useful parallelism*: the slots
@@ -173,52 +183,52 @@ def cause_of(seen: Assessment, trial: Trial) -> Cause | None:
     its part of the batch, or slots that idle while batches run back to back. *Broker*: the slots are in use, and yet
     all of them together are no faster: what they share limits them, and the sink is healthy.
     """
-    slots, partitions = seen.slots_per_executor or 1, seen.partitions
-    if cap_limits(seen):
+    slots, partitions = assessment.slots_per_executor or 1, assessment.partitions
+    if cap_limits(assessment):
         return Cause.CAPPED
-    if seen.sink is not None:
+    if assessment.sink is not None:
         return Cause.SINK
-    useful = seen.useful_executors or (waves(partitions, slots) if partitions else trial.after)
+    useful = assessment.useful_executors or (waves(partitions, slots) if partitions else trial.after)
     if useful <= trial.before:
         return Cause.PARALLELISM
-    if partitions and seen.skew and seen.skew > 1 and partitions / seen.skew <= trial.before * slots:
+    if partitions and assessment.skew and assessment.skew > 1 and partitions / assessment.skew <= trial.before * slots:
         return Cause.PARTITION
     if partitions and waves(partitions, trial.before * slots) == waves(partitions, trial.after * slots):
         return None
-    if seen.pressure is not None and seen.pressure <= HIGH:
+    if assessment.pressure is not None and assessment.pressure <= HIGH:
         return Cause.DRIVER
-    if seen.busy_ratio is None:
+    if assessment.busy_ratio is None:
         return None
-    return Cause.BROKER if seen.busy_ratio >= _IN_USE else Cause.DRIVER
+    return Cause.BROKER if assessment.busy_ratio >= _IN_USE else Cause.DRIVER
 
 
-def still_useless(useless: Useless, seen: Assessment, current: int, memory_s: float) -> Useless | None:
+def still_useless(useless: Useless, assessment: Assessment, current: int, memory_s: float) -> Useless | None:
     """What is remembered of a useless increase at this sample.
 
     It is forgotten after ``memory_s``; when its cause is gone (a sink that was sick is healthy again, batches are no
     longer full); and when the rate of a job at its limit differs by more than a fifth from what it was, in either
     direction: less, and the executors were of use after all; more, and the limit has risen.
     """
-    if seen.at - useless.at >= memory_s or _gone(useless.cause, seen):
+    if assessment.at - useless.at >= memory_s or _gone(useless.cause, assessment):
         return None
-    if seen.executors == current and _differs(useless, seen):
+    if assessment.executors == current and _differs(useless, assessment):
         return None
-    if useless.undone or (current == useless.after and seen.backlog_excess != 0):
+    if useless.undone or (current == useless.after and assessment.backlog_excess != 0):
         return useless
     return useless._replace(undone=True)
 
 
-def _differs(useless: Useless, seen: Assessment) -> bool:
-    rate, known = limited_rate(seen), (useless.before_rate, useless.rate)
-    if rate is None or seen.batches <= _WARM:
+def _differs(useless: Useless, assessment: Assessment) -> bool:
+    rate, known = limited_rate(assessment), (useless.before_rate, useless.rate)
+    if rate is None or assessment.batches <= _WARM:
         return False
     return rate > (1 + _OTHER) * max(known) or rate < (1 - _OTHER) * min(known)
 
 
-def _gone(cause: Cause, seen: Assessment) -> bool:
+def _gone(cause: Cause, assessment: Assessment) -> bool:
     if cause is Cause.SINK:
-        return seen.sink is None and not seen.missing
-    return cause is Cause.CAPPED and seen.capped is False
+        return assessment.sink is None and not assessment.missing
+    return cause is Cause.CAPPED and assessment.capped is False
 
 
 # What a change of the number of executors costs: measured, and its part in the size and in the choice to wait.
@@ -287,20 +297,20 @@ def measured(cost: Cost | None, outcome: Outcome) -> Cost | None:
     return Cost(changes, _mean(cost.delay_s, delay_s, changes), _mean(cost.pause_s, pause_s, changes), cost.cold_s)
 
 
-def watched(cold: Cold, cost: Cost | None, seen: Assessment) -> tuple[Cold | None, Cost | None]:
+def watched(cold: Cold, cost: Cost | None, assessment: Assessment) -> tuple[Cold | None, Cost | None]:
     """What this sample says of the first batches after a change: what is looked at further, and the means.
 
     A first batch that was not seen, because the next one ended before the sample, says nothing.
     """
-    if cost is None or seen.last_batch_s is None or seen.missing:
+    if cost is None or assessment.last_batch_s is None or assessment.missing:
         return cold, cost
     if cold.first_s is None:
-        if seen.batches == 0:
+        if assessment.batches == 0:
             return cold, cost
-        return (cold._replace(first_s=seen.last_batch_s) if seen.batches == 1 else None), cost
-    if seen.batches < _WARM:
+        return (cold._replace(first_s=assessment.last_batch_s) if assessment.batches == 1 else None), cost
+    if assessment.batches < _WARM:
         return cold, cost
-    longer_s = max(0.0, cold.first_s - seen.last_batch_s)
+    longer_s = max(0.0, cold.first_s - assessment.last_batch_s)
     mean = longer_s if cost.cold_s is None else _mean(cost.cold_s, longer_s, cost.changes)
     return None, cost._replace(cold_s=mean)
 

@@ -19,7 +19,7 @@ from rheostat.decide.effectiveness import Cost, in_words, lag_after, required_ra
 from rheostat.decide.partitions import in_waves, spread_evenly, waves
 from rheostat.decide.policy import cap_limits
 from rheostat.decide.state import Change, Context, Replacing, move, stay, undoing
-from rheostat.model import Assessment, Code, GuardNote, Reason, Recommendation
+from rheostat.model import Assessment, GuardNote, Reason, ReasonCode, Recommendation
 from rheostat.text import batches as of_batches
 from rheostat.text import carry, count, executors, per_second, percent, records, seconds, several
 
@@ -32,6 +32,7 @@ __all__ = [
     "batch_cap",
     "bounds",
     "catching_up",
+    "closed_gate",
     "cooldown_down",
     "cooldown_up",
     "failover",
@@ -55,7 +56,6 @@ __all__ = [
     "scale_down_hold",
     "shape",
     "sick_sink",
-    "spoilt",
     "stale",
     "task_failures",
     "tolerance",
@@ -85,31 +85,31 @@ def undo(target: int, context: Context) -> Change | None:
         f"{per_second(useless.rate)} ({useless.cause}): {move(context.current, useless.before)}"
     )
     figures = {"promised": useless.promised, "rate": useless.rate}
-    return Change(useless.before, Reason(Code.INEFFECTIVE, text, figures))
+    return Change(useless.before, Reason(ReasonCode.INEFFECTIVE, text, figures))
 
 
 def task_failures(target: int, context: Context) -> Change | None:
     """No decrease after recent task failures."""
-    failed, window = context.seen.failed_tasks, context.settings.failure_window_s
+    failed, window = context.assessment.failed_tasks, context.settings.failure_window_s
     if target >= context.current or not failed or window == 0:
         return None
     text = f"{several(failed, 'task')} failed within {seconds(window)}"
-    return stay(context, Code.TASK_FAILURES, text, failed_tasks=float(failed), window_s=window)
+    return stay(context, ReasonCode.TASK_FAILURES, text, failed_tasks=float(failed), window_s=window)
 
 
 def warm_up(target: int, context: Context) -> Change | None:
     """No decrease before the first batches, or the first seconds."""
     if target >= context.current:
         return None
-    at, wanted, limit = context.seen.at, context.settings.warm_up_batches, context.settings.warm_up_s
+    at, wanted, limit = context.assessment.at, context.settings.warm_up_batches, context.settings.warm_up_s
     batches = _batches(context)
     if batches < wanted:
         text = f"{batches} of {of_batches(wanted)} finished at this number"
-        return stay(context, Code.WARMING_UP, text, batches=float(batches), wanted=float(wanted))
+        return stay(context, ReasonCode.WARMING_UP, text, batches=float(batches), wanted=float(wanted))
     ran = at - (at if context.state.started_at is None else context.state.started_at)
     if ran >= limit:
         return None
-    return stay(context, Code.WARMING_UP, f"warming up for {seconds(ran)} of {seconds(limit)}", ran_s=ran)
+    return stay(context, ReasonCode.WARMING_UP, f"warming up for {seconds(ran)} of {seconds(limit)}", ran_s=ran)
 
 
 def hold(target: int, context: Context) -> Change | None:
@@ -122,18 +122,18 @@ def _holding(context: Context) -> Change | None:
     if context.state.changed_at is None:
         return None
     settings, batches = context.settings, _batches(context)
-    since = context.seen.at - context.state.changed_at
+    since = context.assessment.at - context.state.changed_at
     limit = settings.hold_fallback_s if settings.hold_s is None else settings.hold_s
     if since >= limit or (settings.hold_s is None and batches >= settings.hold_batches):
         return None
     waits = f", {batches} of {of_batches(settings.hold_batches)} finished since" if settings.hold_s is None else ""
     text = f"the number changed {seconds(since)} ago{waits}; hold for at most {seconds(limit)}"
-    return stay(context, Code.HOLD_AFTER_RESCALE, text, since_s=since, limit_s=limit)
+    return stay(context, ReasonCode.HOLD_AFTER_RESCALE, text, since_s=since, limit_s=limit)
 
 
 def _batches(context: Context) -> int:
     """Batches that are known to have finished at the number in force; figures of before its change know of none."""
-    return 0 if context.state.outdates(context.seen) else context.seen.batches
+    return 0 if context.state.outdates(context.assessment) else context.assessment.batches
 
 
 def rescale_running(target: int, context: Context) -> Change | None:
@@ -143,9 +143,9 @@ def rescale_running(target: int, context: Context) -> Change | None:
         return None
     if target > context.current and not context.settings.hold_both:
         return None
-    since = context.seen.at - pending.at
+    since = context.assessment.at - pending.at
     text = f"{pending.before} → {pending.target} has been under way for {seconds(since)}"
-    return stay(context, Code.RESCALE_RUNNING, text, since_s=since)
+    return stay(context, ReasonCode.RESCALE_RUNNING, text, since_s=since)
 
 
 def ineffective(target: int, context: Context) -> Change | None:
@@ -153,12 +153,12 @@ def ineffective(target: int, context: Context) -> Change | None:
     useless = context.state.useless
     if useless is None or target <= context.current:
         return None
-    left = context.settings.ineffective_s - (context.seen.at - useless.at)
+    left = context.settings.ineffective_s - (context.assessment.at - useless.at)
     text = (
         f"{useless.before} → {useless.after} brought {per_second(useless.rate)} of {per_second(useless.promised)}, "
         f"the limit is elsewhere ({useless.cause}); the next try is in {seconds(left)}"
     )
-    return stay(context, Code.INEFFECTIVE, text, promised=useless.promised, rate=useless.rate)
+    return stay(context, ReasonCode.INEFFECTIVE, text, promised=useless.promised, rate=useless.rate)
 
 
 def rescale_cost(target: int, context: Context) -> Change | None:
@@ -167,7 +167,11 @@ def rescale_cost(target: int, context: Context) -> Change | None:
     cost = state.cost_up if target > current else state.cost_down
     if cost is None or target == current or context.settings.rescale_catch_up_lags is None or undoing(target, context):
         return None
-    arriving, processed, backlog = context.seen.arrival_rate, context.seen.processed_rate, context.seen.backlog
+    arriving, processed, backlog = (
+        context.assessment.arrival_rate,
+        context.assessment.processed_rate,
+        context.assessment.backlog,
+    )
     if not arriving or processed is None or backlog is None or context.objective_s is None:
         return None
     lag = lag_after(backlog, arriving, processed, cost.delay_s, cost.blocked_s)
@@ -187,16 +191,16 @@ def _too_dear(context: Context, cost: Cost, lag: float, threshold: float) -> Cha
     if lag <= threshold:
         return None
     text = f"{in_words(cost)}, {records(lag)} would wait then, {count(threshold)} may"
-    return stay(context, Code.RESCALE_COST, text, lag=lag, threshold=threshold)
+    return stay(context, ReasonCode.RESCALE_COST, text, lag=lag, threshold=threshold)
 
 
 def _caught_up(context: Context, cost: Cost, gain: float) -> Change | None:
     """An increase is not made where the job, still inside its objective, will have caught up before it works."""
-    excess, takes = context.seen.backlog_excess, cost.delay_s + cost.blocked_s
+    excess, takes = context.assessment.backlog_excess, cost.delay_s + cost.blocked_s
     if not excess or gain <= 0 or excess / gain > takes:
         return None
     text = f"caught up in {seconds(excess / gain)}, before a change works ({in_words(cost)})"
-    return stay(context, Code.RESCALE_COST, text, caught_up_s=excess / gain, takes_s=takes)
+    return stay(context, ReasonCode.RESCALE_COST, text, caught_up_s=excess / gain, takes_s=takes)
 
 
 def _enough(target: int, context: Context, cost: Cost, rate: float) -> Change | None:
@@ -211,24 +215,24 @@ def _enough(target: int, context: Context, cost: Cost, rate: float) -> Change | 
         f"{in_words(cost)}; to catch up {per_second(rate)} are needed, which {carry(enough)}: "
         f"{move(context.current, enough)} instead of {target}"
     )
-    return Change(enough, Reason(Code.RESCALE_COST, text, {"required": rate, "wanted": float(target)}))
+    return Change(enough, Reason(ReasonCode.RESCALE_COST, text, {"required": rate, "wanted": float(target)}))
 
 
 # The guard steps on the sink and on slow machines, and the words for these.
 
 
-FEWER_DO = frozenset({Code.SURPLUS_COUNTING, Code.STABILIZING, Code.COOLDOWN_DOWN})
+FEWER_DO = frozenset({ReasonCode.SURPLUS_COUNTING, ReasonCode.STABILIZING, ReasonCode.COOLDOWN_DOWN})
 """Codes of policies that hold a number which they find too large: they count, or wait for a window or a cooldown to
 end."""
 
 
 def sick_sink(target: int, context: Context) -> Change | None:
     """No increase while batches wait for their sink, but advice."""
-    why = context.seen.sink
+    why = context.assessment.sink
     if target <= context.current or why is None or not context.settings.sick_sink:
         return None
     text = f"the sink is sick: {why}; no executor helps against that, look at what the query writes to"
-    return stay(context, Code.SICK_SINK, text, wanted=float(target))
+    return stay(context, ReasonCode.SICK_SINK, text, wanted=float(target))
 
 
 def replace_slow(target: int, context: Context) -> Change | None:
@@ -236,43 +240,43 @@ def replace_slow(target: int, context: Context) -> Change | None:
 
     None comes while fewer are enough: the slow one is the first that leaves with the decrease.
     """
-    slow, current, replacing = context.seen.slow_executors, context.current, context.state.replacing
+    slow, current, replacing = context.assessment.slow_executors, context.current, context.state.replacing
     if target != current or not slow or not context.settings.replace_slow or context.state.pending is not None:
         return None
     if unknown(context) or hold_all(target, context) is not None:
         return None
-    if (context.seen.executors or 0) < current or (replacing is None and context.fewer_do):
+    if (context.assessment.executors or 0) < current or (replacing is None and context.fewer_do):
         return None
     if replacing is None:
         text = f"one more comes in the place of executor {slow[0]}: {move(current, current + 1)}"
-        return Change(current + 1, Reason(Code.SLOW_EXECUTOR, text))
+        return Change(current + 1, Reason(ReasonCode.SLOW_EXECUTOR, text))
     text = f"executor {replacing.executor} has been replaced and goes: {move(current, current - 1)}"
-    return Change(current - 1, Reason(Code.SLOW_EXECUTOR, text))
+    return Change(current - 1, Reason(ReasonCode.SLOW_EXECUTOR, text))
 
 
-def leaving(seen: Assessment, replacing: Replacing | None) -> tuple[str, ...]:
+def leaving(assessment: Assessment, replacing: Replacing | None) -> tuple[str, ...]:
     """The slow executors in the order in which they go in a decrease: the one that has been replaced before the others.
 
     >>> leaving(Assessment(0.0, slow_executors=("3", "7")), Replacing("7", 4))
     ('7', '3')
     """
-    slow = seen.slow_executors
+    slow = assessment.slow_executors
     if replacing is None or replacing.executor not in slow:
         return slow
     return (replacing.executor, *(each for each in slow if each != replacing.executor))
 
 
-def with_slow(reason: Reason, seen: Assessment) -> Reason:
+def with_slow(reason: Reason, assessment: Assessment) -> Reason:
     """The reason of a decision, with the slow executors or nodes named in it.
 
-    >>> with_slow(Reason(Code.STEADY, "all is well"), Assessment(0.0, slow=("node b",), slow_factor=3.04)).text
+    >>> with_slow(Reason(ReasonCode.STEADY, "all is well"), Assessment(0.0, slow=("node b",), slow_factor=3.04)).text
     'all is well; slow: node b (3.0 × the task time of the others)'
     """
-    if not seen.slow:
+    if not assessment.slow:
         return reason
-    factor = "" if seen.slow_factor is None else f" ({seen.slow_factor:.1f} × the task time of the others)"
-    figures = {**reason.figures, "slow_factor": seen.slow_factor}
-    return Reason(reason.code, f"{reason.text}; slow: {', '.join(seen.slow)}{factor}", figures)
+    factor = "" if assessment.slow_factor is None else f" ({assessment.slow_factor:.1f} × the task time of the others)"
+    figures = {**reason.figures, "slow_factor": assessment.slow_factor}
+    return Reason(reason.code, f"{reason.text}; slow: {', '.join(assessment.slow)}{factor}", figures)
 
 
 # Guard steps on what is known: nothing is decided on figures that are missing, impossible or old.
@@ -280,35 +284,35 @@ def with_slow(reason: Reason, seen: Assessment) -> Reason:
 
 def no_query(_target: int, context: Context) -> Change | None:
     """Hold where nothing streams."""
-    if context.seen.queries > 0:
+    if context.assessment.queries > 0:
         return None
-    return stay(context, Code.NO_QUERY, "no streaming query is active")
+    return stay(context, ReasonCode.NO_QUERY, "no streaming query is active")
 
 
 def missing(_target: int, context: Context) -> Change | None:
     """Hold where a needed figure is unknown."""
-    if not context.seen.missing:
+    if not context.assessment.missing:
         return None
-    return stay(context, Code.METRICS_MISSING, f"unknown: {', '.join(context.seen.missing)}")
+    return stay(context, ReasonCode.METRICS_MISSING, f"unknown: {', '.join(context.assessment.missing)}")
 
 
 def invalid(_target: int, context: Context) -> Change | None:
     """Hold where a figure is impossible."""
-    if not context.seen.invalid:
+    if not context.assessment.invalid:
         return None
-    return stay(context, Code.METRICS_INVALID, f"impossible figures: {', '.join(context.seen.invalid)}")
+    return stay(context, ReasonCode.METRICS_INVALID, f"impossible figures: {', '.join(context.assessment.invalid)}")
 
 
 def stale(_target: int, context: Context) -> Change | None:
     """Hold on figures of the past. An increase that they justified was made when they were fresh."""
     settings = context.settings
-    age, limit = context.seen.metrics_age_s, settings.metrics_delay_s + settings.max_age_cycles * context.sample_s
+    age, limit = context.assessment.metrics_age_s, settings.metrics_delay_s + settings.max_age_cycles * context.sample_s
     if age is None:
-        return stay(context, Code.METRICS_MISSING, "the age of the metrics is unknown")
+        return stay(context, ReasonCode.METRICS_MISSING, "the age of the metrics is unknown")
     if age <= limit:
         return None
     text = f"the metrics are {seconds(age)} old, at most {seconds(limit)} are allowed"
-    return stay(context, Code.METRICS_STALE, text, metrics_age_s=age, limit_s=limit)
+    return stay(context, ReasonCode.METRICS_STALE, text, metrics_age_s=age, limit_s=limit)
 
 
 def unknown(context: Context) -> bool:
@@ -321,10 +325,12 @@ def unknown(context: Context) -> bool:
 
 def batch_cap(target: int, context: Context) -> Change | None:
     """No increase while the batch cap limits the rate, not the executors."""
-    if target <= context.current or not context.settings.batch_cap or not cap_limits(context.seen):
+    if target <= context.current or not context.settings.batch_cap or not cap_limits(context.assessment):
         return None
     text = "batches are full and end before their trigger, so the batch cap limits the rate; raise maxOffsetsPerTrigger"
-    return stay(context, Code.BATCH_CAP, text, batch_s=context.seen.batch_s, trigger_s=context.seen.trigger_s)
+    return stay(
+        context, ReasonCode.BATCH_CAP, text, batch_s=context.assessment.batch_s, trigger_s=context.assessment.trigger_s
+    )
 
 
 def tolerance(target: int, context: Context) -> Change | None:
@@ -333,7 +339,7 @@ def tolerance(target: int, context: Context) -> Change | None:
     if target == context.current or share > context.settings.tolerance or undoing(target, context):
         return None
     text = f"{context.current} → {target} is within the tolerance of {percent(context.settings.tolerance)}"
-    return stay(context, Code.WITHIN_TOLERANCE, text, share=share)
+    return stay(context, ReasonCode.WITHIN_TOLERANCE, text, share=share)
 
 
 def alignment(target: int, context: Context) -> Change | None:
@@ -341,8 +347,8 @@ def alignment(target: int, context: Context) -> Change | None:
     mode = context.settings.align_to
     if mode == "nothing" or target == context.current or undoing(target, context):
         return None
-    groups = context.settings.state_partitions if mode == "state" else context.seen.partitions
-    slots = context.seen.slots_per_executor
+    groups = context.settings.state_partitions if mode == "state" else context.assessment.partitions
+    slots = context.assessment.slots_per_executor
     if not groups or not slots:
         return None
     most = min(int(target * (1 + context.settings.align_most)), max(target, context.bounds.maximum))
@@ -355,15 +361,15 @@ def alignment(target: int, context: Context) -> Change | None:
         f"{several(groups, what)} on {several(allowed * slots, 'slot')} are at most "
         f"{waves(groups, allowed * slots)} on one: {move(context.current, allowed)} instead of {target}"
     )
-    return Change(allowed, Reason(Code.ALIGNED, text, {"wanted": float(target)}))
+    return Change(allowed, Reason(ReasonCode.ALIGNED, text, {"wanted": float(target)}))
 
 
 def useful(target: int, context: Context) -> Change | None:
     """No increase beyond one slot for each task of the largest stage; never a decrease."""
     if target <= context.current:
         return None
-    partitions, slots = context.seen.partitions, context.seen.slots_per_executor
-    most = context.seen.useful_executors
+    partitions, slots = context.assessment.partitions, context.assessment.slots_per_executor
+    most = context.assessment.useful_executors
     if most is None:
         if not partitions or not slots:
             return None
@@ -372,21 +378,25 @@ def useful(target: int, context: Context) -> Change | None:
     if allowed == target:
         return None
     keep = several(partitions or 0, "partition keeps", "partitions keep")
-    what = "the largest stage keeps" if context.seen.useful_executors else keep
+    what = "the largest stage keeps" if context.assessment.useful_executors else keep
     text = (
         f"{what} at most {executors(most)} of {several(slots, 'slot') if slots else 'unknown slots'} busy: "
         f"{move(context.current, allowed)} instead of {target}"
     )
-    return Change(allowed, Reason(Code.USELESS_EXECUTORS, text, {"useful": float(most), "wanted": float(target)}))
+    return Change(allowed, Reason(ReasonCode.USELESS_EXECUTORS, text, {"useful": float(most), "wanted": float(target)}))
 
 
 def least_by_partitions(target: int, context: Context) -> Change | None:
     """No decrease to where a slot has more partitions than it may; never an increase."""
-    most, partitions, slots = context.settings.most_partitions, context.seen.partitions, context.seen.slots_per_executor
+    most, partitions, slots = (
+        context.settings.most_partitions,
+        context.assessment.partitions,
+        context.assessment.slots_per_executor,
+    )
     if most is None or target >= context.current or undoing(target, context):
         return None
     if not partitions or not slots:
-        return stay(context, Code.PARTITIONS_PER_SLOT, "how many partitions a slot would have is unknown")
+        return stay(context, ReasonCode.PARTITIONS_PER_SLOT, "how many partitions a slot would have is unknown")
     least = math.ceil(partitions / (most * slots))
     allowed = min(context.current, max(target, least))
     if allowed == target:
@@ -395,7 +405,9 @@ def least_by_partitions(target: int, context: Context) -> Change | None:
         f"{several(partitions, 'partition needs', 'partitions need')} {executors(least)} for at most {most:g} a slot: "
         f"{move(context.current, allowed)} instead of {target}"
     )
-    return Change(allowed, Reason(Code.PARTITIONS_PER_SLOT, text, {"least": float(least), "wanted": float(target)}))
+    return Change(
+        allowed, Reason(ReasonCode.PARTITIONS_PER_SLOT, text, {"least": float(least), "wanted": float(target)})
+    )
 
 
 def largest_step(target: int, context: Context) -> Change | None:
@@ -406,7 +418,7 @@ def largest_step(target: int, context: Context) -> Change | None:
         return None
     allowed = context.current + (step if going_up else -step)
     text = f"at most {step} at a time: {move(context.current, allowed)} instead of {target}"
-    return Change(allowed, Reason(Code.LARGEST_STEP, text, {"wanted": float(target)}))
+    return Change(allowed, Reason(ReasonCode.LARGEST_STEP, text, {"wanted": float(target)}))
 
 
 def bounds(target: int, context: Context) -> Change | None:
@@ -418,7 +430,7 @@ def bounds(target: int, context: Context) -> Change | None:
         return None
     if allowed < context.current and unknown(context):
         return None
-    limit, code = ("most", Code.AT_MAX) if allowed < target else ("least", Code.AT_MIN)
+    limit, code = ("most", ReasonCode.AT_MAX) if allowed < target else ("least", ReasonCode.AT_MIN)
     text = f"at {limit} {executors(allowed)} allowed: {move(context.current, allowed)} instead of {target}"
     return Change(allowed, Reason(code, text, {"wanted": float(target)}))
 
@@ -428,13 +440,13 @@ def quota(target: int, context: Context) -> Change | None:
     cores = context.settings.quota_cores
     if cores is None or target <= context.current:
         return None
-    slots = context.seen.slots_per_executor or 1
+    slots = context.assessment.slots_per_executor or 1
     allowed = max(context.current, min(target, cores // slots))
     if allowed == target:
         return None
     room = f"{several(cores, 'core is', 'cores are')} {executors(cores // slots)}"
     text = f"{room}: {move(context.current, allowed)} instead of {target}"
-    return Change(allowed, Reason(Code.QUOTA, text, {"wanted": float(target)}))
+    return Change(allowed, Reason(ReasonCode.QUOTA, text, {"wanted": float(target)}))
 
 
 def last_check(target: int, context: Context) -> Change | None:
@@ -447,7 +459,7 @@ def last_check(target: int, context: Context) -> Change | None:
     forced = context.bounds.clamp(current) != current
     if within and (forced or not turned or undoing(target, context)):
         return None
-    return stay(context, Code.LAST_CHECK, f"{current} → {target} contradicts the bounds or the policy")
+    return stay(context, ReasonCode.LAST_CHECK, f"{current} → {target} contradicts the bounds or the policy")
 
 
 # Guard steps on when: holds, cooldowns, back-off, and times in which nothing is given back.
@@ -461,7 +473,7 @@ def scale_down_hold(target: int, context: Context) -> Change | None:
     window = context.settings.scale_down_hold_s
     if window == 0 or target >= context.current or undoing(target, context):
         return None
-    begin = context.seen.at - window
+    begin = context.assessment.at - window
     most = max([each.target for each in context.state.proposed if each.at > begin], default=target)
     allowed = min(context.current, max(target, most))
     if allowed == target:
@@ -470,14 +482,14 @@ def scale_down_hold(target: int, context: Context) -> Change | None:
         f"{several(most, 'executor was', 'executors were')} proposed within {seconds(window)}: "
         f"{move(context.current, allowed)} instead of {target}"
     )
-    return Change(allowed, Reason(Code.SCALE_DOWN_HOLD, text, {"most": float(most), "wanted": float(target)}))
+    return Change(allowed, Reason(ReasonCode.SCALE_DOWN_HOLD, text, {"most": float(most), "wanted": float(target)}))
 
 
 def cooldown_up(target: int, context: Context) -> Change | None:
     """No increase too soon after a change."""
     if target <= context.current:
         return None
-    return _since(context, Code.COOLDOWN_UP, context.state.changed_at, context.settings.cooldown_up_s, _COOLING)
+    return _since(context, ReasonCode.COOLDOWN_UP, context.state.changed_at, context.settings.cooldown_up_s, _COOLING)
 
 
 def cooldown_down(target: int, context: Context) -> Change | None:
@@ -485,14 +497,14 @@ def cooldown_down(target: int, context: Context) -> Change | None:
     if target >= context.current:
         return None
     began, limit = context.state.down_blocked_at, context.settings.cooldown_down_s
-    return _since(context, Code.COOLDOWN_DOWN, began, limit, _COOLING)
+    return _since(context, ReasonCode.COOLDOWN_DOWN, began, limit, _COOLING)
 
 
-def _since(context: Context, code: Code, began: float | None, limit_s: float, words: str) -> Change | None:
+def _since(context: Context, code: ReasonCode, began: float | None, limit_s: float, words: str) -> Change | None:
     """The hold for so long from a moment on, None: there is none; ``words`` has places for {since} and {limit}."""
-    if began is None or context.seen.at - began >= limit_s:
+    if began is None or context.assessment.at - began >= limit_s:
         return None
-    since_s = context.seen.at - began
+    since_s = context.assessment.at - began
     text = words.format(since=seconds(since_s), limit=seconds(limit_s))
     return stay(context, code, text, since_s=since_s, limit_s=limit_s)
 
@@ -503,18 +515,18 @@ def round_trip(target: int, context: Context) -> Change | None:
         return None
     limit = context.settings.round_trip_cooldowns * context.settings.cooldown_down_s
     words = "the last increase was {since} ago, it stands for {limit}"
-    return _since(context, Code.ROUND_TRIP, context.state.raised_at, limit, words)
+    return _since(context, ReasonCode.ROUND_TRIP, context.state.raised_at, limit, words)
 
 
 def catching_up(target: int, context: Context) -> Change | None:
     """No decrease while there is more backlog than a healthy job has, or nobody knows."""
     if target >= context.current or not context.settings.catching_up or undoing(target, context):
         return None
-    excess = context.seen.backlog_excess
+    excess = context.assessment.backlog_excess
     if excess == 0:
         return None
     text = f"catching up: the backlog exceeds a healthy one by {records(excess)}"
-    return stay(context, Code.CATCHING_UP, text, backlog_excess=excess)
+    return stay(context, ReasonCode.CATCHING_UP, text, backlog_excess=excess)
 
 
 def failover(target: int, context: Context) -> Change | None:
@@ -522,9 +534,9 @@ def failover(target: int, context: Context) -> Change | None:
     if target >= context.current:
         return None
     if context.settings.failover:
-        return stay(context, Code.FAILOVER, "the traffic of a region is away until the switch is off again")
+        return stay(context, ReasonCode.FAILOVER, "the traffic of a region is away until the switch is off again")
     words = "the failover ended {since} ago, its traffic has {limit} to come back"
-    return _since(context, Code.FAILOVER, context.state.failover_at, context.settings.failover_return_s, words)
+    return _since(context, ReasonCode.FAILOVER, context.state.failover_at, context.settings.failover_return_s, words)
 
 
 def no_room(target: int, context: Context) -> Change | None:
@@ -535,10 +547,10 @@ def no_room(target: int, context: Context) -> Change | None:
 def refused(context: Context) -> Change | None:
     """The hold of the back-off; None: there is none."""
     until = context.state.no_room_until
-    if until is None or context.seen.at >= until:
+    if until is None or context.assessment.at >= until:
         return None
-    left = until - context.seen.at
-    return stay(context, Code.NO_ROOM, f"the last increase was not granted, the next try is in {seconds(left)}")
+    left = until - context.assessment.at
+    return stay(context, ReasonCode.NO_ROOM, f"the last increase was not granted, the next try is in {seconds(left)}")
 
 
 class Direction(StrEnum):
@@ -564,17 +576,17 @@ class Step:
         codes: of the reasons that it gives.
         settings: fields of ``GuardSettings`` that it reads.
         apply: the step itself, pure.
-        spoils: the sample must not count for the policy while this step holds.
-        may_be_brought: whether a policy may declare that it does this itself.
+        gate: the sample must not count for the policy while this step holds.
+        self_manageable: whether a policy may declare that it does this itself.
     """
 
     name: str
     direction: Direction
-    codes: tuple[Code, ...]
+    codes: tuple[ReasonCode, ...]
     settings: tuple[str, ...]
     apply: Shaper
-    spoils: bool = False
-    may_be_brought: bool = False
+    gate: bool = False
+    self_manageable: bool = False
 
     def concerns(self, target: int, current: int) -> bool:
         """Whether such a target is of its direction."""
@@ -583,10 +595,10 @@ class Step:
         return target > current if self.direction is Direction.BLOCKS_UP else target < current
 
 
-def spoilt(context: Context) -> Reason | None:
+def closed_gate(context: Context) -> Reason | None:
     """Why this sample must not count for the policy; None: it counts."""
     for step in STEPS:
-        held = step.apply(context.current, context) if step.spoils else None
+        held = step.apply(context.current, context) if step.gate else None
         if held is not None:
             return held.reason
     return None
@@ -607,75 +619,79 @@ def shape(
     target = context.current if proposed.target is None else proposed.target
     reason, spoiled, notes = proposed.reason, False, list[GuardNote]()
     for step in STEPS:
-        if step.name in skip or (step.spoils and spoiled) or not step.concerns(target, context.current):
+        if step.name in skip or (step.gate and spoiled) or not step.concerns(target, context.current):
             continue
         instead = step.apply(target, context)
         if instead is None:
             continue
         if instead.target != target:
             notes.append(GuardNote(step.name, target, instead.target, instead.reason))
-        target, reason, spoiled = instead.target, instead.reason, spoiled or step.spoils
+        target, reason, spoiled = instead.target, instead.reason, spoiled or step.gate
     return target, reason, tuple(notes)
 
 
 STEPS: tuple[Step, ...] = (
-    Step("no_query", _BOTH, (Code.NO_QUERY,), (), no_query, spoils=True),
-    Step("metrics_invalid", _BOTH, (Code.METRICS_INVALID,), (), invalid, spoils=True),
-    Step("metrics_missing", _BOTH, (Code.METRICS_MISSING,), (), missing, spoils=True),
+    Step("no_query", _BOTH, (ReasonCode.NO_QUERY,), (), no_query, gate=True),
+    Step("metrics_invalid", _BOTH, (ReasonCode.METRICS_INVALID,), (), invalid, gate=True),
+    Step("metrics_missing", _BOTH, (ReasonCode.METRICS_MISSING,), (), missing, gate=True),
     Step(
         "metrics_stale",
         _BOTH,
-        (Code.METRICS_STALE, Code.METRICS_MISSING),
+        (ReasonCode.METRICS_STALE, ReasonCode.METRICS_MISSING),
         ("max_age_cycles", "metrics_delay_s"),
         stale,
-        spoils=True,
+        gate=True,
     ),
-    Step("hold_all", _BOTH, (Code.HOLD_AFTER_RESCALE,), ("hold_both", *_HOLD), hold_all, spoils=True),
-    Step("undo", _BOTH, (Code.INEFFECTIVE,), _INEFFECTIVE, undo),
-    Step("replace_slow", _BOTH, (Code.SLOW_EXECUTOR,), ("replace_slow",), replace_slow),
-    Step("task_failures", _DOWN, (Code.TASK_FAILURES,), ("failure_window_s",), task_failures, may_be_brought=True),
-    Step("warm_up", _DOWN, (Code.WARMING_UP,), ("warm_up_batches", "warm_up_s"), warm_up, may_be_brought=True),
-    Step("hold", _DOWN, (Code.HOLD_AFTER_RESCALE,), _HOLD, hold, may_be_brought=True),
-    Step("rescale_running", _DOWN, (Code.RESCALE_RUNNING,), ("hold_both", "hold_fallback_s"), rescale_running),
-    Step("rescale_cost", _BOTH, (Code.RESCALE_COST,), ("rescale_catch_up_lags",), rescale_cost),
-    Step("batch_cap", _UP, (Code.BATCH_CAP,), ("batch_cap",), batch_cap, may_be_brought=True),
-    Step("sick_sink", _UP, (Code.SICK_SINK,), ("sick_sink",), sick_sink, may_be_brought=True),
-    Step("ineffective", _UP, (Code.INEFFECTIVE,), _INEFFECTIVE, ineffective),
-    Step("tolerance", _BOTH, (Code.WITHIN_TOLERANCE,), ("tolerance",), tolerance, may_be_brought=True),
+    Step("hold_all", _BOTH, (ReasonCode.HOLD_AFTER_RESCALE,), ("hold_both", *_HOLD), hold_all, gate=True),
+    Step("undo", _BOTH, (ReasonCode.INEFFECTIVE,), _INEFFECTIVE, undo),
+    Step("replace_slow", _BOTH, (ReasonCode.SLOW_EXECUTOR,), ("replace_slow",), replace_slow),
+    Step(
+        "task_failures", _DOWN, (ReasonCode.TASK_FAILURES,), ("failure_window_s",), task_failures, self_manageable=True
+    ),
+    Step("warm_up", _DOWN, (ReasonCode.WARMING_UP,), ("warm_up_batches", "warm_up_s"), warm_up, self_manageable=True),
+    Step("hold", _DOWN, (ReasonCode.HOLD_AFTER_RESCALE,), _HOLD, hold, self_manageable=True),
+    Step("rescale_running", _DOWN, (ReasonCode.RESCALE_RUNNING,), ("hold_both", "hold_fallback_s"), rescale_running),
+    Step("rescale_cost", _BOTH, (ReasonCode.RESCALE_COST,), ("rescale_catch_up_lags",), rescale_cost),
+    Step("batch_cap", _UP, (ReasonCode.BATCH_CAP,), ("batch_cap",), batch_cap, self_manageable=True),
+    Step("sick_sink", _UP, (ReasonCode.SICK_SINK,), ("sick_sink",), sick_sink, self_manageable=True),
+    Step("ineffective", _UP, (ReasonCode.INEFFECTIVE,), _INEFFECTIVE, ineffective),
+    Step("tolerance", _BOTH, (ReasonCode.WITHIN_TOLERANCE,), ("tolerance",), tolerance, self_manageable=True),
     Step(
         "alignment",
         _BOTH,
-        (Code.ALIGNED,),
+        (ReasonCode.ALIGNED,),
         ("align_to", "align_most", "state_partitions"),
         alignment,
-        may_be_brought=True,
+        self_manageable=True,
     ),
-    Step("useful_executors", _UP, (Code.USELESS_EXECUTORS,), (), useful, may_be_brought=True),
-    Step("least_by_partitions", _DOWN, (Code.PARTITIONS_PER_SLOT,), ("most_partitions",), least_by_partitions),
+    Step("useful_executors", _UP, (ReasonCode.USELESS_EXECUTORS,), (), useful, self_manageable=True),
+    Step("least_by_partitions", _DOWN, (ReasonCode.PARTITIONS_PER_SLOT,), ("most_partitions",), least_by_partitions),
     Step(
         "largest_step",
         _BOTH,
-        (Code.LARGEST_STEP,),
+        (ReasonCode.LARGEST_STEP,),
         ("largest_step_up", "largest_step_down"),
         largest_step,
-        may_be_brought=True,
+        self_manageable=True,
     ),
     Step(
         "scale_down_hold",
         _DOWN,
-        (Code.SCALE_DOWN_HOLD,),
+        (ReasonCode.SCALE_DOWN_HOLD,),
         ("scale_down_hold_s",),
         scale_down_hold,
-        may_be_brought=True,
+        self_manageable=True,
     ),
-    Step("cooldown_up", _UP, (Code.COOLDOWN_UP,), ("cooldown_up_s",), cooldown_up, may_be_brought=True),
-    Step("cooldown_down", _DOWN, (Code.COOLDOWN_DOWN,), ("cooldown_down_s",), cooldown_down, may_be_brought=True),
-    Step("round_trip", _DOWN, (Code.ROUND_TRIP,), ("round_trip_cooldowns", "cooldown_down_s"), round_trip),
-    Step("catching_up", _DOWN, (Code.CATCHING_UP,), ("catching_up",), catching_up),
-    Step("failover", _DOWN, (Code.FAILOVER,), ("failover", "failover_return_s"), failover),
-    Step("no_room", _UP, (Code.NO_ROOM,), ("no_room_backoff_s", "no_room_backoff_max_s"), no_room),
-    Step("bounds", _BOTH, (Code.AT_MIN, Code.AT_MAX), (), bounds),
-    Step("quota", _UP, (Code.QUOTA,), ("quota_cores",), quota),
-    Step("last_check", _BOTH, (Code.LAST_CHECK,), (), last_check),
+    Step("cooldown_up", _UP, (ReasonCode.COOLDOWN_UP,), ("cooldown_up_s",), cooldown_up, self_manageable=True),
+    Step(
+        "cooldown_down", _DOWN, (ReasonCode.COOLDOWN_DOWN,), ("cooldown_down_s",), cooldown_down, self_manageable=True
+    ),
+    Step("round_trip", _DOWN, (ReasonCode.ROUND_TRIP,), ("round_trip_cooldowns", "cooldown_down_s"), round_trip),
+    Step("catching_up", _DOWN, (ReasonCode.CATCHING_UP,), ("catching_up",), catching_up),
+    Step("failover", _DOWN, (ReasonCode.FAILOVER,), ("failover", "failover_return_s"), failover),
+    Step("no_room", _UP, (ReasonCode.NO_ROOM,), ("no_room_backoff_s", "no_room_backoff_max_s"), no_room),
+    Step("bounds", _BOTH, (ReasonCode.AT_MIN, ReasonCode.AT_MAX), (), bounds),
+    Step("quota", _UP, (ReasonCode.QUOTA,), ("quota_cores",), quota),
+    Step("last_check", _BOTH, (ReasonCode.LAST_CHECK,), (), last_check),
 )
 """The pipeline, in order."""

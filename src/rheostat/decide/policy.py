@@ -19,8 +19,8 @@ from pydantic import BaseModel, ValidationError
 from rheostat.config.faults import faults_of
 from rheostat.config.reference import keys_of
 from rheostat.errors import Fault, InputError
-from rheostat.model import Assessment, Code, Objective, Reason, Recommendation
-from rheostat.ports import Archive
+from rheostat.model import Assessment, Objective, Reason, ReasonCode, Recommendation
+from rheostat.ports import SampleStore
 
 __all__ = [
     "FACTORY_PARTS",
@@ -43,9 +43,14 @@ __all__ = [
 # What so many executors carry, learned from what was seen: S1 Algorithm 1, as printed and corrected.
 
 
-def cap_limits(seen: Assessment) -> bool:
+def cap_limits(assessment: Assessment) -> bool:
     """Whether the batch cap limits the rate: batches are full, and yet end before the next trigger."""
-    return bool(seen.capped and seen.trigger_s and seen.batch_s and seen.batch_s < 0.9 * seen.trigger_s)
+    return bool(
+        assessment.capped
+        and assessment.trigger_s
+        and assessment.batch_s
+        and assessment.batch_s < 0.9 * assessment.trigger_s
+    )
 
 
 S = TypeVar("S")
@@ -67,7 +72,7 @@ class PolicyContext:
     objective: Objective
     sample_s: float
     preset: str = "default"
-    archive: Archive | None = None
+    archive: SampleStore | None = None
     rate_window_s: float = 60.0
 
 
@@ -76,8 +81,8 @@ class Policy(Protocol[S]):
 
     Attributes:
         name: as in its entry point.
-        brings: names of guard steps that it does better itself and that are skipped for it; only steps marked
-            ``may_be_brought``.
+        self_managed_steps: guard steps that the policy does itself, so that they are skipped; only steps marked
+            ``self_manageable``.
         state_type: a frozen dataclass that pydantic's ``TypeAdapter`` turns into JSON and back; never NaN or infinite.
 
     A policy may also have an attribute ``placing`` (:class:`~rheostat.decide.placement.Placing`): how nodes are taken
@@ -86,14 +91,14 @@ class Policy(Protocol[S]):
     """
 
     name: ClassVar[str]
-    brings: ClassVar[frozenset[str]]
+    self_managed_steps: ClassVar[frozenset[str]]
     state_type: type[S]
 
     def initial(self) -> S:
         """The state before anything was seen."""
         ...
 
-    def recommend(self, seen: Assessment, state: S) -> tuple[Recommendation, S]:
+    def recommend(self, assessment: Assessment, state: S) -> tuple[Recommendation, S]:
         """Propose.
 
         ``seen.requested`` is the number in force: the one that was last asked for. ``seen.executors`` is the number
@@ -124,13 +129,13 @@ class PolicyFactory(Protocol):
         ...
 
 
-def in_force(seen: Assessment) -> int | None:
+def in_force(assessment: Assessment) -> int | None:
     """The number of executors that decisions start from: the one asked for last, else the registered ones.
 
     >>> in_force(Assessment(at=0.0, executors=3, requested=5)), in_force(Assessment(at=0.0, executors=3))
     (5, 3)
     """
-    return seen.executors if seen.requested is None else seen.requested
+    return assessment.executors if assessment.requested is None else assessment.requested
 
 
 # The one door for policies: entry points of the group ``rheostat.policies``. The built-in ones use it too.
@@ -228,7 +233,7 @@ def _faults(error: ValidationError, factory: PolicyFactory) -> list[Fault]:
 POLICY_PARTS: Mapping[str, str] = MappingProxyType(
     {
         "name": "text, as in its entry point",
-        "brings": "the guard steps that it does itself, frozenset() for none",
+        "self_managed_steps": "the guard steps that it does itself, frozenset() for none",
         "state_type": "the type of its state",
         "initial": "initial() → the state before anything was seen",
         "recommend": "recommend(seen, state) → (Recommendation, state)",
@@ -265,7 +270,7 @@ def misshapen(policy: object) -> list[str]:
     """Everything that is wrong with the structure of a policy, each in a sentence; empty if it can be asked.
 
     >>> misshapen(object())[1]
-    'it has no brings: the guard steps that it does itself, frozenset() for none'
+    'it has no self_managed_steps: the guard steps that it does itself, frozenset() for none'
     """
     if inspect.isclass(policy):
         return [f"{policy.__name__} is a class, not a policy: it must be built, as in lambda: {policy.__name__}(…)"]
@@ -276,10 +281,10 @@ def misanswered(answer: object) -> list[str]:
     """Everything that is wrong with what ``recommend`` has returned, each in a sentence; empty if it is an answer.
 
     >>> misanswered(3)
-    ["it returned 3: it must be (Recommendation, state), as in Recommendation(2, Reason(Code.FIXED, 'why')), state"]
+    ["it returned 3: it must be (Recommendation, state), as Recommendation(2, Reason(ReasonCode.FIXED, 'why')), state"]
     """
     if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Recommendation):
-        meant = "(Recommendation, state), as in Recommendation(2, Reason(Code.FIXED, 'why')), state"
+        meant = "(Recommendation, state), as Recommendation(2, Reason(ReasonCode.FIXED, 'why')), state"
         return [f"it returned {answer!r}: it must be {meant}"]
     return list(_wrong_in(answer[0]))
 
@@ -299,13 +304,13 @@ def _wrong_in(proposed: Recommendation) -> Iterator[str]:
     if target is not None and (not isinstance(target, int) or isinstance(target, bool)):
         yield f"target is {target!r}: it must be a whole number of executors (int), or None for no opinion"
     if not isinstance(reason, Reason):
-        yield f"reason is {reason!r}: it must be a Reason, as in Reason(Code.FIXED, 'why')"
+        yield f"reason is {reason!r}: it must be a Reason, as in Reason(ReasonCode.FIXED, 'why')"
         return
     code: object = reason.code
     text: object = reason.text
     figures: object = reason.figures
-    if not isinstance(code, Code):
-        yield f"reason.code is {code!r}: it must be a rheostat.model.Code, as in Code.FIXED; codes cannot be added"
+    if not isinstance(code, ReasonCode):
+        yield f"reason.code is {code!r}: it must be a rheostat.model.ReasonCode, as in ReasonCode.FIXED"
     if not isinstance(text, str):
         yield f"reason.text is {text!r}: it must be text"
     if not isinstance(figures, Mapping):
@@ -322,11 +327,13 @@ def _is_number(value: object) -> bool:
 
 def _wrong(policy: object) -> Iterator[str]:
     """What is there and is no such thing."""
-    name, brings, state_type = (getattr(policy, part, None) for part in ("name", "brings", "state_type"))
+    name, self_managed_steps, state_type = (
+        getattr(policy, part, None) for part in ("name", "self_managed_steps", "state_type")
+    )
     if name is not None and not (isinstance(name, str) and name):
         yield f"name is {name!r}: it must be text"
-    if brings is not None and not isinstance(brings, frozenset):
-        yield f"brings is {brings!r}: it must be a frozenset of names"
+    if self_managed_steps is not None and not isinstance(self_managed_steps, frozenset):
+        yield f"self_managed_steps is {self_managed_steps!r}: it must be a frozenset of names"
     if state_type is not None and isinstance(state_type, str | int | float):
         yield f"state_type is {state_type!r}: it must be a type"
     exempt = getattr(policy, "exempt", {})

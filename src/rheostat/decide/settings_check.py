@@ -68,7 +68,7 @@ def policy_faults(values: Mapping[str, Any]) -> list[Fault]:
 
 
 _BESIDE_STEPS = frozenset({"hold_fallback_s", "failover", "failover_return_s", "failure_window_s"})
-"""Keys of the guard that are also read where a policy brings every step that reads them, or by a switch at run time."""
+"""Guard settings that are read outside the steps too, so they have an effect even if the policy manages those steps."""
 
 
 _OUTSIDE = frozenset(
@@ -105,8 +105,13 @@ def no_effect(values: Mapping[str, Any], settings: Settings) -> list[NoEffect]:
     """
     given, found = dict(_flat(with_preset(values))), dict[str, str]()
     policy = _policy(settings)
-    brings: frozenset[str] = frozenset() if policy is None else policy.brings
-    for reasons in (_layers(settings), _sizes(settings), _guards(settings, brings), _brought(settings, brings)):
+    self_managed_steps: frozenset[str] = frozenset() if policy is None else policy.self_managed_steps
+    for reasons in (
+        _layers(settings),
+        _sizes(settings),
+        _guards(settings, self_managed_steps),
+        _brought(settings, self_managed_steps),
+    ):
         for field, why in reasons:
             if field in given:
                 found.setdefault(field, why)
@@ -171,7 +176,7 @@ def _sizes(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "policy_options.executors", f"the bounds make it {settings.bounds.clamp(wanted)}"
 
 
-def _guards(settings: Settings, brings: frozenset[str]) -> Iterator[tuple[str, str]]:
+def _guards(settings: Settings, self_managed_steps: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Keys of the guard that other keys of it make void."""
     guard = settings.guard
     if guard.hold_s is not None:
@@ -189,20 +194,20 @@ def _guards(settings: Settings, brings: frozenset[str]) -> Iterator[tuple[str, s
         yield "guard.no_room_backoff_max_s", "with no_room_backoff_s: 0 there is no back-off that could double"
     if guard.cooldown_down_s == 0:
         yield "guard.round_trip_cooldowns", "it is a multiple of cooldown_down_s, which is 0"
-    elif 0 < guard.round_trip_cooldowns <= 1 and "cooldown_down" not in brings:
+    elif 0 < guard.round_trip_cooldowns <= 1 and "cooldown_down" not in self_managed_steps:
         yield "guard.round_trip_cooldowns", "cooldown_down_s alone lasts as long"
     if 0 < guard.scale_down_hold_s < settings.sample_s:
         why = f"only the present proposal lies within it: a decision is made each {settings.sample_s:g} s"
         yield "guard.scale_down_hold_s", why
 
 
-def _brought(settings: Settings, brings: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Keys of the guard that only steps read which the policy brings itself."""
+def _brought(settings: Settings, self_managed_steps: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Guard settings that are read only by steps which the policy manages itself."""
     for key in type(settings.guard).model_fields:
         readers = [step.name for step in STEPS if key in step.settings]
         if not settings.guard.hold_both:
             readers = [name for name in readers if name != "hold_all" or key == "hold_both"]
-        if readers and brings.issuperset(readers) and key not in _BESIDE_STEPS:
+        if readers and self_managed_steps.issuperset(readers) and key not in _BESIDE_STEPS:
             steps = " and ".join(readers)
             yield f"guard.{key}", f"the policy {settings.policy} does {steps} by rules of its own"
 

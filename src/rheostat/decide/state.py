@@ -17,10 +17,11 @@ from rheostat.analyze.state import AnalysisState
 from rheostat.config.models import GuardSettings
 from rheostat.decide.effectiveness import Cold, Cost, Trial, Useless
 from rheostat.errors import JournalError
-from rheostat.model import Assessment, Bounds, Code, Reason
+from rheostat.model import Assessment, Bounds, Reason, ReasonCode
 
 if TYPE_CHECKING:
     from rheostat.decide.decide import Planner
+
 
 __all__ = [
     "Change",
@@ -30,7 +31,6 @@ __all__ = [
     "OwnState",
     "Pending",
     "PlanState",
-    "Planner",
     "Proposal",
     "Replacing",
     "move",
@@ -107,10 +107,10 @@ class GuardState:
     replacing: Replacing | None = None
     changed_to: int | None = None
 
-    def outdates(self, seen: Assessment) -> bool:
+    def outdates(self, assessment: Assessment) -> bool:
         """Whether the figures are of before the last change, as those that come with a delay are for a while."""
-        age_s, changed_at = seen.metrics_age_s, self.changed_at
-        return age_s is not None and changed_at is not None and seen.at - age_s < changed_at
+        age_s, changed_at = assessment.metrics_age_s, self.changed_at
+        return age_s is not None and changed_at is not None and assessment.at - age_s < changed_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Context:
         fewer_do: whether the policy says that fewer are enough and waits before it proposes them.
     """
 
-    seen: Assessment
+    assessment: Assessment
     current: int
     recommended: int | None
     bounds: Bounds
@@ -155,7 +155,7 @@ def move(current: int, target: int) -> str:
     return f"{current} stays" if current == target else f"{current} → {target}"
 
 
-def stay(context: Context, code: Code, text: str, **figures: float | None) -> Change:
+def stay(context: Context, code: ReasonCode, text: str, **figures: float | None) -> Change:
     """Hold the number in force."""
     return Change(context.current, Reason(code, f"{text}: {context.current} stays", figures))
 

@@ -13,14 +13,14 @@ from queue import SimpleQueue
 from typing import Protocol
 
 from rheostat.errors import ActuationError
-from rheostat.model import Code, Decision, Outcome, OutcomeStatus, Reason
+from rheostat.model import Decision, Outcome, OutcomeStatus, Reason, ReasonCode
 from rheostat.ports import Clock
 from rheostat.text import executors, several
 
 __all__ = [
+    "ActuationContext",
     "Background",
     "DryRun",
-    "Ground",
     "Levers",
     "LiveExecutors",
     "Patience",
@@ -149,7 +149,7 @@ class LiveExecutors:
             if turn == self._turn:
                 self._working, self._outcome = False, outcome
 
-    def _change(self, ground: Ground, target: int, kept: int | None, first: Sequence[str]) -> Result:
+    def _change(self, ground: ActuationContext, target: int, kept: int | None, first: Sequence[str]) -> Result:
         """``kept``: what a finished change left asked for; None: nothing did, and what is there counts.
 
         What a superseded change asked for was never confirmed: to fall back to it would ask for executors that nobody
@@ -163,8 +163,8 @@ class LiveExecutors:
         came_too_many = result.after > target  # of a greater request that this one supersedes: they were on their way
         return shrink(ground, target, target, first) if came_too_many else result
 
-    def _ground(self, turn: int) -> Ground:
-        return Ground(self._levers, self._clock, self._patience, lambda: turn != self._turn, self._asked)
+    def _ground(self, turn: int) -> ActuationContext:
+        return ActuationContext(self._levers, self._clock, self._patience, lambda: turn != self._turn, self._asked)
 
     def _asked(self, executors: int) -> None:
         self._requested = executors
@@ -189,7 +189,7 @@ def _outcome(decision: Decision, target: int, result: Result) -> Outcome:
 
 def _failure(decision: Decision, target: int, error: Exception, at: float) -> Outcome:
     words = str(error) if isinstance(error, ActuationError) else f"{type(error).__name__}: {error}"
-    reason = Reason(Code.REQUEST_REJECTED, words)
+    reason = Reason(ReasonCode.REQUEST_REJECTED, words)
     return Outcome(at, decision.decision_id, OutcomeStatus.FAILED, reason, target, decision.current)
 
 
@@ -272,7 +272,7 @@ class Result:
     """How a change ended; see :class:`~rheostat.model.Outcome`. ``done_at``: when it was confirmed."""
 
     status: OutcomeStatus
-    code: Code
+    code: ReasonCode
     text: str
     before: int
     after: int
@@ -287,7 +287,7 @@ class Superseded(Exception):  # noqa: N818 - nothing went wrong
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class ActuationContext:
     """What one change works with.
 
     Attributes:
@@ -369,7 +369,7 @@ class _Arrivals:
             self._known |= new
 
 
-def grow(ground: Ground, target: int, former: int, start_ups: StartUps) -> Result:
+def grow(ground: ActuationContext, target: int, former: int, start_ups: StartUps) -> Result:
     """Ask for ``target`` executors and wait until so many are registered.
 
     There is no room when no further one came within 3 × the 95th percentile of the start-up, or not all within that
@@ -396,10 +396,10 @@ def grow(ground: Ground, target: int, former: int, start_ups: StartUps) -> Resul
         start_ups.learn(arrivals.longest)
     now = ground.clock.now()
     text = f"{len(have)} registered {now - began:.1f} s after {several(target, 'was', 'were')} asked for"
-    return Result(OutcomeStatus.APPLIED, Code.APPLIED, text, before, len(have), now, "request", 0, 0.0)
+    return Result(OutcomeStatus.APPLIED, ReasonCode.APPLIED, text, before, len(have), now, "request", 0, 0.0)
 
 
-def _no_room(ground: Ground, target: int, former: int, before: int, waited_s: float) -> Result:
+def _no_room(ground: ActuationContext, target: int, former: int, before: int, waited_s: float) -> Result:
     after = len(ground.levers.registered())
     kept = max(1, min(former, target), after)
     ground.request(kept)
@@ -408,7 +408,7 @@ def _no_room(ground: Ground, target: int, former: int, before: int, waited_s: fl
         f" room in the cluster (free cores, memory, spark.cores.max); the request is lowered to {kept}"
     )
     status = OutcomeStatus.PARTIAL if after > before else OutcomeStatus.NO_ROOM
-    return Result(status, Code.NO_ROOM, text, before, after, ground.clock.now(), "request", 0, 0.0)
+    return Result(status, ReasonCode.NO_ROOM, text, before, after, ground.clock.now(), "request", 0, 0.0)
 
 
 # Fewer executors, without redone work: a ladder of methods, the gentlest first.
@@ -519,7 +519,7 @@ class _Mark:
         return None
 
 
-def shrink(ground: Ground, target: int, former: int, first: Sequence[str] = ()) -> Result:
+def shrink(ground: ActuationContext, target: int, former: int, first: Sequence[str] = ()) -> Result:
     """Lower the request to ``target``, so that nothing is replaced, and remove what is too much at a safe moment.
 
     Executors that are named in ``first`` go before any other, in that order; then the newest.
@@ -549,7 +549,7 @@ def shrink(ground: Ground, target: int, former: int, first: Sequence[str] = ()) 
     return _some_removed(target, before, after, now, removed, rungs[removed.rung], redone)
 
 
-def _climb(ground: Ground, target: int, rungs: tuple[Rung, ...], removed: _Removed) -> None:
+def _climb(ground: ActuationContext, target: int, rungs: tuple[Rung, ...], removed: _Removed) -> None:
     """Try every rung that is open, again and again, until there are no more than ``target`` or time is up."""
     began = ground.clock.now()
     forced_s = _FORCE_S if ground.patience.allow_redone_work else 0.0
@@ -566,7 +566,7 @@ def _climb(ground: Ground, target: int, rungs: tuple[Rung, ...], removed: _Remov
         ground.pause()
 
 
-def _redone(ground: Ground, removed: list[str], mark: _Mark | None) -> int | None:
+def _redone(ground: ActuationContext, removed: list[str], mark: _Mark | None) -> int | None:
     """Tasks that had to run again since ``mark``, counted once the removed are out of the list; None: not known.
 
     Spark tells of lost tasks and lost map output only then. Tasks that failed meanwhile for another reason count too.
@@ -584,12 +584,12 @@ def _redone(ground: Ground, removed: list[str], mark: _Mark | None) -> int | Non
 def _nothing_removed(target: int, before: int, after: int, now: float, waited_s: float) -> Result:
     if after <= target:
         text = f"{executors(after)} left without removing any: no more than {target} asked for"
-        return Result(OutcomeStatus.APPLIED, Code.APPLIED, text, before, after, now, "request", 0, waited_s)
+        return Result(OutcomeStatus.APPLIED, ReasonCode.APPLIED, text, before, after, now, "request", 0, waited_s)
     text = (
         f"none of {executors(after)} could be removed without redoing work within {waited_s:.1f} s: no gap between two"
         " triggers, and each was busy or held map output in use"
     )
-    return Result(OutcomeStatus.HELD, Code.NOTHING_IDLE, text, before, after, now, "none", 0, waited_s)
+    return Result(OutcomeStatus.HELD, ReasonCode.NOTHING_IDLE, text, before, after, now, "none", 0, waited_s)
 
 
 def _some_removed(
@@ -597,9 +597,9 @@ def _some_removed(
 ) -> Result:
     tasks = "an unknown number of tasks" if redone is None else several(redone, "task")
     text = f"{len(removed.executors)} removed {rung.how} after waiting {removed.waited_s:.1f} s; {tasks} done again"
-    status, code = OutcomeStatus.APPLIED, Code.APPLIED
+    status, code = OutcomeStatus.APPLIED, ReasonCode.APPLIED
     if after > target:
-        status, code = OutcomeStatus.PARTIAL, Code.NOTHING_IDLE
+        status, code = OutcomeStatus.PARTIAL, ReasonCode.NOTHING_IDLE
         text += f"; {after - target} more could not be removed without redoing work"
     return Result(status, code, text, before, after, now, rung.method, redone, removed.waited_s)
 
@@ -657,7 +657,7 @@ class DryRun:
             at=at,
             decision_id=decision.decision_id,
             status=OutcomeStatus.RECORDED,
-            reason=Reason(Code.DRY_RUN, text),
+            reason=Reason(ReasonCode.DRY_RUN, text),
             target=decision.target,
             before=decision.current,
             after=decision.current,

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Doors",
     "Node",
     "NodeClient",
+    "NodeGateways",
     "NodeState",
-    "Upkeep",
+    "StandbyOptions",
     "Way",
     "parse_state",
 ]
@@ -207,7 +207,7 @@ class Node(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Upkeep:
+class StandbyOptions:
     """How the standby is kept.
 
     Attributes:
@@ -222,10 +222,10 @@ class Upkeep:
     longest_s: float = 60.0
 
 
-class _Door:
+class _NodeGateway:
     """One node, with what is known of its failures. Used by one thread at a time."""
 
-    def __init__(self, node: Node, upkeep: Upkeep) -> None:
+    def __init__(self, node: Node, upkeep: StandbyOptions) -> None:
         self.node = node
         self.trouble: str | None = None
         self._upkeep = upkeep
@@ -252,11 +252,11 @@ class _Door:
         return found
 
 
-class Doors:
+class NodeGateways:
     """The node servers, by number. Used by one thread at a time."""
 
-    def __init__(self, nodes: Sequence[Node], upkeep: Upkeep) -> None:
-        self._doors = [_Door(node, upkeep) for node in nodes]
+    def __init__(self, nodes: Sequence[Node], upkeep: StandbyOptions) -> None:
+        self._doors = [_NodeGateway(node, upkeep) for node in nodes]
 
     @property
     def troubles(self) -> list[str]:

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from rheostat.config.models import ELSEWHERE
 from rheostat.decide.placement import Choice, grown
-from rheostat.execute.node_client import Doors, NodeState
+from rheostat.execute.node_client import NodeGateways, NodeState
 from rheostat.model import NodeReading, Nodes, Placement, RoundTrip
 from rheostat.ports import Clock
 from rheostat.text import several
@@ -83,7 +83,7 @@ class Change:
 class Placed:
     """Both layers on named nodes. Used by one thread at a time."""
 
-    def __init__(self, doors: Doors, job: JobOnNodes, backup: int, known: LatencyMap) -> None:
+    def __init__(self, doors: NodeGateways, job: JobOnNodes, backup: int, known: LatencyMap) -> None:
         self._doors, self._job, self._backup, self._known = doors, job, backup, known
         self._pages: dict[str, str] = {}
         self._slow: frozenset[str] = frozenset()

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from rheostat.errors import ActuationError, Fault, InputError, RheostatError
 from rheostat.execute.live import Background, LiveExecutors, Runner
-from rheostat.execute.node_client import Doors, Node, NodeState, Upkeep
+from rheostat.execute.node_client import Node, NodeGateways, NodeState, StandbyOptions
 from rheostat.execute.placed import Change, JobOnNodes, LatencyMap, Placed
 from rheostat.model import Decision, Outcome, OutcomeStatus
 from rheostat.spark.jvm import host_of
@@ -64,15 +64,15 @@ class WorkersActuator:
         live: LiveExecutors,
         job: JobView,
         nodes: Sequence[Node],
-        upkeep: Upkeep | None = None,
+        upkeep: StandbyOptions | None = None,
         *,
         paused: Callable[[], bool] = lambda: False,
         runner: Runner | None = None,
         known: LatencyMap | None = None,
     ) -> None:
         self._live, self._job, self._paused = live, job, paused
-        self._upkeep = upkeep or Upkeep()
-        self._doors = Doors(nodes, self._upkeep)
+        self._upkeep = upkeep or StandbyOptions()
+        self._doors = NodeGateways(nodes, self._upkeep)
         self._placed = None if known is None else Placed(self._doors, job, self._upkeep.backup, known)
         self._change: Change | None = None
         self._disobeyed = ""

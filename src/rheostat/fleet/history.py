@@ -24,7 +24,7 @@ from rheostat.journal.records import DecisionRecord, Record, SessionRecord
 from rheostat.journal.store import journal_files, read_journal
 from rheostat.model import Assessment
 from rheostat.policies.capacity import Recovery, followed, ready, slow_records
-from rheostat.sample_store import ParquetArchive, processed_in, read_table, samples_of, table_of, write_table
+from rheostat.sample_store import ParquetSampleStore, processed_in, read_table, samples_of, table_of, write_table
 
 if TYPE_CHECKING:
     from rheostat.learn.slow_records import Sample
@@ -123,7 +123,7 @@ def journal_rows(records: Iterable[Record]) -> list[Row]:
 
 def archive_rows(folder: Path, report: Callable[[str], None]) -> list[Row]:
     """The samples in an archive, oldest first. ``report`` is told of files that are damaged."""
-    archive = ParquetArchive(folder, report)
+    archive = ParquetSampleStore(folder, report)
     return [Row(sample, None) for sample in archive.read(archive.end())]
 
 
@@ -176,17 +176,17 @@ def _interval_s(session: SessionRecord) -> float:
     return float(given) if isinstance(given, int | float) and given > 0 else _SLOW_INTERVAL_S
 
 
-def _complete(seen: Assessment) -> bool:
-    known = seen.arrival_rate is not None and seen.backlog_excess is not None
-    return known and not seen.missing and not seen.invalid
+def _complete(assessment: Assessment) -> bool:
+    known = assessment.arrival_rate is not None and assessment.backlog_excess is not None
+    return known and not assessment.missing and not assessment.invalid
 
 
-def _row(seen: Assessment, n: int, interval_s: float) -> Row:
+def _row(assessment: Assessment, n: int, interval_s: float) -> Row:
     from rheostat.learn.slow_records import Sample
 
-    rates = tuple(rate for _, rate in seen.arrival_rates) or (seen.arrival_rate or 0.0,)
-    slow = slow_records(seen.backlog_excess or 0.0, sum(rates), interval_s)
-    return Row(Sample(seen.at, rates, n, min(slow, _MOST_SLOW)), seen.processed_rate)
+    rates = tuple(rate for _, rate in assessment.arrival_rates) or (assessment.arrival_rate or 0.0,)
+    slow = slow_records(assessment.backlog_excess or 0.0, sum(rates), interval_s)
+    return Row(Sample(assessment.at, rates, n, min(slow, _MOST_SLOW)), assessment.processed_rate)
 
 
 _JOB = "job="

@@ -12,7 +12,6 @@ from typing import Any
 from rheostat.model import (
     Action,
     Assessment,
-    Code,
     Decision,
     GuardNote,
     Nodes,
@@ -23,6 +22,7 @@ from rheostat.model import (
     Projection,
     QueryLoad,
     Reason,
+    ReasonCode,
     Recommendation,
     StageLoad,
 )
@@ -146,22 +146,22 @@ _MOST = 1_000_000
 _TUPLES = frozenset({"missing", "invalid", "slow", "slow_executors", "slow_on", "slow_nodes"})
 
 
-def assessment_to_json(seen: Assessment, at: float) -> dict[str, Any]:
+def assessment_to_json(assessment: Assessment, at: float) -> dict[str, Any]:
     """Every figure that differs from its default; ``at`` only where it differs from the record's.
 
     Nodes are left out: they stand in the observation.
     """
-    out: dict[str, Any] = {} if seen.at == at else {"at": seen.at}
+    out: dict[str, Any] = {} if assessment.at == at else {"at": assessment.at}
     for name, default in _ASSESSMENT:
-        value = getattr(seen, name)
+        value = getattr(assessment, name)
         if value != default:
             out[name] = _short(value)
-    if seen.by_query:
-        out["by_query"] = [[_short(value) for value in load] for load in seen.by_query]
-    if seen.stages:
-        out["stages"] = [[_short(value) for value in stage] for stage in seen.stages]
-    if seen.idle_s:
-        out["idle_s"] = [[value, len(list(same))] for value, same in groupby(seen.idle_s)]
+    if assessment.by_query:
+        out["by_query"] = [[_short(value) for value in load] for load in assessment.by_query]
+    if assessment.stages:
+        out["stages"] = [[_short(value) for value in stage] for stage in assessment.stages]
+    if assessment.idle_s:
+        out["idle_s"] = [[value, len(list(same))] for value, same in groupby(assessment.idle_s)]
     return out
 
 
@@ -305,7 +305,7 @@ def _reason(reason: Reason) -> list[Any]:
 
 
 def _reason_from(data: list[Any]) -> Reason:
-    return Reason(Code(data[0]), data[1], data[2] if len(data) > 2 else {})
+    return Reason(ReasonCode(data[0]), data[1], data[2] if len(data) > 2 else {})
 
 
 def _finite(value: float | None) -> float | None:

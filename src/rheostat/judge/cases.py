@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from rheostat.calibrate.measured import Look, read_run
+from rheostat.calibrate.measured import Snapshot, read_run
 from rheostat.config.loading import load_settings
 from rheostat.config.models import Settings, policy_label, split_policy
 from rheostat.decide.settings_check import NoEffect, checked_settings, no_effect
@@ -28,16 +28,16 @@ __all__ = [
     "STEP_S",
     "UNUSED",
     "Case",
-    "Contender",
     "LoadSpec",
+    "PolicySpec",
     "Ready",
     "Treatment",
-    "check_contenders",
-    "contenders_of",
+    "check_policy_specs",
     "drain_limit_s",
     "idle_settings",
     "levels_of",
     "loads_of",
+    "parse_policy_specs",
     "ready",
     "recent_load",
     "settings_for",
@@ -289,7 +289,7 @@ UNUSED: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class PolicySpec:
     """A policy as it is judged.
 
     Attributes:
@@ -309,14 +309,14 @@ class Contender:
         """What it is called in tables and scores: ``hpa``, or ``hpa:faithful``."""
         return policy_label(self.policy, self.preset)
 
-    def at_size(self, executors: int) -> Contender:
+    def at_size(self, executors: int) -> PolicySpec:
         """``static`` without a number of its own gets this one, the size that carries the peak; others stay."""
         if self.policy != "static" or "executors" in self.options:
             return self
         return replace(self, options={**self.options, "executors": executors})
 
 
-def contenders_of(text: str, settings: Mapping[str, Any], options: Mapping[str, Any]) -> list[Contender]:
+def parse_policy_specs(text: str, settings: Mapping[str, Any], options: Mapping[str, Any]) -> list[PolicySpec]:
     """The policies of a list like ``hpa,hpa:faithful,reactive``, each once.
 
     Args:
@@ -325,10 +325,10 @@ def contenders_of(text: str, settings: Mapping[str, Any], options: Mapping[str, 
         options: for all of them.
     """
     names = dict.fromkeys(piece.strip() for piece in text.split(",") if piece.strip())
-    return [Contender(*split_policy(name), options, settings) for name in names]
+    return [PolicySpec(*split_policy(name), options, settings) for name in names]
 
 
-def settings_for(job: JobFile, contender: Contender) -> Settings:
+def settings_for(job: JobFile, contender: PolicySpec) -> Settings:
     """What the production loop is given to run this policy on this job.
 
     Raises:
@@ -337,7 +337,7 @@ def settings_for(job: JobFile, contender: Contender) -> Settings:
     return load_settings(_values_for(job, contender))
 
 
-def _values_for(job: JobFile, contender: Contender) -> dict[str, Any]:
+def _values_for(job: JobFile, contender: PolicySpec) -> dict[str, Any]:
     return {
         **contender.settings,
         **{key: getattr(job, name) for key, name in JOB_OWNS.items()},
@@ -349,7 +349,7 @@ def _values_for(job: JobFile, contender: Contender) -> dict[str, Any]:
     }
 
 
-def check_contenders(job: JobFile, contenders: Iterable[Contender]) -> list[Fault]:
+def check_policy_specs(job: JobFile, contenders: Iterable[PolicySpec]) -> list[Fault]:
     """Everything that is wrong with them, each fault once: of the settings, of the policies and of their options."""
     faults: dict[tuple[str, str], Fault] = {}
     for contender in contenders:
@@ -359,7 +359,7 @@ def check_contenders(job: JobFile, contenders: Iterable[Contender]) -> list[Faul
     return list(faults.values())
 
 
-def idle_settings(job: JobFile, contenders: Iterable[Contender]) -> list[NoEffect]:
+def idle_settings(job: JobFile, contenders: Iterable[PolicySpec]) -> list[NoEffect]:
     """The settings that were given for all of them and change nothing for some, each once; without those of UNUSED."""
     found: dict[NoEffect, None] = {}
     for contender in contenders:
@@ -389,7 +389,7 @@ def recent_load(journal: Path, last_s: float) -> LoadSpec:
     return LoadSpec(journal.name or str(journal), points=tuple(staircase(levels).points))
 
 
-def levels_of(looks: Sequence[Look], last_s: float) -> list[tuple[float, float]]:
+def levels_of(looks: Sequence[Snapshot], last_s: float) -> list[tuple[float, float]]:
     """``(seconds, records/s)`` one after the other, by the newest offsets; where nothing was seen, the mean.
 
     Offsets that went back, as of a topic that was made anew, are a time without arrivals.

@@ -17,13 +17,13 @@ from typing import Any, Generic, TypeVar
 from rheostat import __version__
 from rheostat.errors import PartFailedError
 from rheostat.judge import scoring as scores
-from rheostat.judge.cases import Case, Contender, Ready, Treatment, ready
+from rheostat.judge.cases import Case, PolicySpec, Ready, Treatment, ready
 from rheostat.judge.scoring import (
     LEAST_MEAN_EXECUTORS,
     Bill,
     Points,
     Ranking,
-    Tracks,
+    TimeSeries,
     geometric_mean,
     lag_line,
     rankings,
@@ -90,7 +90,7 @@ class RunTask:
     """
 
     case: Case
-    contender: Contender | None = None
+    contender: PolicySpec | None = None
     drawn: bool = False
     reached: bool = True
     journal: Path | None = None
@@ -141,7 +141,7 @@ class Found:
 
     score: Mapping[str, Any]
     faults: tuple[str, ...] = ()
-    tracks: Tracks | None = None
+    tracks: TimeSeries | None = None
     placed: tuple[Act, ...] = ()
     holds: Mapping[str, Held] = field(default_factory=dict)
     unready: str | None = None
@@ -215,7 +215,7 @@ def _with_margin(problem: Problem, share: float) -> Problem:
     )
 
 
-def run_one(case: Case, contender: Contender, *, drawn: bool = False, journal: Path | None = None) -> Found:
+def run_one(case: Case, contender: PolicySpec, *, drawn: bool = False, journal: Path | None = None) -> Found:
     """One run and its score; the cost of the optimum is filled in by who knows it."""
     this = ready(case)
     run = _simulated(case, this, contender, journal)
@@ -228,7 +228,7 @@ def run_one(case: Case, contender: Contender, *, drawn: bool = False, journal: P
     return Found(score=score, faults=run.faults, tracks=tracks, placed=placed, holds=run.holds, unready=run.unready)
 
 
-def _simulated(case: Case, this: Ready, contender: Contender, journal: Path | None) -> Run:
+def _simulated(case: Case, this: Ready, contender: PolicySpec, journal: Path | None) -> Run:
     if journal is None:
         return simulate(case.job, this.load, contender, seed=case.seed)
     recorder = JournaledRecorder(journal)
@@ -238,7 +238,7 @@ def _simulated(case: Case, this: Ready, contender: Contender, journal: Path | No
         recorder.close()
 
 
-def _facts(case: Case, contender: Contender) -> RunFacts:
+def _facts(case: Case, contender: PolicySpec) -> RunFacts:
     return RunFacts(
         version=__version__,
         engine="sim",
@@ -257,10 +257,10 @@ def judged_case(case: Case, this: Ready) -> scores.Case:
     return scores.Case(case.job, this.load.curve, start_executors(case.job, this.load), float(weight))
 
 
-def as_timetable(plan: Optimum, lead_s: float = 0.0) -> Contender:
+def as_timetable(plan: Optimum, lead_s: float = 0.0) -> PolicySpec:
     """The policy that follows a plan open loop, each increase ``lead_s`` earlier; nobody can ask for none."""
     steps = tuple((at, max(1, executors)) for at, executors in timetable(plan, lead_s))
-    return Contender("schedule", options={"steps": steps}, settings={"guard": dict(OPEN_LOOP)})
+    return PolicySpec("schedule", options={"steps": steps}, settings={"guard": dict(OPEN_LOOP)})
 
 
 def _scene(case: Case) -> Scene:
@@ -274,11 +274,11 @@ def _scene(case: Case) -> Scene:
     )
 
 
-def _tracks(run: Run, capacities: tuple[float, ...]) -> Tracks:
+def _tracks(run: Run, capacities: tuple[float, ...]) -> TimeSeries:
     history, end = run.history, run.seconds
     carried = [(at, capacities[min(number, len(capacities) - 1)]) for at, number in history.ready]
     paid = [(at, float(number)) for at, number in history.paid]
-    return Tracks(
+    return TimeSeries(
         capacity=thinned([*carried, (end, carried[-1][1])], _POINTS),
         paid=thinned([*paid, (end, paid[-1][1])], _POINTS),
         lag=thinned(lag_line(history.lag_spans(0.0, end)), _POINTS),
@@ -394,7 +394,7 @@ def bill_of(entry: Entry, run: Found) -> Bill:
 
 def compare(
     cases: Sequence[Case],
-    contenders: Sequence[Contender],
+    contenders: Sequence[PolicySpec],
     *,
     jobs: int = 1,
     drawn: Sequence[Case] = (),

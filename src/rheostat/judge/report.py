@@ -13,7 +13,7 @@ from typing import Any
 from rheostat import __version__
 from rheostat.errors import Fault, InputError
 from rheostat.judge.compare import Cells, Comparison, Entry, Found, Scene
-from rheostat.judge.scoring import LEAST_MEAN_EXECUTORS, Points, Ranking, Tracks, shares
+from rheostat.judge.scoring import LEAST_MEAN_EXECUTORS, Points, Ranking, TimeSeries, shares
 from rheostat.judge.simulate import Act
 from rheostat.judge.worst_case import Defeat
 from rheostat.report.html import (
@@ -541,7 +541,7 @@ def _load(each: LoadTable, drawn_before: bool) -> tuple[str, bool]:
 def _figure(entry: Entry, *, with_script: bool) -> str:
     scene, beside = entry.bound.scene, entry.reached or entry.executed
     runs = [(run.score["policy"], run.tracks) for run in _cheapest_first(entry)]
-    drawn: list[tuple[str, Tracks]] = [(name, tracks) for name, tracks in runs if tracks is not None]
+    drawn: list[tuple[str, TimeSeries]] = [(name, tracks) for name, tracks in runs if tracks is not None]
     if scene is None or not drawn:
         return ""
     if beside.tracks is not None:
@@ -594,7 +594,7 @@ _TITLES = ("Load, and what the ready executors carry, records/s", "Executors", "
 _UP, _DOWN = "triangle-up", "triangle-down"
 
 
-def draw(scene: Scene, runs: Sequence[tuple[str, Tracks]], objective_s: float, *, with_script: bool) -> str:
+def draw(scene: Scene, runs: Sequence[tuple[str, TimeSeries]], objective_s: float, *, with_script: bool) -> str:
     """One figure for the runs of a case; all but the first two are hidden until their name is clicked.
 
     Raises:
@@ -610,7 +610,7 @@ def draw(scene: Scene, runs: Sequence[tuple[str, Tracks]], objective_s: float, *
     return figure.html(with_script=with_script)
 
 
-def _run(name: str, tracks: Tracks, color: str, *, shown: bool) -> list[tuple[int, dict[str, Any]]]:
+def _run(name: str, tracks: TimeSeries, color: str, *, shown: bool) -> list[tuple[int, dict[str, Any]]]:
     """The lines of a run; they are shown and hidden together."""
     group: dict[str, Any] = {"legendgroup": name, "visible": True if shown else "legendonly"}
     return [

@@ -18,13 +18,13 @@ from rheostat.judge.cases import (
     JOB_OWNS,
     UNUSED,
     Case,
-    Contender,
     LoadSpec,
+    PolicySpec,
     Treatment,
-    check_contenders,
-    contenders_of,
+    check_policy_specs,
     idle_settings,
     loads_of,
+    parse_policy_specs,
     recent_load,
 )
 from rheostat.judge.compare import Variant, variants_of
@@ -34,7 +34,7 @@ from rheostat.sim.jobfile import JobFile, load_job
 
 __all__ = [
     "Asked",
-    "Texts",
+    "Tables",
     "read_asked",
     "seeds_of",
 ]
@@ -51,7 +51,7 @@ DEFAULT_POLICY = "reactive"
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class Tables:
     """The options as they were typed; None or empty where nothing was.
 
     Attributes:
@@ -90,7 +90,7 @@ class Asked:
         idle: settings that were given and change nothing.
     """
 
-    contenders: tuple[Contender, ...]
+    contenders: tuple[PolicySpec, ...]
     variants: tuple[Variant, ...]
     loads: tuple[LoadSpec, ...]
     seeds: tuple[int, ...]
@@ -108,7 +108,7 @@ class Asked:
         ]
 
 
-def read_asked(texts: Texts, *, one_run: bool = False) -> Asked:
+def read_asked(texts: Tables, *, one_run: bool = False) -> Asked:
     """Check everything that was asked, before anything is run.
 
     Args:
@@ -132,10 +132,10 @@ def read_asked(texts: Texts, *, one_run: bool = False) -> Asked:
     tries = _number("tries", texts.tries, faults) or 1.0
     instead = DEFAULT_POLICY if one_run else ",".join(name for name in policy_names() if name != "schedule")
     named = texts.policy or changes.policy or instead
-    contenders = contenders_of(named, changes.settings, changes.options)
+    contenders = parse_policy_specs(named, changes.settings, changes.options)
     variants: list[Variant] = tried(_variants, [], faults, texts, changes, treatment)
     job = variants[0].job if variants else load_job("base")
-    faults += check_contenders(job, contenders)
+    faults += check_policy_specs(job, contenders)
     if not contenders:
         faults.append(Fault("policy", repr(named), ", ".join(policy_names()), "no policy is named"))
     if one_run:
@@ -157,13 +157,13 @@ def read_asked(texts: Texts, *, one_run: bool = False) -> Asked:
     )
 
 
-def _not_with_worst_case(texts: Texts) -> list[Fault]:
+def _not_with_worst_case(texts: Tables) -> list[Fault]:
     given = {"trace": texts.trace, "shape": texts.shapes, "matrix": texts.matrix}
     allowed = "not together with --worst-case"
     return [Fault(name, str(value), allowed, "the loads are sought") for name, value in given.items() if value]
 
 
-def _loads(texts: Texts, rate: float | None, seconds: float | None) -> list[LoadSpec]:
+def _loads(texts: Tables, rate: float | None, seconds: float | None) -> list[LoadSpec]:
     if texts.journal is None:
         return loads_of(texts.trace, texts.shapes, rate, seconds)
     faults = [
@@ -188,7 +188,7 @@ def _more_than_one(**given: Sequence[object]) -> list[Fault]:
     ]
 
 
-def _variants(texts: Texts, changes: Changes, treatment: Treatment) -> list[Variant]:
+def _variants(texts: Tables, changes: Changes, treatment: Treatment) -> list[Variant]:
     if texts.matrix:
         return variants_of(texts.job, changes.job, treatment)
     job = load_job(texts.job, changes.job)

@@ -32,7 +32,7 @@ __all__ = [
     "Rank",
     "Ranking",
     "Share",
-    "Tracks",
+    "TimeSeries",
     "cost_parts",
     "end_of",
     "geometric_mean",
@@ -295,7 +295,7 @@ Points = list[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Tracks:
+class TimeSeries:
     """What is drawn of a run; seconds since its start, records/s, executors, seconds.
 
     Attributes:

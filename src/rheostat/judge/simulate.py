@@ -9,14 +9,14 @@ from pathlib import Path
 from rheostat.errors import Fault, InputError
 from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord
 from rheostat.journal.store import JournalWriter, States
-from rheostat.judge.cases import Contender, drain_limit_s, settings_for
+from rheostat.judge.cases import PolicySpec, drain_limit_s, settings_for
 from rheostat.load.prepare import Prepared
-from rheostat.loop.build import archive_in, build_planner
+from rheostat.loop.build import build_planner, sample_store_in
 from rheostat.loop.loop import Loop
-from rheostat.model import Code, Decision, OutcomeStatus, Placement
-from rheostat.ports import Archive
+from rheostat.model import Decision, OutcomeStatus, Placement, ReasonCode
+from rheostat.ports import SampleStore
 from rheostat.report.html import require_folder
-from rheostat.sample_store import MemoryArchive
+from rheostat.sample_store import MemorySampleStore
 from rheostat.sim.capacity import demand, violation_weight
 from rheostat.sim.history import History
 from rheostat.sim.job import SimulatedJob
@@ -30,7 +30,6 @@ __all__ = [
     "Recorder",
     "Run",
     "SimulatedTime",
-    "drain_limit_s",
     "require_new",
     "simulate",
     "start_executors",
@@ -171,11 +170,11 @@ class Run:
 def simulate(
     job: JobFile,
     load: Prepared,
-    contender: Contender,
+    contender: PolicySpec,
     *,
     seed: int,
     recorder: Recorder | None = None,
-    archive: Archive | None = None,
+    archive: SampleStore | None = None,
     before_each: Callable[[Loop, float], None] | None = None,
 ) -> Run:
     """Run the production loop until the load is over and every record is committed.
@@ -205,7 +204,7 @@ def simulate(
         return simulated.drained or now >= end
 
     time = SimulatedTime(over)
-    planner = build_planner(settings, archive or MemoryArchive(), seed)
+    planner = build_planner(settings, archive or MemorySampleStore(), seed)
     loop = Loop(simulated, planner, simulated, recorder, time, settings, job=job.name)
     loop.run()
     simulated.close()
@@ -235,7 +234,7 @@ def unready_at_end(loop: Loop, codes: Iterable[str]) -> str | None:
     found = loop.unready
     if found is None:
         return None
-    return f"{found[0]} {'had ended before the run did' if Code.FORECAST in codes else 'never began'}: {found[1]}"
+    return f"{found[0]} {'had ended before the run did' if ReasonCode.FORECAST in codes else 'never began'}: {found[1]}"
 
 
 def start_executors(job: JobFile, load: Prepared) -> int:
@@ -263,7 +262,7 @@ class JournaledRecorder(Recorder):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.folder = folder
-        self.archive: Archive = archive_in(folder) or MemoryArchive()
+        self.archive: SampleStore = sample_store_in(folder) or MemorySampleStore()
         self._journal = JournalWriter(folder, forced=False)
 
     def start(self, header: Header, note: str | None = None) -> None:

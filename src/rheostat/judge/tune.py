@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from rheostat import __version__
 from rheostat.errors import Fault, InputError
-from rheostat.judge.cases import Case, Contender, ready, settings_for
+from rheostat.judge.cases import Case, PolicySpec, ready, settings_for
 from rheostat.judge.compare import Crew, Progress, RunTask, crew, judged_case
 from rheostat.judge.scoring import cost_parts, end_of
 from rheostat.judge.simulate import simulate
@@ -217,7 +217,7 @@ class Tuning:
     """
 
     cases: tuple[Case, ...]
-    contender: Contender
+    contender: PolicySpec
     seconds: float
     present: Gains
     candidates: tuple[Candidate, ...]
@@ -256,7 +256,7 @@ class Tuning:
 
 def tune(
     cases: Sequence[Case],
-    contender: Contender,
+    contender: PolicySpec,
     *,
     grid: Sequence[float] = GRID,
     jobs: int = 1,
@@ -291,7 +291,7 @@ def tune(
     )
 
 
-def gains_of(case: Case, contender: Contender) -> Gains:
+def gains_of(case: Case, contender: PolicySpec) -> Gains:
     """The gains with which a policy would run now.
 
     Raises:
@@ -347,7 +347,7 @@ class _Bench:
     """Plays candidates in a crew, each with all seeds."""
 
     cases: Sequence[Case]
-    contender: Contender
+    contender: PolicySpec
     team: Crew[RunTask, Played]
     progress: Progress
     done: int = 0
@@ -377,7 +377,7 @@ def _sum(outcomes: Sequence[Outcome]) -> Outcome:
     return Outcome(*map(sum, zip(*outcomes, strict=True)))
 
 
-def _with(contender: Contender, gains: Gains) -> Contender:
+def _with(contender: PolicySpec, gains: Gains) -> PolicySpec:
     return replace(contender, options={**contender.options, **_gains_json(gains)})
 
 

@@ -21,7 +21,7 @@ from itertools import accumulate, pairwise
 from random import Random
 
 from rheostat.errors import Fault, InputError
-from rheostat.judge.cases import PEAK_SHARE, Case, Contender, LoadSpec, Treatment
+from rheostat.judge.cases import PEAK_SHARE, Case, LoadSpec, PolicySpec, Treatment
 from rheostat.judge.compare import Comparison, Entry, Progress, crew, find_reference, run_one
 from rheostat.judge.scoring import Case as Judged
 from rheostat.judge.scoring import cost_parts
@@ -339,7 +339,7 @@ class Hunt:
     """What is sought: the worst load of so many seconds for one policy, among so many."""
 
     job: JobFile
-    contender: Contender
+    contender: PolicySpec
     seconds: float
     tries: int
     seed: int

@@ -55,7 +55,6 @@ __all__ = [
     "Kind",
     "Option",
     "Part",
-    "TripPlan",
     "asks_apart",
     "levels",
     "mean_time",

@@ -17,18 +17,18 @@ from rheostat.errors import Fault, InputError, to_install
 from rheostat.journal.records import Header
 from rheostat.journal.store import Journal, JournalWriter, MemoryJournal, StateStore
 from rheostat.model import Bounds
-from rheostat.ports import Archive
-from rheostat.sample_store import ParquetArchive
+from rheostat.ports import SampleStore
+from rheostat.sample_store import ParquetSampleStore
 
 __all__ = [
     "WATCH_BOUNDS",
-    "archive_beside",
-    "archive_in",
     "build_planner",
     "header_of",
-    "open_archive",
     "open_journal",
+    "open_sample_store",
     "open_store",
+    "sample_store_beside",
+    "sample_store_in",
     "settings_of",
 ]
 
@@ -40,7 +40,7 @@ WATCH_BOUNDS = Bounds(1, 100_000)
 """What is watched without bounds is planned without any, so that the record shows what would have been asked for."""
 
 
-def build_planner(settings: Settings, archive: Archive | None = None, seed: int | None = None) -> Planner:
+def build_planner(settings: Settings, archive: SampleStore | None = None, seed: int | None = None) -> Planner:
     """The planner that the settings ask for.
 
     Args:
@@ -74,18 +74,18 @@ def open_store(settings: Settings) -> StateStore | None:
     return None if folder is None else StateStore(Path(folder) / "state.json", kind)
 
 
-def open_archive(settings: Settings) -> Archive | None:
+def open_sample_store(settings: Settings) -> SampleStore | None:
     """Where samples survive that are too many for the state; None: nowhere, for want of a folder or of pyarrow."""
     folder = settings.journal or settings.state
-    return None if folder is None else archive_in(Path(folder))
+    return None if folder is None else sample_store_in(Path(folder))
 
 
-def archive_in(folder: Path) -> Archive | None:
+def sample_store_in(folder: Path) -> SampleStore | None:
     """The archive of the journal in a folder, to be written; None for want of pyarrow."""
-    return ParquetArchive(folder / _SAMPLES) if importlib.util.find_spec("pyarrow") is not None else None
+    return ParquetSampleStore(folder / _SAMPLES) if importlib.util.find_spec("pyarrow") is not None else None
 
 
-def archive_beside(journal: Path, report: Callable[[str], None]) -> ParquetArchive | None:
+def sample_store_beside(journal: Path, report: Callable[[str], None]) -> ParquetSampleStore | None:
     """The archive of a recorded run; None where it has none.
 
     Args:
@@ -101,7 +101,7 @@ def archive_beside(journal: Path, report: Callable[[str], None]) -> ParquetArchi
     if importlib.util.find_spec("pyarrow") is None:
         message = f"the run's samples are needed, and reading them needs pyarrow; {to_install('spark')}"
         raise InputError([Fault("journal", str(folder), "with pyarrow installed", message)])
-    return ParquetArchive(folder, report)
+    return ParquetSampleStore(folder, report)
 
 
 def header_of(settings: Settings, job: str | None = None, seed: int | None = None) -> Header:

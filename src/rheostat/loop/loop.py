@@ -16,7 +16,7 @@ from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord
 from rheostat.journal.store import Journal, StateStore
 from rheostat.loop.build import header_of
 from rheostat.loop.clock import StoppableClock, next_due
-from rheostat.model import Assessment, Bounds, Code, Decision, Observation, Outcome, OutcomeStatus, Reason
+from rheostat.model import Assessment, Bounds, Decision, Observation, Outcome, OutcomeStatus, Reason, ReasonCode
 from rheostat.ports import Actuator, Clock, Source
 
 __all__ = [
@@ -166,18 +166,18 @@ class Loop:
         seen, analysis = analyze(observation, self._memory.analysis, self._analysis)
         return seen, replace(self._memory, analysis=analysis)
 
-    def _plan(self, seen: Assessment, memory: Memory) -> tuple[Decision, Memory]:
+    def _plan(self, assessment: Assessment, memory: Memory) -> tuple[Decision, Memory]:
         self._trouble.stage = "plan"
-        return decide(seen, memory, self._planner, self._rules)
+        return decide(assessment, memory, self._planner, self._rules)
 
     def _record(
-        self, observation: Observation | None, seen: Assessment | None, decision: Decision, then: Memory
+        self, observation: Observation | None, assessment: Assessment | None, decision: Decision, then: Memory
     ) -> None:
         """Write the cycle down, and only then remember it."""
         self._trouble.stage = "journal"
-        self._journal.record(DecisionRecord.of(observation, seen, decision), self._states)
+        self._journal.record(DecisionRecord.of(observation, assessment, decision), self._states)
         self._memory = then
-        self._seen = seen
+        self._seen = assessment
         self._save()
 
     def _execute(self, decision: Decision) -> None:
@@ -185,9 +185,9 @@ class Loop:
             return
         self._trouble.stage = "execute"
         if self._settings.mode == "watch":
-            self._outbox.append(not_executed(decision, Code.WATCH_ONLY))
+            self._outbox.append(not_executed(decision, ReasonCode.WATCH_ONLY))
         elif self._memory.own.paused:
-            self._outbox.append(not_executed(decision, Code.PAUSED))
+            self._outbox.append(not_executed(decision, ReasonCode.PAUSED))
         else:
             self._apply(decision)
 
@@ -410,7 +410,7 @@ def describe(error: BaseException) -> str:
 
 def refused(decision: Decision, error: Exception) -> Outcome:
     """The outcome of a decision that could not even be asked for."""
-    code = Code.REQUEST_REJECTED if isinstance(error, ActuationError) else Code.CYCLE_FAILED
+    code = ReasonCode.REQUEST_REJECTED if isinstance(error, ActuationError) else ReasonCode.CYCLE_FAILED
     return Outcome(
         at=decision.at,
         decision_id=decision.decision_id,

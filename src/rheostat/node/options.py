@@ -21,7 +21,7 @@ from rheostat.host.java import Java, Say, bash_faults, cache_folder, find_java, 
 from rheostat.host.processes import Launch, Part, module_command, module_environment
 from rheostat.host.spark_daemons import Daemons, WorkerSize, port_faults
 from rheostat.lab.lab import Lab
-from rheostat.node.peers import Ways
+from rheostat.node.peers import PeerRoundTrips
 from rheostat.node.server import EndSignals
 from rheostat.node.workers import Folder, Master, Rules, StandaloneSpark, Workers, address_of
 from rheostat.text import several
@@ -80,11 +80,11 @@ class NodeOptions:
     ping_every_s: float = 10.0
     delays: Sequence[str] = ()
 
-    def ways(self) -> Ways:
+    def ways(self) -> PeerRoundTrips:
         """The ways to its peers, of options without faults."""
         peers = {name: url.rstrip("/") for name, url in map(_pair, self.peers)}
         delays = {name: float(ms) for name, ms in map(_pair, self.delays)}
-        return Ways(self.name, peers, delays, self.ping_every_s)
+        return PeerRoundTrips(self.name, peers, delays, self.ping_every_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ __all__ = [
     "CALLER",
     "PING_S",
     "Measured",
-    "Ways",
+    "PeerRoundTrips",
     "round_trip_ms",
 ]
 
@@ -51,7 +51,7 @@ class Measured:
     trouble: str | None = None
 
 
-class Ways:
+class PeerRoundTrips:
     """The ways to the peers of a node. One thread of its own measures; safe to ask from others.
 
     Args:

@@ -27,7 +27,7 @@ from rheostat.config.faults import faults_of
 from rheostat.config.models import FrozenModel, documented
 from rheostat.errors import Fault, InputError, UnavailableError
 from rheostat.host.spark_daemons import WorkerSize
-from rheostat.node.peers import CALLER, Ways
+from rheostat.node.peers import CALLER, PeerRoundTrips
 from rheostat.node.workers import DisagreementError, Removal, Situation, Standing, State, Worker, Workers
 
 __all__ = [
@@ -166,7 +166,9 @@ def removed(removal: Removal) -> Removed:
     return Removed(removing=list(removal.removing), used=list(removal.used), free=removal.free)
 
 
-def describe(seen: Situation, ways: Ways, *, name: str, n_max: int, cores: int, memory_mb: int) -> NodeDescription:
+def describe(
+    seen: Situation, ways: PeerRoundTrips, *, name: str, n_max: int, cores: int, memory_mb: int
+) -> NodeDescription:
     """The node as it is told to clients."""
     workers = [_worker(worker, seen) for worker in seen.workers]
     known = seen.view is not None
@@ -192,7 +194,7 @@ def describe(seen: Situation, ways: Ways, *, name: str, n_max: int, cores: int, 
     )
 
 
-def _peers(ways: Ways) -> list[PeerDescription]:
+def _peers(ways: PeerRoundTrips) -> list[PeerDescription]:
     return [
         PeerDescription(name=one.peer, url=one.url, round_trip_ms=one.ms, age_s=ways.age_s(one), trouble=one.trouble)
         for one in ways.measured()
@@ -237,7 +239,7 @@ _UNSAFE: dict[int | str, dict[str, Any]] = {
 
 
 def make_app(
-    workers: Workers, *, name: str, n_max: int, size: WorkerSize, token: str | None, ways: Ways | None = None
+    workers: Workers, *, name: str, n_max: int, size: WorkerSize, token: str | None, ways: PeerRoundTrips | None = None
 ) -> FastAPI:
     """The interface of a node.
 
@@ -249,7 +251,7 @@ def make_app(
         token: what clients must show (``Authorization: Bearer …``); None: nothing, for loopback only.
         ways: the round trips to its peers, and delays of pings; None: it has none.
     """
-    ways = ways or Ways(name)
+    ways = ways or PeerRoundTrips(name)
     app = FastAPI(
         title="Rheostat node",
         version=__version__,

@@ -56,9 +56,9 @@ if TYPE_CHECKING:
 __all__ = [
     "NOT_SEEN",
     "DriverSource",
-    "Look",
     "Reader",
     "Readers",
+    "Snapshot",
     "Watched",
     "Watching",
 ]
@@ -104,7 +104,7 @@ class DriverSource:
 
         The ``at`` of a section is when it was read: later than this ``at`` by what the look took until then.
         """
-        look = Look(at, self._limit_s)
+        look = Snapshot(at, self._limit_s)
         gaps: list[Gap] = []
         try:
             active = self._watching.look(gaps)
@@ -129,11 +129,11 @@ class DriverSource:
         with suppress(UnavailableError):
             self._readers.keep(())
 
-    def _cluster(self, look: Look) -> Cluster:
+    def _cluster(self, look: Snapshot) -> Cluster:
         executors = parse_executors(self.jvm.executors())
         return Cluster.of(look.now, executors, self._requested())
 
-    def _query(self, watched: Watched, look: Look, gaps: list[Gap]) -> QueryReading:
+    def _query(self, watched: Watched, look: Snapshot, gaps: list[Gap]) -> QueryReading:
         plan, query_id = watched.plan, watched.plan.run.query_id
         noting = partial(_tried, gaps, query_id)
         progress = noting("batch", lambda: _last_progress(watched.handle))
@@ -161,7 +161,7 @@ class DriverSource:
         return before
 
     def _offsets(
-        self, plan: QueryPlan, position: Position | None, progress: Progress | None, look: Look
+        self, plan: QueryPlan, position: Position | None, progress: Progress | None, look: Snapshot
     ) -> tuple[Offsets, ...]:
         """The offsets of each source. All or none: the backlog of some sources would pass for that of all."""
         if position is None:
@@ -173,7 +173,7 @@ class DriverSource:
         return tuple(self._source(plan.leaves[n], n, position, progress, look) for n in range(len(plan.leaves)))
 
     def _source(
-        self, leaf: SourceLeaf, number: int, position: Position, progress: Progress | None, look: Look
+        self, leaf: SourceLeaf, number: int, position: Position, progress: Progress | None, look: Snapshot
     ) -> Offsets:
         reader = self._readers.of(leaf)
         latest = _reported(leaf, number, progress) if reader is None else reader.latest(look)
@@ -234,7 +234,7 @@ _Key = tuple[str, int]
 _Identity = tuple[str, frozenset[tuple[str, str]]]
 
 
-class Look:
+class Snapshot:
     """One cycle: when it began, on the loop's clock, how long it has lasted, and how long it may.
 
     Attributes:
@@ -261,11 +261,11 @@ class Look:
 class Reader(Protocol):
     """Tells the latest offsets of one source. Both methods raise UnavailableError."""
 
-    def latest(self, look: Look) -> Latest:
+    def latest(self, look: Snapshot) -> Latest:
         """The latest offsets; asked for once in a look, however many queries share the source."""
         ...
 
-    def inexact_because(self, partitions: tuple[PartitionOffsets, ...], look: Look) -> str | None:
+    def inexact_because(self, partitions: tuple[PartitionOffsets, ...], look: Snapshot) -> str | None:
         """Why the differences of these offsets are not a count of records; None: they are, for all that is known."""
         ...
 
@@ -277,19 +277,19 @@ class Reader(Protocol):
 class _Once:
     """Remembers what was found, or how it failed, until the next look."""
 
-    def __init__(self, ask: Callable[[Look], Mapping[_Key, int]]) -> None:
+    def __init__(self, ask: Callable[[Snapshot], Mapping[_Key, int]]) -> None:
         self._ask = ask
-        self._look: Look | None = None
+        self._look: Snapshot | None = None
         self._found: Latest | UnavailableError | None = None
 
-    def __call__(self, look: Look) -> Latest:
+    def __call__(self, look: Snapshot) -> Latest:
         if self._found is None or self._look is not look:
             self._look, self._found = look, self._answer(look)
         if isinstance(self._found, UnavailableError):
             raise self._found
         return self._found
 
-    def _answer(self, look: Look) -> Latest | UnavailableError:
+    def _answer(self, look: Snapshot) -> Latest | UnavailableError:
         try:
             offsets = self._ask(look)
         except UnavailableError as error:
@@ -307,10 +307,10 @@ class _KafkaReader:
         self._earliest: Mapping[_Key, int] = {}
         self._compacted: frozenset[str] = frozenset()
 
-    def latest(self, look: Look) -> Latest:
+    def latest(self, look: Snapshot) -> Latest:
         return self._once(look)
 
-    def inexact_because(self, partitions: tuple[PartitionOffsets, ...], look: Look) -> str | None:
+    def inexact_because(self, partitions: tuple[PartitionOffsets, ...], look: Snapshot) -> str | None:
         if look.at - self._checked_at >= _CHECK_EVERY_S:
             look.require_time("asking Kafka for the earliest offsets")
             self._checked_at = look.at
@@ -323,7 +323,7 @@ class _KafkaReader:
     def close(self) -> None:
         self._view.close()
 
-    def _ask(self, look: Look) -> Mapping[_Key, int]:
+    def _ask(self, look: Snapshot) -> Mapping[_Key, int]:
         look.require_time("asking Kafka for the latest offsets")
         return self._view.latest()
 
@@ -335,10 +335,10 @@ class _LogReader:
         self._folder = folder
         self._once = _Once(lambda _: log_folder.latest_offsets(self._folder))
 
-    def latest(self, look: Look) -> Latest:
+    def latest(self, look: Snapshot) -> Latest:
         return self._once(look)
 
-    def inexact_because(self, partitions: tuple[PartitionOffsets, ...], look: Look) -> str | None:  # noqa: ARG002
+    def inexact_because(self, partitions: tuple[PartitionOffsets, ...], look: Snapshot) -> str | None:  # noqa: ARG002
         return not_a_count(partitions, {}, frozenset())
 
     def close(self) -> None:

@@ -27,7 +27,7 @@ from pydantic import BaseModel, Field, model_validator
 from rheostat.config.models import FrozenModel, reject
 from rheostat.decide.policy import PolicyContext, in_force
 from rheostat.errors import Fault
-from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.text import percent, several
 
 __all__ = [
@@ -91,7 +91,7 @@ class AmadeusPolicy:
     """The listener. See the module's description."""
 
     name: ClassVar[str] = "amadeus"
-    brings: ClassVar[frozenset[str]] = frozenset({"largest_step"})
+    self_managed_steps: ClassVar[frozenset[str]] = frozenset({"largest_step"})
     state_type: type[AmadeusState] = AmadeusState
     options_type: ClassVar[type[BaseModel]] = AmadeusOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType({"default": {}, "faithful": {}})
@@ -104,30 +104,30 @@ class AmadeusPolicy:
         """As after one batch that took the whole trigger."""
         return AmadeusState()
 
-    def recommend(self, seen: Assessment, state: AmadeusState) -> tuple[Recommendation, AmadeusState]:
+    def recommend(self, assessment: Assessment, state: AmadeusState) -> tuple[Recommendation, AmadeusState]:
         """What the mean asks for at the end of a batch; between two, and while executors are on their way, a hold."""
-        current, share = in_force(seen), self._share(seen)
-        if seen.missing or seen.invalid or not current or share is None or seen.last_batch_id is None:
-            names = seen.missing or seen.invalid or ("last_batch_s",)
-            reason = Reason(Code.METRICS_MISSING, f"nothing is proposed without: {', '.join(names)}")
+        current, share = in_force(assessment), self._share(assessment)
+        if assessment.missing or assessment.invalid or not current or share is None or assessment.last_batch_id is None:
+            names = assessment.missing or assessment.invalid or ("last_batch_s",)
+            reason = Reason(ReasonCode.METRICS_MISSING, f"nothing is proposed without: {', '.join(names)}")
             return Recommendation(None, reason), state
-        if seen.last_batch_id == state.last_batch_id:
-            return _hold(Code.STEADY, "no batch has ended since", current, state), state
+        if assessment.last_batch_id == state.last_batch_id:
+            return _hold(ReasonCode.STEADY, "no batch has ended since", current, state), state
         alpha = self.options.smoothing_factor
-        state = AmadeusState(state.num * alpha + share, state.den * alpha + 1, seen.last_batch_id)
-        if seen.executors != current:
-            text = f"{seen.executors} of {several(current, 'executor')} registered"
-            return _hold(Code.RESCALE_RUNNING, text, current, state), state
+        state = AmadeusState(state.num * alpha + share, state.den * alpha + 1, assessment.last_batch_id)
+        if assessment.executors != current:
+            text = f"{assessment.executors} of {several(current, 'executor')} registered"
+            return _hold(ReasonCode.RESCALE_RUNNING, text, current, state), state
         return self._compare(current, share, state), state
 
     def capacity(self, executors: int, state: AmadeusState) -> float | None:  # noqa: ARG002
         """No model."""
         return None
 
-    def _share(self, seen: Assessment) -> float | None:
+    def _share(self, assessment: Assessment) -> float | None:
         """Share of the trigger that the last finished batch took."""
-        whole = self.options.batch_s or seen.trigger_s or seen.period_s
-        return None if seen.last_batch_s is None or not whole else seen.last_batch_s / whole
+        whole = self.options.batch_s or assessment.trigger_s or assessment.period_s
+        return None if assessment.last_batch_s is None or not whole else assessment.last_batch_s / whole
 
     def _compare(self, current: int, share: float, state: AmadeusState) -> Recommendation:
         target = needed_executors(state.mean, current, self.options)
@@ -135,8 +135,8 @@ class AmadeusPolicy:
         if target == current:
             inside = self.options.threshold_low <= state.mean <= self.options.threshold_high
             what = f"within {low} and {high}" if inside else f"{current} × mean rounds up to {target}"
-            return _hold(Code.STEADY, f"the last batch took {percent(share)}, {what}", current, state)
-        code, beyond = (Code.UNDERSIZED, f"> {high}") if target > current else (Code.OVERSIZED, f"< {low}")
+            return _hold(ReasonCode.STEADY, f"the last batch took {percent(share)}, {what}", current, state)
+        code, beyond = (ReasonCode.UNDERSIZED, f"> {high}") if target > current else (ReasonCode.OVERSIZED, f"< {low}")
         text = f"batches take {percent(state.mean)} of the trigger on average, {beyond}: {current} → {target}"
         return Recommendation(target, Reason(code, text, _figures(current, state)))
 
@@ -145,6 +145,6 @@ def _figures(current: int, state: AmadeusState) -> dict[str, float | None]:
     return {"mean": state.mean, "executors": float(current)}
 
 
-def _hold(code: Code, text: str, current: int, state: AmadeusState) -> Recommendation:
+def _hold(code: ReasonCode, text: str, current: int, state: AmadeusState) -> Recommendation:
     sentence = f"batches take {percent(state.mean)} of the trigger on average, {text}: {current} stays"
     return Recommendation(current, Reason(code, sentence, _figures(current, state)))

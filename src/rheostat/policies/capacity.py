@@ -40,7 +40,6 @@ __all__ = [
     "Recovery",
     "busy_rate",
     "busy_share",
-    "cap_limits",
     "expected_wait",
     "followed",
     "from_arrival",
@@ -134,40 +133,40 @@ class Learned:
         return next((each for each in self.figures if each.executors == executors), None)
 
 
-def from_arrival(seen: Assessment, learned: Learned, memory: int | None) -> Learned:
+def from_arrival(assessment: Assessment, learned: Learned, memory: int | None) -> Learned:
     """Algorithm 1 as printed: an overload at arrival w with n executors says w ÷ n."""
-    if not seen.arrival_rate or not seen.executors:
+    if not assessment.arrival_rate or not assessment.executors:
         return learned
-    mean = _mean(learned.w_max or 0.0, learned.samples, seen.arrival_rate / seen.executors, memory)
+    mean = _mean(learned.w_max or 0.0, learned.samples, assessment.arrival_rate / assessment.executors, memory)
     return replace(learned, w_max=mean, samples=learned.samples + 1)
 
 
-def from_overload(seen: Assessment, learned: Learned, memory: int | None) -> Learned:
+def from_overload(assessment: Assessment, learned: Learned, memory: int | None) -> Learned:
     """Algorithm 1 corrected: what a sample above the limit measures, or shows where nothing is known."""
-    learned, rate, n = replace(learned, recent=()), busy_rate(seen), seen.executors
-    if not rate or not n or cap_limits(seen):
+    learned, rate, n = replace(learned, recent=()), busy_rate(assessment), assessment.executors
+    if not rate or not n or cap_limits(assessment):
         return learned
-    if not (_in_use(seen) and _long(seen)):
-        return learned if learned.figures else _raised(learned, n, rate, seen)
+    if not (_in_use(assessment) and _long(assessment)):
+        return learned if learned.figures else _raised(learned, n, rate, assessment)
     before = learned.figure(n)
     count = 0 if before is None else before.samples
     mean = rate if before is None or rate >= before.rate else _mean(before.rate, count, rate, memory)
-    return _with(learned, Figure(n, mean, count + 1, seen.at))
+    return _with(learned, Figure(n, mean, count + 1, assessment.at))
 
 
-def from_healthy(seen: Assessment, learned: Learned) -> Learned:
+def from_healthy(assessment: Assessment, learned: Learned) -> Learned:
     """What three healthy samples in a row show, if they agree."""
-    rate = busy_rate(seen) if seen.backlog_excess == 0 else None
-    if not rate or not seen.executors:
+    rate = busy_rate(assessment) if assessment.backlog_excess == 0 else None
+    if not rate or not assessment.executors:
         return replace(learned, recent=())
     recent = (*learned.recent, rate)[-_IN_A_ROW:]
     learned = replace(learned, recent=recent)
     if len(recent) < _IN_A_ROW or max(recent) > _NOISE * min(recent):
         return learned
-    return _raised(learned, seen.executors, min(recent), seen)
+    return _raised(learned, assessment.executors, min(recent), assessment)
 
 
-def busy_rate(seen: Assessment) -> float | None:
+def busy_rate(assessment: Assessment) -> float | None:
     """Records of a second in which a batch runs: processed × max(trigger, batch) ÷ batch; None where unknown.
 
     The rate is a mean over a window, the batch is the last one, so it misleads while either changes.
@@ -175,35 +174,35 @@ def busy_rate(seen: Assessment) -> float | None:
     >>> busy_rate(Assessment(at=0.0, processed_rate=600.0, batch_s=4.0, trigger_s=10.0))
     1500.0
     """
-    batch_s = _batch_s(seen)
-    if not seen.processed_rate or not batch_s:
+    batch_s = _batch_s(assessment)
+    if not assessment.processed_rate or not batch_s:
         return None
-    return seen.processed_rate * max(seen.trigger_s or 0.0, batch_s) / batch_s
+    return assessment.processed_rate * max(assessment.trigger_s or 0.0, batch_s) / batch_s
 
 
-def _batch_s(seen: Assessment) -> float | None:
+def _batch_s(assessment: Assessment) -> float | None:
     """Duration of the last finished batch; where that is unknown, of the one that ``batch_s`` means."""
-    return seen.batch_s if seen.last_batch_s is None else seen.last_batch_s
+    return assessment.batch_s if assessment.last_batch_s is None else assessment.last_batch_s
 
 
-def _in_use(seen: Assessment) -> bool:
+def _in_use(assessment: Assessment) -> bool:
     """Whether the slots are in use, so that the fixed part of a batch is the lesser part."""
-    return seen.busy_ratio is None or seen.busy_ratio >= _IN_USE
+    return assessment.busy_ratio is None or assessment.busy_ratio >= _IN_USE
 
 
-def _long(seen: Assessment) -> bool:
+def _long(assessment: Assessment) -> bool:
     """Whether the last batch is so long, or as large as the cap allows, that its rate is the capacity."""
-    batch_s = _batch_s(seen)
-    return bool(seen.capped) or (batch_s is not None and batch_s >= _LONG * (seen.period_s or math.inf))
+    batch_s = _batch_s(assessment)
+    return bool(assessment.capped) or (batch_s is not None and batch_s >= _LONG * (assessment.period_s or math.inf))
 
 
-def _raised(learned: Learned, executors: int, rate: float, seen: Assessment) -> Learned:
+def _raised(learned: Learned, executors: int, rate: float, assessment: Assessment) -> Learned:
     """The same with a lower bound: a figure that lies under it is raised to it."""
     learned = replace(learned, shown=max(rate / executors, learned.shown or 0.0))
     known, before = learned.carried(executors), learned.figure(executors)
-    if rate <= (known or 0.0) or (known is None and not _in_use(seen)):
+    if rate <= (known or 0.0) or (known is None and not _in_use(assessment)):
         return learned
-    return _with(learned, Figure(executors, rate, 0 if before is None else before.samples, seen.at))
+    return _with(learned, Figure(executors, rate, 0 if before is None else before.samples, assessment.at))
 
 
 def _with(learned: Learned, new: Figure) -> Learned:
@@ -234,16 +233,16 @@ def _between(low: tuple[int, float], high: tuple[int, float], executors: int) ->
     return low[1] + (high[1] - low[1]) * (executors - low[0]) / (high[0] - low[0])
 
 
-def usage(seen: Assessment) -> float | None:
+def usage(assessment: Assessment) -> float | None:
     """How much of the job is used: the greater of the occupancy and the busy ratio.
 
     Where the busy ratio is unknown, batch ÷ trigger stands for it: slots are busy only while a batch runs. None where
     neither is known, or the occupancy is not: with short triggers it alone stays low under full load.
     """
-    slots = seen.busy_ratio
-    if slots is None and seen.trigger_s and seen.batch_s is not None:
-        slots = seen.batch_s / seen.trigger_s
-    return None if slots is None or seen.occupancy is None else max(slots, seen.occupancy)
+    slots = assessment.busy_ratio
+    if slots is None and assessment.trigger_s and assessment.batch_s is not None:
+        slots = assessment.batch_s / assessment.trigger_s
+    return None if slots is None or assessment.occupancy is None else max(slots, assessment.occupancy)
 
 
 def needed(rate: float, capacity: float) -> int:
@@ -269,19 +268,19 @@ def slow_records(excess: float, arrival_rate: float, interval_s: float) -> float
     return excess / arrived if arrived > 0 else math.inf
 
 
-def expected_wait(seen: Assessment) -> float | None:
+def expected_wait(assessment: Assessment) -> float | None:
     """How long the backlog takes at the speed of the last batches, s; None where that is unknown.
 
     >>> expected_wait(Assessment(at=0.0, backlog=3000, processed_rate=200.0, batch_s=1.0, trigger_s=2.0))
     7.5
     """
-    if seen.backlog is None or not seen.processed_rate or not seen.batch_s:
+    if assessment.backlog is None or not assessment.processed_rate or not assessment.batch_s:
         return None
-    speed = seen.processed_rate * max(seen.trigger_s or 0.0, seen.batch_s) / seen.batch_s
-    return seen.backlog / speed
+    speed = assessment.processed_rate * max(assessment.trigger_s or 0.0, assessment.batch_s) / assessment.batch_s
+    return assessment.backlog / speed
 
 
-def busy_share(seen: Assessment, measure: Measure) -> float | None:
+def busy_share(assessment: Assessment, measure: Measure) -> float | None:
     """Busy time ÷ time, in [0, 1]; None where it is unknown.
 
     ``tasks``
@@ -297,10 +296,10 @@ def busy_share(seen: Assessment, measure: Measure) -> float | None:
     (0.5, 0.6)
     """
     if measure == "tasks":
-        return seen.busy_ratio
-    if not seen.batch_s:
+        return assessment.busy_ratio
+    if not assessment.batch_s:
         return None
-    return seen.batch_s / max(seen.trigger_s or 0.0, seen.batch_s)
+    return assessment.batch_s / max(assessment.trigger_s or 0.0, assessment.batch_s)
 
 
 # How long a change of the number takes, as measured: until the executors are there, and until the job has recovered.
@@ -330,31 +329,31 @@ class Recovery:
     took_s: tuple[float, ...] = ()
 
 
-def ready(seen: Assessment, executors: int) -> bool:
+def ready(assessment: Assessment, executors: int) -> bool:
     """Whether so many are registered, and have finished a batch."""
-    return seen.executors == executors and seen.batches >= 1
+    return assessment.executors == executors and assessment.batches >= 1
 
 
-def followed(seen: Assessment, executors: int, past: Recovery, hold_s: float) -> Recovery:
+def followed(assessment: Assessment, executors: int, past: Recovery, hold_s: float) -> Recovery:
     """The recovery as this sample finds it.
 
     Args:
-        seen: a complete sample.
+        assessment: a complete sample.
         executors: the number in force.
         past: as the sample before found it.
         hold_s: how long a recovery is waited for at most.
     """
     if executors != past.executors:
         grew = past.executors is not None and executors > past.executors
-        past = Recovery(executors=executors, since=seen.at, grew=grew, took_s=past.took_s)
+        past = Recovery(executors=executors, since=assessment.at, grew=grew, took_s=past.took_s)
     if past.recovered:
         return past
-    is_ready = ready(seen, executors)
+    is_ready = ready(assessment, executors)
     if is_ready and not past.ready:
-        took_s = (*past.took_s, seen.at - past.since)[-_KEPT:] if past.grew else past.took_s
+        took_s = (*past.took_s, assessment.at - past.since)[-_KEPT:] if past.grew else past.took_s
         past = replace(past, ready=True, took_s=took_s)
-    calm = past.ready and is_ready and seen.backlog_excess == 0
-    return replace(past, recovered=calm or seen.at - past.since >= hold_s)
+    calm = past.ready and is_ready and assessment.backlog_excess == 0
+    return replace(past, recovered=calm or assessment.at - past.since >= hold_s)
 
 
 def rescale_s(past: Recovery) -> float:

@@ -30,7 +30,7 @@ from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, in_force
-from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import Measure, busy_share
 from rheostat.text import executors, per_second, percent, several
 
@@ -114,7 +114,9 @@ class Ds2Policy:
     """Jumps to the optimum that the true processing rate gives. See the module's description."""
 
     name: ClassVar[str] = "ds2"
-    brings: ClassVar[frozenset[str]] = frozenset({"warm_up", "hold", "largest_step", "cooldown_up", "cooldown_down"})
+    self_managed_steps: ClassVar[frozenset[str]] = frozenset(
+        {"warm_up", "hold", "largest_step", "cooldown_up", "cooldown_down"}
+    )
     state_type: type[Ds2State] = Ds2State
     options_type: ClassVar[type[BaseModel]] = Ds2Options
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
@@ -129,74 +131,80 @@ class Ds2Policy:
         """Nothing was evaluated yet."""
         return Ds2State()
 
-    def recommend(self, seen: Assessment, state: Ds2State) -> _Proposal:
+    def recommend(self, assessment: Assessment, state: Ds2State) -> _Proposal:
         """Propose the combined optimum of the last evaluations."""
-        n = in_force(seen)
-        if seen.missing or seen.invalid or not n or not seen.executors or seen.arrival_rate is None:
-            unknown = seen.missing or seen.invalid or ("executors",)
-            reason = Reason(Code.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
-            return Recommendation(None, reason), replace(state, found=(), at=seen.at)
-        state = self._reached(seen, n, state)
-        if self._warming_up(seen, state):
+        n = in_force(assessment)
+        if (
+            assessment.missing
+            or assessment.invalid
+            or not n
+            or not assessment.executors
+            or assessment.arrival_rate is None
+        ):
+            unknown = assessment.missing or assessment.invalid or ("executors",)
+            reason = Reason(ReasonCode.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
+            return Recommendation(None, reason), replace(state, found=(), at=assessment.at)
+        state = self._reached(assessment, n, state)
+        if self._warming_up(assessment, state):
             ignored = several(self.options.warm_up_intervals, "period")
             text = f"{several(n, 'executor has', 'executors have')} run for less than {ignored}, which do not count"
-            return self._hold(n, Code.STABILIZING, text), state
-        rate = self._true_rate(seen)
+            return self._hold(n, ReasonCode.STABILIZING, text), state
+        rate = self._true_rate(assessment)
         if rate is None:
             text = "no true processing rate without processed records and busy time"
-            return self._hold(n, Code.CAPACITY_UNKNOWN, text), replace(state, found=())
-        return self._evaluated(seen, n, rate, state)
+            return self._hold(n, ReasonCode.CAPACITY_UNKNOWN, text), replace(state, found=())
+        return self._evaluated(assessment, n, rate, state)
 
     def capacity(self, executors: int, state: Ds2State) -> float | None:
         """Of n executors: n × the true processing rate of one at the last evaluation."""
         return None if state.rate is None else executors * state.rate
 
     @staticmethod
-    def _hold(n: int, code: Code, text: str) -> Recommendation:
+    def _hold(n: int, code: ReasonCode, text: str) -> Recommendation:
         return Recommendation(n, Reason(code, text, {"executors": float(n)}))
 
-    def _reached(self, seen: Assessment, n: int, state: Ds2State) -> Ds2State:
+    def _reached(self, assessment: Assessment, n: int, state: Ds2State) -> Ds2State:
         """The state as this sample finds it: another number, or a sample that came late, ends what was counted."""
-        now = (n, seen.executors or n)
+        now = (n, assessment.executors or n)
         if now != state.executors:
-            return replace(state, executors=now, since=seen.at, at=seen.at, found=())
-        late = state.at is not None and seen.at - state.at > _LATE * self.context.sample_s
-        return replace(state, at=seen.at, found=() if late else state.found)
+            return replace(state, executors=now, since=assessment.at, at=assessment.at, found=())
+        late = state.at is not None and assessment.at - state.at > _LATE * self.context.sample_s
+        return replace(state, at=assessment.at, found=() if late else state.found)
 
-    def _warming_up(self, seen: Assessment, state: Ds2State) -> bool:
-        ran_s = seen.at - (seen.at if state.since is None else state.since)
+    def _warming_up(self, assessment: Assessment, state: Ds2State) -> bool:
+        ran_s = assessment.at - (assessment.at if state.since is None else state.since)
         return ran_s < self.options.warm_up_intervals * self.context.sample_s - _ROUNDING
 
-    def _true_rate(self, seen: Assessment) -> float | None:
+    def _true_rate(self, assessment: Assessment) -> float | None:
         """Of all registered executors together, records/s; None where nothing was processed, or nobody knows."""
-        busy = busy_share(seen, self.options.useful_time)
-        if not busy or not seen.processed_rate:
+        busy = busy_share(assessment, self.options.useful_time)
+        if not busy or not assessment.processed_rate:
             return None
-        return seen.processed_rate / busy
+        return assessment.processed_rate / busy
 
-    def _evaluated(self, seen: Assessment, n: int, rate: float, state: Ds2State) -> _Proposal:
-        registered, arrival = seen.executors or n, seen.arrival_rate or 0.0
-        best = self._adjusted(seen, registered, optimum(arrival, rate, registered, self.options.scaling_factor))
+    def _evaluated(self, assessment: Assessment, n: int, rate: float, state: Ds2State) -> _Proposal:
+        registered, arrival = assessment.executors or n, assessment.arrival_rate or 0.0
+        best = self._adjusted(assessment, registered, optimum(arrival, rate, registered, self.options.scaling_factor))
         found = (*state.found, best)[-self.options.activation_intervals :]
         state = replace(state, found=found, rate=rate / registered)
-        each = f"{per_second(rate / registered)} each, {percent(busy_share(seen, self.options.useful_time))} busy"
+        each = f"{per_second(rate / registered)} each, {percent(busy_share(assessment, self.options.useful_time))} busy"
         text = f"arrival {per_second(arrival)} at a true rate of {each}, is best on {executors(best)}"
         if len(found) < self.options.activation_intervals:
             waits = f"evaluation {len(found)} of {self.options.activation_intervals} in a row"
-            return self._hold(n, Code.SURPLUS_COUNTING, f"{text}: {waits}"), state
+            return self._hold(n, ReasonCode.SURPLUS_COUNTING, f"{text}: {waits}"), state
         return self._proposed(n, _COMBINE[self.options.combine](found), text, state), state
 
-    def _adjusted(self, seen: Assessment, registered: int, best: int) -> int:
+    def _adjusted(self, assessment: Assessment, registered: int, best: int) -> int:
         """The final adjustment: the optimum asks for no more, and yet the target rate is not reached."""
-        limit, processed = self.options.target_rate_ratio, seen.processed_rate or 0.0
-        ratio = (seen.arrival_rate or 0.0) / processed if processed else 0.0
+        limit, processed = self.options.target_rate_ratio, assessment.processed_rate or 0.0
+        ratio = (assessment.arrival_rate or 0.0) / processed if processed else 0.0
         if limit is None or best > registered or ratio <= limit:
             return best
         return min(_MOST, math.ceil(ratio * best - _ROUNDING))
 
     def _proposed(self, n: int, target: int, text: str, state: Ds2State) -> Recommendation:
         if target == n or n - self.options.smallest_decrease < target < n:
-            return self._hold(n, Code.STEADY, f"{text}: {n} stays")
-        code = Code.UNDERSIZED if target > n else Code.OVERSIZED
+            return self._hold(n, ReasonCode.STEADY, f"{text}: {n} stays")
+        code = ReasonCode.UNDERSIZED if target > n else ReasonCode.OVERSIZED
         figures = {"executors": float(n), "true_rate": state.rate}
         return Recommendation(target, Reason(code, f"{text}: {n} → {target}", figures))

@@ -31,7 +31,7 @@ from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, in_force
-from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.text import executors, seconds, several
 
 __all__ = [
@@ -143,7 +143,9 @@ class DynamicAllocationPolicy:
     """More executors while tasks wait, fewer once executors have none. See the module's description."""
 
     name: ClassVar[str] = "dynamic-allocation"
-    brings: ClassVar[frozenset[str]] = frozenset({"hold", "largest_step", "cooldown_down", "useful_executors"})
+    self_managed_steps: ClassVar[frozenset[str]] = frozenset(
+        {"hold", "largest_step", "cooldown_down", "useful_executors"}
+    )
     state_type: type[DynamicAllocationState] = DynamicAllocationState
     options_type: ClassVar[type[BaseModel]] = DynamicAllocationOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
@@ -158,94 +160,99 @@ class DynamicAllocationPolicy:
         """No batch is known."""
         return DynamicAllocationState()
 
-    def recommend(self, seen: Assessment, state: DynamicAllocationState) -> _Proposal:
+    def recommend(self, assessment: Assessment, state: DynamicAllocationState) -> _Proposal:
         """Up if rounds have passed, else down by the executors that have been idle for too long."""
-        n, tasks = in_force(seen), self._tasks(seen)
-        if seen.missing or seen.invalid or not n or not seen.executors or not tasks:
-            unknown = seen.missing or seen.invalid or ("executors or tasks",)
-            reason = Reason(Code.METRICS_MISSING, f"the tasks are not known without: {', '.join(unknown)}")
-            return Recommendation(None, reason), DynamicAllocationState(seen.last_batch_id)
-        target, state = self._with_rounds(seen, n, tasks, state)
+        n, tasks = in_force(assessment), self._tasks(assessment)
+        if assessment.missing or assessment.invalid or not n or not assessment.executors or not tasks:
+            unknown = assessment.missing or assessment.invalid or ("executors or tasks",)
+            reason = Reason(ReasonCode.METRICS_MISSING, f"the tasks are not known without: {', '.join(unknown)}")
+            return Recommendation(None, reason), DynamicAllocationState(assessment.last_batch_id)
+        target, state = self._with_rounds(assessment, n, tasks, state)
         if target > n:
-            return self._more(seen, n, target, tasks), state
-        return self._fewer(seen, n, tasks), state
+            return self._more(assessment, n, target, tasks), state
+        return self._fewer(assessment, n, tasks), state
 
     def capacity(self, executors: int, state: DynamicAllocationState) -> float | None:  # noqa: ARG002
         """None: it has no model."""
         return None
 
-    def _tasks(self, seen: Assessment) -> int:
+    def _tasks(self, assessment: Assessment) -> int:
         """Tasks of a batch's widest stage: as told, else as many as partitions; no fewer than run now."""
-        told = self.options.tasks if self.options.tasks is not None else seen.partitions
-        return max(told or 0, seen.active_tasks or 0)
+        told = self.options.tasks if self.options.tasks is not None else assessment.partitions
+        return max(told or 0, assessment.active_tasks or 0)
 
     # ------------------------------------------------------------------------------------------------- up
 
     def _with_rounds(
-        self, seen: Assessment, n: int, tasks: int, state: DynamicAllocationState
+        self, assessment: Assessment, n: int, tasks: int, state: DynamicAllocationState
     ) -> tuple[int, DynamicAllocationState]:
         """The number after the rounds that have passed since the last sample."""
-        most = useful_executors(tasks, seen.slots_per_executor or 1, self.options.allocation_ratio)
-        in_flight, had = self._batch(seen, state)
-        rounds = self._rounds(seen, tasks) if had is not None else 0
+        most = useful_executors(tasks, assessment.slots_per_executor or 1, self.options.allocation_ratio)
+        in_flight, had = self._batch(assessment, state)
+        rounds = self._rounds(assessment, tasks) if had is not None else 0
         before = had or 0
-        start, add = (n, state.add) if before else (seen.executors or n, 1)
+        start, add = (n, state.add) if before else (assessment.executors or n, 1)
         target, add = grown(start, add, max(0, rounds - before), most)
         if not in_flight:
-            return max(n, target), DynamicAllocationState(seen.last_batch_id)
-        return max(n, target), DynamicAllocationState(seen.last_batch_id, max(rounds, before), add)
+            return max(n, target), DynamicAllocationState(assessment.last_batch_id)
+        return max(n, target), DynamicAllocationState(assessment.last_batch_id, max(rounds, before), add)
 
-    def _batch(self, seen: Assessment, state: DynamicAllocationState) -> tuple[bool, int | None]:
+    def _batch(self, assessment: Assessment, state: DynamicAllocationState) -> tuple[bool, int | None]:
         """Whether the batch to look at is in flight, and how many rounds it had; None: it was looked at before."""
-        finished = None if seen.last_batch_id is None or state.batch is None else seen.last_batch_id - state.batch
-        if seen.running and (seen.batch_s or 0.0) > (seen.last_batch_s or 0.0):
+        finished = (
+            None if assessment.last_batch_id is None or state.batch is None else assessment.last_batch_id - state.batch
+        )
+        if assessment.running and (assessment.batch_s or 0.0) > (assessment.last_batch_s or 0.0):
             return True, state.rounds if finished == 0 else 0
         if finished == 0:
             return False, None
         return False, state.rounds if finished == 1 else 0
 
-    def _rounds(self, seen: Assessment, tasks: int) -> int:
-        first_s = self._backlog_timeout_s(seen)
+    def _rounds(self, assessment: Assessment, tasks: int) -> int:
+        first_s = self._backlog_timeout_s(assessment)
         next_s = self.options.sustained_timeout_s or first_s
-        return rounds_passed(self._waited_s(seen, tasks), first_s, next_s)
+        return rounds_passed(self._waited_s(assessment, tasks), first_s, next_s)
 
-    def _backlog_timeout_s(self, seen: Assessment) -> float:
-        return self.options.backlog_timeout_s or max(1.0, seen.trigger_s or 0.0)
+    def _backlog_timeout_s(self, assessment: Assessment) -> float:
+        return self.options.backlog_timeout_s or max(1.0, assessment.trigger_s or 0.0)
 
     @staticmethod
-    def _waited_s(seen: Assessment, tasks: int) -> float:
-        return waiting_s(seen.batch_s or 0.0, tasks, (seen.executors or 1) * (seen.slots_per_executor or 1))
+    def _waited_s(assessment: Assessment, tasks: int) -> float:
+        return waiting_s(
+            assessment.batch_s or 0.0, tasks, (assessment.executors or 1) * (assessment.slots_per_executor or 1)
+        )
 
-    def _more(self, seen: Assessment, n: int, target: int, tasks: int) -> Recommendation:
-        waited_s, wait = self._waited_s(seen, tasks), "waits" if tasks == 1 else "wait"
+    def _more(self, assessment: Assessment, n: int, target: int, tasks: int) -> Recommendation:
+        waited_s, wait = self._waited_s(assessment, tasks), "waits" if tasks == 1 else "wait"
         text = (
-            f"{several(tasks, 'task')} on {executors(seen.executors or 0)} {wait} for {seconds(waited_s)} of a batch "
-            f"of {seconds(seen.batch_s or 0.0)}, {seconds(self._backlog_timeout_s(seen))} are allowed: {n} → {target}"
+            f"{several(tasks, 'task')} on {executors(assessment.executors or 0)} {wait} for {seconds(waited_s)} "
+            f"of a batch of {seconds(assessment.batch_s or 0.0)}, "
+            f"{seconds(self._backlog_timeout_s(assessment))} are allowed: {n} → {target}"
         )
         figures = {"tasks": float(tasks), "waited_s": waited_s, "executors": float(n)}
-        return Recommendation(target, Reason(Code.UNDERSIZED, text, figures))
+        return Recommendation(target, Reason(ReasonCode.UNDERSIZED, text, figures))
 
     # ----------------------------------------------------------------------------------------------- down
 
-    def _idle_timeout_s(self, seen: Assessment) -> float:
-        return self.options.idle_timeout_s or max(60.0, 2 * (seen.trigger_s or 0.0))
+    def _idle_timeout_s(self, assessment: Assessment) -> float:
+        return self.options.idle_timeout_s or max(60.0, 2 * (assessment.trigger_s or 0.0))
 
-    def _fewer(self, seen: Assessment, n: int, tasks: int) -> Recommendation:
+    def _fewer(self, assessment: Assessment, n: int, tasks: int) -> Recommendation:
         """Without those that are idle for too long, but no fewer than the tasks of now need."""
-        limit_s, idle_s = self._idle_timeout_s(seen), seen.idle_s or ()
+        limit_s, idle_s = self._idle_timeout_s(assessment), assessment.idle_s or ()
         expired = sum(idle >= limit_s for idle in idle_s)
-        now = (seen.active_tasks or 0) if seen.running is False else tasks
-        need = useful_executors(now, seen.slots_per_executor or 1, self.options.allocation_ratio)
+        now = (assessment.active_tasks or 0) if assessment.running is False else tasks
+        need = useful_executors(now, assessment.slots_per_executor or 1, self.options.allocation_ratio)
         target = min(n, max(1, need, n - expired))
         figures = {"idle": float(expired), "tasks": float(now), "executors": float(n)}
         needs = f"{several(now, 'task needs', 'tasks need')} {need}"
         if target < n:
             text = f"{executors(expired)} had no task for {seconds(limit_s)}, {needs}: {n} → {target}"
-            return Recommendation(target, Reason(Code.OVERSIZED, text, figures))
+            return Recommendation(target, Reason(ReasonCode.OVERSIZED, text, figures))
         if idle_s and not expired:
             text = (
                 f"{executors(len(idle_s))} without a task, the longest for {seconds(idle_s[0])} of {seconds(limit_s)}"
             )
-            return Recommendation(n, Reason(Code.SURPLUS_COUNTING, text, figures))
+            return Recommendation(n, Reason(ReasonCode.SURPLUS_COUNTING, text, figures))
         text = f"no task waits for too long, {executors(expired)} idle for {seconds(limit_s)}; {needs}"
-        return Recommendation(n, Reason(Code.STEADY, text, figures))
+        return Recommendation(n, Reason(ReasonCode.STEADY, text, figures))

@@ -33,7 +33,7 @@ from pydantic import BaseModel, Field
 from rheostat.config.models import FrozenModel
 from rheostat.decide.partitions import Alignment, aligned
 from rheostat.decide.policy import PolicyContext, in_force
-from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import Measure, busy_share
 from rheostat.text import carry, finite, per_second, seconds
 
@@ -332,7 +332,7 @@ class FlinkPolicy:
     """Keeps the utilization near a target. See the module's description."""
 
     name: ClassVar[str] = "flink"
-    brings: ClassVar[frozenset[str]] = frozenset(
+    self_managed_steps: ClassVar[frozenset[str]] = frozenset(
         {
             "warm_up",
             "hold",
@@ -358,46 +358,54 @@ class FlinkPolicy:
         """Nothing was seen."""
         return FlinkState()
 
-    def recommend(self, seen: Assessment, state: FlinkState) -> _Proposal:
+    def recommend(self, assessment: Assessment, state: FlinkState) -> _Proposal:
         """Propose by the rules above."""
-        n = in_force(seen)
-        if seen.missing or seen.invalid or not n or not seen.executors or seen.arrival_rate is None:
-            unknown = seen.missing or seen.invalid or ("executors",)
-            reason = Reason(Code.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
+        n = in_force(assessment)
+        if (
+            assessment.missing
+            or assessment.invalid
+            or not n
+            or not assessment.executors
+            or assessment.arrival_rate is None
+        ):
+            unknown = assessment.missing or assessment.invalid or ("executors",)
+            reason = Reason(ReasonCode.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
             return Recommendation(None, reason), state
-        state = self._reached(seen, n, state)
-        stable_in = self.options.stabilization_s - (seen.at - (state.since or seen.at))
+        state = self._reached(assessment, n, state)
+        stable_in = self.options.stabilization_s - (assessment.at - (state.since or assessment.at))
         if stable_in > _ROUNDING:
-            return self._hold(n, Code.STABILIZING, f"{seconds(stable_in)} of stabilization are left"), state
-        state = self._with_sample(seen, state)
-        full_in = self.options.metric_window_s - (seen.at - (state.stable_at or seen.at))
+            return self._hold(n, ReasonCode.STABILIZING, f"{seconds(stable_in)} of stabilization are left"), state
+        state = self._with_sample(assessment, state)
+        full_in = self.options.metric_window_s - (assessment.at - (state.stable_at or assessment.at))
         if full_in > _ROUNDING:
-            return self._hold(n, Code.STABILIZING, f"the metric window is full in {seconds(full_in)}"), state
-        load = self._load(seen, state)
+            return self._hold(n, ReasonCode.STABILIZING, f"the metric window is full in {seconds(full_in)}"), state
+        load = self._load(assessment, state)
         if load is None:
-            return self._hold(n, Code.CAPACITY_UNKNOWN, "no true processing rate without processed records"), state
-        return self._decided(seen, n, load, state)
+            return self._hold(
+                n, ReasonCode.CAPACITY_UNKNOWN, "no true processing rate without processed records"
+            ), state
+        return self._decided(assessment, n, load, state)
 
     def capacity(self, executors: int, state: FlinkState) -> float | None:
         """Of n executors: n × the true processing rate of one, at the last full window."""
         return None if state.rate is None else executors * state.rate
 
     @staticmethod
-    def _hold(n: int, code: Code, text: str) -> Recommendation:
+    def _hold(n: int, code: ReasonCode, text: str) -> Recommendation:
         return Recommendation(n, Reason(code, f"{text}: {n} stays", {"executors": float(n)}))
 
     # --------------------------------------------------------------------------------------------- window
 
-    def _reached(self, seen: Assessment, n: int, state: FlinkState) -> FlinkState:
+    def _reached(self, assessment: Assessment, n: int, state: FlinkState) -> FlinkState:
         """The state as this sample finds it. Another number, or a long silence, begins everything anew."""
-        now, before = (n, seen.executors or n), state.executors
+        now, before = (n, assessment.executors or n), state.executors
         silence_s = max(self.options.metric_window_s, 2 * self.context.sample_s)
-        if now == before and state.at is not None and seen.at - state.at <= silence_s:
-            return replace(state, at=seen.at)
+        if now == before and state.at is not None and assessment.at - state.at <= silence_s:
+            return replace(state, at=assessment.at)
         changed = before is not None and before[0] != n
         last = self._done(n, state) if changed else state.last
         proposed = None if changed else state.proposed
-        return FlinkState(now, seen.at, seen.at, proposed=proposed, last=last, rate=state.rate)
+        return FlinkState(now, assessment.at, assessment.at, proposed=proposed, last=last, rate=state.rate)
 
     @staticmethod
     def _done(n: int, state: FlinkState) -> Scaling | None:
@@ -408,26 +416,26 @@ class FlinkPolicy:
         expected = min(proposed.expected, proposed.rate * n / proposed.before)
         return replace(proposed, after=n, expected=expected)
 
-    def _with_sample(self, seen: Assessment, state: FlinkState) -> FlinkState:
+    def _with_sample(self, assessment: Assessment, state: FlinkState) -> FlinkState:
         sample = Sample(
-            at=seen.at,
-            arrival=seen.arrival_rate or 0.0,
-            processed=seen.processed_rate,
-            busy=busy_share(seen, self.options.useful_time),
-            observed=self._observed(seen),
+            at=assessment.at,
+            arrival=assessment.arrival_rate or 0.0,
+            processed=assessment.processed_rate,
+            busy=busy_share(assessment, self.options.useful_time),
+            observed=self._observed(assessment),
         )
         samples = with_sample(state.samples, sample, self.options.metric_window_s)
-        return replace(state, samples=samples, stable_at=seen.at if state.stable_at is None else state.stable_at)
+        return replace(state, samples=samples, stable_at=assessment.at if state.stable_at is None else state.stable_at)
 
-    def _observed(self, seen: Assessment) -> float | None:
+    def _observed(self, assessment: Assessment) -> float | None:
         """The processed rate while the job catches up, which then is all it can do."""
-        excess, processed = seen.backlog_excess or 0.0, seen.processed_rate
+        excess, processed = assessment.backlog_excess or 0.0, assessment.processed_rate
         if not processed or excess < self.options.observed_lag_threshold_s * processed:
             return None
         return processed
 
-    def _load(self, seen: Assessment, state: FlinkState) -> Load | None:
-        options, excess = self.options, seen.backlog_excess or 0.0
+    def _load(self, assessment: Assessment, state: FlinkState) -> Load | None:
+        options, excess = self.options, assessment.backlog_excess or 0.0
         arrival, processed, busy = averages(state.samples)
         observed = [each.observed for each in state.samples if each.observed is not None]
         rate = true_rate(processed, busy, observed, options.observed_switch, options.observed_least)
@@ -438,18 +446,18 @@ class FlinkPolicy:
 
     # ------------------------------------------------------------------------------------------- decision
 
-    def _decided(self, seen: Assessment, n: int, load: Load, state: FlinkState) -> _Proposal:
-        plan = self._plan(seen, load)
+    def _decided(self, assessment: Assessment, n: int, load: Load, state: FlinkState) -> _Proposal:
+        plan = self._plan(assessment, load)
         each = finite(load.rate / plan.now)
         state = replace(state, rate=state.rate if each is None else each)
         if plan.target == plan.now:
-            return self._hold(n, Code.STEADY, plan.text), replace(state, down_since=None, downs=())
+            return self._hold(n, ReasonCode.STEADY, plan.text), replace(state, down_since=None, downs=())
         if plan.target > plan.now:
-            return self._up(seen, n, plan, load, replace(state, down_since=None, downs=()))
-        return self._down(seen, n, plan, state)
+            return self._up(assessment, n, plan, load, replace(state, down_since=None, downs=()))
+        return self._down(assessment, n, plan, state)
 
-    def _plan(self, seen: Assessment, load: Load) -> _Plan:
-        options, now = self.options, seen.executors or 1
+    def _plan(self, assessment: Assessment, load: Load) -> _Plan:
+        options, now = self.options, assessment.executors or 1
         needed = target_capacity(
             load.arrival, load.excess, options.utilization_target, options.catch_up_s, options.restart_time_s
         )
@@ -462,44 +470,46 @@ class FlinkPolicy:
             f"{per_second(below)} to {per_second(finite(above))} would do"
         )
         outside = load.rate < below or load.rate > above
-        return _Plan(now, self._aligned(seen, now, wanted), factor, outside, text)
+        return _Plan(now, self._aligned(assessment, now, wanted), factor, outside, text)
 
-    def _aligned(self, seen: Assessment, now: int, wanted: int) -> int:
+    def _aligned(self, assessment: Assessment, now: int, wanted: int) -> int:
         """The number near it on which each executor has as many partitions as the others."""
-        partitions = self.options.key_groups or seen.partitions
+        partitions = self.options.key_groups or assessment.partitions
         if self.options.alignment == "off" or not partitions:
             return wanted
-        groups = -(-partitions // (seen.slots_per_executor or 1))
+        groups = -(-partitions // (assessment.slots_per_executor or 1))
         return aligned(now, wanted, groups, self.options.alignment)
 
-    def _up(self, seen: Assessment, n: int, plan: _Plan, load: Load, state: FlinkState) -> _Proposal:
-        recent = state.last if state.last is not None and seen.at - state.last.at <= _HISTORY_S else None
+    def _up(self, assessment: Assessment, n: int, plan: _Plan, load: Load, state: FlinkState) -> _Proposal:
+        recent = state.last if state.last is not None and assessment.at - state.last.at <= _HISTORY_S else None
         threshold = self.options.effectiveness_threshold
         if self.options.effectiveness_detection and ineffective(recent, plan.now, load.rate, threshold):
             text = f"{plan.text}; the last increase brought less than {threshold:.0%} of what it promised"
-            return self._hold(n, Code.USELESS_EXECUTORS, text), state
+            return self._hold(n, ReasonCode.USELESS_EXECUTORS, text), state
         if not plan.outside:
-            return self._hold(n, Code.STEADY, plan.text), state
+            return self._hold(n, ReasonCode.STEADY, plan.text), state
         scaling = Scaling(
-            at=seen.at, before=plan.now, after=plan.target, rate=load.rate, expected=load.rate * plan.factor
+            at=assessment.at, before=plan.now, after=plan.target, rate=load.rate, expected=load.rate * plan.factor
         )
         return self._change(n, plan.target, plan.text), replace(state, proposed=scaling)
 
-    def _down(self, seen: Assessment, n: int, plan: _Plan, state: FlinkState) -> _Proposal:
+    def _down(self, assessment: Assessment, n: int, plan: _Plan, state: FlinkState) -> _Proposal:
         """Hold a decrease back for the interval, then propose its maximum."""
         interval_s = self.options.scale_down_interval_s
-        since = seen.at if state.down_since is None else state.down_since
-        downs = delayed(state.downs, Down(seen.at, plan.target, plan.outside), interval_s)
+        since = assessment.at if state.down_since is None else state.down_since
+        downs = delayed(state.downs, Down(assessment.at, plan.target, plan.outside), interval_s)
         state = replace(state, down_since=since, downs=downs)
-        if seen.at - since < interval_s - _ROUNDING:
-            text = f"{plan.text}; down to {plan.target} is held back for {seconds(interval_s - (seen.at - since))}"
-            return self._hold(n, Code.SURPLUS_COUNTING, text), state
+        if assessment.at - since < interval_s - _ROUNDING:
+            text = (
+                f"{plan.text}; down to {plan.target} is held back for {seconds(interval_s - (assessment.at - since))}"
+            )
+            return self._hold(n, ReasonCode.SURPLUS_COUNTING, text), state
         if not downs[0].outside:
-            return self._hold(n, Code.STEADY, plan.text), state
-        scaling = Scaling(at=seen.at, before=plan.now, after=downs[0].target, rate=0.0, expected=0.0)
+            return self._hold(n, ReasonCode.STEADY, plan.text), state
+        scaling = Scaling(at=assessment.at, before=plan.now, after=downs[0].target, rate=0.0, expected=0.0)
         return self._change(n, downs[0].target, plan.text), replace(state, proposed=scaling)
 
     @staticmethod
     def _change(n: int, target: int, text: str) -> Recommendation:
-        code = Code.STEADY if target == n else Code.UNDERSIZED if target > n else Code.OVERSIZED
+        code = ReasonCode.STEADY if target == n else ReasonCode.UNDERSIZED if target > n else ReasonCode.OVERSIZED
         return Recommendation(target, Reason(code, f"{text}: {n} → {target}", {"executors": float(n)}))

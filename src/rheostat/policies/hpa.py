@@ -36,7 +36,7 @@ from pydantic import BaseModel, Field, model_validator
 from rheostat.config.models import FrozenModel, reject
 from rheostat.decide.policy import PolicyContext, in_force
 from rheostat.errors import Fault
-from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.trend import Point, line
 from rheostat.text import count, executors, percent, seconds
 
@@ -136,7 +136,7 @@ class Shaped:
     """What the two steps make of a number; the code and the words of the one that determined it, if one did."""
 
     target: int
-    code: Code | None = None
+    code: ReasonCode | None = None
     text: str = ""
 
 
@@ -171,15 +171,15 @@ class Behavior:
         limit = allowed(calm, current, state.changes, at, self.up if calm > current else self.down)
         if limit != calm:
             text = f"no more than to {executors(limit)} at this pace"
-            return Shaped(limit, Code.LARGEST_STEP, text), after
+            return Shaped(limit, ReasonCode.LARGEST_STEP, text), after
         return Shaped(calm, *self._why(desired, calm, current)), after
 
-    def _why(self, desired: int, calm: int, current: int) -> tuple[Code | None, str]:
+    def _why(self, desired: int, calm: int, current: int) -> tuple[ReasonCode | None, str]:
         if calm == desired:
             return None, ""
         rules, word = (self.down, "no fewer") if desired < current else (self.up, "no more")
         return (
-            Code.STABILIZING,
+            ReasonCode.STABILIZING,
             f"{word} than {calm} because of what was asked for within {seconds(rules.stabilization_s)}",
         )
 
@@ -385,7 +385,7 @@ class HpaPolicy:
     """The controller. See the module's description."""
 
     name: ClassVar[str] = "hpa"
-    brings: ClassVar[frozenset[str]] = frozenset(
+    self_managed_steps: ClassVar[frozenset[str]] = frozenset(
         {
             "warm_up",
             "hold",
@@ -409,47 +409,47 @@ class HpaPolicy:
         """Nothing was asked for yet."""
         return HpaState()
 
-    def recommend(self, seen: Assessment, state: HpaState) -> tuple[Recommendation, HpaState]:
+    def recommend(self, assessment: Assessment, state: HpaState) -> tuple[Recommendation, HpaState]:
         """What the metrics ask for, shaped by the behavior; no opinion without them."""
-        pods = group(seen)
+        pods = group(assessment)
         if pods is None:
-            return Recommendation(None, unknown(seen, "executors")), state
-        known = self.behavior.looked(seen.at, pods.current, state.behavior)
-        state = self._heard(seen, state)
-        asked = [self._ask(name, seen, pods, state) for name in self.options.metrics]
+            return Recommendation(None, unknown(assessment, "executors")), state
+        known = self.behavior.looked(assessment.at, pods.current, state.behavior)
+        state = self._heard(assessment, state)
+        asked = [self._ask(name, assessment, pods, state) for name in self.options.metrics]
         proposed = largest([each for each in asked if each is not None], pods.current)
-        answered, after = answer(proposed, self.behavior, seen.at, pods.current, known)
+        answered, after = answer(proposed, self.behavior, assessment.at, pods.current, known)
         return answered, HpaState(after, state.lags)
 
     def capacity(self, executors: int, state: HpaState) -> float | None:  # noqa: ARG002
         """No model."""
         return None
 
-    def _heard(self, seen: Assessment, state: HpaState) -> HpaState:
+    def _heard(self, assessment: Assessment, state: HpaState) -> HpaState:
         """The state with this look's lag, if anybody asks for its change."""
-        if "lag_change" not in self.options.metrics or seen.backlog is None:
+        if "lag_change" not in self.options.metrics or assessment.backlog is None:
             return state
-        kept = [each for each in state.lags if seen.at - _DERIVED_S - _ROUNDING <= each[0] < seen.at]
-        return replace(state, lags=(*kept[-_MOST_LAGS:], (seen.at, float(seen.backlog))))
+        kept = [each for each in state.lags if assessment.at - _DERIVED_S - _ROUNDING <= each[0] < assessment.at]
+        return replace(state, lags=(*kept[-_MOST_LAGS:], (assessment.at, float(assessment.backlog))))
 
-    def _ask(self, name: MetricName, seen: Assessment, pods: Pods, state: HpaState) -> Proposal | None:
+    def _ask(self, name: MetricName, assessment: Assessment, pods: Pods, state: HpaState) -> Proposal | None:
         """What a metric asks for; None: it abstains."""
         if name == "lag_change":
-            return self._lag_change(seen, pods, state.lags)
+            return self._lag_change(assessment, pods, state.lags)
         metric, target = METRICS[name], self.options.metrics[name]
-        value = metric.read(seen)
+        value = metric.read(assessment)
         if value is None:
             return Proposal(None, f"{name} unknown", {name: None})
         desired = metric.rule(value, target, pods, self.options.tolerance)
         text = f"{name} {metric.say(value)} at a target of {metric.say(target)} asks for {executors(desired)}"
         return Proposal(desired, text, {name: value, "target": target})
 
-    def _lag_change(self, seen: Assessment, pods: Pods, lags: tuple[tuple[float, float], ...]) -> Proposal | None:
+    def _lag_change(self, assessment: Assessment, pods: Pods, lags: tuple[tuple[float, float], ...]) -> Proposal | None:
         """Executors that keep the lag as it is, while it is above the threshold; below it and at it no opinion."""
-        lag, excess, change = seen.backlog, seen.backlog_excess, slope(lags)
-        if lag is None or excess is None or change is None or seen.processed_rate is None:
+        lag, excess, change = assessment.backlog, assessment.backlog_excess, slope(lags)
+        if lag is None or excess is None or change is None or assessment.processed_rate is None:
             return Proposal(None, "the change of the lag is unknown", {"lag_change": None})
-        relative = relative_change(change, seen.processed_rate, self.options.overshoot)
+        relative = relative_change(change, assessment.processed_rate, self.options.overshoot)
         if relative is None:
             return Proposal(None, "nothing is consumed, so the lag has no relative change", {"lag_change": None})
         threshold = lag - excess if self.options.lag_threshold is None else self.options.lag_threshold
@@ -463,22 +463,22 @@ class HpaPolicy:
         return Proposal(desired, text, {"lag_change": value, "target": target, "lag": float(lag)})
 
 
-def group(seen: Assessment) -> Pods | None:
+def group(assessment: Assessment) -> Pods | None:
     """The executors as pods; None where this sample does not count or their number is unknown.
 
     Registered ones beyond the number in force are on their way out and do not count.
     """
-    current, there = in_force(seen), seen.executors
-    if seen.missing or seen.invalid or not current or there is None:
+    current, there = in_force(assessment), assessment.executors
+    if assessment.missing or assessment.invalid or not current or there is None:
         return None
     ready = min(current, there)
     return Pods(current, ready, pending=current - ready)
 
 
-def unknown(seen: Assessment, needed: str) -> Reason:
+def unknown(assessment: Assessment, needed: str) -> Reason:
     """Why there is no opinion on this sample."""
-    names = seen.missing or seen.invalid or (needed,)
-    return Reason(Code.METRICS_MISSING, f"nothing is proposed without: {', '.join(names)}")
+    names = assessment.missing or assessment.invalid or (needed,)
+    return Reason(ReasonCode.METRICS_MISSING, f"nothing is proposed without: {', '.join(names)}")
 
 
 def largest(proposals: Iterable[Proposal], current: int) -> Proposal:
@@ -501,11 +501,13 @@ def answer(
     figures = {**proposal.figures, "executors": float(current)}
     if proposal.executors is None:
         return Recommendation(
-            None, Reason(Code.METRICS_MISSING, f"nothing is proposed: {proposal.text}", figures)
+            None, Reason(ReasonCode.METRICS_MISSING, f"nothing is proposed: {proposal.text}", figures)
         ), state
     shaped, after = behavior.shape(proposal.executors, at, current, state)
     target = max(1, shaped.target)
-    code = Code.STEADY if target == current else Code.UNDERSIZED if target > current else Code.OVERSIZED
+    code = (
+        ReasonCode.STEADY if target == current else ReasonCode.UNDERSIZED if target > current else ReasonCode.OVERSIZED
+    )
     if target == current and shaped.code is not None:
         code = shaped.code
     move = f"{current} stays" if target == current else f"{current} → {target}"

@@ -42,7 +42,7 @@ from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext
-from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.hpa import DOWN, UP, Behavior, BehaviorState, Proposal, Rules, answer, by_average, group, unknown
 from rheostat.text import count, executors, per_second
 
@@ -135,7 +135,7 @@ class KedaPolicy:
     """The Kafka scaler and the autoscaler behind it. See the module's description."""
 
     name: ClassVar[str] = "keda"
-    brings: ClassVar[frozenset[str]] = frozenset(
+    self_managed_steps: ClassVar[frozenset[str]] = frozenset(
         {
             "warm_up",
             "hold",
@@ -161,22 +161,24 @@ class KedaPolicy:
         """Nothing was asked for yet."""
         return KedaState()
 
-    def recommend(self, seen: Assessment, state: KedaState) -> tuple[Recommendation, KedaState]:
+    def recommend(self, assessment: Assessment, state: KedaState) -> tuple[Recommendation, KedaState]:
         """What the lag asks for, shaped by the behavior; no opinion without it."""
-        pods = group(seen)
-        if pods is None or seen.backlog is None:
-            return Recommendation(None, unknown(seen, "backlog")), replace(state, recent=())
-        state = self._measured(seen, pods.current, state)
-        state = replace(state, behavior=self.behavior.looked(seen.at, pods.current, state.behavior))
-        threshold, said = self._threshold(seen, state)
+        pods = group(assessment)
+        if pods is None or assessment.backlog is None:
+            return Recommendation(None, unknown(assessment, "backlog")), replace(state, recent=())
+        state = self._measured(assessment, pods.current, state)
+        state = replace(state, behavior=self.behavior.looked(assessment.at, pods.current, state.behavior))
+        threshold, said = self._threshold(assessment, state)
         if threshold is None:
-            text = f"a lag of {count(seen.backlog)}, and what an executor carries is unknown: {pods.current} stays"
-            return Recommendation(pods.current, Reason(Code.CAPACITY_UNKNOWN, text)), state
-        lag = self._reported(seen, threshold)
+            text = (
+                f"a lag of {count(assessment.backlog)}, and what an executor carries is unknown: {pods.current} stays"
+            )
+            return Recommendation(pods.current, Reason(ReasonCode.CAPACITY_UNKNOWN, text)), state
+        lag = self._reported(assessment, threshold)
         desired = by_average(lag, threshold, pods, self.options.tolerance)
-        text = f"a lag of {count(seen.backlog)} at {said} asks for {executors(desired)}"
-        proposal = Proposal(desired, text, {"lag": float(seen.backlog), "reported": lag, "threshold": threshold})
-        answered, after = answer(proposal, self.behavior, seen.at, pods.current, state.behavior)
+        text = f"a lag of {count(assessment.backlog)} at {said} asks for {executors(desired)}"
+        proposal = Proposal(desired, text, {"lag": float(assessment.backlog), "reported": lag, "threshold": threshold})
+        answered, after = answer(proposal, self.behavior, assessment.at, pods.current, state.behavior)
         return answered, replace(state, behavior=after)
 
     def capacity(self, executors: int, state: KedaState) -> float | None:
@@ -184,37 +186,37 @@ class KedaPolicy:
         rate = None if self.options.lag_threshold is not None else self._rate(state)
         return None if rate is None else executors * rate
 
-    def _reported(self, seen: Assessment, threshold: float) -> float:
-        lag, partitions = float(seen.backlog or 0), seen.partitions
+    def _reported(self, assessment: Assessment, threshold: float) -> float:
+        lag, partitions = float(assessment.backlog or 0), assessment.partitions
         if not partitions:
             return lag
-        return bounded_lag(lag, threshold, partitions, seen.slots_per_executor or 1, self.options)
+        return bounded_lag(lag, threshold, partitions, assessment.slots_per_executor or 1, self.options)
 
     def _rate(self, state: KedaState) -> float | None:
         return state.rate if self.options.executor_rate is None else self.options.executor_rate
 
-    def _threshold(self, seen: Assessment, state: KedaState) -> tuple[float | None, str]:
+    def _threshold(self, assessment: Assessment, state: KedaState) -> tuple[float | None, str]:
         """Records for each replica, and the words for it."""
         if self.options.lag_threshold is not None:
             return self.options.lag_threshold, f"{count(self.options.lag_threshold)} each"
-        rate, interval = self._rate(state), seen.trigger_s or seen.period_s
+        rate, interval = self._rate(state), assessment.trigger_s or assessment.period_s
         if not rate or not interval:
             return None, ""
         threshold = self.options.threshold_triggers * interval * rate
         return threshold, f"{count(threshold)} each (an executor carries {per_second(rate)})"
 
-    def _measured(self, seen: Assessment, current: int, state: KedaState) -> KedaState:
+    def _measured(self, assessment: Assessment, current: int, state: KedaState) -> KedaState:
         """The state with what this sample says of an executor; nothing while the number is settling."""
         if self.options.lag_threshold is not None or self.options.executor_rate is not None:
             return state
-        done, changed = seen.processed_rate, state.behavior.executors not in {None, current}
-        if not done or changed or seen.executors != current or seen.batches < _COLD:
+        done, changed = assessment.processed_rate, state.behavior.executors not in {None, current}
+        if not done or changed or assessment.executors != current or assessment.batches < _COLD:
             return replace(state, recent=())
-        if seen.backlog_excess or (seen.occupancy is not None and seen.occupancy >= 1):
+        if assessment.backlog_excess or (assessment.occupancy is not None and assessment.occupancy >= 1):
             return replace(state, rate=done / current, recent=())
-        if not seen.batch_s or not seen.arrival_rate:
+        if not assessment.batch_s or not assessment.arrival_rate:
             return replace(state, recent=())
-        idle = max(seen.trigger_s or 0.0, seen.batch_s) / seen.batch_s
-        recent = (*state.recent, min(done, seen.arrival_rate) * idle / current)[-_IN_A_ROW:]
+        idle = max(assessment.trigger_s or 0.0, assessment.batch_s) / assessment.batch_s
+        recent = (*state.recent, min(done, assessment.arrival_rate) * idle / current)[-_IN_A_ROW:]
         agreed = min(recent) if len(recent) == _IN_A_ROW else 0.0
         return replace(state, rate=max(agreed, state.rate or 0.0) or None, recent=recent)

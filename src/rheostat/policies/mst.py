@@ -48,7 +48,7 @@ from rheostat.config.models import FrozenModel
 from rheostat.decide.placement import Choice, Placing, grown, nd_max, shrunk
 from rheostat.decide.policy import PolicyContext, in_force
 from rheostat.learn.throughput import FitOptions, MstModel, Point, Saturated, added, configuration, fit
-from rheostat.model import Assessment, Code, Nodes, Reason, Recommendation
+from rheostat.model import Assessment, Nodes, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import busy_rate
 from rheostat.policies.trend import Detector, Watched, Worsening
 from rheostat.text import carry, count, executors, per_second, percent, seconds, several
@@ -109,32 +109,32 @@ class Look(NamedTuple):
     """One query at one sample.
 
     Attributes:
-        seen: the assessment with its figures in place of those of all.
+        assessment: the assessment with its figures in place of those of all.
         executors: what it has of those in force: its share of the time in which batches run.
         distance_ms: ND of all that are registered.
     """
 
     query: str
-    seen: Assessment
+    assessment: Assessment
     executors: float
     distance_ms: float
 
 
-def looks(seen: Assessment, executors: int, distance_ms: float) -> tuple[Look, ...]:
+def looks(assessment: Assessment, executors: int, distance_ms: float) -> tuple[Look, ...]:
     """Each query by itself; where there is one, it is the application.
 
     Queries run on the same slots, so each has them in proportion to the time in which its batches run; where that is
     unknown, all alike.
     """
-    if not seen.by_query:
-        return (Look("", seen, float(executors), distance_ms),)
-    runs = [_runs(load.batch_s, load.trigger_s) for load in seen.by_query]
+    if not assessment.by_query:
+        return (Look("", assessment, float(executors), distance_ms),)
+    runs = [_runs(load.batch_s, load.trigger_s) for load in assessment.by_query]
     known = [each for each in runs if each is not None]
     shares = known if len(known) == len(runs) and sum(known) > 0 else [1.0] * len(runs)
     found = []
-    for load, share in zip(seen.by_query, shares, strict=True):
+    for load, share in zip(assessment.by_query, shares, strict=True):
         own = {name: value for name, value in load._asdict().items() if name != "query_id"}
-        view = replace(seen, last_batch_s=load.batch_s, by_query=(), **own)
+        view = replace(assessment, last_batch_s=load.batch_s, by_query=(), **own)
         found.append(Look(load.query_id, view, executors * share / sum(shares), distance_ms))
     return tuple(found)
 
@@ -158,23 +158,23 @@ class Learner:
 
     def learned(self, look: Look, past: QueryModel, *, settled: bool) -> QueryModel:
         """With what this look teaches; nothing where the number has not settled."""
-        if not settled or look.seen.pressure is None:
+        if not settled or look.assessment.pressure is None:
             return replace(past, recent=())
-        if look.seen.pressure > HIGH:
+        if look.assessment.pressure > HIGH:
             return self._saturated(look, replace(past, recent=()))
         return self._healthy(look, past) if self._options.lower_bounds else past
 
     # ------------------------------------------------------------------------------------------- saturated
 
     def _saturated(self, look: Look, past: QueryModel) -> QueryModel:
-        rate = look.seen.throughput
-        if not rate or (self._options.lower_bounds and not _in_use(look.seen)):
+        rate = look.assessment.throughput
+        if not rate or (self._options.lower_bounds and not _in_use(look.assessment)):
             return past
-        new = Saturated(look.seen.at, look.executors, look.distance_ms, rate)
+        new = Saturated(look.assessment.at, look.executors, look.distance_ms, rate)
         worsening, watched = self._watched(new, past)
         if worsening is not None and worsening.changed:
             point = added((), new, self._fitting)
-            return self._fitted(QueryModel(past.query, point, forgot_at=look.seen.at))
+            return self._fitted(QueryModel(past.query, point, forgot_at=look.assessment.at))
         if worsening is not None and watched.recent[-1] >= (self._options.residual_limit or math.inf):
             return replace(past, watched=watched)
         shown = tuple(each for each in past.shown if _possible(each, new))
@@ -196,7 +196,7 @@ class Learner:
     # --------------------------------------------------------------------------------------------- healthy
 
     def _healthy(self, look: Look, past: QueryModel) -> QueryModel:
-        rate = busy_rate(look.seen) if look.seen.backlog_excess == 0 else None
+        rate = busy_rate(look.assessment) if look.assessment.backlog_excess == 0 else None
         if not rate:
             return replace(past, recent=())
         recent = (*past.recent, rate)[-_IN_A_ROW:]
@@ -204,9 +204,9 @@ class Learner:
         if len(recent) < _IN_A_ROW or max(recent) > _AGREE * min(recent):
             return past
         known = None if past.model is None else past.model.mst(look.executors, look.distance_ms)
-        if min(recent) <= (known or 0.0) or (known is None and not _in_use(look.seen)):
+        if min(recent) <= (known or 0.0) or (known is None and not _in_use(look.assessment)):
             return past
-        return self._shown(Saturated(look.seen.at, look.executors, look.distance_ms, min(recent)), past)
+        return self._shown(Saturated(look.assessment.at, look.executors, look.distance_ms, min(recent)), past)
 
     def _shown(self, new: Saturated, past: QueryModel) -> QueryModel:
         """A lower bound above the model: the same configuration is raised to it."""
@@ -229,9 +229,9 @@ class Learner:
         return replace(past, model=fit((*past.points, *above), self._fitting) if above else model)
 
 
-def _in_use(seen: Assessment) -> bool:
+def _in_use(assessment: Assessment) -> bool:
     """Whether the slots are in use for half of the time, as far as is known."""
-    return seen.busy_ratio is None or seen.busy_ratio >= _IN_USE
+    return assessment.busy_ratio is None or assessment.busy_ratio >= _IN_USE
 
 
 def _possible(shown: Point, new: Saturated) -> bool:
@@ -464,7 +464,7 @@ class MstState:
 class _Sample(NamedTuple):
     """A complete sample, with what each query is known to carry."""
 
-    seen: Assessment
+    assessment: Assessment
     n: int
     reached: Reach
     looks: tuple[Look, ...]
@@ -479,11 +479,11 @@ class _Sample(NamedTuple):
 
     @property
     def arrivals(self) -> list[float]:
-        return [look.seen.arrival_rate or 0.0 for look in self.looks]
+        return [look.assessment.arrival_rate or 0.0 for look in self.looks]
 
     @property
     def pressure(self) -> float | None:
-        known = [look.seen.pressure for look in self.looks if look.seen.pressure is not None]
+        known = [look.assessment.pressure for look in self.looks if look.assessment.pressure is not None]
         return max(known) if len(known) == len(self.looks) else None
 
     def mst(self, number: int) -> float | None:
@@ -491,10 +491,10 @@ class _Sample(NamedTuple):
         model = self.models[0] if len(self.models) == 1 else None
         return None if model is None else model.mst(number, self.reached.distance_ms(number))
 
-    def propose(self, target: int, code: Code, text: str, **figures: float | None) -> Recommendation:
+    def propose(self, target: int, code: ReasonCode, text: str, **figures: float | None) -> Recommendation:
         known = {
-            "arrival_rate": self.seen.arrival_rate,
-            "processed_rate": self.seen.processed_rate,
+            "arrival_rate": self.assessment.arrival_rate,
+            "processed_rate": self.assessment.processed_rate,
             "pressure": self.pressure,
             "mst": self.mst(self.n),
             "distance_ms": self.reached.distance_ms(self.n),
@@ -507,7 +507,7 @@ class MstPolicy:
     """A capacity model over nodes. See the module's description."""
 
     name: ClassVar[str] = "mst"
-    brings: ClassVar[frozenset[str]] = frozenset({"largest_step"})
+    self_managed_steps: ClassVar[frozenset[str]] = frozenset({"largest_step"})
     placing: ClassVar[Placing] = Placing.NEAREST
     alpha_only: ClassVar[bool] = False
     state_type: type[MstState] = MstState
@@ -523,21 +523,21 @@ class MstPolicy:
         """Nothing was measured."""
         return MstState()
 
-    def recommend(self, seen: Assessment, state: MstState) -> _Proposal:
+    def recommend(self, assessment: Assessment, state: MstState) -> _Proposal:
         """Propose by the rules above."""
-        n = in_force(seen)
-        if seen.missing or seen.invalid or not n or seen.arrival_rate is None:
-            names = seen.missing or seen.invalid or ("arrival_rate",)
-            reason = Reason(Code.METRICS_MISSING, f"nothing is proposed without: {', '.join(names)}")
-            return Recommendation(None, reason), replace(state, streak=0, overlaps=seen.at)
-        state = _followed(seen, n, state)
-        reached = reach(seen.nodes, Choice(self.placing, 0, frozenset(seen.slow_nodes), seen.slow_on))
-        waits = self._waits(seen.at, state)
+        n = in_force(assessment)
+        if assessment.missing or assessment.invalid or not n or assessment.arrival_rate is None:
+            names = assessment.missing or assessment.invalid or ("arrival_rate",)
+            reason = Reason(ReasonCode.METRICS_MISSING, f"nothing is proposed without: {', '.join(names)}")
+            return Recommendation(None, reason), replace(state, streak=0, overlaps=assessment.at)
+        state = _followed(assessment, n, state)
+        reached = reach(assessment.nodes, Choice(self.placing, 0, frozenset(assessment.slow_nodes), assessment.slow_on))
+        waits = self._waits(assessment.at, state)
         if waits > 0:
-            sample = self._sample(seen, n, reached, state)
-            return sample.propose(n, Code.STEADY, f"the next decision is in {seconds(waits)}: {n} stays"), state
-        state = self._learned(seen, n, reached, replace(state, checked_at=seen.at))
-        return self._decided(self._sample(seen, n, reached, state), state)
+            sample = self._sample(assessment, n, reached, state)
+            return sample.propose(n, ReasonCode.STEADY, f"the next decision is in {seconds(waits)}: {n} stays"), state
+        state = self._learned(assessment, n, reached, replace(state, checked_at=assessment.at))
+        return self._decided(self._sample(assessment, n, reached, state), state)
 
     def capacity(self, executors: int, state: MstState) -> float | None:
         """MST at the distance of the last sample, of an application with one query; None without a model."""
@@ -562,27 +562,27 @@ class MstPolicy:
         left = max(times) + every - at
         return 0.0 if left <= _ROUNDING_S else left
 
-    def _sample(self, seen: Assessment, n: int, reached: Reach, state: MstState) -> _Sample:
-        found = looks(seen, n, reached.distance_ms(n))
+    def _sample(self, assessment: Assessment, n: int, reached: Reach, state: MstState) -> _Sample:
+        found = looks(assessment, n, reached.distance_ms(n))
         known = {each.query: each for each in state.queries}
         models = [known.get(look.query, _NOTHING) for look in found]
         measured = all(each.points for each in models)
-        return _Sample(seen, n, reached, found, tuple(each.model for each in models), measured)
+        return _Sample(assessment, n, reached, found, tuple(each.model for each in models), measured)
 
-    def _learned(self, seen: Assessment, n: int, reached: Reach, state: MstState) -> MstState:
+    def _learned(self, assessment: Assessment, n: int, reached: Reach, state: MstState) -> MstState:
         """The state with what this sample teaches of each query."""
         known = {each.query: each for each in state.queries}
         distance_ms = reached.distance_ms(n)
         fresh = []
-        for look in looks(seen, n, distance_ms):
+        for look in looks(assessment, n, distance_ms):
             past = known.pop(look.query, None) or QueryModel(look.query)
-            fresh.append(self._learner.learned(look, past, settled=self._at_rest(seen, n, least=1)))
+            fresh.append(self._learner.learned(look, past, settled=self._at_rest(assessment, n, least=1)))
         queries = (*fresh, *known.values())[:_MOST_QUERIES]
         return replace(state, queries=queries, distance_ms=distance_ms)
 
-    def _at_rest(self, seen: Assessment, n: int, least: int = 0) -> bool:
+    def _at_rest(self, assessment: Assessment, n: int, least: int = 0) -> bool:
         """Whether figures belong to the number in force: all registered, and the first batches over."""
-        return seen.executors == n and seen.batches >= max(least, self.options.settle_batches)
+        return assessment.executors == n and assessment.batches >= max(least, self.options.settle_batches)
 
     # ------------------------------------------------------------------------------------------- decisions
 
@@ -593,37 +593,40 @@ class MstPolicy:
         short = self._short(sample)
         if short is not None:
             target, text = self._up(sample, self._asked(sample))
-            return sample.propose(target, Code.UNDERSIZED, f"{short}: {text}"), replace(state, streak=0)
+            return sample.propose(target, ReasonCode.UNDERSIZED, f"{short}: {text}"), replace(state, streak=0)
         if pressure is None:
             text = f"whether the job is overloaded is not known yet: {sample.n} stays"
-            return sample.propose(sample.n, Code.STEADY, text), replace(state, streak=0)
+            return sample.propose(sample.n, ReasonCode.STEADY, text), replace(state, streak=0)
         return self._down(sample, state)
 
     def _overloaded(self, sample: _Sample, state: MstState, pressure: float) -> _Proposal:
-        what = f"overloaded for {percent(pressure)} of the time at {_rate(sample.seen)}"
+        what = f"overloaded for {percent(pressure)} of the time at {_rate(sample.assessment)}"
         wait = self._wait(sample, state)
         if wait is not None and self._short(sample) is None:
             return sample.propose(sample.n, wait[0], f"{what}, but {wait[1]}: {sample.n} stays"), state
         target, text = self._up(sample, self._asked(sample))
-        code = Code.SLA_VIOLATED if target > sample.n else Code.NO_ROOM
+        code = ReasonCode.SLA_VIOLATED if target > sample.n else ReasonCode.NO_ROOM
         return sample.propose(target, code, f"{what}: {text}"), state
 
-    def _wait(self, sample: _Sample, state: MstState) -> tuple[Code, str] | None:
+    def _wait(self, sample: _Sample, state: MstState) -> tuple[ReasonCode, str] | None:
         """Why more executors would not help yet; None: they would."""
         limit = self._catch_up_s()
         if limit is None:
             return None
         starts = [each for each in (state.since, state.overlaps) if each is not None]
-        waited = sample.seen.at - max(starts, default=sample.seen.at)
-        known = all(look.seen.throughput is not None for look in sample.looks if look.seen.pressure)
-        if not (known and self._at_rest(sample.seen, sample.n)) and waited < self.context.objective.lag_s:
+        waited = sample.assessment.at - max(starts, default=sample.assessment.at)
+        known = all(look.assessment.throughput is not None for look in sample.looks if look.assessment.pressure)
+        if not (known and self._at_rest(sample.assessment, sample.n)) and waited < self.context.objective.lag_s:
             many = several(sample.n, "executor has", "executors have")
-            return Code.WARMING_UP, f"{many} not settled since {seconds(waited)}"
-        drains = [_drain_s(look.seen) for look in sample.looks]
+            return ReasonCode.WARMING_UP, f"{many} not settled since {seconds(waited)}"
+        drains = [_drain_s(look.assessment) for look in sample.looks]
         shrinking = [each for each in drains if each is not None]
         if len(shrinking) < len(drains) or max(shrinking) > limit:
             return None
-        return Code.CATCHING_UP, f"it will have caught up in {seconds(max(shrinking))}, {seconds(limit)} are allowed"
+        return (
+            ReasonCode.CATCHING_UP,
+            f"it will have caught up in {seconds(max(shrinking))}, {seconds(limit)} are allowed",
+        )
 
     def _short(self, sample: _Sample) -> str | None:
         """What arrives is more than the model carries, in words; None: it is not, or nothing was ever saturated."""
@@ -635,7 +638,7 @@ class MstPolicy:
             return None
         mst = sample.mst(sample.n)
         of = f"{percent(share)} of " if share != 1 else ""
-        return f"arrival {per_second(sample.seen.arrival_rate)} > {of}" + (
+        return f"arrival {per_second(sample.assessment.arrival_rate)} > {of}" + (
             f"MST {per_second(mst)} of {executors(sample.n)}" if mst is not None else f"what {carry(sample.n)}"
         )
 
@@ -643,8 +646,8 @@ class MstPolicy:
         """What an increase is to carry, by query: arrival, and the backlog within D, with the margin T."""
         limit, asked = self._catch_up_s(), []
         for look, model in zip(sample.looks, sample.models, strict=True):
-            backlog = 0.0 if limit is None else (look.seen.backlog_excess or 0.0) / limit
-            asked.append(((look.seen.arrival_rate or 0.0) + backlog) / (1 - self._margin(model)))
+            backlog = 0.0 if limit is None else (look.assessment.backlog_excess or 0.0) / limit
+            asked.append(((look.assessment.arrival_rate or 0.0) + backlog) / (1 - self._margin(model)))
         return asked
 
     def _catch_up_s(self) -> float | None:
@@ -687,24 +690,24 @@ class MstPolicy:
 
     def _down(self, sample: _Sample, state: MstState) -> _Proposal:
         """Algorithms 2 and 4."""
-        rates = [look.seen.processed_rate for look in sample.looks]
+        rates = [look.assessment.processed_rate for look in sample.looks]
         models = [model for model in sample.models if model is not None]
         if len(models) < len(sample.models):
             text = f"no overload seen yet, so MST is unknown: {sample.n} stays"
-            return sample.propose(sample.n, Code.CAPACITY_UNKNOWN, text), replace(state, streak=0)
+            return sample.propose(sample.n, ReasonCode.CAPACITY_UNKNOWN, text), replace(state, streak=0)
         if None in rates:
             text = f"the present throughput is not known yet: {sample.n} stays"
-            return sample.propose(sample.n, Code.STEADY, text), replace(state, streak=0)
+            return sample.propose(sample.n, ReasonCode.STEADY, text), replace(state, streak=0)
         asked, margin = [], max(map(self._margin, models))
         for look, model in zip(sample.looks, models, strict=True):
-            arrival, present = look.seen.arrival_rate or 0.0, look.seen.processed_rate or 0.0
+            arrival, present = look.assessment.arrival_rate or 0.0, look.assessment.processed_rate or 0.0
             least = present if self.options.increase == "one" else max(arrival, present)
             asked.append(max(arrival, least / (1 - self._margin(model))))
         in_turn = not self.options.shun_far
         target = enough_below(sample.demands, asked, sample.n, sample.reached, in_turn=in_turn)
-        text = f"{_rate(sample.seen)} with a margin of {percent(margin)} needs {executors(target)}{_dt(sample)}"
+        text = f"{_rate(sample.assessment)} with a margin of {percent(margin)} needs {executors(target)}{_dt(sample)}"
         if target == sample.n:
-            return sample.propose(sample.n, Code.STEADY, f"{text}: {sample.n} stays"), replace(state, streak=0)
+            return sample.propose(sample.n, ReasonCode.STEADY, f"{text}: {sample.n} stays"), replace(state, streak=0)
         return self._surplus(sample, state, target, text)
 
     def _surplus(self, sample: _Sample, state: MstState, target: int, text: str) -> _Proposal:
@@ -713,8 +716,8 @@ class MstPolicy:
         state = replace(state, streak=min(state.streak + 1, wanted))
         if state.streak < wanted:
             counted = f"{text}: sample {state.streak} of {wanted} in a row"
-            return sample.propose(sample.n, Code.SURPLUS_COUNTING, counted), state
-        return sample.propose(target, Code.OVERSIZED, f"{text}: {sample.n} → {target}"), state
+            return sample.propose(sample.n, ReasonCode.SURPLUS_COUNTING, counted), state
+        return sample.propose(target, ReasonCode.OVERSIZED, f"{text}: {sample.n} → {target}"), state
 
 
 class MstAlphaPolicy(MstPolicy):
@@ -725,27 +728,27 @@ class MstAlphaPolicy(MstPolicy):
     alpha_only: ClassVar[bool] = True
 
 
-def _followed(seen: Assessment, n: int, state: MstState) -> MstState:
+def _followed(assessment: Assessment, n: int, state: MstState) -> MstState:
     """The state as this sample finds it: a new number ends what was counted, but on the way down."""
     if state.executors == n:
-        return state if seen.executors == n else replace(state, overlaps=seen.at)
-    overlaps = state.overlaps if state.executors is None else seen.at
+        return state if assessment.executors == n else replace(state, overlaps=assessment.at)
+    overlaps = state.overlaps if state.executors is None else assessment.at
     streak = state.streak if n < (state.executors or 0) else 0
-    return replace(state, executors=n, since=seen.at, streak=streak, overlaps=overlaps)
+    return replace(state, executors=n, since=assessment.at, streak=streak, overlaps=overlaps)
 
 
-def _drain_s(seen: Assessment) -> float | None:
+def _drain_s(assessment: Assessment) -> float | None:
     """Time until the excess is gone at the present rates; None where it does not shrink."""
-    done = seen.processed_rate if seen.throughput is None else seen.throughput
-    excess, gain = seen.backlog_excess or 0.0, (done or 0.0) - (seen.arrival_rate or 0.0)
+    done = assessment.processed_rate if assessment.throughput is None else assessment.throughput
+    excess, gain = assessment.backlog_excess or 0.0, (done or 0.0) - (assessment.arrival_rate or 0.0)
     if excess <= 0 and gain >= 0 and done is not None:
         return 0.0
     return excess / gain if gain > 0 else None
 
 
-def _rate(seen: Assessment) -> str:
-    excess = f", excess {count(seen.backlog_excess)}" if seen.backlog_excess else ""
-    return f"arrival {per_second(seen.arrival_rate)}, processed {per_second(seen.processed_rate)}{excess}"
+def _rate(assessment: Assessment) -> str:
+    excess = f", excess {count(assessment.backlog_excess)}" if assessment.backlog_excess else ""
+    return f"arrival {per_second(assessment.arrival_rate)}, processed {per_second(assessment.processed_rate)}{excess}"
 
 
 def _dt(sample: _Sample) -> str:
@@ -753,7 +756,7 @@ def _dt(sample: _Sample) -> str:
     mst = sample.mst(sample.n)
     if not mst:
         return ""
-    dt = (mst - (sample.seen.processed_rate or 0.0)) / mst
+    dt = (mst - (sample.assessment.processed_rate or 0.0)) / mst
     return f"; MST of {sample.n} is {per_second(mst)}, {percent(dt)} of it not used"
 
 

@@ -40,12 +40,12 @@ from pydantic import BaseModel, Field
 from rheostat.decide.policy import PolicyContext, in_force
 from rheostat.errors import InputError, JournalError
 from rheostat.learn.slow_records import Sample, SlowModel, TrainingOptions, resampled, train
-from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import Recovery, followed, ready, rescale_s, slow_records
 from rheostat.policies.reactive import FAITHFUL as FAITHFUL_REACTIVE
 from rheostat.policies.reactive import ReactiveOptions, ReactivePolicy, ReactiveState
 from rheostat.policies.trend import Detector, LoadPoint, Rates, Watched, Worsening, ahead, extended, forecast
-from rheostat.ports import Archive
+from rheostat.ports import SampleStore
 from rheostat.text import executors, per_second, percent, seconds, several
 
 __all__ = [
@@ -295,7 +295,7 @@ class Collected:
     topics: tuple[str, ...] = ()
 
 
-def added(row: Sample, data: Collected, archive: Archive | None) -> Collected:
+def added(row: Sample, data: Collected, archive: SampleStore | None) -> Collected:
     """The same with one more row."""
     rows = (*data.rows, row)
     data = replace(data, rows=rows, unchecked=data.unchecked + 1)
@@ -310,7 +310,7 @@ def added(row: Sample, data: Collected, archive: Archive | None) -> Collected:
     return replace(data, rows=rows[1:])
 
 
-def gathered(data: Collected, archive: Archive | None, most: int) -> Sequence[Sample]:
+def gathered(data: Collected, archive: SampleStore | None, most: int) -> Sequence[Sample]:
     """The newest rows that count, at most so many, oldest first: those of the archive and those of the state."""
     rows: Sequence[Sample] = data.rows
     if len(rows) < most and archive is not None and data.archived:
@@ -365,17 +365,17 @@ class ProactiveState:
 class _Sample:
     """A complete sample: the figures that every rule needs, none of them unknown."""
 
-    seen: Assessment
+    assessment: Assessment
     n: int
     rates: Rates
     slow: float
 
     @property
     def at(self) -> float:
-        return self.seen.at
+        return self.assessment.at
 
-    def propose(self, target: int, code: Code, text: str, **figures: float | None) -> Recommendation:
-        known = {"slow_records": self.slow, "arrival_rate": self.seen.arrival_rate, "executors": float(self.n)}
+    def propose(self, target: int, code: ReasonCode, text: str, **figures: float | None) -> Recommendation:
+        known = {"slow_records": self.slow, "arrival_rate": self.assessment.arrival_rate, "executors": float(self.n)}
         return Recommendation(target, Reason(code, text, {**known, **figures}))
 
 
@@ -383,7 +383,7 @@ class ProactivePolicy:
     """Reactive until a model is stable, then by forecast and model. See the module's description."""
 
     name: ClassVar[str] = "proactive"
-    brings: ClassVar[frozenset[str]] = frozenset()
+    self_managed_steps: ClassVar[frozenset[str]] = frozenset()
     state_type: type[ProactiveState] = ProactiveState
     options_type: ClassVar[type[BaseModel]] = ProactiveOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
@@ -414,15 +414,15 @@ class ProactivePolicy:
         """Exploration, with nothing known."""
         return ProactiveState()
 
-    def recommend(self, seen: Assessment, state: ProactiveState) -> _Proposal:
+    def recommend(self, assessment: Assessment, state: ProactiveState) -> _Proposal:
         """Propose by the rules above."""
-        state = self._heard(seen, state)
-        sample = self._sample(seen)
+        state = self._heard(assessment, state)
+        sample = self._sample(assessment)
         if sample is None:
-            proposal, reactive = self._reactive.recommend(seen, state.reactive)
+            proposal, reactive = self._reactive.recommend(assessment, state.reactive)
             return replace(proposal, target=None), replace(state, reactive=reactive)
         hold_s = math.inf if self.options.hold_s is None else self.options.hold_s
-        state = replace(state, recovery=followed(seen, sample.n, state.recovery, hold_s))
+        state = replace(state, recovery=followed(assessment, sample.n, state.recovery, hold_s))
         return self._explore(sample, state) if state.model is None else self._control(sample, state, state.model)
 
     def capacity(self, executors: int, state: ProactiveState) -> float | None:
@@ -442,29 +442,29 @@ class ProactivePolicy:
 
     # ---------------------------------------------------------------------------------------------- samples
 
-    def _heard(self, seen: Assessment, state: ProactiveState) -> ProactiveState:
+    def _heard(self, assessment: Assessment, state: ProactiveState) -> ProactiveState:
         """The state with the arrival rates of this sample, also of one that counts for nothing else (in a hold)."""
-        rates = _rates(seen)
-        if rates is None or seen.invalid:
+        rates = _rates(assessment)
+        if rates is None or assessment.invalid:
             return state
-        series = extended(state.series, LoadPoint(seen.at, rates), self.options.back_s)
-        topics = tuple(topic for topic, _ in seen.arrival_rates)
+        series = extended(state.series, LoadPoint(assessment.at, rates), self.options.back_s)
+        topics = tuple(topic for topic, _ in assessment.arrival_rates)
         if topics == state.data.topics:
             return replace(state, series=series)
-        return self._anew(seen.at, replace(state, series=series), topics)
+        return self._anew(assessment.at, replace(state, series=series), topics)
 
-    def _sample(self, seen: Assessment) -> _Sample | None:
-        n, rates, excess = in_force(seen), _rates(seen), seen.backlog_excess
-        if seen.missing or seen.invalid or not n or rates is None or excess is None:
+    def _sample(self, assessment: Assessment) -> _Sample | None:
+        n, rates, excess = in_force(assessment), _rates(assessment), assessment.backlog_excess
+        if assessment.missing or assessment.invalid or not n or rates is None or excess is None:
             return None
         slow = slow_records(excess, math.fsum(rates), self.options.slow_interval_s)
-        return _Sample(seen, n, rates, min(slow, self.options.most_slow or _MOST_SLOW))
+        return _Sample(assessment, n, rates, min(slow, self.options.most_slow or _MOST_SLOW))
 
     def _counts(self, sample: _Sample, state: ProactiveState) -> bool:
         """Whether slow records are those of the number in force: it is there, and the job has recovered from before."""
         if self.options.hold_s is None:
-            return sample.seen.executors == sample.n
-        return ready(sample.seen, sample.n) and state.recovery.recovered
+            return sample.assessment.executors == sample.n
+        return ready(sample.assessment, sample.n) and state.recovery.recovered
 
     def _kept(self, sample: _Sample, state: ProactiveState) -> ProactiveState:
         """The state with a row of this sample, if it counts."""
@@ -482,8 +482,8 @@ class ProactivePolicy:
     def _explore(self, sample: _Sample, state: ProactiveState) -> _Proposal:
         if not self._due(sample, state.explored_at, self.options.explore_every_s):
             text = f"exploring: a check each {seconds(self.options.explore_every_s or 0.0)}"
-            return sample.propose(sample.n, Code.STEADY, text), state
-        proposal, reactive = self._reactive.recommend(sample.seen, state.reactive)
+            return sample.propose(sample.n, ReasonCode.STEADY, text), state
+        proposal, reactive = self._reactive.recommend(sample.assessment, state.reactive)
         state = self._kept(sample, replace(state, reactive=reactive, explored_at=sample.at))
         found = self._checked(sample, state)
         if found is None:
@@ -522,7 +522,7 @@ class ProactivePolicy:
         worsening, state = self._compared(sample, state, model)
         caught: Recommendation | None = None
         if self.options.net:
-            caught, reactive = self._reactive.recommend(sample.seen, state.reactive)
+            caught, reactive = self._reactive.recommend(sample.assessment, state.reactive)
             state = replace(state, reactive=reactive)
         proposal, state = self._decided(sample, state, model)
         if caught is not None and (caught.target or 0) > max(sample.n, proposal.target or 0):
@@ -534,7 +534,7 @@ class ProactivePolicy:
         how = "gradually" if worsening.gradual else "abruptly"
         text = f"the model no longer predicts, {how}: score {worsening.score:.2f} ≥ 1; exploration begins again"
         target = max(sample.n, proposal.target or 0)
-        reason = replace(proposal.reason, code=Code.CHANGE_POINT, text=f"{text}: {sample.n} → {target}")
+        reason = replace(proposal.reason, code=ReasonCode.CHANGE_POINT, text=f"{text}: {sample.n} → {target}")
         return Recommendation(target, reason), self._anew(sample.at, state, state.data.topics)
 
     def _compared(
@@ -556,7 +556,7 @@ class ProactivePolicy:
     def _decided(self, sample: _Sample, state: ProactiveState, model: SlowModel) -> _Proposal:
         if not self._due(sample, state.decided_at, self.options.decide_every_s):
             text = f"in control: a decision each {seconds(self.options.decide_every_s or 0.0)}"
-            return sample.propose(sample.n, Code.FORECAST, text), state
+            return sample.propose(sample.n, ReasonCode.FORECAST, text), state
         horizon_s = max(self.options.horizon_s, rescale_s(state.recovery))
         points = self._points(state, horizon_s)
         target = self._target(sample, state, model, points)
@@ -577,7 +577,7 @@ class ProactivePolicy:
         asked = (sample.rates, *points) if self.options.present else points
         bounded = self.options.bounded and len(sample.rates) == 1
         carrier = Carrier(model, self.options.sla, lambda n: self.capacity(n, state) if bounded else None)
-        partitions, slots = sample.seen.partitions, sample.seen.slots_per_executor
+        partitions, slots = sample.assessment.partitions, sample.assessment.slots_per_executor
         useful = -(-partitions // slots) if partitions and slots else None
         return smallest(carrier, asked, sample.n, self.options.headroom, useful)
 
@@ -593,7 +593,7 @@ class ProactivePolicy:
             + (f"{sample.n} stays" if proposed == sample.n else f"{sample.n} → {proposed}")
         )
         misses = float(state.watched.misses)
-        return sample.propose(proposed, Code.FORECAST, text, forecast=most, wanted=float(target), misses=misses)
+        return sample.propose(proposed, ReasonCode.FORECAST, text, forecast=most, wanted=float(target), misses=misses)
 
     def _relearned(self, sample: _Sample, proposal: Recommendation, state: ProactiveState) -> _Proposal:
         """A model of all rows so far, where one is due and stable; else it goes on with the old one."""
@@ -613,11 +613,11 @@ def _with(proposal: Recommendation, **figures: float) -> Recommendation:
     return replace(proposal, reason=replace(proposal.reason, figures={**proposal.reason.figures, **figures}))
 
 
-def _rates(seen: Assessment) -> Rates | None:
+def _rates(assessment: Assessment) -> Rates | None:
     """Records/s by topic where a query reads several, else in all; None: unknown."""
-    if seen.arrival_rate is None:
+    if assessment.arrival_rate is None:
         return None
-    return tuple(rate for _, rate in seen.arrival_rates) or (seen.arrival_rate,)
+    return tuple(rate for _, rate in assessment.arrival_rates) or (assessment.arrival_rate,)
 
 
 # When exploration ends: the model is made and must be stable. S1 Algorithms 3 to 5, corrected (:mod:`rheostat.learn`).

@@ -49,7 +49,7 @@ from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, cap_limits, in_force
-from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import (
     Learned,
     expected_wait,
@@ -161,23 +161,23 @@ class ReactiveState:
 class _Sample(NamedTuple):
     """A complete sample: the figures that every rule needs, none of them unknown."""
 
-    seen: Assessment
+    assessment: Assessment
     n: int
     arrival: float
     excess: float
     slow: float
 
-    def reason(self, code: Code, text: str) -> Reason:
+    def reason(self, code: ReasonCode, text: str) -> Reason:
         figures = {
             "slow_records": finite(self.slow),
             "arrival_rate": self.arrival,
-            "processed_rate": self.seen.processed_rate,
+            "processed_rate": self.assessment.processed_rate,
             "backlog_excess": self.excess,
             "executors": float(self.n),
         }
         return Reason(code, text, figures)
 
-    def hold(self, code: Code, text: str) -> Recommendation:
+    def hold(self, code: ReasonCode, text: str) -> Recommendation:
         return Recommendation(self.n, self.reason(code, text))
 
 
@@ -185,7 +185,7 @@ class ReactivePolicy:
     """Thresholds on slow records; capacity learned from overload. See the module's description."""
 
     name: ClassVar[str] = "reactive"
-    brings: ClassVar[frozenset[str]] = frozenset()
+    self_managed_steps: ClassVar[frozenset[str]] = frozenset()
     state_type: type[ReactiveState] = ReactiveState
     options_type: ClassVar[type[BaseModel]] = ReactiveOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
@@ -200,14 +200,14 @@ class ReactivePolicy:
         """Nothing is known about the capacity."""
         return ReactiveState()
 
-    def recommend(self, seen: Assessment, state: ReactiveState) -> _Proposal:
+    def recommend(self, assessment: Assessment, state: ReactiveState) -> _Proposal:
         """Propose by the rules above."""
-        sample = self._sample(seen)
+        sample = self._sample(assessment)
         if sample is None:
-            unknown = seen.missing or seen.invalid or ("arrival_rate or backlog_excess",)
-            reason = Reason(Code.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
+            unknown = assessment.missing or assessment.invalid or ("arrival_rate or backlog_excess",)
+            reason = Reason(ReasonCode.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
             learned = replace(state.learned, recent=())
-            return Recommendation(None, reason), replace(state, learned=learned, streak=0, at=seen.at)
+            return Recommendation(None, reason), replace(state, learned=learned, streak=0, at=assessment.at)
         state = self._reached(sample, state)
         violation = self._violation(sample)
         return self._healthy(sample, state) if violation is None else self._violated(sample, state, violation)
@@ -222,22 +222,22 @@ class ReactivePolicy:
             return state.learned.carried(executors)
         return None if w_max is None else executors * w_max
 
-    def _sample(self, seen: Assessment) -> _Sample | None:
-        n, arrival, excess = in_force(seen), seen.arrival_rate, seen.backlog_excess
-        if seen.missing or seen.invalid or not n or arrival is None or excess is None:
+    def _sample(self, assessment: Assessment) -> _Sample | None:
+        n, arrival, excess = in_force(assessment), assessment.arrival_rate, assessment.backlog_excess
+        if assessment.missing or assessment.invalid or not n or arrival is None or excess is None:
             return None
-        return _Sample(seen, n, arrival, excess, slow_records(excess, arrival, self.options.slow_interval_s))
+        return _Sample(assessment, n, arrival, excess, slow_records(excess, arrival, self.options.slow_interval_s))
 
     def _reached(self, sample: _Sample, state: ReactiveState) -> ReactiveState:
         """The state as this sample finds it: a new number, or a sample that came late, ends what was counted."""
-        at, changed = sample.seen.at, state.executors != sample.n
+        at, changed = sample.assessment.at, state.executors != sample.n
         late = state.at is not None and at - state.at > 2 * self.context.sample_s
         if changed or late:
             fell = not late and self.options.shrink_on and sample.n < (state.executors or 0)
             streak = state.streak if fell else 0
             state = replace(state, streak=streak, learned=replace(state.learned, recent=()))
         whole_since = None
-        if sample.seen.executors == sample.n:
+        if sample.assessment.executors == sample.n:
             whole_since = at if changed or state.whole_since is None else state.whole_since
         since = at if changed else state.since
         return replace(state, executors=sample.n, since=since, at=at, whole_since=whole_since)
@@ -254,11 +254,11 @@ class ReactivePolicy:
         known, shown = self._enough(rate, state), state.learned.shown
         return needed(rate, shown) if known is None and shown else known
 
-    def _at_rest(self, seen: Assessment) -> bool:
+    def _at_rest(self, assessment: Assessment) -> bool:
         """Whether rates belong to the number in force: all registered, and the first batches over."""
         if self.options.settle_batches == 0:
             return True
-        return seen.executors == in_force(seen) and seen.batches >= self.options.settle_batches
+        return assessment.executors == in_force(assessment) and assessment.batches >= self.options.settle_batches
 
     # ------------------------------------------------------------------------------------------- violation
 
@@ -266,15 +266,15 @@ class ReactivePolicy:
         """What is beyond its limit; None: nothing."""
         if sample.slow >= self.options.sla:
             return f"slow records {percent(sample.slow)} ≥ {percent(self.options.sla)}"
-        occupancy, limit = sample.seen.occupancy, self.options.occupancy_limit
+        occupancy, limit = sample.assessment.occupancy, self.options.occupancy_limit
         if occupancy is not None and limit is not None and occupancy >= limit and sample.arrival > 0:
             return f"occupancy {percent(occupancy)} ≥ {percent(limit)}"
         return self._falls_behind(sample)
 
     def _falls_behind(self, sample: _Sample) -> str | None:
         """Whether a record that arrives now will wait for too long."""
-        wait, share = expected_wait(sample.seen), self.options.wait_limit
-        if wait is None or share is None or (sample.seen.processed_rate or 0.0) >= sample.arrival:
+        wait, share = expected_wait(sample.assessment), self.options.wait_limit
+        if wait is None or share is None or (sample.assessment.processed_rate or 0.0) >= sample.arrival:
             return None
         limit = share * self.context.objective.lag_s
         return None if wait < limit else f"expected wait {seconds(wait)} ≥ {seconds(limit)}"
@@ -285,36 +285,36 @@ class ReactivePolicy:
         target = self._increased(sample, state) if wait is None else self._carrying(sample, wait[0], state)
         what = (
             f"{violation} at {executors(sample.n)} "
-            f"(arrival {per_second(sample.arrival)}, processed {per_second(sample.seen.processed_rate)}, "
+            f"(arrival {per_second(sample.arrival)}, processed {per_second(sample.assessment.processed_rate)}, "
             f"excess {count(sample.excess)})"
         )
         if wait is not None and target == sample.n:
             return sample.hold(wait[0], f"{what}: {wait[1]}"), state
-        return Recommendation(target, sample.reason(Code.SLA_VIOLATED, f"{what}: {sample.n} → {target}")), state
+        return Recommendation(target, sample.reason(ReasonCode.SLA_VIOLATED, f"{what}: {sample.n} → {target}")), state
 
     def _learn_violated(self, sample: _Sample, state: ReactiveState) -> Learned:
         """What it teaches, once the number is at rest; an overload may last for long without two batches' ends."""
-        if not (self._at_rest(sample.seen) or self._whole(sample, state)):
+        if not (self._at_rest(sample.assessment) or self._whole(sample, state)):
             return replace(state.learned, recent=())
         learn = from_arrival if self.options.learn_from == "arrival" else from_overload
-        return learn(sample.seen, state.learned, self.options.memory)
+        return learn(sample.assessment, state.learned, self.options.memory)
 
-    def _wait(self, sample: _Sample, state: ReactiveState) -> tuple[Code, str] | None:
+    def _wait(self, sample: _Sample, state: ReactiveState) -> tuple[ReasonCode, str] | None:
         """Why one more executor would not help, or not yet."""
-        if self.options.learn_from == "processed" and cap_limits(sample.seen):
+        if self.options.learn_from == "processed" and cap_limits(sample.assessment):
             text = "the batch cap limits the rate, not the executors; raise maxOffsetsPerTrigger"
-            return Code.USELESS_EXECUTORS, text
+            return ReasonCode.USELESS_EXECUTORS, text
         if not self._settled(sample, state):
-            return Code.WARMING_UP, self._awaited(sample)
+            return ReasonCode.WARMING_UP, self._awaited(sample)
         drain = self._drain_s(sample)
         limit = self._catch_up_s()
         if drain is not None and limit is not None and drain <= limit:
-            return Code.CATCHING_UP, f"it will have caught up in {seconds(drain)}, {seconds(limit)} are allowed"
+            return ReasonCode.CATCHING_UP, f"it will have caught up in {seconds(drain)}, {seconds(limit)} are allowed"
         return None
 
     def _settled(self, sample: _Sample, state: ReactiveState) -> bool:
-        waited = sample.seen.at - (sample.seen.at if state.since is None else state.since)
-        return self._at_rest(sample.seen) or waited >= self.context.objective.lag_s
+        waited = sample.assessment.at - (sample.assessment.at if state.since is None else state.since)
+        return self._at_rest(sample.assessment) or waited >= self.context.objective.lag_s
 
     def _whole(self, sample: _Sample, state: ReactiveState) -> bool:
         """Whether the number in force has been there for the objective's lag, and has finished a batch since.
@@ -322,14 +322,16 @@ class ReactivePolicy:
         A lost executor and its replacement end this: their batches wait for a start-up, and tell of no capacity.
         """
         since = state.whole_since
-        long = since is not None and sample.seen.at - since >= self.context.objective.lag_s
-        return long and sample.seen.batches >= 1
+        long = since is not None and sample.assessment.at - since >= self.context.objective.lag_s
+        return long and sample.assessment.batches >= 1
 
     def _awaited(self, sample: _Sample) -> str:
-        if sample.seen.executors != sample.n:
-            return f"{sample.seen.executors} of {executors(sample.n)} registered, wait for the effect of {sample.n}"
+        if sample.assessment.executors != sample.n:
+            return (
+                f"{sample.assessment.executors} of {executors(sample.n)} registered, wait for the effect of {sample.n}"
+            )
         wanted = several(self.options.settle_batches, "batch", "batches")
-        return f"{sample.seen.batches} of {wanted} finished at this number, wait for its effect"
+        return f"{sample.assessment.batches} of {wanted} finished at this number, wait for its effect"
 
     def _catch_up_s(self) -> float | None:
         lags = self.options.catch_up_lags
@@ -337,13 +339,13 @@ class ReactivePolicy:
 
     def _drain_s(self, sample: _Sample) -> float | None:
         """Time until the excess is gone at the present rates; None where it does not shrink."""
-        gain = (sample.seen.processed_rate or 0.0) - sample.arrival
+        gain = (sample.assessment.processed_rate or 0.0) - sample.arrival
         return sample.excess / gain if gain > 0 else None
 
-    def _carrying(self, sample: _Sample, why: Code, state: ReactiveState) -> int:
+    def _carrying(self, sample: _Sample, why: ReasonCode, state: ReactiveState) -> int:
         """The number in force, or more if the arrival rate alone needs more."""
         enough = self._enough_to_grow(sample.arrival, state)
-        if enough is None or why is Code.USELESS_EXECUTORS or self.options.increase == "one":
+        if enough is None or why is ReasonCode.USELESS_EXECUTORS or self.options.increase == "one":
             return sample.n
         return max(sample.n, enough)
 
@@ -358,8 +360,8 @@ class ReactivePolicy:
     # --------------------------------------------------------------------------------------------- surplus
 
     def _healthy(self, sample: _Sample, state: ReactiveState) -> _Proposal:
-        if self.options.learn_from == "processed" and self._at_rest(sample.seen):
-            state = replace(state, learned=from_healthy(sample.seen, state.learned))
+        if self.options.learn_from == "processed" and self._at_rest(sample.assessment):
+            state = replace(state, learned=from_healthy(sample.assessment, state.learned))
         enough = self._enough(sample.arrival / self.options.headroom, state)
         if enough is None:
             return self._unknown(sample, state)
@@ -370,25 +372,25 @@ class ReactivePolicy:
         )
         if sample.n > enough:
             target = enough if self.options.decrease == "needed" else sample.n - 1
-            return self._surplus(sample, state, target, Code.OVERSIZED, text)
+            return self._surplus(sample, state, target, ReasonCode.OVERSIZED, text)
         low = self._low_use(sample)
         if low is not None and self._doubtful(sample, state):
-            return self._surplus(sample, state, sample.n - 1, Code.PROBE_DOWN, f"{text}, yet {low}")
+            return self._surplus(sample, state, sample.n - 1, ReasonCode.PROBE_DOWN, f"{text}, yet {low}")
         steady = f"no violation, slow records {percent(sample.slow)}; {text}, {sample.n} in force"
-        return sample.hold(Code.STEADY, steady), replace(state, streak=0)
+        return sample.hold(ReasonCode.STEADY, steady), replace(state, streak=0)
 
     def _unknown(self, sample: _Sample, state: ReactiveState) -> _Proposal:
         low = self._low_use(sample)
         if low is not None:
-            return self._surplus(sample, state, sample.n - 1, Code.PROBE_DOWN, f"capacity unknown, {low}")
-        used = usage(sample.seen)
+            return self._surplus(sample, state, sample.n - 1, ReasonCode.PROBE_DOWN, f"capacity unknown, {low}")
+        used = usage(sample.assessment)
         share = "how much of the time is used is not known" if used is None else f"{percent(used)} of the time used"
         text = f"no violation, and the capacity is unknown until one is measured; {share}"
-        return sample.hold(Code.CAPACITY_UNKNOWN, text), replace(state, streak=0)
+        return sample.hold(ReasonCode.CAPACITY_UNKNOWN, text), replace(state, streak=0)
 
     def _low_use(self, sample: _Sample) -> str | None:
         """So low a use that one executor less would be at most half used, in words; None: it is not."""
-        used, limit = usage(sample.seen), 0.5 * (sample.n - 1) / sample.n
+        used, limit = usage(sample.assessment), 0.5 * (sample.n - 1) / sample.n
         if not self.options.probe or used is None or used >= limit:
             return None
         return f"{percent(used)} of the time used, under {percent(limit)}"
@@ -396,25 +398,25 @@ class ReactivePolicy:
     def _doubtful(self, sample: _Sample, state: ReactiveState) -> bool:
         """Whether low use outweighs the figures: unless one executor less was tried of late, and was too few."""
         tried = state.learned.figure(sample.n - 1)
-        return tried is None or not tried.samples or sample.seen.at - tried.at >= _DOUBT_S
+        return tried is None or not tried.samples or sample.assessment.at - tried.at >= _DOUBT_S
 
-    def _blind(self, seen: Assessment) -> str | None:
+    def _blind(self, assessment: Assessment) -> str | None:
         """What is not known, and might be a violation, in words; None: nothing is."""
-        if self.options.occupancy_limit is not None and seen.occupancy is None:
+        if self.options.occupancy_limit is not None and assessment.occupancy is None:
             return "how long batches take"
-        if self.options.wait_limit is not None and seen.processed_rate is None and seen.backlog:
+        if self.options.wait_limit is not None and assessment.processed_rate is None and assessment.backlog:
             return "how fast the backlog is worked off"
         return None
 
-    def _surplus(self, sample: _Sample, state: ReactiveState, target: int, code: Code, text: str) -> _Proposal:
+    def _surplus(self, sample: _Sample, state: ReactiveState, target: int, code: ReasonCode, text: str) -> _Proposal:
         """Count one more sample of a surplus; propose from the last one on, until the number changes."""
-        blind = self._blind(sample.seen)
+        blind = self._blind(sample.assessment)
         if blind is not None:
-            return sample.hold(Code.SURPLUS_COUNTING, f"{text}, but {blind} is not known: the count waits"), state
+            return sample.hold(ReasonCode.SURPLUS_COUNTING, f"{text}, but {blind} is not known: the count waits"), state
         wanted = self.options.samples_to_shrink
         streak = min(state.streak + 1, wanted)
         state = replace(state, streak=streak)
         if streak < wanted:
-            return sample.hold(Code.SURPLUS_COUNTING, f"{text}: sample {streak} of {wanted} in a row"), state
+            return sample.hold(ReasonCode.SURPLUS_COUNTING, f"{text}: sample {streak} of {wanted} in a row"), state
         reason = sample.reason(code, f"{text}, {several(wanted, 'sample')} in a row: {sample.n} → {target}")
         return Recommendation(target, reason), state

@@ -33,7 +33,7 @@ from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, cap_limits, in_force
-from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies import router_table as tables
 from rheostat.policies.capacity import Recovery, expected_wait, followed, rescale_s
 from rheostat.policies.router_table import Table, look_up, roomy
@@ -72,17 +72,17 @@ def pre_decision(turn: Turn) -> Turn:
     return turn if found is None else replace(turn, unsettled=found)
 
 
-def _unsettled(turn: Turn) -> tuple[Code, str] | None:
-    seen, sizes = turn.seen, turn.state.sizes
+def _unsettled(turn: Turn) -> tuple[ReasonCode, str] | None:
+    seen, sizes = turn.assessment, turn.state.sizes
     if seen.failed_tasks:
-        return Code.TASK_FAILURES, f"{several(seen.failed_tasks, 'task')} failed of late"
+        return ReasonCode.TASK_FAILURES, f"{several(seen.failed_tasks, 'task')} failed of late"
     if seen.executors != turn.n:
-        return Code.WARMING_UP, f"{seen.executors} of {executors(turn.n)} registered"
+        return ReasonCode.WARMING_UP, f"{seen.executors} of {executors(turn.n)} registered"
     if len(sizes) > 1 and turn.own_at < sizes[-1][0]:
-        return Code.WARMING_UP, f"the figures are {seconds(seen.at - turn.own_at)} old, of before the last change"
+        return ReasonCode.WARMING_UP, f"the figures are {seconds(seen.at - turn.own_at)} old, of before the last change"
     if seen.batches < turn.options.settle_batches:
         wanted = turn.options.settle_batches
-        return Code.WARMING_UP, f"{seen.batches} of {batches(wanted)} finished at this number"
+        return ReasonCode.WARMING_UP, f"{seen.batches} of {batches(wanted)} finished at this number"
     return None
 
 
@@ -99,17 +99,19 @@ def decide(turn: Turn) -> Turn:
     why = saturation or _eager(turn)
     if why is None:
         return _fewer(turn)
-    if turn.seen.sink is not None:
-        return turn.staying(Code.SICK_SINK, f"{why}, but executors do not help a sick sink: {turn.seen.sink}")
-    if saturation is not None and cap_limits(turn.seen):
+    if turn.assessment.sink is not None:
+        return turn.staying(
+            ReasonCode.SICK_SINK, f"{why}, but executors do not help a sick sink: {turn.assessment.sink}"
+        )
+    if saturation is not None and cap_limits(turn.assessment):
         text = "the batch cap limits the rate, not the executors; raise maxOffsetsPerTrigger"
-        return turn.staying(Code.USELESS_EXECUTORS, f"{why}, but {text}")
-    return replace(turn, move="up").why(Code.UNDERSIZED if saturation is None else Code.SLA_VIOLATED, why)
+        return turn.staying(ReasonCode.USELESS_EXECUTORS, f"{why}, but {text}")
+    return replace(turn, move="up").why(ReasonCode.UNDERSIZED if saturation is None else ReasonCode.SLA_VIOLATED, why)
 
 
 def _recorded(turn: Turn, *, saturated: bool) -> Turn:
     """The turn with the row of this sample, keyed by the size at the metric's own time."""
-    options, table, sample = turn.options, turn.state.table, turn.seen
+    options, table, sample = turn.options, turn.state.table, turn.assessment
     if turn.size_then != sample.executors or turn.own_at != sample.at:
         sample = replace(sample, at=turn.own_at, executors=turn.size_then)
     if options.rows == "learned":
@@ -130,7 +132,7 @@ def _saturation(turn: Turn) -> str | None:
 
 def _lag(turn: Turn) -> str | None:
     """Significant lag, where it is beyond a healthy one or grows, in words."""
-    wait, seen = expected_wait(turn.seen), turn.seen
+    wait, seen = expected_wait(turn.assessment), turn.assessment
     limit = turn.options.significant_wait * turn.context.objective.lag_s
     if wait is None or wait < limit or not (seen.backlog_excess or (seen.processed_rate or 0.0) < turn.rate):
         return None
@@ -139,7 +141,7 @@ def _lag(turn: Turn) -> str | None:
 
 def _utilization(turn: Turn) -> str | None:
     by_batches = turn.options.utilization == "occupancy"
-    used, limit = turn.seen.occupancy if by_batches else turn.seen.busy_ratio, turn.options.safe_utilization
+    used, limit = turn.assessment.occupancy if by_batches else turn.assessment.busy_ratio, turn.options.safe_utilization
     if used is None or used < limit or turn.rate <= 0:
         return None
     return f"utilization {percent(used)} ≥ {percent(limit)}"
@@ -154,7 +156,7 @@ def _eager(turn: Turn) -> str | None:
     expected = max(predicted, turn.rate)
     if expected <= limit or (predicted <= limit and _rides_out(turn, carried)):
         return None
-    within = seconds(turn.horizon_at - turn.seen.at)
+    within = seconds(turn.horizon_at - turn.assessment.at)
     return f"{per_second(expected)} are expected within {within}, {carry(turn.n)} {per_second(carried)}"
 
 
@@ -165,7 +167,7 @@ def _rides_out(turn: Turn, carried: float) -> bool:
     baseline and an increase is done, counted from the time of the figures, the wait grows by rate ÷ carried − 1 each
     second.
     """
-    options, load, wait = turn.options, turn.state.load, expected_wait(turn.seen)
+    options, load, wait = turn.options, turn.state.load, expected_wait(turn.assessment)
     present = Point(turn.own_at - turn.context.rate_window_s / 2, turn.rate)
     if not options.ride_out or wait is None or not (load.outliers or is_outlier(load.fit, present, options.spikes)):
         return False
@@ -183,11 +185,11 @@ def _fewer(turn: Turn) -> Turn:
     if turn.unsettled is not None:
         code, text = turn.unsettled
         return turn.staying(code, f"{text}: no decrease")
-    if turn.seen.backlog_excess:
-        return turn.staying(Code.CATCHING_UP, f"{records(turn.seen.backlog_excess)} left to catch up")
+    if turn.assessment.backlog_excess:
+        return turn.staying(ReasonCode.CATCHING_UP, f"{records(turn.assessment.backlog_excess)} left to catch up")
     rise = _anticipated(turn) if turn.options.anticipation == "any" else None
     if rise is not None:
-        return turn.staying(Code.FORECAST, f"{per_second(rise)} more are expected: no decrease")
+        return turn.staying(ReasonCode.FORECAST, f"{per_second(rise)} more are expected: no decrease")
     return replace(turn, move="down")
 
 
@@ -469,7 +471,7 @@ def up_to_now(load: Load, spikes: Spikes) -> Fit | None:
 # What passes from stage to stage of ``router``, and what it remembers from sample to sample.
 
 
-_NOTHING = Reason(Code.STEADY, "nothing speaks for a change")
+_NOTHING = Reason(ReasonCode.STEADY, "nothing speaks for a change")
 
 
 @dataclass(frozen=True, slots=True)
@@ -498,7 +500,7 @@ class Turn:
     """One decision on its way through the stages.
 
     Attributes:
-        seen: a complete sample.
+        assessment: a complete sample.
         n: the number in force.
         options, context: the policy's.
         state: what is remembered.
@@ -511,7 +513,7 @@ class Turn:
         reason: why.
     """
 
-    seen: Assessment
+    assessment: Assessment
     n: int
     options: RouterOptions
     context: PolicyContext
@@ -519,7 +521,7 @@ class Turn:
     own_at: float
     target: int
     size_then: int | None = None
-    unsettled: tuple[Code, str] | None = None
+    unsettled: tuple[ReasonCode, str] | None = None
     expected: Fit | None = None
     move: Literal["up", "down", "stay"] = "stay"
     reason: Reason = _NOTHING
@@ -527,7 +529,7 @@ class Turn:
     @property
     def rate(self) -> float:
         """The arrival rate, records/s."""
-        return self.seen.arrival_rate or 0.0
+        return self.assessment.arrival_rate or 0.0
 
     @property
     def fit(self) -> Fit:
@@ -540,8 +542,8 @@ class Turn:
 
         How long they took was seen with the delay of the figures, which is not a part of it.
         """
-        took_s = rescale_s(self.state.recovery) - (self.seen.at - self.own_at)
-        return self.seen.at + max(self.options.horizon_s, took_s)
+        took_s = rescale_s(self.state.recovery) - (self.assessment.at - self.own_at)
+        return self.assessment.at + max(self.options.horizon_s, took_s)
 
     @property
     def catch_up_s(self) -> float:
@@ -551,14 +553,14 @@ class Turn:
     @property
     def may_record(self) -> bool:
         """Whether the sample may become a row: a sick sink slows batches down, whatever executors can do."""
-        return self.unsettled is None and self.size_then is not None and self.seen.sink is None
+        return self.unsettled is None and self.size_then is not None and self.assessment.sink is None
 
-    def why(self, code: Code, text: str, **figures: float | None) -> Turn:
+    def why(self, code: ReasonCode, text: str, **figures: float | None) -> Turn:
         """The same with another reason."""
-        known = {"arrival_rate": self.seen.arrival_rate, "executors": float(self.n)}
+        known = {"arrival_rate": self.assessment.arrival_rate, "executors": float(self.n)}
         return replace(self, reason=Reason(code, text, {**known, **figures}))
 
-    def staying(self, code: Code, text: str, **figures: float | None) -> Turn:
+    def staying(self, code: ReasonCode, text: str, **figures: float | None) -> Turn:
         """The same with the number in force, and why."""
         return replace(self, move="stay", target=self.n).why(code, text, **figures)
 
@@ -580,13 +582,13 @@ def collect(turn: Turn) -> Turn:
     middle = turn.own_at - window_s / 2
     sizes = state.sizes
     if not sizes or sizes[-1][1] != turn.n:
-        sizes = (*sizes, (turn.seen.at, turn.n))[-_KEPT_SIZES:]
+        sizes = (*sizes, (turn.assessment.at, turn.n))[-_KEPT_SIZES:]
     state = replace(
         state,
         load=collected(state.load, middle, turn.rate, (options.bucket_s, options.window_s), options.spikes),
         table=tables.current(state.table, options.version),
         sizes=sizes,
-        recovery=followed(turn.seen, turn.n, state.recovery, math.inf),
+        recovery=followed(turn.assessment, turn.n, state.recovery, math.inf),
     )
     counted_s = window_s if options.rows == "saturated" else 0.0
     return replace(turn, state=state, size_then=size_at(sizes, turn.own_at, counted_s))
@@ -622,8 +624,8 @@ def _target_rate(turn: Turn, buffered: float) -> float:
     """What must be processed, records/s; the present rate too, which complete buckets may not show yet."""
     options = turn.options
     pause_s = options.pause_up_s if turn.move == "up" else options.pause_down_s
-    times = Times(turn.catch_up_s, turn.horizon_at - turn.seen.at, pause_s)
-    return max(target_rate(turn.fit, turn.seen.at, buffered, times), turn.rate)
+    times = Times(turn.catch_up_s, turn.horizon_at - turn.assessment.at, pause_s)
+    return max(target_rate(turn.fit, turn.assessment.at, buffered, times), turn.rate)
 
 
 def _larger(turn: Turn) -> Turn:
@@ -645,39 +647,39 @@ def _larger(turn: Turn) -> Turn:
     return replace(turn, target=target).why(turn.reason.code, f"{text}: {turn.n} → {target}", target_rate=rate)
 
 
-def _waiting(turn: Turn, text: str) -> tuple[Code, str]:
+def _waiting(turn: Turn, text: str) -> tuple[ReasonCode, str]:
     if turn.unsettled is not None:
         code, why = turn.unsettled
         return code, f"{text}; {why}"
-    return Code.CATCHING_UP, f"{text}, and it catches up within {seconds(turn.catch_up_s)}"
+    return ReasonCode.CATCHING_UP, f"{text}, and it catches up within {seconds(turn.catch_up_s)}"
 
 
 def _buffered(turn: Turn) -> float:
     """Records to be caught up: all of them, or what is beyond a healthy backlog."""
-    seen = turn.seen
+    seen = turn.assessment
     return float((seen.backlog if turn.options.buffered == "all" else seen.backlog_excess) or 0)
 
 
 def _catches_up(turn: Turn) -> bool:
     """Whether the excess will be gone within the catch-up time at the present rates."""
-    gain = (turn.seen.processed_rate or 0.0) - turn.rate
-    return gain > 0 and (turn.seen.backlog_excess or 0.0) <= gain * turn.catch_up_s
+    gain = (turn.assessment.processed_rate or 0.0) - turn.rate
+    return gain > 0 and (turn.assessment.backlog_excess or 0.0) <= gain * turn.catch_up_s
 
 
 def _smaller(turn: Turn) -> Turn:
     """What is enough; below the first row only one executor at a time, as what so few carry is a guess."""
     rows, share, upper = turn.state.table.rows, turn.options.utilization_down, _upper(turn)
     if math.isinf(upper):
-        return turn.staying(Code.FORECAST, "too few buckets yet to tell how far the load may rise")
+        return turn.staying(ReasonCode.FORECAST, "too few buckets yet to tell how far the load may rise")
     rate = max(_target_rate(turn, 0.0), upper)
     found = look_up(rows, rate)
     if found is None:
-        return turn.staying(Code.CAPACITY_UNKNOWN, "no row in the table yet")
+        return turn.staying(ReasonCode.CAPACITY_UNKNOWN, "no row in the table yet")
     target = max(roomy(rows, found, rate, share), rows.figures[0].executors - 1)
     text = f"up to {per_second(rate)} need {executors(target)} at {percent(share)}"
     if target >= turn.n:
-        return turn.staying(Code.STEADY, f"{text}, {turn.n} in force", target_rate=rate)
-    return replace(turn, target=target).why(Code.OVERSIZED, f"{text}: {turn.n} → {target}", target_rate=rate)
+        return turn.staying(ReasonCode.STEADY, f"{text}, {turn.n} in force", target_rate=rate)
+    return replace(turn, target=target).why(ReasonCode.OVERSIZED, f"{text}: {turn.n} → {target}", target_rate=rate)
 
 
 def _upper(turn: Turn) -> float:
@@ -693,12 +695,12 @@ def post_decision(turn: Turn) -> Turn:
     """What the limits leave of it."""
     state, wanted = turn.state, turn.options.samples_to_shrink
     streak = min(state.streak + 1, wanted) if turn.target < turn.n else 0
-    turn = replace(turn, state=replace(state, decided_at=turn.seen.at, streak=streak))
+    turn = replace(turn, state=replace(state, decided_at=turn.assessment.at, streak=streak))
     if turn.target < turn.n and streak < wanted:
         text = f"{turn.reason.text}; {streak} of {wanted} in a row: {turn.n} stays"
-        return turn.staying(Code.SURPLUS_COUNTING, text)
-    since_s = turn.seen.at - state.sizes[-1][0] if len(state.sizes) > 1 else math.inf
-    target, why = shaped(turn.seen, turn.n, turn.target, since_s, turn.options)
+        return turn.staying(ReasonCode.SURPLUS_COUNTING, text)
+    since_s = turn.assessment.at - state.sizes[-1][0] if len(state.sizes) > 1 else math.inf
+    target, why = shaped(turn.assessment, turn.n, turn.target, since_s, turn.options)
     if why is None:
         return turn
     return replace(turn, target=target).why(why.code, f"{turn.reason.text}; {why.text}")
@@ -714,7 +716,7 @@ class RouterPolicy:
     """The chain as a policy. See the module's description."""
 
     name: ClassVar[str] = "router"
-    brings: ClassVar[frozenset[str]] = frozenset(
+    self_managed_steps: ClassVar[frozenset[str]] = frozenset(
         {"task_failures", "warm_up", "hold", "sick_sink", "largest_step", "cooldown_up", "cooldown_down"}
     )
     state_type: type[RouterState] = RouterState
@@ -729,26 +731,32 @@ class RouterPolicy:
         """Nothing was seen."""
         return RouterState()
 
-    def recommend(self, seen: Assessment, state: RouterState) -> tuple[Recommendation, RouterState]:
+    def recommend(self, assessment: Assessment, state: RouterState) -> tuple[Recommendation, RouterState]:
         """Propose by the chain."""
-        n = in_force(seen)
-        if seen.missing or seen.invalid or not n or seen.arrival_rate is None or seen.backlog_excess is None:
-            unknown = seen.missing or seen.invalid or ("arrival_rate or backlog_excess",)
-            reason = Reason(Code.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
+        n = in_force(assessment)
+        if (
+            assessment.missing
+            or assessment.invalid
+            or not n
+            or assessment.arrival_rate is None
+            or assessment.backlog_excess is None
+        ):
+            unknown = assessment.missing or assessment.invalid or ("arrival_rate or backlog_excess",)
+            reason = Reason(ReasonCode.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
             return Recommendation(None, reason), replace(state, streak=0)
-        age_s = max(seen.metrics_age_s or 0.0, self.options.metrics_delay_s)
+        age_s = max(assessment.metrics_age_s or 0.0, self.options.metrics_delay_s)
         turn = Turn(
-            seen=seen,
+            assessment=assessment,
             n=n,
             options=self.options,
             context=self.context,
             state=state,
-            own_at=seen.at - age_s,
+            own_at=assessment.at - age_s,
             target=n,
         )
-        if not self._due(seen, state):
+        if not self._due(assessment, state):
             text = f"a decision each {seconds(self.options.decide_every_s or 0.0)}"
-            turn = collect(turn).why(Code.STEADY, text)
+            turn = collect(turn).why(ReasonCode.STEADY, text)
             return Recommendation(n, turn.reason), turn.state
         for stage in CHAIN:
             turn = stage(turn)
@@ -758,10 +766,10 @@ class RouterPolicy:
         """What the table says."""
         return state.table.rows.carried(executors)
 
-    def _due(self, seen: Assessment, state: RouterState) -> bool:
+    def _due(self, assessment: Assessment, state: RouterState) -> bool:
         """Whether it is time for a decision; half a sample period early is not too early."""
         every, last = self.options.decide_every_s, state.decided_at
-        return every is None or last is None or seen.at - last >= every - self.context.sample_s / 2
+        return every is None or last is None or assessment.at - last >= every - self.context.sample_s / 2
 
 
 # How large the cluster of ``router`` is to be: target rate, and what the post-decision leaves of a size. S5.
@@ -790,36 +798,38 @@ def target_rate(fit: Fit, now: float, buffered: float, times: Times) -> float:
     return max(events / times.catch_up_s, fit.at(now + times.horizon_s), 0.0)
 
 
-def least_size(seen: Assessment, most_partitions: float | None) -> int:
+def least_size(assessment: Assessment, most_partitions: float | None) -> int:
     """The smallest size by partitions: so that no slot has more than ``most_partitions`` of them, if they are even.
 
     >>> least_size(Assessment(0.0, partitions=97, slots_per_executor=2), most_partitions=10.0)
     5
     """
-    if most_partitions is None or not seen.partitions or not seen.slots_per_executor:
+    if most_partitions is None or not assessment.partitions or not assessment.slots_per_executor:
         return 1
-    return max(1, math.ceil(seen.partitions / (most_partitions * seen.slots_per_executor)))
+    return max(1, math.ceil(assessment.partitions / (most_partitions * assessment.slots_per_executor)))
 
 
-def most_size(seen: Assessment, least_partitions: float | None) -> int | None:
+def most_size(assessment: Assessment, least_partitions: float | None) -> int | None:
     """The largest size by partitions: so that each slot has ``least_partitions`` of them; None: no limit.
 
     >>> most_size(Assessment(0.0, partitions=31, slots_per_executor=2), least_partitions=1.0)
     16
     """
-    if least_partitions is None or not seen.partitions or not seen.slots_per_executor:
+    if least_partitions is None or not assessment.partitions or not assessment.slots_per_executor:
         return None
-    return max(1, math.ceil(seen.partitions / (least_partitions * seen.slots_per_executor)))
+    return max(1, math.ceil(assessment.partitions / (least_partitions * assessment.slots_per_executor)))
 
 
-def shaped(seen: Assessment, n: int, target: int, since_s: float, options: RouterOptions) -> tuple[int, Reason | None]:
+def shaped(
+    assessment: Assessment, n: int, target: int, since_s: float, options: RouterOptions
+) -> tuple[int, Reason | None]:
     """The post-decision: what is left of a target, and why it is another one; None: it stays as it was.
 
     In order: cooldown, largest step, largest size, limits by partitions. The last ones never turn the
     direction: a decrease ends at n at the least, an increase at n at the most.
 
     Args:
-        seen: the sample.
+        assessment: the sample.
         n: the number in force.
         target: what is proposed.
         since_s: since the number in force is that, s; infinite: it never changed.
@@ -831,13 +841,13 @@ def shaped(seen: Assessment, n: int, target: int, since_s: float, options: Route
     if blocked is not None:
         return n, blocked
     stepped = _stepped(n, target, options)
-    limited = _limited(seen, n, stepped, options)
+    limited = _limited(assessment, n, stepped, options)
     if limited != stepped:
         text = f"partitions or the largest size leave {executors(limited)} of {stepped}"
-        return limited, Reason(Code.AT_MAX if limited < stepped else Code.AT_MIN, text)
+        return limited, Reason(ReasonCode.AT_MAX if limited < stepped else ReasonCode.AT_MIN, text)
     if stepped != target:
         return stepped, Reason(
-            Code.LARGEST_STEP, f"at most {abs(stepped - n)} at a time: {stepped} instead of {target}"
+            ReasonCode.LARGEST_STEP, f"at most {abs(stepped - n)} at a time: {stepped} instead of {target}"
         )
     return target, None
 
@@ -849,7 +859,7 @@ def _blocked(n: int, target: int, since_s: float, options: RouterOptions) -> Rea
     if since_s >= limit:
         return None
     text = f"the last change was {seconds(since_s)} ago, the cooldown is {seconds(limit)}: {n} stays"
-    return Reason(Code.COOLDOWN_UP if up else Code.COOLDOWN_DOWN, text)
+    return Reason(ReasonCode.COOLDOWN_UP if up else ReasonCode.COOLDOWN_DOWN, text)
 
 
 def _stepped(n: int, target: int, options: RouterOptions) -> int:
@@ -857,8 +867,8 @@ def _stepped(n: int, target: int, options: RouterOptions) -> int:
     return target if step is None else max(n - step, min(n + step, target))
 
 
-def _limited(seen: Assessment, n: int, target: int, options: RouterOptions) -> int:
-    limits = (options.largest_size, most_size(seen, options.least_partitions))
+def _limited(assessment: Assessment, n: int, target: int, options: RouterOptions) -> int:
+    limits = (options.largest_size, most_size(assessment, options.least_partitions))
     most = min((limit for limit in limits if limit is not None), default=math.inf)
-    limited = int(min(max(target, least_size(seen, options.most_partitions)), most))
+    limited = int(min(max(target, least_size(assessment, options.most_partitions)), most))
     return max(n, limited) if target > n else min(n, limited)

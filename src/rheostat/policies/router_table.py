@@ -186,15 +186,20 @@ def roomy(rows: Learned, size: int, rate: float, utilization: float) -> int:
     return max(size, rows.enough(rate / utilization) or size)
 
 
-def record_cost(seen: Assessment) -> float | None:
+def record_cost(assessment: Assessment) -> float | None:
     """Slot seconds of a record; None where it is unknown.
 
     >>> record_cost(Assessment(0.0, executors=4, slots_per_executor=2, busy_ratio=0.5, processed_rate=1000.0))
     0.004
     """
-    if not seen.executors or not seen.slots_per_executor or not seen.processed_rate or not seen.busy_ratio:
+    if (
+        not assessment.executors
+        or not assessment.slots_per_executor
+        or not assessment.processed_rate
+        or not assessment.busy_ratio
+    ):
         return None
-    return seen.busy_ratio * seen.executors * seen.slots_per_executor / seen.processed_rate
+    return assessment.busy_ratio * assessment.executors * assessment.slots_per_executor / assessment.processed_rate
 
 
 def current(table: Table, version: str) -> Table:
@@ -209,14 +214,14 @@ def _put_aside(table: Table) -> Table:
 # ---------------------------------------------------------------------------------------------- as published
 
 
-def saturated(table: Table, seen: Assessment, record_change: float) -> Table:
+def saturated(table: Table, assessment: Assessment, record_change: float) -> Table:
     """The table with a row of what was processed; ``seen.executors`` is the size at the metric's own time."""
-    if not seen.executors or not seen.processed_rate:
+    if not assessment.executors or not assessment.processed_rate:
         return table
-    cost = record_cost(seen)
+    cost = record_cost(assessment)
     if cost is not None and table.cost is not None and _beyond(cost / table.cost, record_change):
         table = _put_aside(table)
-    rows = with_row(table.rows, Figure(seen.executors, seen.processed_rate, 1, seen.at))
+    rows = with_row(table.rows, Figure(assessment.executors, assessment.processed_rate, 1, assessment.at))
     return replace(table, rows=rows, cost=cost or table.cost)
 
 
@@ -251,32 +256,34 @@ def _beyond(ratio: float, factor: float) -> bool:
 # --------------------------------------------------------------------------------------------------- learned
 
 
-def learned(table: Table, seen: Assessment, memory: int | None, record_change: float, *, saturated: bool) -> Table:
+def learned(
+    table: Table, assessment: Assessment, memory: int | None, record_change: float, *, saturated: bool
+) -> Table:
     """The table with what a batch shows that has ended since the last sample.
 
     Where its records are not known (of several queries), as ``reactive`` learns.
 
     Args:
         table: before.
-        seen: a sample of a job that is at rest.
+        assessment: a sample of a job that is at rest.
         memory: batches that a row weighs at most; None: all.
         record_change: factor beyond which records cost something else.
         saturated: whether the sample shows significant lag or utilization.
     """
-    number, records, batch_s = seen.last_batch_id, seen.last_batch_records, seen.last_batch_s
-    if number is None or records is None or not batch_s or not seen.period_s or not seen.executors:
-        rows = from_overload(seen, table.rows, memory) if saturated else from_healthy(seen, table.rows)
+    number, records, batch_s = assessment.last_batch_id, assessment.last_batch_records, assessment.last_batch_s
+    if number is None or records is None or not batch_s or not assessment.period_s or not assessment.executors:
+        rows = from_overload(assessment, table.rows, memory) if saturated else from_healthy(assessment, table.rows)
         return replace(table, rows=rows)
     if number == table.costs.last or records <= 0:
         return table
-    costs = watched(table.costs, number, seen.executors, float(records), batch_s)
-    fixed = fixed_s(costs, seen.executors)
+    costs = watched(table.costs, number, assessment.executors, float(records), batch_s)
+    fixed = fixed_s(costs, assessment.executors)
     table = replace(table, costs=costs)
     if fixed is not None and batch_s < _SHORT * fixed:
         return table
-    known, period_s = fixed or 0.0, seen.period_s
-    rate = records / batch_s if seen.capped else capacity_shown(float(records), batch_s, known, period_s)
-    shown = Figure(seen.executors, rate, 0 if fixed is None else 1, seen.at)
+    known, period_s = fixed or 0.0, assessment.period_s
+    rate = records / batch_s if assessment.capped else capacity_shown(float(records), batch_s, known, period_s)
+    shown = Figure(assessment.executors, rate, 0 if fixed is None else 1, assessment.at)
     return _bounded(table, shown) if fixed is None else _measured(table, shown, memory, record_change)
 
 

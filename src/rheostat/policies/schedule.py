@@ -23,7 +23,7 @@ from pydantic import BaseModel, Field, field_validator
 from rheostat.config.models import FrozenModel, reject
 from rheostat.decide.policy import PolicyContext, in_force
 from rheostat.errors import Fault
-from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.text import executors
 
 __all__ = [
@@ -90,7 +90,7 @@ class SchedulePolicy:
     """Follows the timetable. Before its first step, and without one, the number in force stays."""
 
     name: ClassVar[str] = "schedule"
-    brings: ClassVar[frozenset[str]] = frozenset(
+    self_managed_steps: ClassVar[frozenset[str]] = frozenset(
         {
             "task_failures",
             "warm_up",
@@ -119,17 +119,21 @@ class SchedulePolicy:
         """The clock has not started."""
         return ScheduleState()
 
-    def recommend(self, seen: Assessment, state: ScheduleState) -> tuple[Recommendation, ScheduleState]:
+    def recommend(self, assessment: Assessment, state: ScheduleState) -> tuple[Recommendation, ScheduleState]:
         """What the timetable has for now; no opinion without figures, but its clock runs on."""
         if state.started_at is None:
-            state = ScheduleState(seen.at)
-        current = in_force(seen)
-        if seen.missing or seen.invalid or current is None:
-            reason = Reason(Code.METRICS_MISSING, "nothing is proposed without metrics; the timetable's clock runs on")
+            state = ScheduleState(assessment.at)
+        current = in_force(assessment)
+        if assessment.missing or assessment.invalid or current is None:
+            reason = Reason(
+                ReasonCode.METRICS_MISSING, "nothing is proposed without metrics; the timetable's clock runs on"
+            )
             return Recommendation(None, reason), state
-        ran = seen.at - (state.started_at or 0.0)
+        ran = assessment.at - (state.started_at or 0.0)
         target, text = self._at(ran, current)
-        return Recommendation(target, Reason(Code.FIXED, text, {"executors": float(target), "second": ran})), state
+        return Recommendation(
+            target, Reason(ReasonCode.FIXED, text, {"executors": float(target), "second": ran})
+        ), state
 
     def capacity(self, executors: int, state: ScheduleState) -> float | None:  # noqa: ARG002
         """No model."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, in_force
-from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 
 __all__ = [
     "StaticOptions",
@@ -36,7 +36,7 @@ class StaticPolicy:
     """Always the same number, whatever the load. The guards and the bounds shape it as they do all others."""
 
     name: ClassVar[str] = "static"
-    brings: ClassVar[frozenset[str]] = frozenset()
+    self_managed_steps: ClassVar[frozenset[str]] = frozenset()
     state_type: type[StaticState] = StaticState
     options_type: ClassVar[type[BaseModel]] = StaticOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {}
@@ -49,15 +49,15 @@ class StaticPolicy:
         """Nothing is remembered."""
         return StaticState()
 
-    def recommend(self, seen: Assessment, state: StaticState) -> tuple[Recommendation, StaticState]:
+    def recommend(self, assessment: Assessment, state: StaticState) -> tuple[Recommendation, StaticState]:
         """The fixed number; no opinion where the number in force is unknown and none was set."""
-        current = in_force(seen)
-        if seen.missing or seen.invalid or current is None:
-            reason = Reason(Code.METRICS_MISSING, "nothing is proposed without metrics")
+        current = in_force(assessment)
+        if assessment.missing or assessment.invalid or current is None:
+            reason = Reason(ReasonCode.METRICS_MISSING, "nothing is proposed without metrics")
             return Recommendation(None, reason), state
         target = current if self.options.executors is None else self.options.executors
         text = f"the number is fixed: {current} → {target}" if target != current else f"the number is fixed at {target}"
-        return Recommendation(target, Reason(Code.FIXED, text, {"executors": float(target)})), state
+        return Recommendation(target, Reason(ReasonCode.FIXED, text, {"executors": float(target)})), state
 
     def capacity(self, executors: int, state: StaticState) -> float | None:  # noqa: ARG002
         """No model."""

@@ -26,7 +26,7 @@ from rheostat.config.models import FrozenModel, reject
 from rheostat.decide.placement import Placing
 from rheostat.decide.policy import PolicyContext, in_force
 from rheostat.errors import Fault
-from rheostat.model import Assessment, Code, Reason, Recommendation
+from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.text import percent, seconds
 
 __all__ = [
@@ -71,7 +71,7 @@ class ThresholdPolicy:
     """One up, one down."""
 
     name: ClassVar[str] = "threshold"
-    brings: ClassVar[frozenset[str]] = frozenset()
+    self_managed_steps: ClassVar[frozenset[str]] = frozenset()
     placing: ClassVar[Placing] = Placing.ANY
     state_type: type[ThresholdState] = ThresholdState
     options_type: ClassVar[type[BaseModel]] = ThresholdOptions
@@ -87,20 +87,20 @@ class ThresholdPolicy:
         """The ratio was not looked at."""
         return ThresholdState()
 
-    def recommend(self, seen: Assessment, state: ThresholdState) -> tuple[Recommendation, ThresholdState]:
+    def recommend(self, assessment: Assessment, state: ThresholdState) -> tuple[Recommendation, ThresholdState]:
         """One more, one less or the same; no opinion where the busy ratio is unknown."""
-        current, busy = in_force(seen), seen.busy_ratio
-        if seen.missing or seen.invalid or not current or busy is None:
-            names = seen.missing or seen.invalid or ("busy_ratio",)
-            reason = Reason(Code.METRICS_MISSING, f"nothing is proposed without: {', '.join(names)}")
+        current, busy = in_force(assessment), assessment.busy_ratio
+        if assessment.missing or assessment.invalid or not current or busy is None:
+            names = assessment.missing or assessment.invalid or ("busy_ratio",)
+            reason = Reason(ReasonCode.METRICS_MISSING, f"nothing is proposed without: {', '.join(names)}")
             return Recommendation(None, reason), state
         figures: dict[str, float | None] = {"busy_ratio": busy, "executors": float(current)}
-        waits = self._waits(seen.at, state)
+        waits = self._waits(assessment.at, state)
         if waits > 0:
             text = f"slots are {percent(busy)} busy; the next check is in {seconds(waits)}: {current} stays"
-            return Recommendation(current, Reason(Code.STEADY, text, figures)), state
+            return Recommendation(current, Reason(ReasonCode.STEADY, text, figures)), state
         target, code, text = self._compare(busy, current)
-        return Recommendation(target, Reason(code, text, figures)), ThresholdState(seen.at)
+        return Recommendation(target, Reason(code, text, figures)), ThresholdState(assessment.at)
 
     def capacity(self, executors: int, state: ThresholdState) -> float | None:  # noqa: ARG002
         """No model."""
@@ -113,13 +113,13 @@ class ThresholdPolicy:
         left = state.checked_at + self.options.check_every_s - at
         return 0.0 if left <= _ROUNDING_S else left
 
-    def _compare(self, busy: float, current: int) -> tuple[int, Code, str]:
+    def _compare(self, busy: float, current: int) -> tuple[int, ReasonCode, str]:
         up, down, used = self.options.up_above, self.options.down_below, f"slots are {percent(busy)} busy"
         if busy > up:
-            return current + 1, Code.UNDERSIZED, f"{used} > {percent(up)}: {current} → {current + 1}"
+            return current + 1, ReasonCode.UNDERSIZED, f"{used} > {percent(up)}: {current} → {current + 1}"
         if busy < down and current > 1:
-            return current - 1, Code.OVERSIZED, f"{used} < {percent(down)}: {current} → {current - 1}"
-        return current, Code.STEADY, f"{used}, limits {percent(down)} and {percent(up)}: {current} stays"
+            return current - 1, ReasonCode.OVERSIZED, f"{used} < {percent(down)}: {current} → {current - 1}"
+        return current, ReasonCode.STEADY, f"{used}, limits {percent(down)} and {percent(up)}: {current} stays"
 
 
 class ThresholdNearPolicy(ThresholdPolicy):

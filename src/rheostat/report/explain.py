@@ -428,38 +428,40 @@ def _nodes(nodes: Nodes) -> str:
     return f"in use: {names(nodes.in_use)}; room for {sum(room)} more{where}"
 
 
-def _load(seen: Assessment) -> str:
-    exact = "" if seen.backlog_exact else " (not exact)"
+def _load(assessment: Assessment) -> str:
+    exact = "" if assessment.backlog_exact else " (not exact)"
     return (
-        f"{per_second(seen.arrival_rate)} arriving, {per_second(seen.processed_rate)} processed; "
-        f"backlog {records(seen.backlog)}{exact}: {count(seen.waiting)} waiting, {count(seen.in_flight)} in "
-        f"flight; {count(seen.backlog_excess)} more than a healthy job has"
+        f"{per_second(assessment.arrival_rate)} arriving, {per_second(assessment.processed_rate)} processed; "
+        f"backlog {records(assessment.backlog)}{exact}: {count(assessment.waiting)} waiting, "
+        f"{count(assessment.in_flight)} in "
+        f"flight; {count(assessment.backlog_excess)} more than a healthy job has"
     )
 
 
-def _lag(seen: Assessment, settings: Mapping[str, Any]) -> str:
-    lag = _seconds(seen.lag_s)
+def _lag(assessment: Assessment, settings: Mapping[str, Any]) -> str:
+    lag = _seconds(assessment.lag_s)
     try:
         objective = Objective.parse(settings.get("objective"))
     except InputError:
         return lag
-    kept = "" if seen.lag_s is None else ", violated" if seen.lag_s > objective.lag_s else ", kept"
+    kept = "" if assessment.lag_s is None else ", violated" if assessment.lag_s > objective.lag_s else ", kept"
     return f"{lag}; the objective is {objective}{kept}"
 
 
-def _batch(seen: Assessment) -> str:
-    capped = ", as large as its cap allows" if seen.capped else ""
+def _batch(assessment: Assessment) -> str:
+    capped = ", as large as its cap allows" if assessment.capped else ""
     return (
-        f"{_seconds(seen.batch_s)}{capped}; occupancy {percent(seen.occupancy)} of {_seconds(seen.period_s)}; "
-        f"{seen.batches} finished at this number"
+        f"{_seconds(assessment.batch_s)}{capped}; "
+        f"occupancy {percent(assessment.occupancy)} of {_seconds(assessment.period_s)}; "
+        f"{assessment.batches} finished at this number"
     )
 
 
-def _cluster(seen: Assessment) -> str:
-    registered = "an unknown number of executors" if seen.executors is None else executors(seen.executors)
-    asked = "nobody has asked for a number" if seen.requested is None else f"{seen.requested} asked for"
-    failed = f"; {several(seen.failed_tasks, 'task')} failed lately" if seen.failed_tasks else ""
-    return f"{registered} registered, {asked}; slots {percent(seen.busy_ratio)} busy{failed}"
+def _cluster(assessment: Assessment) -> str:
+    registered = "an unknown number of executors" if assessment.executors is None else executors(assessment.executors)
+    asked = "nobody has asked for a number" if assessment.requested is None else f"{assessment.requested} asked for"
+    failed = f"; {several(assessment.failed_tasks, 'task')} failed lately" if assessment.failed_tasks else ""
+    return f"{registered} registered, {asked}; slots {percent(assessment.busy_ratio)} busy{failed}"
 
 
 def _seconds(value: float | None) -> str:

@@ -24,9 +24,9 @@ from rheostat.decide.state import Memory
 from rheostat.errors import Fault, InputError, JournalError, tried
 from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord, Record, SessionRecord
 from rheostat.loop.build import build_planner, settings_of
-from rheostat.model import Code, Decision
+from rheostat.model import Decision, ReasonCode
 from rheostat.report.score import RunFacts, Sample, samples_of, score
-from rheostat.sample_store import MemoryArchive, ParquetArchive
+from rheostat.sample_store import MemorySampleStore, ParquetSampleStore
 
 __all__ = [
     "Replayed",
@@ -82,7 +82,7 @@ class _Stage:
 
 
 def replay(
-    records: Iterable[Record], overrides: Mapping[str, Any] | None = None, kept: ParquetArchive | None = None
+    records: Iterable[Record], overrides: Mapping[str, Any] | None = None, kept: ParquetSampleStore | None = None
 ) -> list[Replayed]:
     """Decide every cycle once more.
 
@@ -102,7 +102,7 @@ def replay(
         faults.append(Fault("journal", "no decisions", allowed, "there is nothing to replay"))
     if faults:
         raise InputError(faults)
-    return list(_replayed(records, overrides, MemoryArchive(kept)))
+    return list(_replayed(records, overrides, MemorySampleStore(kept)))
 
 
 def override_faults(overrides: Mapping[str, Any], records: Sequence[Record] = ()) -> list[Fault]:
@@ -155,7 +155,7 @@ def _objective_faults(records: Sequence[Record], lag_s: float) -> list[Fault]:
     ]
 
 
-def _replayed(records: Iterable[Record], overrides: dict[str, Any], archive: MemoryArchive) -> Iterator[Replayed]:
+def _replayed(records: Iterable[Record], overrides: dict[str, Any], archive: MemorySampleStore) -> Iterator[Replayed]:
     stage: _Stage | None = None
     for record in records:
         if isinstance(record, SessionRecord):
@@ -169,7 +169,7 @@ def _replayed(records: Iterable[Record], overrides: dict[str, Any], archive: Mem
 
 
 def _session(
-    session: SessionRecord, overrides: dict[str, Any], before: _Stage | None, archive: MemoryArchive
+    session: SessionRecord, overrides: dict[str, Any], before: _Stage | None, archive: MemorySampleStore
 ) -> _Stage:
     """Take over the recorded states; a policy that differs from the recorded one keeps its own."""
     header, recorded, memory = _recorded(session)
@@ -198,7 +198,7 @@ def _recorded(session: SessionRecord) -> tuple[Header, Settings, Memory]:
 
 def _decided(record: DecisionRecord, stage: _Stage) -> Replayed:
     observation = record.observation
-    if observation is None or record.decision.reason.code is Code.CYCLE_FAILED:
+    if observation is None or record.decision.reason.code is ReasonCode.CYCLE_FAILED:
         plan = replace(stage.memory.plan, next_id=record.decision_id + 1)
         stage.memory = replace(stage.memory, plan=plan)
         return Replayed(record, None)
@@ -209,7 +209,7 @@ def _decided(record: DecisionRecord, stage: _Stage) -> Replayed:
 
 
 def replay_score(
-    records: Iterable[Record], overrides: Mapping[str, Any] | None = None, kept: ParquetArchive | None = None
+    records: Iterable[Record], overrides: Mapping[str, Any] | None = None, kept: ParquetSampleStore | None = None
 ) -> dict[str, Any]:
     """The score of the replayed run, with ``decisions``, ``identical``, ``differences`` and ``open_loop``.
 

@@ -18,7 +18,6 @@ from rheostat.load.curves import Pieces
 from rheostat.model import (
     Batch,
     Cluster,
-    Code,
     Decision,
     Gap,
     Nodes,
@@ -28,6 +27,7 @@ from rheostat.model import (
     OutcomeStatus,
     QueryReading,
     Reason,
+    ReasonCode,
     Roster,
     RunningBatch,
     SourceInfo,
@@ -446,7 +446,7 @@ def _shares(job: JobFile) -> list[tuple[float, tuple[float, ...]]]:
 
 def _rejected(decision: Decision, target: int, executors: int, at: float) -> Outcome:
     words = f"the cluster did not acknowledge the request for {several(target, 'executor')}"
-    reason = Reason(Code.REQUEST_REJECTED, words)
+    reason = Reason(ReasonCode.REQUEST_REJECTED, words)
     return Outcome(
         at=at,
         decision_id=decision.decision_id,
@@ -550,7 +550,7 @@ class Change:
             else:
                 asked = several(self.target, "was", "were")
                 text = f"{len(self.fleet.running)} registered {at - self.began:.1f} s after {asked} asked for"
-                self._end(at, OutcomeStatus.APPLIED, Code.APPLIED, text, "request")
+                self._end(at, OutcomeStatus.APPLIED, ReasonCode.APPLIED, text, "request")
 
     def gap(self, at: float, *, wide: bool) -> None:
         """No batch is running: take away what is too much, or stop the query and start it again.
@@ -570,7 +570,7 @@ class Change:
         how, method = ("between two triggers", "gap") if wide else ("while idle and without map output in use", "idle")
         text = f"{count} removed {how} after waiting {waited_s:.1f} s; 0 tasks done again"
         later = self.job.rescale.listed_s if count else 0.0
-        self._end(at, OutcomeStatus.APPLIED, Code.APPLIED, text, method, waited_s=waited_s, known_at=at + later)
+        self._end(at, OutcomeStatus.APPLIED, ReasonCode.APPLIED, text, method, waited_s=waited_s, known_at=at + later)
 
     def give_up(self, at: float) -> None:
         """The patience has ended."""
@@ -582,7 +582,7 @@ class Change:
                 f"none of {executors(after)} could be removed without redoing work within {waited_s:.1f} s: no gap"
                 " between two triggers"
             )
-            self._end(at, OutcomeStatus.HELD, Code.NOTHING_IDLE, text, "none", waited_s=waited_s)
+            self._end(at, OutcomeStatus.HELD, ReasonCode.NOTHING_IDLE, text, "none", waited_s=waited_s)
             return
         kept = max(1, self.former, after)
         self.fleet.request(at, kept)
@@ -591,7 +591,7 @@ class Change:
             f" {waited_s:.1f} s: no room in the cluster; the request is lowered to {kept}"
         )
         status = OutcomeStatus.PARTIAL if after > self.before else OutcomeStatus.NO_ROOM
-        self._end(at, status, Code.NO_ROOM, text, "request")
+        self._end(at, status, ReasonCode.NO_ROOM, text, "request")
 
     @property
     def _patience_s(self) -> float:
@@ -611,13 +611,13 @@ class Change:
         works_at = self.query.restart(at)
         waited_s = at - self.began
         text = f"stopped at a batch's end after {waited_s:.1f} s, works again {works_at - at:.1f} s later"
-        self._end(works_at, OutcomeStatus.APPLIED, Code.APPLIED, text, "restart", waited_s=waited_s)
+        self._end(works_at, OutcomeStatus.APPLIED, ReasonCode.APPLIED, text, "restart", waited_s=waited_s)
 
     def _end(
         self,
         at: float,
         status: OutcomeStatus,
-        code: Code,
+        code: ReasonCode,
         text: str,
         method: str,
         *,

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from rheostat.model import (
     Batch,
     Cluster,
-    Code,
     Decision,
     Executor,
     Observation,
@@ -17,6 +16,7 @@ from rheostat.model import (
     OutcomeStatus,
     QueryReading,
     Reason,
+    ReasonCode,
     RunningBatch,
     SourceInfo,
 )
@@ -83,7 +83,7 @@ class ToyJob:
             return None
         before, self.executors = self.executors, min(decision.target, self.room)
         granted = self.executors == decision.target
-        code = Code.APPLIED if granted else Code.NO_ROOM
+        code = ReasonCode.APPLIED if granted else ReasonCode.NO_ROOM
         return Outcome(
             at=at,
             decision_id=decision.decision_id,
@@ -198,7 +198,7 @@ class Step:
 
     after_s: float = 0.0
     status: OutcomeStatus = OutcomeStatus.APPLIED
-    code: Code = Code.APPLIED
+    code: ReasonCode = ReasonCode.APPLIED
     executors: int | None = None
 
 

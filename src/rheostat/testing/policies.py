@@ -25,12 +25,12 @@ from rheostat.model import (
     Action,
     Assessment,
     Bounds,
-    Code,
     Decision,
     Objective,
     Outcome,
     OutcomeStatus,
     Reason,
+    ReasonCode,
     Recommendation,
 )
 from rheostat.testing.stories import (
@@ -170,7 +170,7 @@ class Moment:
     """One decision of a run: what was seen, the state before it, what was decided, the state after it."""
 
     step: int
-    seen: Assessment
+    assessment: Assessment
     before: PlanState[Any]
     decision: Decision
     after: PlanState[Any]
@@ -242,7 +242,7 @@ def _granted(decision: Decision, target: int) -> Outcome:
         at=decision.at,
         decision_id=decision.decision_id,
         status=OutcomeStatus.APPLIED,
-        reason=Reason(Code.APPLIED, "granted"),
+        reason=Reason(ReasonCode.APPLIED, "granted"),
         target=target,
         before=decision.current,
         after=target,
@@ -263,14 +263,16 @@ def _named(answer: tuple[Decision, PlanState[Any]]) -> Mapping[str, object]:
 
 
 def _rewritten(kept: tuple[Assessment, PlanState[Any]], moment: Moment) -> str:
-    changed = [differences(*each) for each in zip(kept, (moment.seen, moment.before), strict=True)]
+    changed = [differences(*each) for each in zip(kept, (moment.assessment, moment.before), strict=True)]
     names = ("the assessment", "the state")
     return "; ".join(f"{name}: {what}" for name, what in zip(names, changed, strict=True) if what != "nothing")
 
 
-def _with(seen: Assessment, worse: Assessment, decision: Decision) -> str:
+def _with(assessment: Assessment, worse: Assessment, decision: Decision) -> str:
     """An answer to a sample that was made worse."""
-    return f"{differences(seen, worse)}; decided {decided(decision)}, proposed {proposed(decision.recommendation)}"
+    return (
+        f"{differences(assessment, worse)}; decided {decided(decision)}, proposed {proposed(decision.recommendation)}"
+    )
 
 
 # ------------------------------------------------------------------------------------------------- the laws
@@ -279,10 +281,10 @@ def _with(seen: Assessment, worse: Assessment, decision: Decision) -> str:
 def inputs(case: Case) -> None:
     """What a policy is given stays as it was: assessments and states are values."""
     for moment in case.some:
-        kept = deepcopy((moment.seen, moment.before))
-        case.planner.plan(moment.seen, moment.before)
+        kept = deepcopy((moment.assessment, moment.before))
+        case.planner.plan(moment.assessment, moment.before)
         fault = "the policy changed what it was given"
-        _require(kept == (moment.seen, moment.before), fault, moment, partial(_rewritten, kept, moment))
+        _require(kept == (moment.assessment, moment.before), fault, moment, partial(_rewritten, kept, moment))
 
 
 def bounds(case: Case) -> None:
@@ -308,7 +310,7 @@ def determinism(case: Case) -> None:
         told = partial(differences, first.decision, second.decision)
         _require(same, "two runs on the same story differ", first, told)
     for moment in case.some:
-        answer, before = case.planner.plan(moment.seen, moment.before), (moment.decision, moment.after)
+        answer, before = case.planner.plan(moment.assessment, moment.before), (moment.decision, moment.after)
         told = partial(differences, _named(before), _named(answer))
         _require(answer == before, "asked again it answers otherwise", moment, told)
 
@@ -321,10 +323,10 @@ def unknown(case: Case) -> None:
     increase into a decrease.
     """
     for moment in case.some:
-        for worse in _spoilt(moment.seen):
+        for worse in _spoilt(moment.assessment):
             decision, _ = case.planner.plan(worse, moment.before)
             down = decision.action is Action.DOWN
-            told = partial(_with, moment.seen, worse, decision)
+            told = partial(_with, moment.assessment, worse, decision)
             _require(not down, "fewer executors on unknown figures", moment, told)
             if worse.missing or worse.invalid:
                 fewer = _change(case.planner.policy, worse, moment) < 0
@@ -333,28 +335,28 @@ def unknown(case: Case) -> None:
 
 
 def _each_unknown(policy: Policy[Any], moment: Moment) -> None:
-    if moment.seen.missing or moment.seen.invalid or _change(policy, moment.seen, moment) < 0:
+    if moment.assessment.missing or moment.assessment.invalid or _change(policy, moment.assessment, moment) < 0:
         return
     blanks: list[dict[str, Any]] = [*({name: None} for name in _OPTIONAL), dict.fromkeys(_OPTIONAL)]
     for blank in blanks:
-        fewer = _change(policy, replace(moment.seen, **blank), moment) < 0
+        fewer = _change(policy, replace(moment.assessment, **blank), moment) < 0
         _require(not fewer, f"fewer executors proposed only because {' and '.join(blank)} is unknown", moment)
 
 
-def _change(policy: Policy[Any], seen: Assessment, moment: Moment) -> int:
+def _change(policy: Policy[Any], assessment: Assessment, moment: Moment) -> int:
     """By how many executors the policy wants to change; no opinion is none."""
-    proposed, _ = policy.recommend(seen, moment.before.policy)
-    number = in_force(seen)
+    proposed, _ = policy.recommend(assessment, moment.before.policy)
+    number = in_force(assessment)
     return 0 if proposed.target is None or number is None else proposed.target - number
 
 
-def _spoilt(seen: Assessment) -> Iterator[Assessment]:
-    yield replace(seen, arrival_rate=None, missing=("arrival_rate",))
-    yield replace(seen, batch_s=None, occupancy=None, lag_s=None, missing=("batch_s", "lag_s"))
-    yield replace(seen, backlog=None, backlog_excess=None, invalid=("backlog",))
-    yield replace(seen, invalid=("offsets.committed",))
-    yield replace(seen, metrics_age_s=2 * SAMPLE_S + 1)
-    yield replace(seen, metrics_age_s=None)
+def _spoilt(assessment: Assessment) -> Iterator[Assessment]:
+    yield replace(assessment, arrival_rate=None, missing=("arrival_rate",))
+    yield replace(assessment, batch_s=None, occupancy=None, lag_s=None, missing=("batch_s", "lag_s"))
+    yield replace(assessment, backlog=None, backlog_excess=None, invalid=("backlog",))
+    yield replace(assessment, invalid=("offsets.committed",))
+    yield replace(assessment, metrics_age_s=2 * SAMPLE_S + 1)
+    yield replace(assessment, metrics_age_s=None)
 
 
 def journal(case: Case) -> None:
@@ -382,7 +384,7 @@ def _through_files(case: Case, moments: list[Moment], folder: Path) -> None:
     for moment in moments:
         writer.start(Header("conformance", {}))
         states = {"plan": adapter.dump_python(moment.before, mode="json")}
-        writer.record(DecisionRecord.of(None, moment.seen, moment.decision), partial(dict, states))
+        writer.record(DecisionRecord.of(None, moment.assessment, moment.decision), partial(dict, states))
     writer.close()
     text = b"".join(file.read_bytes() for file in folder.glob("*.jsonl"))
     _require(b'"nonfinite"' not in text, "NaN or an infinity in the journal")
@@ -411,7 +413,7 @@ def more_load(case: Case) -> None:
     """
     policy = case.planner.policy
     for moment in case.moments[:: _EVERY * 4]:
-        executors, rate = in_force(moment.seen), moment.seen.arrival_rate
+        executors, rate = in_force(moment.assessment), moment.assessment.arrival_rate
         if executors is not None and rate is not None:
             _one_steady(policy, moment, executors, rate)
 
@@ -419,7 +421,10 @@ def more_load(case: Case) -> None:
 def _one_steady(policy: Policy[Any], moment: Moment, executors: int, rate: float) -> None:
     rates = steady_rates(rate, 24)
     story = Story("", tuple(Step(each) for each in rates), executors)
-    job, state = Job(story, at=moment.seen.at, left=max(0.0, moment.seen.backlog_excess or 0.0)), moment.after.policy
+    job, state = (
+        Job(story, at=moment.assessment.at, left=max(0.0, moment.assessment.backlog_excess or 0.0)),
+        moment.after.policy,
+    )
     job.requested = executors
     for step in story.steps[:-1]:
         _, state = policy.recommend(job.step(step), state)
@@ -431,13 +436,13 @@ def _one_steady(policy: Policy[Any], moment: Moment, executors: int, rate: float
         _require(not fewer, f"{target} instead of {least} executors with {text}", moment)
 
 
-def _raised(seen: Assessment, deviation: float) -> Iterator[tuple[str, Assessment]]:
-    rate, backlog, waiting = seen.arrival_rate or 0.0, seen.backlog or 0, seen.waiting or 0
+def _raised(assessment: Assessment, deviation: float) -> Iterator[tuple[str, Assessment]]:
+    rate, backlog, waiting = assessment.arrival_rate or 0.0, assessment.backlog or 0, assessment.waiting or 0
     for deviations in (1, 2, 3):
         up = 1 + deviations * deviation / rate if rate else 1.0
         most = 1 + 3 * deviation / rate if rate else 1.0
         for faster, fuller in {(up, up), (up, most), (1.0, up)}:
-            more = replace(seen, arrival_rate=rate * faster)
+            more = replace(assessment, arrival_rate=rate * faster)
             added = round(backlog * fuller) - backlog
             text = f"{rate * faster:g} instead of {rate:g} records/s and a backlog {added} records larger"
             yield text, with_backlog(more, backlog + added, waiting + added)
@@ -526,10 +531,12 @@ class _Answering:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._policy, name)
 
-    def recommend(self, seen: Assessment, state: Any) -> tuple[Recommendation, Any]:
+    def recommend(self, assessment: Assessment, state: Any) -> tuple[Recommendation, Any]:
         """The policy's answer."""
-        answer = self._policy.recommend(seen, state)
-        self._refuse(misanswered(answer), f"recommend() at {seen.at:g} s, with {seen.requested} executors in force")
+        answer = self._policy.recommend(assessment, state)
+        self._refuse(
+            misanswered(answer), f"recommend() at {assessment.at:g} s, with {assessment.requested} executors in force"
+        )
         return answer
 
     def capacity(self, executors: int, state: Any) -> float | None:

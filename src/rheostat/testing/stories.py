@@ -155,26 +155,26 @@ class Job:
         return int(records // grain * grain)
 
 
-def with_backlog(seen: Assessment, backlog: int, waiting: int) -> Assessment:
+def with_backlog(assessment: Assessment, backlog: int, waiting: int) -> Assessment:
     """The same sample with another backlog: excess, pressure and time to drain follow from it."""
     rate, processed, trigger_s, batch_s, period_s = (
-        seen.arrival_rate or 0.0,
-        seen.processed_rate or 0.0,
-        seen.trigger_s or 0.0,
-        seen.batch_s or 0.0,
-        seen.period_s or 0.0,
+        assessment.arrival_rate or 0.0,
+        assessment.processed_rate or 0.0,
+        assessment.trigger_s or 0.0,
+        assessment.batch_s or 0.0,
+        assessment.period_s or 0.0,
     )
     draining = processed > rate
     excess = max(0.0, backlog - healthy_backlog(rate, trigger_s, batch_s, period_s))
     held = bool(pressed(batch_s, trigger_s, period_s, backlog, excess, None))
     return replace(
-        seen,
+        assessment,
         backlog=backlog,
         waiting=waiting,
         in_flight=backlog - waiting,
         backlog_excess=excess,
         pressure=float(held),
-        throughput=processed if held and seen.batches >= _CLEAN else None,
+        throughput=processed if held and assessment.batches >= _CLEAN else None,
         draining=draining,
         drain_s=backlog / (processed - rate) if draining else None,
     )

@@ -30,7 +30,7 @@ from rheostat.load.kafka_sink import KafkaSink, ensure_topic
 from rheostat.load.payload import Payloads
 from rheostat.load.producer import OpenLoopProducer, RunClock
 from rheostat.loop.clock import SystemClock
-from rheostat.model import Action, Code, Decision, Outcome, Reason, Recommendation
+from rheostat.model import Action, Decision, Outcome, Reason, ReasonCode, Recommendation
 from rheostat.observe.parse import parse_executors, parse_progress
 from rheostat.pipelines import click_fraud, running
 from rheostat.pipelines.running import ClickFraudSettings
@@ -418,7 +418,7 @@ class Play:
     def _change(self, actuator: Actuator, target: int) -> Outcome:
         self._decisions += 1
         now = len(self._levers.registered())
-        reason = Reason(Code.FIXED, "a benchmark")
+        reason = Reason(ReasonCode.FIXED, "a benchmark")
         action = Action.UP if target > now else Action.DOWN
         actuator.apply(
             Decision(time.time(), self._decisions, action, now, target, reason, Recommendation(target, reason))

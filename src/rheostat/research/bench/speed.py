@@ -24,7 +24,7 @@ from rheostat.config.loading import load_settings
 from rheostat.decide.policy import policy_names
 from rheostat.journal.records import DecisionRecord, Header
 from rheostat.journal.store import JournalWriter, read_journal
-from rheostat.judge.cases import Case, Contender, LoadSpec, Ready, ready
+from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Ready, ready
 from rheostat.judge.compare import follow_parent
 from rheostat.judge.simulate import simulate
 from rheostat.loop.build import build_planner
@@ -33,7 +33,6 @@ from rheostat.model import (
     Assessment,
     Batch,
     Cluster,
-    Code,
     Decision,
     GuardNote,
     Observation,
@@ -41,6 +40,7 @@ from rheostat.model import (
     Projection,
     QueryReading,
     Reason,
+    ReasonCode,
     Recommendation,
     Roster,
     RunningBatch,
@@ -173,7 +173,7 @@ def simulated(policy: str, case: Case, this: Ready) -> Day:
     """Run it once."""
     with _training_timed() as spent:
         begun = time.perf_counter()
-        simulate(case.job, this.load, Contender(policy), seed=case.seed)
+        simulate(case.job, this.load, PolicySpec(policy), seed=case.seed)
         whole_s = time.perf_counter() - begun
     return Day(whole_s - sum(spent), sum(spent))
 
@@ -342,12 +342,12 @@ def _assessment(seen: Observation, backlog: int, chance: random.Random) -> Asses
 def _decision(at: float, decision_id: int, executors: int) -> Decision:
     figures = {"backlog_excess": 14_211.8125, "arrival_rate": 2417.333333333, "lag_s": 12.21875}
     proposed = Reason(
-        Code.SLA_VIOLATED,
+        ReasonCode.SLA_VIOLATED,
         "the backlog of 14 212 records beyond the batch takes 12.2 s to clear, more than 7.5 s",
         figures,
     )
     limited = Reason(
-        Code.LARGEST_STEP, "one step up is at most 1 executor: from 4 to 5 instead of 9", {"largest_step": 1}
+        ReasonCode.LARGEST_STEP, "one step up is at most 1 executor: from 4 to 5 instead of 9", {"largest_step": 1}
     )
     return Decision(
         at=at,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rheostat.execute.node_client import NodeClient, NodeState, Upkeep
+from rheostat.execute.node_client import NodeClient, NodeState, StandbyOptions
 from rheostat.execute.workers import SparkJob, WorkersActuator
 from rheostat.lab.lab import Lab, LabSpec
 from rheostat.load.kafka_sink import ensure_topic
@@ -175,7 +175,7 @@ class StandbyPlay(Play):
         """One for each number of Workers in standby."""
         job = SparkJob(self._levers, self._jvm)
         return {
-            backup: WorkersActuator(self._live, job, [self._node()], Upkeep(backup, every_s=_TIMEOUT_S))
+            backup: WorkersActuator(self._live, job, [self._node()], StandbyOptions(backup, every_s=_TIMEOUT_S))
             for backup in set(self._told.standby)
         }
 

@@ -25,7 +25,7 @@ from rheostat.fleet.train import JobModel, session, train_fleet, train_job
 from rheostat.host.java import find_java
 from rheostat.journal.records import DecisionRecord, OutcomeRecord
 from rheostat.journal.store import States
-from rheostat.judge.cases import Case, Contender, LoadSpec, ready, settings_for
+from rheostat.judge.cases import Case, LoadSpec, PolicySpec, ready, settings_for
 from rheostat.judge.simulate import Recorder, SimulatedTime, start_executors
 from rheostat.learn.slow_records import (
     Array,
@@ -178,7 +178,7 @@ def simulated(shape: str, seed: int) -> list[Sample]:
     """What the production loop collects under ``reactive:faithful`` from the simulated job ``base``."""
     job = load_job("base")
     load = ready(Case(job, "base", LoadSpec(shape, shape=shape), seed=seed)).load
-    settings = settings_for(job, Contender("reactive", "faithful"))
+    settings = settings_for(job, PolicySpec("reactive", "faithful"))
     source = SimulatedJob(job, load.curve, seed, start_executors(job, load))
     seen, time = _Seen(), SimulatedTime(lambda _, later: later >= load.curve.duration)
     Loop(source, build_planner(settings), source, seen, time, settings, job=job.name).run()
@@ -186,9 +186,9 @@ def simulated(shape: str, seed: int) -> list[Sample]:
     return list(_samples(seen.assessments))
 
 
-def _samples(seen: Sequence[Assessment]) -> Iterator[Sample]:
+def _samples(assessment: Sequence[Assessment]) -> Iterator[Sample]:
     executors, hold = None, 0
-    for each in seen:
+    for each in assessment:
         hold = _SETTLES if each.executors != executors else hold - 1
         executors = each.executors
         if hold > 0 or executors is None or not each.arrival_rate or each.backlog_excess is None:

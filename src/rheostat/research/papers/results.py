@@ -16,10 +16,10 @@ from rheostat.learn.slow_records import Sample
 from rheostat.load.curves import Pieces
 from rheostat.loop.build import build_planner
 from rheostat.loop.loop import Loop
-from rheostat.model import Code
+from rheostat.model import ReasonCode
 from rheostat.policies.capacity import Learned, slow_records
 from rheostat.policies.proactive import ProactiveState, gathered
-from rheostat.sample_store import MemoryArchive
+from rheostat.sample_store import MemorySampleStore
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile
 
@@ -64,7 +64,7 @@ class Look(NamedTuple):
     executors: int
     slow: float | None
     counts: bool
-    code: Code
+    code: ReasonCode
     target: int
     figures: Mapping[str, float | None]
 
@@ -188,7 +188,7 @@ def run(
         begin: the policy's state to begin with; None: its initial one.
     """
     simulated = SimulatedJob(job, load, seed, executors)
-    archive, witness, store = MemoryArchive(), _Witness(interval_s), _Kept(None)
+    archive, witness, store = MemorySampleStore(), _Witness(interval_s), _Kept(None)
     planner = build_planner(settings, archive)
     store.state = None if begin is None else begun(planner, begin)
     time = SimulatedTime(lambda _, later: later > load.duration)
@@ -201,7 +201,7 @@ def run(
     return Trial(tuple(witness.looks), ended, tuple(rows), loop.status().failures, unready)
 
 
-def _collected(policy: ProactiveState, archive: MemoryArchive) -> Sequence[Sample]:
+def _collected(policy: ProactiveState, archive: MemorySampleStore) -> Sequence[Sample]:
     return gathered(replace(policy.data, since=None), archive, _ALL)
 
 

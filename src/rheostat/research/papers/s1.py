@@ -22,9 +22,9 @@ from rheostat.load.curves import Pieces, RateCurve
 from rheostat.load.files import read_trace
 from rheostat.load.prepare import prepare
 from rheostat.load.shapes import parse_shape
-from rheostat.loop.build import build_planner, open_archive, open_journal, open_store
+from rheostat.loop.build import build_planner, open_journal, open_sample_store, open_store
 from rheostat.loop.loop import Loop
-from rheostat.model import Code, Decision, Observation, Outcome
+from rheostat.model import Decision, Observation, Outcome, ReasonCode
 from rheostat.policies.proactive import ProactiveState
 from rheostat.policies.reactive import ReactiveState
 from rheostat.research.papers.results import Experiment, Look, Part, Result, Seen, Trial, begun, over_seeds, run
@@ -252,14 +252,14 @@ def _exploration(runs: Mapping[int, _Trials]) -> Part:
 
 def _begins(trial: Trial) -> float | None:
     """When control begins, s."""
-    return next((look.at for look in trial.looks if look.code is Code.FORECAST), None)
+    return next((look.at for look in trial.looks if look.code is ReasonCode.FORECAST), None)
 
 
 def _steps_up(trials: _Trials) -> tuple[bool, _Figures]:
     trial = trials["explored"]
     end = _begins(trial) or BELL_S
     ups = [look for look in trial.counted if look.at < end and look.target > look.executors]
-    right = sum(look.code is Code.SLA_VIOLATED for look in ups)
+    right = sum(look.code is ReasonCode.SLA_VIOLATED for look in ups)
     return 0 < right == len(ups), (right, len(ups))
 
 
@@ -352,7 +352,7 @@ def _residual(trials: _Trials) -> tuple[bool, _Figures]:
 def _corrections(trials: _Trials) -> tuple[bool, _Figures]:
     printed, ours = trials["faithful"], trials["ours"]
     bad, better = printed.violations(SLA), ours.violations(SLA)
-    changes = sum(look.code is Code.CHANGE_POINT for look in printed.looks)
+    changes = sum(look.code is ReasonCode.CHANGE_POINT for look in printed.looks)
     return bad > better, (bad, better, printed.executors_per_sample, changes)
 
 
@@ -410,8 +410,8 @@ def modes(trial: Trial) -> list[tuple[int, str]]:
     """The modes in their order, each with the number of its first sample that counts."""
     found: list[tuple[int, str]] = []
     for number, look in enumerate(trial.counted, 1):
-        mode = {Code.FORECAST: "control", Code.CHANGE_POINT: "change point"}.get(look.code, "exploration")
-        caught = look.code is Code.SLA_VIOLATED and bool(found) and "residual" in look.figures
+        mode = {ReasonCode.FORECAST: "control", ReasonCode.CHANGE_POINT: "change point"}.get(look.code, "exploration")
+        caught = look.code is ReasonCode.SLA_VIOLATED and bool(found) and "residual" in look.figures
         if not caught and (not found or found[-1][1] != mode):
             found.append((number, mode))
     return found
@@ -602,7 +602,7 @@ def looped(task: Watched) -> Cost:
     """What a cycle of this loop takes in this process; ``seconds`` is processor time."""
     with TemporaryDirectory(prefix="rheostat-s1-") as folder:
         chosen = task.settings.model_copy(update={"journal": folder})
-        archive, store = open_archive(chosen), open_store(chosen)
+        archive, store = open_sample_store(chosen), open_store(chosen)
         planner = build_planner(chosen, archive)
         if store is not None and task.begin is not None:
             store.save(begun(planner, task.begin))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rheostat.demo.run import DemoPlan, DemoRun
-from rheostat.model import Code
+from rheostat.model import ReasonCode
 from rheostat.research.papers.live import Open, records_result, run_all
 from rheostat.research.papers.results import Experiment, Look, Part, Result, Trial, look_of
 from rheostat.text import several
@@ -70,9 +70,9 @@ def results(trials: Mapping[str, Trial], scores: Mapping[str, Mapping[str, Any]]
         Result(
             "5.2 steps up, live",
             "in exploration each step up follows a violation of the SLA",
-            f"{sum(look.code is Code.SLA_VIOLATED for look in ups)} of {len(ups)} steps up at a violation",
+            f"{sum(look.code is ReasonCode.SLA_VIOLATED for look in ups)} of {len(ups)} steps up at a violation",
             "each of them",
-            bool(ups) and all(look.code is Code.SLA_VIOLATED for look in ups),
+            bool(ups) and all(look.code is ReasonCode.SLA_VIOLATED for look in ups),
             "slow records, or a batch or a wait too long for the objective, as on micro-batches",
         ),
         Result(
@@ -107,7 +107,7 @@ def _trial(run: DemoRun) -> Trial:
     """What its journal says, in seconds of the load."""
     began = run.load.go_at or run.load.began_at
     looks = [look._replace(at=look.at - began) for look in map(_look, run.records) if look is not None]
-    failures = sum(look.code is Code.CYCLE_FAILED for look in looks)
+    failures = sum(look.code is ReasonCode.CYCLE_FAILED for look in looks)
     return Trial(tuple(look for look in looks if look.at >= 0), None, (), failures)
 
 
@@ -126,7 +126,7 @@ def _mean(trial: Trial) -> float | None:
 
 def _begins(trial: Trial) -> float:
     """When control begins, s; after all samples if it never does."""
-    return next((look.at for look in trial.looks if look.code is Code.FORECAST), float("inf"))
+    return next((look.at for look in trial.looks if look.code is ReasonCode.FORECAST), float("inf"))
 
 
 def _switch(trial: Trial) -> str:

@@ -22,7 +22,7 @@ from scipy.optimize import nnls  # type: ignore[import-untyped]
 
 from rheostat.calibrate import recorded
 from rheostat.errors import Fault, InputError
-from rheostat.judge.cases import Contender
+from rheostat.judge.cases import PolicySpec
 from rheostat.judge.compare import crew
 from rheostat.judge.scoring import Points, thinned
 from rheostat.judge.simulate import Run, simulate, start_executors
@@ -263,7 +263,7 @@ def the_job(*, live: bool = False, **changes: Any) -> JobFile:
     return load_job("gesscale", {"record.alpha": _ALPHA, "record.gamma": _GAMMA, **(_LIVE if live else {}), **dotted})
 
 
-def contender(name: str, *, live: bool = False) -> Contender:
+def contender(name: str, *, live: bool = False) -> PolicySpec:
     """An algorithm as the production loop runs it, with no guard of ours but for the time in which nothing is seen."""
     chosen = ALGORITHMS[name]
     options = dict(chosen.options)
@@ -272,7 +272,7 @@ def contender(name: str, *, live: bool = False) -> Contender:
     blind_s = chosen.window_s + (0.0 if live else OUTAGE_S)
     guard = {"warm_up_batches": 0, "hold_s": blind_s, "hold_both": True}
     settings = {"profile": "faithful", "rate_window_s": chosen.window_s, "guard": guard}
-    return Contender(chosen.policy, "faithful", options, settings)
+    return PolicySpec(chosen.policy, "faithful", options, settings)
 
 
 def trips(seed: int) -> Pieces:
@@ -753,7 +753,7 @@ def _carried(first: str, number: int) -> tuple[int, float, float]:
     """So many nodes from this one on, ND, and the records/s that they carry."""
     job = the_job(nodes__first=first, start_executors=number)
     load = prepared(Pieces([(0.0, _RATE), (_SECONDS, _RATE)]), 0)
-    run = simulate(job, load, Contender("static", options={"executors": number}), seed=0)
+    run = simulate(job, load, PolicySpec("static", options={"executors": number}), seed=0)
     done = [records for at, records, *_ in run.history.commits if at <= _SECONDS]
     return number, _distance_ms(job.nodes, number), done[-1] / _SECONDS
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from rheostat.journal.records import DecisionRecord, OutcomeRecord
 from rheostat.journal.store import States
-from rheostat.judge.cases import Contender, settings_for
+from rheostat.judge.cases import PolicySpec, settings_for
 from rheostat.judge.compare import crew
 from rheostat.judge.scoring import Case, Points, cost_parts, end_of, lag_line, thinned
 from rheostat.judge.simulate import Recorder, simulate, start_executors
@@ -26,7 +26,7 @@ from rheostat.load.curves import Pieces, staircase
 from rheostat.load.prepare import Prepared, peak_mean, prepare
 from rheostat.load.shapes import parse_shape
 from rheostat.loop.loop import Loop
-from rheostat.model import Code
+from rheostat.model import ReasonCode
 from rheostat.report.html import COLORS, GREY, PlotFigure, heading, line, note_list, table
 from rheostat.research.papers.page import by_seed, columns, write_found
 from rheostat.research.papers.results import Experiment, Part, Result, Seen, over_seeds
@@ -99,7 +99,7 @@ class Decided(NamedTuple):
     at: float
     before: int
     after: int
-    code: Code
+    code: ReasonCode
     text: str
 
 
@@ -151,7 +151,7 @@ class Played:
         """Decisions from one time until before another."""
         return tuple(each for each in self.decided if begin <= each.at < end)
 
-    def said(self, code: Code) -> tuple[Decided, ...]:
+    def said(self, code: ReasonCode) -> tuple[Decided, ...]:
         """Decisions with this reason."""
         return tuple(each for each in self.decided if each.code is code)
 
@@ -159,7 +159,7 @@ class Played:
 def round_trips(acts: Sequence[Decided], within_s: float) -> int:
     """How many decreases come so soon after an increase.
 
-    >>> up, down = Decided(0.0, 2, 3, Code.UNDERSIZED, ""), Decided(90.0, 3, 2, Code.OVERSIZED, "")
+    >>> up, down = Decided(0.0, 2, 3, ReasonCode.UNDERSIZED, ""), Decided(90.0, 3, 2, ReasonCode.OVERSIZED, "")
     >>> round_trips([up, down], 120.0), round_trips([up, down], 60.0)
     (1, 0)
     """
@@ -190,7 +190,7 @@ class _Witness(Recorder):
             self.decided.append(Decided(record.at, decision.current, decision.target, reason.code, reason.text))
 
 
-def play(job: JobFile, load: Prepared, contender: Contender, seed: int, failover: Failover | None = None) -> Played:
+def play(job: JobFile, load: Prepared, contender: PolicySpec, seed: int, failover: Failover | None = None) -> Played:
     """Run a policy over the whole load and until all is committed.
 
     Args:
@@ -292,10 +292,10 @@ class Scene(NamedTuple):
     load: Prepared
 
 
-def contender(policy: str) -> Contender:
+def contender(policy: str) -> PolicySpec:
     """One of :data:`POLICIES` as it runs in the talk's experiments."""
     name, _, preset = policy.partition(":")
-    return Contender(name, preset or None, {} if preset else _OPTIONS.get(name, {}), _KNOWN)
+    return PolicySpec(name, preset or None, {} if preset else _OPTIONS.get(name, {}), _KNOWN)
 
 
 def sine(seed: int, seconds: float = 4 * _HOUR_S) -> Scene:
@@ -515,7 +515,7 @@ def _talk(scene: Scene, name: str, seed: int) -> Played:
 
 def _incident(name: str, seed: int) -> Played:
     scene = incident(name, seed)
-    return play(scene.job, scene.load, Contender("router"), seed, FAILOVER if name == "failover" else None)
+    return play(scene.job, scene.load, PolicySpec("router"), seed, FAILOVER if name == "failover" else None)
 
 
 # ----------------------------------------------------------------------------------------------------- shown
@@ -735,7 +735,7 @@ def _slow_named(runs: Runs) -> _Found:
 
 def _sink_advice(runs: Runs) -> _Found:
     during = _one(runs, "sink").between(*SICK)
-    told = sum(each.code is Code.SICK_SINK for each in during)
+    told = sum(each.code is ReasonCode.SICK_SINK for each in during)
     ups = sum(each.after > each.before for each in during)
     return told > 0 and ups == 0, (float(told), float(len(during)), float(ups))
 
@@ -746,7 +746,7 @@ def _failover(runs: Runs) -> _Found:
         sum(each.after < each.before for each in _one(runs, name).between(begin, end + _RETURN_S))
         for name in ("failover", "failover untold")
     )
-    blocked = len(_one(runs, "failover").said(Code.FAILOVER))
+    blocked = len(_one(runs, "failover").said(ReasonCode.FAILOVER))
     return kept == 0 and blocked > 0 and untold > 0, (float(kept), float(blocked), float(untold))
 
 
@@ -756,7 +756,7 @@ def _returned(runs: Runs) -> _Found:
         sum(each.after > each.before for each in _one(runs, name).between(end, end + _HALF_HOUR_S))
         for name in ("failover", "failover untold")
     )
-    last = run.said(Code.FAILOVER)[-1:]
+    last = run.said(ReasonCode.FAILOVER)[-1:]
     over = bool(last) and last[0].at < end + _RETURN_S
     return over and run.violation_s == 0 and ups < untold, (float(ups), float(untold), run.violation_s)
 
