@@ -37,18 +37,6 @@ if TYPE_CHECKING:
     from rheostat.loop.loop import Status
 
 
-__all__ = [
-    "Assembly",
-    "Attachment",
-    "assemble",
-    "attach",
-    "layer_refusals",
-    "objective_refusals",
-    "query_refusals",
-    "session_refusals",
-]
-
-
 _log = logging.getLogger("rheostat")
 _DISABLED = "RHEOSTAT_DISABLED"
 _JOIN_S = 10.0

@@ -19,20 +19,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar, ParamSpec, TypeVar
 
-__all__ = [
-    "ActuationError",
-    "Fault",
-    "InputError",
-    "JournalError",
-    "PartFailedError",
-    "RefusedError",
-    "RheostatError",
-    "UnavailableError",
-    "to_install",
-    "tried",
-]
-
-
 P = ParamSpec("P")
 T = TypeVar("T")
 D = TypeVar("D")

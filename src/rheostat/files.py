@@ -13,19 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = [
-    "NotTextError",
-    "kind_of",
-    "read_bytes",
-    "read_text",
-    "reason_of",
-    "refuse_kinds",
-    "refuse_nulls",
-    "refuse_special",
-    "replace_file",
-]
-
-
 _KINDS = (
     (stat.S_ISDIR, errno.EISDIR, "it is a folder"),
     (stat.S_ISFIFO, errno.ESPIPE, "it is a pipe"),

@@ -19,12 +19,6 @@ import httpx
 
 from rheostat.errors import UnavailableError
 
-__all__ = [
-    "Answer",
-    "Http",
-]
-
-
 _MOST_BYTES = 4_000_000
 _KEEP_S = 4.0
 """How long an idle connection is kept, s: less than our servers keep one."""

@@ -21,20 +21,6 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 
-__all__ = [
-    "NAMES",
-    "Heard",
-    "Hearing",
-    "HttpServer",
-    "KnownFigures",
-    "OverheardJournal",
-    "Series",
-    "Served",
-    "series",
-    "serve",
-]
-
-
 class KnownFigures:
     """What is known at the time of a scrape."""
 

@@ -11,39 +11,6 @@ from typing import Any, NamedTuple
 
 from rheostat.errors import Fault, InputError
 
-__all__ = [
-    "Action",
-    "Assessment",
-    "Batch",
-    "Bounds",
-    "Cluster",
-    "Decision",
-    "Executor",
-    "Gap",
-    "GuardNote",
-    "NodeReading",
-    "Nodes",
-    "Objective",
-    "Observation",
-    "Offsets",
-    "Outcome",
-    "OutcomeStatus",
-    "PartitionOffsets",
-    "Placement",
-    "Projection",
-    "QueryLoad",
-    "QueryReading",
-    "Reason",
-    "ReasonCode",
-    "Recommendation",
-    "Roster",
-    "RoundTrip",
-    "RunningBatch",
-    "SourceInfo",
-    "StageLoad",
-    "StageWork",
-]
-
 
 class PartitionOffsets(NamedTuple):
     """Positions in one partition of a source, in records from the partition's start.

@@ -11,14 +11,6 @@ if TYPE_CHECKING:
     from rheostat.learn.slow_records import Sample
 
 
-__all__ = [
-    "Actuator",
-    "Clock",
-    "SampleStore",
-    "Source",
-]
-
-
 class Source(Protocol):
     """Where observations come from."""
 

@@ -20,11 +20,6 @@ from rheostat.attachment import Attachment, attach
 from rheostat.errors import Fault, InputError, RheostatError
 from rheostat.host.java import bash_faults
 
-__all__ = [
-    "Script",
-    "run_script",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Script:

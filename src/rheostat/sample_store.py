@@ -18,18 +18,6 @@ if TYPE_CHECKING:
     from rheostat.learn.slow_records import Sample
 
 
-__all__ = [
-    "MemorySampleStore",
-    "ParquetSampleStore",
-    "laid_over",
-    "processed_in",
-    "read_table",
-    "samples_of",
-    "table_of",
-    "write_table",
-]
-
-
 class MemorySampleStore:
     """Rows in memory, over those of an archive that is only read.
 

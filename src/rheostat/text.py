@@ -6,20 +6,6 @@ import math
 from collections.abc import Iterable
 from itertools import groupby
 
-__all__ = [
-    "batches",
-    "carry",
-    "count",
-    "executors",
-    "finite",
-    "names",
-    "per_second",
-    "percent",
-    "records",
-    "seconds",
-    "several",
-]
-
 
 def count(value: float | None) -> str:
     """A number of records, in groups of three digits.

@@ -28,20 +28,6 @@ if TYPE_CHECKING:
     from rheostat.config.models import Settings
 
 
-__all__ = [
-    "COUNTS",
-    "MOST",
-    "NEEDED",
-    "analysis_settings",
-    "analyze",
-    "read_sink",
-    "sink_part",
-    "stage_loads",
-    "tasks_ended",
-    "useful_tasks",
-]
-
-
 # What the observations mean: rates, backlog, lag, occupancy. Pure: the past comes in as a state and goes out again.
 
 

@@ -10,27 +10,6 @@ from rheostat.analyze.offsets import OffsetFigures, read_offsets
 from rheostat.analyze.state import AnalysisSettings, BatchMark, OffsetHistory, QueryHistory, Turns, known, total
 from rheostat.model import Batch, QueryReading, RunningBatch, SourceInfo
 
-__all__ = [
-    "HIGH",
-    "Finished",
-    "QueryFigures",
-    "Running",
-    "batch_time",
-    "capped",
-    "count_after",
-    "healthy_backlog",
-    "marked",
-    "overloaded",
-    "pressed",
-    "processed_rate",
-    "read_finished",
-    "read_pressure",
-    "read_query",
-    "read_running",
-    "root",
-]
-
-
 CAPPED_SHARE = 0.99
 """A batch of this share of the cap is as large as the cap allows: caps are shared out over partitions and rounded."""
 

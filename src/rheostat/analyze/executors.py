@@ -34,22 +34,6 @@ from rheostat.analyze.state import (
 )
 from rheostat.model import Cluster, Executor
 
-__all__ = [
-    "COLD_S",
-    "EXPLAINED",
-    "REMEMBERED_S",
-    "SLOW",
-    "ClusterFigures",
-    "machine_names",
-    "partition_heat",
-    "partition_skew",
-    "read_cluster",
-    "slow_ones",
-    "task_times",
-    "watched",
-]
-
-
 SHORT_TASK = 0.25
 """Share of the window up to which the mean task is short enough to count time by the ends of tasks."""
 

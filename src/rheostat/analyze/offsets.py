@@ -10,17 +10,6 @@ from typing import NamedTuple, TypeVar
 from rheostat.analyze.state import AnalysisSettings, OffsetHistory, known, largest, total
 from rheostat.model import Offsets, PartitionOffsets
 
-__all__ = [
-    "OffsetFigures",
-    "arrival_time",
-    "arrived",
-    "extended",
-    "needed",
-    "read_offsets",
-    "thinned",
-]
-
-
 Key = tuple[str, int]
 
 

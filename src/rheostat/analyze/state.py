@@ -13,25 +13,6 @@ from typing import NamedTuple, TypeVar
 
 from rheostat.model import Observation
 
-__all__ = [
-    "AnalysisSettings",
-    "AnalysisState",
-    "BatchMark",
-    "ClusterHistory",
-    "Counters",
-    "Interval",
-    "Machines",
-    "Number",
-    "OffsetHistory",
-    "QueryHistory",
-    "Turns",
-    "known",
-    "largest",
-    "sweep",
-    "total",
-]
-
-
 # Back pressure on micro-batches: when a query is overloaded, and whether executors would help.
 
 

@@ -33,26 +33,6 @@ from rheostat.sim.jobfile import JobFile, job_of
 from rheostat.sim.micro_batch import next_record_s
 from rheostat.text import several
 
-__all__ = [
-    "SETTLED",
-    "TERMS",
-    "WARM_UP_S",
-    "Calibration",
-    "Estimate",
-    "Fit",
-    "Point",
-    "Term",
-    "calibrate",
-    "executor_costs",
-    "fit_batches",
-    "median_interval",
-    "median_of",
-    "not_told",
-    "reload_cost",
-    "told",
-]
-
-
 Array = npt.NDArray[np.float64]
 
 _FIT_RESAMPLES = 200

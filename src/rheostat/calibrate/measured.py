@@ -23,18 +23,6 @@ from rheostat.journal.store import read_journal
 from rheostat.model import Assessment, Batch, Decision, Observation, QueryReading, SourceInfo
 from rheostat.observe.parse import option
 
-__all__ = [
-    "Lifetime",
-    "RealBatch",
-    "RealRun",
-    "Setup",
-    "Snapshot",
-    "meanings",
-    "read_run",
-    "run_of",
-]
-
-
 _FETCH_WAIT_S = 0.5
 """Kafka's default of fetch.max.wait.ms."""
 

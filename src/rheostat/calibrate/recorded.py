@@ -32,19 +32,6 @@ from rheostat.sim.events import CodeChange
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile, job_of
 
-__all__ = [
-    "CapacityFit",
-    "Figures",
-    "Recording",
-    "Told",
-    "fit_capacity",
-    "fit_recording",
-    "held_against",
-    "read_profiles",
-    "read_recordings",
-]
-
-
 Array = npt.NDArray[np.float64]
 
 _ALPHAS = (0.8, 0.9, 1.0, 1.15, 1.4, 1.8)

@@ -24,20 +24,6 @@ from rheostat.report.html import BLUE, GREY, RED, PlotFigure, frame, heading, li
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile
 
-__all__ = [
-    "Errors",
-    "Moment",
-    "Replay",
-    "errors_of",
-    "estimate_rows",
-    "laid_over",
-    "replay",
-    "spread",
-    "window_of",
-    "write_truth",
-]
-
-
 _ROUNDING_S = 1e-3
 
 

@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from rheostat.load.curves import Pieces
 
 
-__all__ = [
-    "register_calibrate",
-]
-
-
 def register_calibrate(app: typer.Typer) -> None:
     """Add the command."""
     app.command("calibrate")(calibrate)

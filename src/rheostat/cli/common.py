@@ -33,41 +33,6 @@ if TYPE_CHECKING:
     from rheostat.judge.request import Tables
 
 
-__all__ = [
-    "FIGURES_HELP",
-    "Jobs",
-    "JsonFlag",
-    "Out",
-    "PlainLines",
-    "Played",
-    "Shapes",
-    "abandon_output",
-    "check_file",
-    "check_out",
-    "check_page",
-    "check_sort",
-    "console",
-    "executors_of",
-    "forgive_encodings",
-    "meant",
-    "number_of",
-    "print_error",
-    "print_json",
-    "processes_of",
-    "program",
-    "progress_lines",
-    "show_idle",
-    "show_rows",
-    "show_table",
-    "spread",
-    "to_json",
-    "unknown_command",
-    "unused",
-    "wants_json",
-    "without_effect",
-]
-
-
 Shapes = Annotated[
     list[str] | None, typer.Option("--shape", help=f"{escape(GRAMMAR)}; may be repeated. Shapes: {', '.join(SHAPES)}.")
 ]

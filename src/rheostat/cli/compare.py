@@ -39,11 +39,6 @@ if TYPE_CHECKING:
     from rheostat.judge.worst_case import Defeat
 
 
-__all__ = [
-    "register_compare",
-]
-
-
 def register_compare(app: typer.Typer) -> None:
     """Add the command."""
     app.command("compare", epilog=FIGURES_HELP)(compare)

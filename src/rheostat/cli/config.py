@@ -33,12 +33,6 @@ from rheostat.sim.jobfile import (
     preset_names,
 )
 
-__all__ = [
-    "job_reference",
-    "register_config",
-]
-
-
 OutOption = Annotated[Path | None, typer.Option("--out", help="Write to this file instead of standard output.")]
 
 FiguresFlag = Annotated[bool, typer.Option("--figures", help="The definitions of every figure that is printed.")]

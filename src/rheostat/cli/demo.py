@@ -17,12 +17,6 @@ from rich.table import Table
 from rheostat.cli.common import FIGURES_HELP, JsonFlag, console, executors_of, number_of, print_json, program
 from rheostat.errors import Fault, InputError, RheostatError, tried
 
-__all__ = [
-    "register_demo",
-    "show_ratios",
-]
-
-
 _OPTIONS = {"peak_rate": "rate"}
 """Fields of the plan whose option has another name."""
 

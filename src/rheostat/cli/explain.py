@@ -11,12 +11,6 @@ import typer
 from rheostat.cli.common import FIGURES_HELP, JsonFlag, console, print_json
 from rheostat.errors import Fault, InputError, tried
 
-__all__ = [
-    "register_explain",
-    "register_replay",
-]
-
-
 _TIMES = "an ISO time, seconds of the epoch, HH:MM[:SS] (UTC), or a duration before the journal's end as in 10m"
 
 

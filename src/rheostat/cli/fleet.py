@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from rheostat.fleet.train import JobModel
 
 
-__all__ = [
-    "register_fleet",
-]
-
-
 _MOST_PROCESSES = 1024
 _SHOWN = 20
 _IN_FILES = ("coefficients", "model")

@@ -12,12 +12,6 @@ import typer
 from rheostat.cli.common import JsonFlag, console, print_json, unused
 from rheostat.errors import Fault, InputError, to_install
 
-__all__ = [
-    "register_lab",
-    "register_node",
-]
-
-
 Name = Annotated[str, typer.Option("--name", help="Which lab; several can be up at once.")]
 
 

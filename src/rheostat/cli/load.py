@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from rheostat.load.trips import TripLoad
 
 
-__all__ = [
-    "register_load",
-]
-
-
 _WITH_OPTIONS = (f"{name} ({', '.join(kind.options)})" if kind.options else name for name, kind in KINDS.items())
 _TRIPS_HELP = (
     "Taxi trips in place of click-fraud records: synthetic (two days, a million trips), or CSV files, comma separated."

@@ -32,14 +32,6 @@ if TYPE_CHECKING:
     from rheostat.research.papers.results import Experiment
 
 
-__all__ = [
-    "BENCHMARKS",
-    "EXPERIMENTS",
-    "register_bench",
-    "register_experiment",
-]
-
-
 EXPERIMENTS = ("s1", "s2", "s5")
 """Of the experiments."""
 
@@ -246,6 +238,7 @@ def bench(
 
 
 def benchmark(name: str) -> Callable[..., Bench]:
+    """The function that runs a benchmark: ``run_NAME(watch)``."""
     module = importlib.import_module(f"rheostat.research.bench.{BENCHMARKS[name]}")
     run: Callable[..., Bench] = getattr(module, f"run_{name.replace('-', '_')}")
     return run

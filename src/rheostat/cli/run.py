@@ -13,11 +13,6 @@ import typer
 from rheostat.cli.common import JsonFlag, executors_of, print_json
 from rheostat.errors import Fault, InputError, RheostatError, tried
 
-__all__ = [
-    "register_run",
-]
-
-
 _CONTEXT = {"allow_interspersed_args": False}
 
 

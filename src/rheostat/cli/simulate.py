@@ -38,12 +38,6 @@ if TYPE_CHECKING:
     from rheostat.judge.tune import Candidate, Outcome, Tuning
 
 
-__all__ = [
-    "register_simulate",
-    "register_tune",
-]
-
-
 def register_simulate(app: typer.Typer) -> None:
     """Add the command."""
     app.command("simulate", epilog=FIGURES_HELP)(simulate)

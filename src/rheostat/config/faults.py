@@ -20,14 +20,6 @@ from pydantic_core import ErrorDetails
 from rheostat.config.reference import allowed_of, keys_of, models_in
 from rheostat.errors import Fault
 
-__all__ = [
-    "PHRASES",
-    "faults_of",
-    "given_of",
-    "has_key",
-    "phrase",
-]
-
 
 def faults_of(error: ValidationError, root: type[BaseModel]) -> Iterator[Fault]:
     """The faults behind an error of ``root``, each field once, by its dotted key; items of lists by their place."""

@@ -15,15 +15,6 @@ from rheostat.config.models import Settings
 from rheostat.errors import Fault, InputError
 from rheostat.files import read_text, reason_of
 
-__all__ = [
-    "TOKEN_VARIABLE",
-    "load_settings",
-    "read_document",
-    "read_pair",
-    "read_pairs",
-    "read_token",
-]
-
 
 def load_settings(given: str | Path | Mapping[str, Any]) -> Settings:
     """Settings from a YAML file (a path) or from a mapping of the same shape.

@@ -22,31 +22,6 @@ from pydantic_core import PydanticCustomError
 from rheostat.errors import Fault, InputError
 from rheostat.model import Bounds, Objective
 
-__all__ = [
-    "ELSEWHERE",
-    "MOST_MS",
-    "PROFILES",
-    "AlignTo",
-    "FrozenModel",
-    "GuardSettings",
-    "MetricsSettings",
-    "Mode",
-    "Settings",
-    "WorkersSettings",
-    "documented",
-    "is_node_address",
-    "is_node_name",
-    "named_address",
-    "pairs_of",
-    "policy_label",
-    "reject",
-    "round_trip_faults",
-    "split_policy",
-    "with_preset",
-    "with_profile",
-]
-
-
 # What documented models are made of: fields with a meaning, a unit and a reason, and faults of our own.
 
 

@@ -14,18 +14,6 @@ from pydantic.fields import FieldInfo
 
 from rheostat.config.models import PROFILES, GuardSettings, MetricsSettings, Settings, WorkersSettings
 
-__all__ = [
-    "PUBLISHED",
-    "Ratio",
-    "allowed_of",
-    "keys_of",
-    "models_in",
-    "profile_ratios",
-    "reference",
-    "table",
-]
-
-
 _WORDS = {
     bool: "true or false",
     int: "integer",

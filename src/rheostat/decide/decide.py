@@ -33,21 +33,6 @@ from rheostat.model import (
 )
 from rheostat.text import executors
 
-__all__ = [
-    "MOST_PROPOSALS",
-    "Planner",
-    "Rules",
-    "changed",
-    "decide",
-    "decided",
-    "failed",
-    "found",
-    "learn",
-    "not_executed",
-    "proposing",
-]
-
-
 _NOT_COUNTED = {
     ReasonCode.NO_QUERY: "active query",
     ReasonCode.METRICS_STALE: "fresh metrics",

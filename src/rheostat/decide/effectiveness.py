@@ -24,25 +24,6 @@ from rheostat.decide.partitions import waves
 from rheostat.decide.policy import cap_limits
 from rheostat.model import Assessment, Outcome
 
-__all__ = [
-    "Cause",
-    "Cold",
-    "Cost",
-    "Trial",
-    "Useless",
-    "begun",
-    "cause_of",
-    "in_words",
-    "judged",
-    "lag_after",
-    "limited_rate",
-    "measured",
-    "required_rate",
-    "still_useless",
-    "watched",
-]
-
-
 _SAMPLES = 4
 _NOISE = 1 / 6
 _OTHER = 0.2

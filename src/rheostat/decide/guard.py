@@ -23,50 +23,6 @@ from rheostat.model import Assessment, GuardNote, Reason, ReasonCode, Recommenda
 from rheostat.text import batches as of_batches
 from rheostat.text import carry, count, executors, per_second, percent, records, seconds, several
 
-__all__ = [
-    "FEWER_DO",
-    "STEPS",
-    "Direction",
-    "Step",
-    "alignment",
-    "batch_cap",
-    "bounds",
-    "catching_up",
-    "closed_gate",
-    "cooldown_down",
-    "cooldown_up",
-    "failover",
-    "hold",
-    "hold_all",
-    "ineffective",
-    "invalid",
-    "largest_step",
-    "last_check",
-    "least_by_partitions",
-    "leaving",
-    "missing",
-    "no_query",
-    "no_room",
-    "quota",
-    "refused",
-    "replace_slow",
-    "rescale_cost",
-    "rescale_running",
-    "round_trip",
-    "scale_down_hold",
-    "shape",
-    "sick_sink",
-    "stale",
-    "task_failures",
-    "tolerance",
-    "undo",
-    "unknown",
-    "useful",
-    "warm_up",
-    "with_slow",
-]
-
-
 # Guard steps on changes: of the job (failures, warm-up), and of the number of executors, made or still to come.
 
 

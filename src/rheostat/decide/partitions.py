@@ -15,16 +15,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = [
-    "Alignment",
-    "aligned",
-    "in_waves",
-    "loads",
-    "spread_evenly",
-    "waves",
-]
-
-
 Alignment = Literal["evenly-spread", "maximize-utilisation"]
 
 

@@ -28,17 +28,6 @@ from typing import NamedTuple
 from rheostat.model import Nodes, Placement
 from rheostat.text import names
 
-__all__ = [
-    "Choice",
-    "Placing",
-    "full",
-    "grown",
-    "nd_max",
-    "place",
-    "shrunk",
-]
-
-
 _Known = Mapping[tuple[str, str], float]
 
 

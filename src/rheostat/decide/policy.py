@@ -22,24 +22,6 @@ from rheostat.errors import Fault, InputError
 from rheostat.model import Assessment, Objective, Reason, ReasonCode, Recommendation
 from rheostat.ports import SampleStore
 
-__all__ = [
-    "FACTORY_PARTS",
-    "GROUP",
-    "POLICY_PARTS",
-    "Policy",
-    "PolicyContext",
-    "PolicyFactory",
-    "cap_limits",
-    "in_force",
-    "lacking",
-    "load_policy",
-    "misanswered",
-    "mismeasured",
-    "misshapen",
-    "policy_names",
-]
-
-
 # What so many executors carry, learned from what was seen: S1 Algorithm 1, as printed and corrected.
 
 

@@ -16,14 +16,6 @@ from rheostat.decide.policy import Policy, PolicyContext, load_policy
 from rheostat.errors import Fault, InputError, tried
 from rheostat.model import Objective
 
-__all__ = [
-    "NoEffect",
-    "checked_settings",
-    "no_effect",
-    "policy_faults",
-]
-
-
 _SOME_OBJECTIVE = Objective(60.0)
 _SOME_PERIOD_S = 15.0
 """Stand in where the settings do not say: no option is right or wrong because of them."""

@@ -23,22 +23,6 @@ if TYPE_CHECKING:
     from rheostat.decide.decide import Planner
 
 
-__all__ = [
-    "Change",
-    "Context",
-    "GuardState",
-    "Memory",
-    "OwnState",
-    "Pending",
-    "PlanState",
-    "Proposal",
-    "Replacing",
-    "move",
-    "stay",
-    "undoing",
-]
-
-
 @dataclass(frozen=True, slots=True)
 class Pending:
     """A decision whose outcome is not known yet.

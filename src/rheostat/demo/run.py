@@ -40,22 +40,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-__all__ = [
-    "EXECUTOR_MB",
-    "PIPELINES",
-    "DemoPlan",
-    "DemoRun",
-    "Ground",
-    "Job",
-    "JournalWatch",
-    "NodeServers",
-    "OneWorker",
-    "Progress",
-    "main",
-    "run_demo",
-]
-
-
 # What a demo run consists of: one value, checked as a whole, from which every part is configured.
 
 

@@ -19,14 +19,6 @@ from rheostat.report.html import Page, write_report
 from rheostat.report.score import series
 from rheostat.text import executors, several
 
-__all__ = [
-    "LiveTable",
-    "ratio_rows",
-    "result",
-    "verdict",
-    "write_page",
-]
-
 
 def result(run: DemoRun, baseline: DemoRun | None) -> dict[str, Any]:
     """The score, and that of the static run where it was run for real."""

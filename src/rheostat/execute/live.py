@@ -17,22 +17,6 @@ from rheostat.model import Decision, Outcome, OutcomeStatus, Reason, ReasonCode
 from rheostat.ports import Clock
 from rheostat.text import executors, several
 
-__all__ = [
-    "ActuationContext",
-    "Background",
-    "DryRun",
-    "Levers",
-    "LiveExecutors",
-    "Patience",
-    "Result",
-    "Rung",
-    "StartUps",
-    "Superseded",
-    "grow",
-    "ladder",
-    "shrink",
-]
-
 
 class Runner(Protocol):
     """Runs work in the background; :class:`Background` does."""

@@ -14,17 +14,6 @@ if TYPE_CHECKING:
     from rheostat.http_client import Answer, Http
 
 
-__all__ = [
-    "Node",
-    "NodeClient",
-    "NodeGateways",
-    "NodeState",
-    "StandbyOptions",
-    "Way",
-    "parse_state",
-]
-
-
 _SCHEMA = "rheostat.node/1"
 _STAYING = ("queued", "starting", "ready")
 _REFUSES = ("DECOMMISSIONED", "DEAD")

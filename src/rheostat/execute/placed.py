@@ -20,20 +20,6 @@ from rheostat.model import NodeReading, Nodes, Placement, RoundTrip
 from rheostat.ports import Clock
 from rheostat.text import several
 
-__all__ = [
-    "Change",
-    "JobOnNodes",
-    "Known",
-    "LatencyMap",
-    "Moves",
-    "Placed",
-    "Stand",
-    "first_to_leave",
-    "moves",
-    "possible",
-    "standby_moves",
-]
-
 
 class JobOnNodes(Protocol):
     """What the application says of its executors. May raise :class:`~rheostat.errors.ActuationError`."""

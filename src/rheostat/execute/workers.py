@@ -22,18 +22,6 @@ from rheostat.model import Decision, Outcome, OutcomeStatus
 from rheostat.spark.jvm import host_of
 from rheostat.text import several
 
-__all__ = [
-    "JobView",
-    "SparkJob",
-    "Standby",
-    "WorkersActuator",
-    "around",
-    "page_of",
-    "refill",
-    "shares",
-]
-
-
 _log = logging.getLogger("rheostat")
 _LONGEST = 300
 

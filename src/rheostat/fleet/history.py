@@ -30,20 +30,6 @@ if TYPE_CHECKING:
     from rheostat.learn.slow_records import Sample
 
 
-__all__ = [
-    "Collected",
-    "Row",
-    "archive_rows",
-    "collect",
-    "job_folder",
-    "jobs_in",
-    "journal_rows",
-    "read_rows",
-    "source_faults",
-    "write_rows",
-]
-
-
 # From what single jobs keep, their journals and archives, to the history of a fleet.
 
 

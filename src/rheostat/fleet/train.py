@@ -44,25 +44,6 @@ if TYPE_CHECKING:
     from rheostat.learn.slow_records import SlowModel, TrainingOptions
 
 
-__all__ = [
-    "COLUMNS",
-    "SCHEMA",
-    "Asked",
-    "JobModel",
-    "asked",
-    "batch_of",
-    "capacity_of",
-    "pyspark_faults",
-    "read_models",
-    "session",
-    "text_of",
-    "train_fleet",
-    "train_job",
-    "training_options",
-    "write_models",
-]
-
-
 _TASKS_A_SLOT = 4
 """Jobs differ in size: with several tasks for each slot no slot waits long for the last one."""
 

@@ -13,15 +13,6 @@ import select
 import signal
 import sys
 
-__all__ = [
-    "TOKEN_VARIABLE",
-    "carrying",
-    "is_running",
-    "kill_carrying",
-    "kill_group",
-]
-
-
 TOKEN_VARIABLE = "RHEOSTAT_LAB_TOKEN"  # noqa: S105
 """Environment variable that every process of a lab inherits; its value tells labs apart."""
 

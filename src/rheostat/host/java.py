@@ -18,31 +18,6 @@ from xml.sax.saxutils import quoteattr
 
 from rheostat.errors import Fault, InputError, UnavailableError, to_install
 
-__all__ = [
-    "BROKER",
-    "SCALA_VERSION",
-    "SUPPORTED",
-    "JarSet",
-    "Java",
-    "Say",
-    "bash_faults",
-    "broker_jars",
-    "cache_folder",
-    "candidates",
-    "connector",
-    "find_java",
-    "ivy_settings",
-    "kafka_connector_jars",
-    "parse_version",
-    "probe",
-    "pyspark_home",
-    "quiet",
-    "require_room",
-    "require_writable",
-    "resolve",
-]
-
-
 SUPPORTED = (17, 21)
 """Major versions that Spark 4.0–4.2 and Kafka 4 both run on and that we test with."""
 

@@ -18,18 +18,6 @@ from typing import BinaryIO
 from rheostat.errors import PartFailedError
 from rheostat.host.guardian import TOKEN_VARIABLE, carrying, is_running, kill_carrying
 
-__all__ = [
-    "Guardian",
-    "Identity",
-    "Launch",
-    "Part",
-    "Processes",
-    "clean_environment",
-    "module_command",
-    "module_environment",
-]
-
-
 _POLL_S = 0.05
 _TAIL_BYTES = 65536
 _REASON_LINES = 200

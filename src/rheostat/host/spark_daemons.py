@@ -14,22 +14,6 @@ from rheostat.errors import Fault, InputError, UnavailableError
 from rheostat.host.java import SCALA_VERSION, Java
 from rheostat.host.processes import Launch, clean_environment
 
-__all__ = [
-    "HOST",
-    "MOST_CORES",
-    "MOST_MEMORY_MB",
-    "Daemons",
-    "WorkerSize",
-    "answers",
-    "ask_daemon",
-    "free_ports",
-    "is_free",
-    "port_faults",
-    "port_was_taken",
-    "require_free",
-]
-
-
 MOST_CORES, MOST_MEMORY_MB = 1000, 4_000_000
 """What a Worker may offer at most; a larger number is a slip of the keyboard."""
 

@@ -57,20 +57,6 @@ from rheostat.model import (
     StageWork,
 )
 
-__all__ = [
-    "Column",
-    "Decoder",
-    "Encoder",
-    "decode_columns",
-    "decode_list",
-    "decode_seconds",
-    "encode_columns",
-    "encode_list",
-    "encode_seconds",
-    "session_line",
-]
-
-
 _BATCH = tuple(field.name for field in fields(Batch) if field.name != "stages")
 _RUNNING = tuple(field.name for field in fields(RunningBatch))
 

@@ -27,23 +27,6 @@ from rheostat.model import (
     StageLoad,
 )
 
-__all__ = [
-    "SCHEMA",
-    "DecisionRecord",
-    "Header",
-    "OutcomeRecord",
-    "Record",
-    "SessionRecord",
-    "assessment_from_json",
-    "assessment_to_json",
-    "counted",
-    "decision_from_json",
-    "decision_to_json",
-    "outcome_from_json",
-    "outcome_to_json",
-]
-
-
 SCHEMA = "rheostat.journal/1"
 
 

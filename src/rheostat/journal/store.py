@@ -20,20 +20,6 @@ from rheostat.files import read_bytes, reason_of, refuse_kinds
 from rheostat.journal.codec import Decoder, Encoder, session_line
 from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord, Record, SessionRecord
 
-__all__ = [
-    "PATTERN",
-    "STATE_SCHEMA",
-    "Journal",
-    "JournalWriter",
-    "MemoryJournal",
-    "StateStore",
-    "States",
-    "journal_files",
-    "last_decision_id",
-    "read_journal",
-]
-
-
 States = Callable[[], Mapping[str, Any]]
 """Gives the states of analysis, plan and loop *before* the record being written; asked only at a session's start."""
 

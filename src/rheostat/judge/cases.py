@@ -22,28 +22,6 @@ from rheostat.load.shapes import parse_shape, remarks_on
 from rheostat.sim.capacity import capacity_curve, long_batch_rate
 from rheostat.sim.jobfile import JobFile
 
-__all__ = [
-    "JOB_OWNS",
-    "PEAK_SHARE",
-    "STEP_S",
-    "UNUSED",
-    "Case",
-    "LoadSpec",
-    "PolicySpec",
-    "Ready",
-    "Treatment",
-    "check_policy_specs",
-    "drain_limit_s",
-    "idle_settings",
-    "levels_of",
-    "loads_of",
-    "parse_policy_specs",
-    "ready",
-    "recent_load",
-    "settings_for",
-]
-
-
 # One policy on one job under one load: the production loop on the simulated job, with a clock that does not wait.
 
 

@@ -39,32 +39,6 @@ from rheostat.sim.capacity import CostParts, violation_weight
 from rheostat.sim.history import demand_steps
 from rheostat.sim.jobfile import JobFile, load_job
 
-__all__ = [
-    "MARGIN_CAPACITIES",
-    "MARGIN_LAG",
-    "Bound",
-    "Cells",
-    "Comparison",
-    "Crew",
-    "Entry",
-    "Found",
-    "Progress",
-    "Reference",
-    "RunTask",
-    "Scene",
-    "Variant",
-    "cells_of",
-    "compare",
-    "crew",
-    "do",
-    "find_reference",
-    "follow_parent",
-    "judged_case",
-    "run_one",
-    "variants_of",
-]
-
-
 # What the processes of a comparison do: the optimum of a case, or one run in it. Everything here can be pickled.
 
 

@@ -32,38 +32,6 @@ from rheostat.report.html import (
 )
 from rheostat.text import several
 
-__all__ = [
-    "COLUMNS",
-    "COMPARE_SCHEMA",
-    "DEFEAT_READING",
-    "OPTIMUM_RUN",
-    "REACHED_RUN",
-    "READING",
-    "SHARES",
-    "Column",
-    "LoadTable",
-    "Row",
-    "Table",
-    "column_named",
-    "comparison_json",
-    "defeat_rows",
-    "draw",
-    "hold_rows",
-    "load_tables",
-    "matrix_rows",
-    "ranking_rows",
-    "section",
-    "share_rows",
-    "simulate_verdict",
-    "spoken_command",
-    "table_of",
-    "unready_notes",
-    "verdict",
-    "write_comparison",
-    "write_simulation",
-]
-
-
 Score = Mapping[str, Any]
 
 

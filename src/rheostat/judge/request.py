@@ -32,14 +32,6 @@ from rheostat.judge.worst_case import Hunt
 from rheostat.report.times import parse_duration
 from rheostat.sim.jobfile import JobFile, load_job
 
-__all__ = [
-    "Asked",
-    "Tables",
-    "read_asked",
-    "seeds_of",
-]
-
-
 _HUNT_S, _SHORTEST_HUNT_S = 3600.0, 60.0
 """How long the loads last among which the worst is sought, unless said; and at least."""
 

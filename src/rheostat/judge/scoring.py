@@ -23,28 +23,6 @@ from rheostat.sim.history import History, Lag, changes, demand_steps, elasticity
 from rheostat.sim.jobfile import JobFile
 from rheostat.text import several
 
-__all__ = [
-    "FEW_VIOLATIONS",
-    "LEAST_MEAN_EXECUTORS",
-    "Bill",
-    "Case",
-    "Points",
-    "Rank",
-    "Ranking",
-    "Share",
-    "TimeSeries",
-    "cost_parts",
-    "end_of",
-    "geometric_mean",
-    "judge_score",
-    "lag_line",
-    "rank",
-    "rankings",
-    "shares",
-    "thinned",
-    "thinned_acts",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Case:

@@ -23,20 +23,6 @@ from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile
 from rheostat.text import several
 
-__all__ = [
-    "Act",
-    "Held",
-    "JournaledRecorder",
-    "Recorder",
-    "Run",
-    "SimulatedTime",
-    "require_new",
-    "simulate",
-    "start_executors",
-    "unready_at_end",
-]
-
-
 # What a simulated run remembers of its decisions, in bounded memory: those that act, and why the others held.
 
 

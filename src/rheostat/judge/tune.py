@@ -21,26 +21,6 @@ from rheostat.judge.simulate import simulate
 from rheostat.loop.build import build_planner
 from rheostat.policies.proactive import ProactiveOptions
 
-__all__ = [
-    "GRID",
-    "ROUNDS",
-    "SEARCHED",
-    "TUNE_SCHEMA",
-    "Candidate",
-    "Gains",
-    "Outcome",
-    "Tuning",
-    "Verdict",
-    "gains_of",
-    "judged",
-    "play",
-    "ranked",
-    "search",
-    "settings_fragment",
-    "tune",
-]
-
-
 # A search for the gains α and β of the hysteresis: a coarse grid, then finer around the best. Deterministic.
 
 

@@ -35,19 +35,6 @@ from rheostat.sim.capacity import capacity, violation_weight
 from rheostat.sim.jobfile import JobFile
 from rheostat.text import several
 
-__all__ = [
-    "LOWEST_SHARE",
-    "Defeat",
-    "Hunt",
-    "Shaped",
-    "Worst",
-    "comparison_of",
-    "defeat",
-    "defeats",
-    "worst_case",
-]
-
-
 _MOST_PARTS = 4
 _FIRST = 6
 """Loads of which a later climb takes the worst to begin with."""

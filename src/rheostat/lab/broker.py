@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
 
-__all__ = [
-    "JVM_OPTIONS",
-    "Broker",
-    "ask_broker",
-    "broker_properties",
-    "quiet_client",
-]
-
-
 JVM_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 """A small heap, one collector thread, the quick compiler only: made for a machine that is shared."""
 

@@ -13,13 +13,6 @@ from rheostat.host.java import Java, pyspark_home
 from rheostat.host.processes import Launch, Part, Processes
 from rheostat.host.spark_daemons import HOST, Daemons, WorkerSize, ask_daemon, free_ports, port_was_taken
 
-__all__ = [
-    "EXECUTOR_JAVA_OPTIONS",
-    "SCHEDULING",
-    "Cluster",
-]
-
-
 EXECUTOR_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xms32m -Xss512k"
 """For executors that start quickly: on 2 cores one more is there 1.8 s after it was asked for (Java 17, Spark 4.2.0,
 idle cluster), at about 190 MB resident before it has worked."""

@@ -28,12 +28,6 @@ from rheostat.host.spark_daemons import WorkerSize, port_faults, require_free
 from rheostat.lab.broker import Broker
 from rheostat.lab.cluster import Cluster
 
-__all__ = [
-    "Lab",
-    "LabSpec",
-]
-
-
 Made = TypeVar("Made")
 
 DISK_MB = 500

@@ -23,17 +23,6 @@ from rheostat.host.spark_daemons import WorkerSize, ask_daemon
 from rheostat.lab.broker import ask_broker, quiet_client
 from rheostat.lab.lab import Lab, LabSpec
 
-__all__ = [
-    "SCHEMA",
-    "down",
-    "main",
-    "read_spec",
-    "status",
-    "up",
-    "write_state",
-]
-
-
 SCHEMA = "rheostat.lab/1"
 
 _UP_TIMEOUT_S = 180.0

@@ -22,37 +22,6 @@ import numpy.typing as npt
 
 from rheostat.errors import Fault, InputError
 
-__all__ = [
-    "CEILING",
-    "MOST_EXECUTORS",
-    "MOST_SLOW",
-    "MOST_WORKLOAD",
-    "Array",
-    "Basis",
-    "Blocks",
-    "Polynomial",
-    "Refits",
-    "Sample",
-    "Seen",
-    "SlowModel",
-    "Surface",
-    "Trained",
-    "TrainingOptions",
-    "columns",
-    "contradicted",
-    "in_order",
-    "monomials",
-    "orthonormal",
-    "record_costs",
-    "resampled",
-    "solve",
-    "spans",
-    "stability",
-    "surface",
-    "train",
-]
-
-
 _GAP = 0.2
 """A range of loads without a sample ends a span if it is wider than this share of the largest load at that number."""
 _KNOTS = 512

@@ -19,19 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = [
-    "DEFAULT",
-    "FitOptions",
-    "MstModel",
-    "Point",
-    "Saturated",
-    "added",
-    "configuration",
-    "fit",
-    "point_faults",
-]
-
-
 class Saturated(NamedTuple):
     """A measurement of the job at its limit.
 

@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = [
-    "IdChecksum",
-    "splitmix64",
-    "splitmix64_array",
-]
-
-
 _MASK = (1 << 64) - 1
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _VECTOR_FROM = 64

@@ -13,21 +13,6 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Protocol
 
-__all__ = [
-    "MOST_RECORDS",
-    "Cut",
-    "Gaussian",
-    "Pieces",
-    "RateCurve",
-    "Scaled",
-    "Sequel",
-    "Sine",
-    "Together",
-    "constant",
-    "staircase",
-]
-
-
 MOST_RECORDS = 2.0**62
 """Of a load: ids are 64-bit numbers, and a first id may be as large as this."""
 

@@ -18,19 +18,6 @@ from rheostat.errors import Fault, InputError
 from rheostat.files import read_text, reason_of, refuse_special
 from rheostat.load.curves import Pieces, RateCurve, Sequel, Together, staircase
 
-__all__ = [
-    "HEADER",
-    "FaultList",
-    "Trace",
-    "number_pairs",
-    "read_lines",
-    "read_trace",
-    "read_traces",
-    "read_variation",
-    "trace_files",
-]
-
-
 HEADER = "second,events_per_second"
 
 _LONGEST_HEADER = 200

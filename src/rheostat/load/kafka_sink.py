@@ -19,12 +19,6 @@ from rheostat.errors import Fault, InputError, UnavailableError
 from rheostat.load.payload import Records
 from rheostat.load.producer import Receipt
 
-__all__ = [
-    "KafkaSink",
-    "ensure_topic",
-]
-
-
 _ANSWER_S = 8.0
 _CREATE_S = 20.0
 _PRODUCER = {

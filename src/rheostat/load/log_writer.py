@@ -22,12 +22,6 @@ from rheostat.load.payload import Records
 from rheostat.load.producer import Receipt, partition_of
 from rheostat.spark.log_files import LOG_SCHEMA, LogFolder
 
-__all__ = [
-    "LogSink",
-    "LogWriter",
-]
-
-
 _SCHEMA = pa.schema([("value", pa.string()), ("timestamp", pa.timestamp("us", tz="UTC"))])
 
 

@@ -21,14 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = [
-    "PayloadSpec",
-    "Payloads",
-    "RecordMaker",
-    "Records",
-]
-
-
 _BLOCK = 4096
 _ADDRESSES = 1 << 24
 _SPREAD = 0x9E3779B1

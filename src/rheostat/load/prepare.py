@@ -16,14 +16,6 @@ from numpy.typing import NDArray
 from rheostat.errors import Fault, InputError
 from rheostat.load.curves import Pieces, RateCurve
 
-__all__ = [
-    "PEAK_WINDOW_S",
-    "Prepared",
-    "peak_mean",
-    "prepare",
-]
-
-
 PEAK_WINDOW_S = 30.0
 """Seconds over which the rate is averaged for the peak."""
 

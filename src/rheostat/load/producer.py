@@ -24,21 +24,6 @@ from rheostat.load.curves import RateCurve, constant
 from rheostat.load.payload import RecordMaker, Records
 from rheostat.ports import Clock
 
-__all__ = [
-    "Lateness",
-    "LoadProgress",
-    "LoadResult",
-    "MemorySink",
-    "OpenLoopProducer",
-    "ProducerSettings",
-    "Receipt",
-    "RunClock",
-    "Schedule",
-    "Sink",
-    "partition_of",
-]
-
-
 _LONG_S = 1e9
 
 

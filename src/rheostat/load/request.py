@@ -18,16 +18,6 @@ from rheostat.load.shapes import asks_apart, read_shape
 from rheostat.load.trip_files import file_trips
 from rheostat.load.trips import DAYS_S, MILLION_RATE, TripLoad, TripPlan, synthetic_trips
 
-__all__ = [
-    "DEFAULT_SECONDS",
-    "KafkaTarget",
-    "LoadRequest",
-    "LoadTexts",
-    "LogTarget",
-    "read_request",
-]
-
-
 DEFAULT_SECONDS = 60.0
 """How long a shape lasts that does not say so."""
 

@@ -42,30 +42,6 @@ from rheostat.load.curves import Gaussian, Pieces, RateCurve, Sequel, Sine, cons
 from rheostat.load.trips import TripPlan
 from rheostat.load.trips import trip_levels as _levels
 
-__all__ = [
-    "AT",
-    "CHANCE",
-    "CYCLES",
-    "GRAMMAR",
-    "KINDS",
-    "PLAIN",
-    "SEED",
-    "SHAPES",
-    "TRIPS",
-    "Kind",
-    "Option",
-    "Part",
-    "asks_apart",
-    "levels",
-    "mean_time",
-    "parse_shape",
-    "read_shape",
-    "remarks_on",
-    "seconds_option",
-    "share_option",
-]
-
-
 # What a kind of shape is made of: its rates, its options with their limits and defaults, and how it is built.
 
 

@@ -32,15 +32,6 @@ from rheostat.errors import Fault, InputError
 from rheostat.files import reason_of, refuse_kinds, refuse_nulls
 from rheostat.load.trips import Arrivals, Trip, TripLoad
 
-__all__ = [
-    "Counted",
-    "Entry",
-    "SortedTrips",
-    "TooManyTripsError",
-    "file_trips",
-]
-
-
 _NEEDED = (
     *("pickup_datetime", "dropoff_datetime", "pickup_longitude", "pickup_latitude"),
     *("dropoff_longitude", "dropoff_latitude", "trip_distance"),

@@ -31,23 +31,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = [
-    "BEGIN",
-    "DAYS_S",
-    "MILLION_RATE",
-    "Arrivals",
-    "Trip",
-    "TripLoad",
-    "TripPayloads",
-    "TripPlan",
-    "chance",
-    "draw_counts",
-    "experiment_curve",
-    "synthetic_trips",
-    "trip_curve",
-]
-
-
 DAYS_S = 172_800.0
 """The cycle: two days of the city, in its seconds."""
 

@@ -20,19 +20,6 @@ from rheostat.model import Bounds
 from rheostat.ports import SampleStore
 from rheostat.sample_store import ParquetSampleStore
 
-__all__ = [
-    "WATCH_BOUNDS",
-    "build_planner",
-    "header_of",
-    "open_journal",
-    "open_sample_store",
-    "open_store",
-    "sample_store_beside",
-    "sample_store_in",
-    "settings_of",
-]
-
-
 _SAMPLES = "samples"
 """The archive's folder, in that of the journal or of the state."""
 

@@ -9,13 +9,6 @@ from typing import Protocol
 
 from rheostat.ports import Clock
 
-__all__ = [
-    "ManualClock",
-    "StoppableClock",
-    "SystemClock",
-    "next_due",
-]
-
 
 class StoppableClock(Clock, Protocol):
     """A clock whose waits can be ended from another thread."""

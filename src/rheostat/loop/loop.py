@@ -19,14 +19,6 @@ from rheostat.loop.clock import StoppableClock, next_due
 from rheostat.model import Assessment, Bounds, Decision, Observation, Outcome, OutcomeStatus, Reason, ReasonCode
 from rheostat.ports import Actuator, Clock, Source
 
-__all__ = [
-    "Loop",
-    "Status",
-    "Trouble",
-    "refused",
-    "supervise",
-]
-
 
 class Loop:
     """Keeps an application at its objective, one cycle each ``settings.sample_s`` seconds.

@@ -26,17 +26,6 @@ from rheostat.node.server import EndSignals
 from rheostat.node.workers import Folder, Master, Rules, StandaloneSpark, Workers, address_of
 from rheostat.text import several
 
-__all__ = [
-    "MOST_WORKERS",
-    "NodeOptions",
-    "Prepared",
-    "StartedNode",
-    "check",
-    "prepare",
-    "run_node",
-]
-
-
 MOST_WORKERS = 1000
 """A larger number is a slip of the keyboard."""
 

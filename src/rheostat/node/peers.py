@@ -14,15 +14,6 @@ if TYPE_CHECKING:
     from rheostat.http_client import Http
 
 
-__all__ = [
-    "CALLER",
-    "PING_S",
-    "Measured",
-    "PeerRoundTrips",
-    "round_trip_ms",
-]
-
-
 CALLER = "X-Rheostat-Node"
 """The header by which a node that pings says who it is."""
 

@@ -30,22 +30,6 @@ from rheostat.host.spark_daemons import WorkerSize
 from rheostat.node.peers import CALLER, PeerRoundTrips
 from rheostat.node.workers import DisagreementError, Removal, Situation, Standing, State, Worker, Workers
 
-__all__ = [
-    "MOST_BYTES",
-    "OPEN_PATHS",
-    "CreateOrder",
-    "Created",
-    "EndSignals",
-    "NodeDescription",
-    "Problem",
-    "RemoveOrder",
-    "Removed",
-    "describe",
-    "make_app",
-    "serve",
-]
-
-
 # What goes over the wire: requests and answers, documented; the OpenAPI page is made from them.
 
 

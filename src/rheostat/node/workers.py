@@ -29,32 +29,6 @@ from rheostat.host.guardian import carrying, kill_carrying
 from rheostat.host.processes import Identity, Launch
 from rheostat.host.spark_daemons import Daemons, WorkerSize, ask_daemon
 
-__all__ = [
-    "ALIVE",
-    "DECOMMISSIONED",
-    "MARK",
-    "STAYING",
-    "DisagreementError",
-    "Folder",
-    "Master",
-    "MasterView",
-    "Patience",
-    "Record",
-    "Removal",
-    "Rules",
-    "Situation",
-    "Spark",
-    "StandaloneSpark",
-    "Standing",
-    "State",
-    "Worker",
-    "Workers",
-    "address_of",
-    "parse_master",
-    "to_create",
-    "to_remove",
-]
-
 
 class Workers:
     """The Workers of one machine. Safe to use from threads; one thread of its own does the work.

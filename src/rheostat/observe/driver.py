@@ -53,17 +53,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-__all__ = [
-    "NOT_SEEN",
-    "DriverSource",
-    "Reader",
-    "Readers",
-    "Snapshot",
-    "Watched",
-    "Watching",
-]
-
-
 _T = TypeVar("_T")
 
 

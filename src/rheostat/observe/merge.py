@@ -9,12 +9,6 @@ from rheostat.errors import Fault, InputError
 from rheostat.model import Gap, Observation, QueryReading
 from rheostat.ports import Source
 
-__all__ = [
-    "MergedSource",
-    "merged_observation",
-]
-
-
 _SECTIONS = ("offsets", "batch", "running")
 
 

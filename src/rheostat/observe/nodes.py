@@ -21,16 +21,6 @@ from rheostat.model import Cluster, Gap, NodeReading, Nodes, Observation, RoundT
 from rheostat.ports import Source
 from rheostat.text import several as count_of
 
-__all__ = [
-    "STALE_S",
-    "NodeServer",
-    "NodeWord",
-    "NodesWatch",
-    "SourceWithNodes",
-    "daemon",
-]
-
-
 _Spawn = Callable[[Callable[[], None]], None]
 
 STALE_S = 60.0

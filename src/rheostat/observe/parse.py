@@ -12,24 +12,6 @@ from typing import Any
 from rheostat.model import Batch, Executor, Offsets, PartitionOffsets, SourceInfo, StageWork
 from rheostat.spark.jvm import host_of
 
-__all__ = [
-    "LOG_PROVIDER",
-    "MOST_STAGES",
-    "Latest",
-    "Progress",
-    "SourceProgress",
-    "merged",
-    "not_a_count",
-    "option",
-    "parse_executors",
-    "parse_progress",
-    "partition_map",
-    "partition_offsets",
-    "source_info",
-    "with_stages",
-    "without_secrets",
-]
-
 
 def parse_executors(listed: Iterable[Mapping[str, Any]]) -> tuple[Executor, ...]:
     """The active executors without the driver, those with numbers for ids in their order.

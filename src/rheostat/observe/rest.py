@@ -27,16 +27,6 @@ if TYPE_CHECKING:
     from rheostat.http_client import Http
 
 
-__all__ = [
-    "KafkaOffsets",
-    "OutsideQuery",
-    "RestSource",
-    "offset_log_entry",
-    "position",
-    "query_id",
-]
-
-
 # Latest offsets from outside the driver, by confluent-kafka.
 
 

@@ -13,24 +13,6 @@ from rheostat.load.curves import Pieces
 from rheostat.optimum.problem import Problem
 from rheostat.sim.capacity import CostParts
 
-__all__ = [
-    "Ending",
-    "Floats",
-    "Frontier",
-    "Grid",
-    "Kept",
-    "Prices",
-    "Step",
-    "decide",
-    "followed",
-    "forwards",
-    "moved",
-    "serve",
-    "traced",
-    "violations",
-]
-
-
 _SAMPLES = 8
 _CHUNK = 1024
 _ROUNDING = 1e-9

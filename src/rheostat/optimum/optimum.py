@@ -66,13 +66,6 @@ from rheostat.optimum.dynamic_program import Grid, followed, forwards, traced
 from rheostat.optimum.problem import Problem, checked, useful
 from rheostat.sim.capacity import CostParts
 
-__all__ = [
-    "Optimum",
-    "optimum",
-    "timetable",
-]
-
-
 _PRECISION = 1e-3
 _COARSEST_S = 15.0
 _FINEST_S = 0.25

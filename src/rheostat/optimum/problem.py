@@ -13,15 +13,6 @@ from rheostat.sim.events import CodeChange, DeadExecutor, Event, LostNode, SkewC
 from rheostat.sim.jobfile import JobFile
 from rheostat.sim.seeded import duration
 
-__all__ = [
-    "Problem",
-    "checked",
-    "least_start_up_s",
-    "problem_of",
-    "useful",
-]
-
-
 _LEAST_QUANTILE = 0.001
 """A log-normal duration has no least value; one start in a thousand is faster than this."""
 

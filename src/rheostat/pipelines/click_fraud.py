@@ -53,22 +53,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-__all__ = [
-    "HALVES",
-    "build",
-    "halves",
-    "looked_up",
-    "main",
-    "parser",
-    "run",
-    "session",
-    "settings_of",
-    "spark_conf",
-    "start",
-    "waited",
-]
-
-
 # The stage of a pipeline that runs in Python: each record waits for its look-up.
 
 

@@ -26,22 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-__all__ = [
-    "ClickFraudSettings",
-    "PipelineSettings",
-    "TaxiSettings",
-    "base_conf",
-    "base_parser",
-    "finish",
-    "parse_seconds",
-    "program",
-    "run_query",
-    "session_of",
-    "settings_from",
-    "start_query",
-]
-
-
 # Settings of the pipelines.
 
 

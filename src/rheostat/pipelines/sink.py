@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-__all__ = [
-    "RecordTotals",
-    "SinkTotals",
-    "verify",
-    "verify_records",
-    "writer",
-]
-
-
 _GROUP = ["kind", "key", "window_start"]
 _SUMS = ["records", "id_low", "id_high", "mixed_low", "mixed_high"]
 

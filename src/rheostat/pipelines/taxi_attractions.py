@@ -46,20 +46,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-__all__ = [
-    "ATTRACTIONS",
-    "Attraction",
-    "build",
-    "main",
-    "parser",
-    "run",
-    "session",
-    "settings_of",
-    "squared_distance",
-    "start",
-]
-
-
 _JSON = (
     "id LONG, trip LONG, copy INT, pickup LONG, dropoff LONG, pickup_longitude DOUBLE, pickup_latitude DOUBLE, "
     "dropoff_longitude DOUBLE, dropoff_latitude DOUBLE, passengers INT, distance DOUBLE, timestamp DOUBLE"

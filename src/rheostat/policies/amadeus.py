@@ -30,14 +30,6 @@ from rheostat.errors import Fault
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.text import percent, several
 
-__all__ = [
-    "AmadeusOptions",
-    "AmadeusPolicy",
-    "AmadeusState",
-    "needed_executors",
-]
-
-
 _ROUNDING = 1e-9
 
 

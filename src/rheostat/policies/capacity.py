@@ -33,26 +33,6 @@ from typing import Literal
 from rheostat.decide.policy import cap_limits
 from rheostat.model import Assessment
 
-__all__ = [
-    "Figure",
-    "Learned",
-    "Measure",
-    "Recovery",
-    "busy_rate",
-    "busy_share",
-    "expected_wait",
-    "followed",
-    "from_arrival",
-    "from_healthy",
-    "from_overload",
-    "needed",
-    "ready",
-    "rescale_s",
-    "slow_records",
-    "usage",
-]
-
-
 Measure = Literal["tasks", "batches"]
 
 _IN_A_ROW = 3

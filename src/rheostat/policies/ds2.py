@@ -34,14 +34,6 @@ from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import Measure, busy_share
 from rheostat.text import executors, per_second, percent, several
 
-__all__ = [
-    "Ds2Options",
-    "Ds2Policy",
-    "Ds2State",
-    "optimum",
-]
-
-
 _ROUNDING = 1e-9
 _MOST = 1_000_000
 _LATE = 2

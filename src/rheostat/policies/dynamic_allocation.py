@@ -34,17 +34,6 @@ from rheostat.decide.policy import PolicyContext, in_force
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.text import executors, seconds, several
 
-__all__ = [
-    "DynamicAllocationOptions",
-    "DynamicAllocationPolicy",
-    "DynamicAllocationState",
-    "grown",
-    "rounds_passed",
-    "useful_executors",
-    "waiting_s",
-]
-
-
 _ROUNDING = 1e-9
 _Proposal = tuple[Recommendation, "DynamicAllocationState"]
 

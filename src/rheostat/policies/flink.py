@@ -37,24 +37,6 @@ from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import Measure, busy_share
 from rheostat.text import carry, finite, per_second, seconds
 
-__all__ = [
-    "Down",
-    "FlinkOptions",
-    "FlinkPolicy",
-    "FlinkState",
-    "Load",
-    "Sample",
-    "Scaling",
-    "averages",
-    "delayed",
-    "ineffective",
-    "target_capacity",
-    "thresholds",
-    "true_rate",
-    "with_sample",
-]
-
-
 # The figures that the Flink Kubernetes operator's autoscaler decides on, as pure functions.
 
 

@@ -40,34 +40,6 @@ from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.trend import Point, line
 from rheostat.text import count, executors, percent, seconds
 
-__all__ = [
-    "DOWN",
-    "METRICS",
-    "UP",
-    "Asked",
-    "Behavior",
-    "BehaviorState",
-    "HpaOptions",
-    "HpaPolicy",
-    "HpaState",
-    "Metric",
-    "Pace",
-    "Pods",
-    "Proposal",
-    "Rules",
-    "Shaped",
-    "allowed",
-    "answer",
-    "by_average",
-    "by_utilization",
-    "by_value",
-    "gated",
-    "relative_change",
-    "slope",
-    "stabilized",
-]
-
-
 # The ``behavior`` of a HorizontalPodAutoscaler: stabilization windows and scaling policies, for ``hpa`` and ``keda``.
 
 

@@ -46,15 +46,6 @@ from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.hpa import DOWN, UP, Behavior, BehaviorState, Proposal, Rules, answer, by_average, group, unknown
 from rheostat.text import count, executors, per_second
 
-__all__ = [
-    "KedaOptions",
-    "KedaPolicy",
-    "KedaState",
-    "bounded_lag",
-    "even",
-]
-
-
 _COLD = 2
 _IN_A_ROW = 3
 

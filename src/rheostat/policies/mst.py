@@ -53,25 +53,6 @@ from rheostat.policies.capacity import busy_rate
 from rheostat.policies.trend import Detector, Watched, Worsening
 from rheostat.text import carry, count, executors, per_second, percent, seconds, several
 
-__all__ = [
-    "FAITHFUL",
-    "NO_HOLD",
-    "Demand",
-    "Learner",
-    "Look",
-    "MstAlphaPolicy",
-    "MstOptions",
-    "MstPolicy",
-    "MstState",
-    "QueryModel",
-    "Reach",
-    "enough_below",
-    "least_above",
-    "looks",
-    "reach",
-]
-
-
 # What one query teaches ``mst`` of its greatest sustainable throughput: S2, Algorithm 1, lines 7 to 15.
 
 

@@ -48,29 +48,6 @@ from rheostat.policies.trend import Detector, LoadPoint, Rates, Watched, Worseni
 from rheostat.ports import SampleStore
 from rheostat.text import executors, per_second, percent, seconds, several
 
-__all__ = [
-    "FAITHFUL",
-    "MOST_ROWS",
-    "Carrier",
-    "Check",
-    "Collected",
-    "Outlook",
-    "ProactiveOptions",
-    "ProactivePolicy",
-    "ProactiveState",
-    "Residuals",
-    "added",
-    "check",
-    "dropped",
-    "eased",
-    "gathered",
-    "line_to",
-    "residuals",
-    "rounded",
-    "smallest",
-]
-
-
 # Options of ``proactive``: those of ``reactive``, which it explores with, and those of the model and the forecast.
 
 

@@ -62,14 +62,6 @@ from rheostat.policies.capacity import (
 )
 from rheostat.text import count, executors, finite, per_second, percent, seconds, several
 
-__all__ = [
-    "FAITHFUL",
-    "ReactiveOptions",
-    "ReactivePolicy",
-    "ReactiveState",
-]
-
-
 # Options of ``reactive``: ours by default, and those of the document (S1).
 
 

@@ -40,29 +40,6 @@ from rheostat.policies.router_table import Table, look_up, roomy
 from rheostat.policies.trend import Fit, Point, line, trough_or_line
 from rheostat.text import batches, carry, executors, per_second, percent, records, seconds, several
 
-__all__ = [
-    "CHAIN",
-    "FAITHFUL",
-    "Bucket",
-    "Load",
-    "RouterOptions",
-    "RouterPolicy",
-    "RouterState",
-    "Spikes",
-    "Times",
-    "Turn",
-    "collected",
-    "decide",
-    "is_outlier",
-    "least_size",
-    "most_size",
-    "pre_decision",
-    "shaped",
-    "target_rate",
-    "up_to_now",
-]
-
-
 # Pre-decision and decision of ``router``: whether, and which way. S5.
 
 

@@ -29,22 +29,6 @@ from typing import NamedTuple
 from rheostat.model import Assessment
 from rheostat.policies.capacity import Figure, Learned, from_healthy, from_overload
 
-__all__ = [
-    "BatchCosts",
-    "Table",
-    "capacity_shown",
-    "current",
-    "fixed_s",
-    "learned",
-    "look_up",
-    "record_cost",
-    "roomy",
-    "saturated",
-    "watched",
-    "with_row",
-]
-
-
 # What a batch costs, so that what executors carry shows before they are saturated [ours].
 
 

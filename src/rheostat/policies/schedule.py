@@ -26,14 +26,6 @@ from rheostat.errors import Fault
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.text import executors
 
-__all__ = [
-    "OPEN_LOOP",
-    "ScheduleOptions",
-    "SchedulePolicy",
-    "ScheduleState",
-]
-
-
 OPEN_LOOP: Mapping[str, Any] = MappingProxyType(
     {
         "catching_up": False,

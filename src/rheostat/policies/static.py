@@ -12,12 +12,6 @@ from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, in_force
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 
-__all__ = [
-    "StaticOptions",
-    "StaticPolicy",
-    "StaticState",
-]
-
 
 class StaticOptions(FrozenModel):
     """Options of ``static``."""

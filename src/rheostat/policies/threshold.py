@@ -29,14 +29,6 @@ from rheostat.errors import Fault
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.text import percent, seconds
 
-__all__ = [
-    "ThresholdNearPolicy",
-    "ThresholdOptions",
-    "ThresholdPolicy",
-    "ThresholdState",
-]
-
-
 _ROUNDING_S = 1e-6
 
 

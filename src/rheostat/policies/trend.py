@@ -17,23 +17,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-__all__ = [
-    "Detector",
-    "Fit",
-    "LoadPoint",
-    "Point",
-    "Rates",
-    "Watched",
-    "Worsening",
-    "ahead",
-    "extended",
-    "forecast",
-    "line",
-    "parabola",
-    "trough_or_line",
-]
-
-
 _FEWEST_FOR_A_TROUGH = 6
 _BEND = 4.0
 """F from which on a bend is no chance: about the 95 % point for one term against ten or more points."""

@@ -15,18 +15,6 @@ from rheostat.report.score import changes_asked, samples_of
 from rheostat.report.times import clock, day_and_clock, duration
 from rheostat.text import count, executors, names, per_second, percent, records, several
 
-__all__ = [
-    "EXPLAIN_SCHEMA",
-    "Story",
-    "expectation",
-    "explain_decision",
-    "explain_since",
-    "explain_summary",
-    "placing",
-    "sight",
-]
-
-
 EXPLAIN_SCHEMA = "rheostat.explain/1"
 
 

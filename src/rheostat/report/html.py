@@ -15,38 +15,6 @@ from rheostat.errors import Fault, InputError, to_install
 from rheostat.files import reason_of
 from rheostat.report.score import Change, Series
 
-__all__ = [
-    "BLUE",
-    "COLORS",
-    "EVERY_SCORE",
-    "FIGURES",
-    "GREEN",
-    "GREY",
-    "LIGHT",
-    "NO_OUTCOME",
-    "OF_COMMANDS",
-    "ORANGE",
-    "RED",
-    "WHERE",
-    "Figure",
-    "Page",
-    "PlotFigure",
-    "figure_rows",
-    "figures_page",
-    "frame",
-    "heading",
-    "line",
-    "note_list",
-    "plots_installed",
-    "require_folder",
-    "shown",
-    "table",
-    "wrapped",
-    "write_page",
-    "write_report",
-]
-
-
 _TITLES = ("Load, records/s", "Backlog, records", "Lag against the objective, s", "Executors")
 
 

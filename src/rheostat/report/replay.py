@@ -28,14 +28,6 @@ from rheostat.model import Decision, ReasonCode
 from rheostat.report.score import RunFacts, Sample, samples_of, score
 from rheostat.sample_store import MemorySampleStore, ParquetSampleStore
 
-__all__ = [
-    "Replayed",
-    "override_faults",
-    "replay",
-    "replay_score",
-]
-
-
 _NO_EFFECT: Mapping[str, str] = {
     "actuator": "a replay asks for no executors",
     "allow_redone_work": "a replay removes no executors",

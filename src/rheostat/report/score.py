@@ -16,20 +16,6 @@ from typing import Any
 from rheostat.journal.records import DecisionRecord, OutcomeRecord, Record, SessionRecord
 from rheostat.model import Decision, Outcome, OutcomeStatus
 
-__all__ = [
-    "SCORE_SCHEMA",
-    "Change",
-    "Counts",
-    "RunFacts",
-    "Sample",
-    "Series",
-    "samples_of",
-    "score",
-    "series",
-    "time_weighted",
-]
-
-
 SCORE_SCHEMA = "rheostat.score/1"
 
 

@@ -7,15 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 from rheostat.errors import Fault, InputError
 
-__all__ = [
-    "clock",
-    "day_and_clock",
-    "duration",
-    "parse_duration",
-    "parse_time",
-]
-
-
 _CLOCK = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?")
 _DURATION = re.compile(r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>s|min|m|h|d)")
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}

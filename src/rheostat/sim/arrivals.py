@@ -12,12 +12,6 @@ from math import inf
 
 from rheostat.load.curves import Pieces
 
-__all__ = [
-    "Arrivals",
-    "Positions",
-]
-
-
 _EPSILON = 1e-6
 """Records: the integral of a curve is right to this, and a record that is due by it has arrived."""
 

@@ -22,21 +22,6 @@ from rheostat.sim.jobfile import JobFile, NodeMap, RecordModel
 from rheostat.sim.micro_batch import batch_work
 from rheostat.sim.tasks import makespan
 
-__all__ = [
-    "SECONDS_PER_CHANGE",
-    "CostParts",
-    "batch_s",
-    "best_curve",
-    "capacity",
-    "capacity_curve",
-    "demand",
-    "long_batch_rate",
-    "record_capacity",
-    "total_cost",
-    "violation_weight",
-]
-
-
 _RELATIVE = 1e-12
 _HUGE = 1e15
 

@@ -8,24 +8,6 @@ from pydantic import Field, field_validator
 
 from rheostat.config.models import FrozenModel, documented
 
-__all__ = [
-    "CodeChange",
-    "DeadExecutor",
-    "Event",
-    "FullNode",
-    "LateRequests",
-    "LostNode",
-    "MetricFault",
-    "NoRoom",
-    "RejectedRequests",
-    "SinkLimit",
-    "SkewChange",
-    "SlowExecutor",
-    "SlowNode",
-    "TimedEvent",
-]
-
-
 Section = Literal["offsets", "batch", "running", "cluster", "queries", "nodes"]
 
 

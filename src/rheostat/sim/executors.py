@@ -16,12 +16,6 @@ from rheostat.sim.history import History, changed
 from rheostat.sim.jobfile import JobFile, NodeMap
 from rheostat.sim.seeded import duration, uniform
 
-__all__ = [
-    "Fleet",
-    "Places",
-    "SimExecutor",
-]
-
 
 @dataclass(slots=True, eq=False)
 class SimExecutor:

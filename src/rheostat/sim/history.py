@@ -14,19 +14,6 @@ from numpy.typing import NDArray
 
 from rheostat.load.curves import Pieces
 
-__all__ = [
-    "Elasticity",
-    "History",
-    "Lag",
-    "StepSeries",
-    "Steps",
-    "changes",
-    "demand_steps",
-    "elasticity",
-    "integral",
-]
-
-
 StepSeries = list[tuple[float, int]]
 """Change points ``(second, value)``, ascending; a value holds until the next one."""
 

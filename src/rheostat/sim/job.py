@@ -54,13 +54,6 @@ from rheostat.sim.seeded import duration, uniform
 from rheostat.sim.tasks import Progress
 from rheostat.text import executors, several
 
-__all__ = [
-    "Change",
-    "Restarts",
-    "SimulatedJob",
-]
-
-
 _NO_BATCH = "no batch of this run has ended yet"
 _STARTING = "the query is being started again"
 _NO_ANSWER = "injected: no answer"

@@ -20,25 +20,6 @@ from rheostat.errors import Fault, InputError
 from rheostat.model import Bounds, NodeReading, Nodes, Objective, RoundTrip
 from rheostat.sim.events import CodeChange, Event, FullNode, LostNode, SlowNode
 
-__all__ = [
-    "JOB_SCHEMA",
-    "Distribution",
-    "Driver",
-    "ExecutorCost",
-    "JobFile",
-    "Metrics",
-    "NodeMap",
-    "RecordModel",
-    "Rescale",
-    "Sink",
-    "Stage",
-    "State",
-    "job_of",
-    "load_job",
-    "preset_names",
-]
-
-
 # The sections of a job file: what a batch costs, what an executor costs, how the number of them is changed.
 
 

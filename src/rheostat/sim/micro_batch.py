@@ -21,15 +21,6 @@ from rheostat.sim.jobfile import JobFile, Stage, zipf
 from rheostat.sim.seeded import noise, uniform
 from rheostat.sim.tasks import Equal, Placed, Progress, Work, count_progress, credit, place
 
-__all__ = [
-    "MicroBatches",
-    "batch_end",
-    "batch_work",
-    "next_record_s",
-    "sink_rate",
-]
-
-
 _ROUNDING = 1e-9
 
 

@@ -22,11 +22,6 @@ from rheostat.sim.jobfile import JobFile, RecordModel
 from rheostat.sim.micro_batch import batch_end, sink_rate
 from rheostat.sim.tasks import Progress
 
-__all__ = [
-    "RecordAtATime",
-]
-
-
 _ROUNDING = 1e-9
 
 

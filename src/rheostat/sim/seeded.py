@@ -8,13 +8,6 @@ from statistics import NormalDist
 
 from rheostat.sim.jobfile import Distribution
 
-__all__ = [
-    "duration",
-    "noise",
-    "uniform",
-]
-
-
 _NORMAL = NormalDist()
 _Z95 = _NORMAL.inv_cdf(0.95)
 _STEPS = 1 << 52

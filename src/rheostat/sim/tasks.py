@@ -17,18 +17,6 @@ from math import inf
 
 from rheostat.sim.executors import Fleet, SimExecutor
 
-__all__ = [
-    "Equal",
-    "Placed",
-    "Progress",
-    "Task",
-    "Work",
-    "count_progress",
-    "credit",
-    "makespan",
-    "place",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Equal:

@@ -19,32 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-__all__ = [
-    "DriverJvm",
-    "Position",
-    "QueryHandle",
-    "QueryPlan",
-    "Run",
-    "SessionFacts",
-    "SourceLeaf",
-    "TopicPartition",
-    "Trigger",
-    "cleanup_policies",
-    "deploy_of",
-    "failure_text",
-    "host_of",
-    "listed_offsets",
-    "offset_seq",
-    "runs",
-    "session_facts",
-    "session_is_remote",
-    "topic_partitions",
-    "topics_listed",
-    "translated",
-    "trigger",
-]
-
-
 class Run(NamedTuple):
     """One run of a streaming query."""
 

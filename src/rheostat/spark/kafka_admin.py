@@ -12,15 +12,6 @@ from rheostat.errors import UnavailableError
 from rheostat.spark import jvm as texts
 from rheostat.spark.jvm import TopicPartition, translated
 
-__all__ = [
-    "KafkaView",
-    "Subscription",
-    "TopicCheck",
-    "admin_properties",
-    "subscription",
-]
-
-
 _T = TypeVar("_T")
 
 _PARTITIONS_EVERY_S = 10.0

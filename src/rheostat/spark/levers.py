@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-__all__ = [
-    "SparkLevers",
-]
-
-
 _LISTENERS_MS = 2000
 
 

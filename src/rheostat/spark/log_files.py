@@ -23,22 +23,6 @@ from typing import Any, NamedTuple
 
 from rheostat.errors import Fault, InputError, UnavailableError
 
-__all__ = [
-    "LOG_SCHEMA",
-    "LOG_TOPIC",
-    "TOPIC",
-    "LogFolder",
-    "LogOptions",
-    "Piece",
-    "admit",
-    "latest_offsets",
-    "offsets_from_json",
-    "offsets_to_json",
-    "parse_options",
-    "shares",
-]
-
-
 LOG_SCHEMA = "rheostat.log/1"
 LOG_TOPIC = "log"
 """The name under which the log stands in offsets and in the column ``topic``."""

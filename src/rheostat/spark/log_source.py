@@ -42,15 +42,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-__all__ = [
-    "FORMAT",
-    "LogInputPartition",
-    "LogSource",
-    "LogStreamReader",
-    "register",
-]
-
-
 FORMAT = "rheostat_log"
 _SCHEMA = "value STRING, partition INT, offset LONG, timestamp TIMESTAMP, topic STRING"
 _ROWS_PER_ARROW_BATCH = 16_384

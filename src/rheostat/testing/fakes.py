@@ -22,13 +22,6 @@ from rheostat.model import (
 )
 from rheostat.text import executors
 
-__all__ = [
-    "FakeActuator",
-    "ScriptedSource",
-    "Step",
-    "ToyJob",
-]
-
 
 @dataclass
 class ToyJob:

@@ -45,19 +45,6 @@ from rheostat.testing.stories import (
     with_backlog,
 )
 
-__all__ = [
-    "LAWS",
-    "AnswerError",
-    "Case",
-    "Law",
-    "answering",
-    "check_policy",
-    "decided",
-    "differences",
-    "proposed",
-    "scaled_options",
-]
-
 
 def check_policy(
     make: Callable[[], Policy[Any]],

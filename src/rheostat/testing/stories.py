@@ -17,18 +17,6 @@ from typing import Any
 from rheostat.analyze.batches import healthy_backlog, pressed
 from rheostat.model import Assessment, Bounds
 
-__all__ = [
-    "OBJECTIVE_S",
-    "OPTIONAL",
-    "SAMPLE_S",
-    "STORIES",
-    "Job",
-    "Step",
-    "Story",
-    "steady_rates",
-]
-
-
 SAMPLE_S = 15.0
 OBJECTIVE_S = 30.0
 EXECUTOR_RATE = 400.0

@@ -52,19 +52,6 @@ if TYPE_CHECKING:
     from rheostat.attachment import Attachment
 
 
-__all__ = [
-    "Job",
-    "Plan",
-    "added_mb",
-    "figures",
-    "jvm_cycle_ms",
-    "main",
-    "measured",
-    "run_attach",
-    "run_plan",
-]
-
-
 _MODULE = "rheostat.research.bench.attach"
 _LONGEST_S = 1800.0
 _EXECUTOR_MB, _PARTITIONS, _SLOTS = 512, 2, 2

@@ -10,13 +10,6 @@ from rheostat.config.models import Settings
 from rheostat.research.bench.attach import Plan, added_mb, jvm_cycle_ms, measured
 from rheostat.research.bench.harness import Bench, Metric, Watch, load_note, metric, unwatched
 
-__all__ = [
-    "figures",
-    "run_controller",
-    "run_plan",
-]
-
-
 _PLAN = Plan(pairs=20, block=20, sample_s=0.5, cycles=240, policy="proactive")
 _TARGET_PERCENT, _TARGET_MB = 1.0, 60.0
 _SAMPLE_S: float = Settings.model_fields["sample_s"].default

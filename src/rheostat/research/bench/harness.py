@@ -30,42 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-__all__ = [
-    "ASKED",
-    "PROGRESS",
-    "RESULT",
-    "SCHEMA",
-    "TITLE",
-    "TOPIC",
-    "Bench",
-    "Block",
-    "Difference",
-    "Driver",
-    "Metric",
-    "Watch",
-    "abba",
-    "added",
-    "added_at_median",
-    "batches_done",
-    "bootstrap_interval",
-    "load_note",
-    "machine",
-    "metric",
-    "pairs",
-    "progress_in",
-    "quick_conf",
-    "require_page",
-    "require_running",
-    "section",
-    "session",
-    "tell",
-    "until",
-    "unwatched",
-    "update_page",
-    "with_section",
-]
-
-
 Watch = Callable[[int, int, str], None]
 """Told how far a benchmark is: how many, of how many (0: not known), and what it does."""
 

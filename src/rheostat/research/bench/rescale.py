@@ -60,32 +60,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-__all__ = [
-    "EXECUTOR_MB",
-    "Cold",
-    "Count",
-    "Finished",
-    "Job",
-    "Plan",
-    "Play",
-    "Rescale",
-    "Sample",
-    "begun",
-    "cold_batch",
-    "ended",
-    "figures",
-    "finished",
-    "job_of",
-    "longest_pause",
-    "lowest_share",
-    "main",
-    "producing",
-    "read_rescales",
-    "run_plan",
-    "run_rescale",
-]
-
-
 _MODULE = "rheostat.research.bench.rescale"
 _PARTITIONS, EXECUTOR_MB = 12, 512
 _SESSION_S, _LONGEST_S = 120.0, 900.0

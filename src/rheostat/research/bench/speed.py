@@ -49,16 +49,6 @@ from rheostat.model import (
 from rheostat.research.bench.harness import Bench, Metric, Watch, metric, unwatched
 from rheostat.sim.jobfile import load_job
 
-__all__ = [
-    "Shape",
-    "cycles",
-    "measure_load",
-    "run_decision",
-    "run_simulate",
-    "write_cycles",
-]
-
-
 _WARM_UP, _CYCLES = 500, 5000
 _TARGET_MS = 1.0
 _ALL_ON = {

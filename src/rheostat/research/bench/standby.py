@@ -46,16 +46,6 @@ from rheostat.research.bench.rescale import (
     read_rescales,
 )
 
-__all__ = [
-    "StandbyJob",
-    "StandbyPlan",
-    "StandbyPlay",
-    "figures",
-    "run_plan",
-    "run_standby",
-]
-
-
 _MODULE = "rheostat.research.bench.standby"
 _PARTITIONS, _WORKERS = 12, 3
 _SESSION_S, _LONGEST_S = 120.0, 1200.0

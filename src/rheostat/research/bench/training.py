@@ -47,22 +47,6 @@ from rheostat.research.bench.harness import Bench, Metric, Watch, load_note, met
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import load_job
 
-__all__ = [
-    "FluidJob",
-    "apart",
-    "bell",
-    "explored",
-    "recorded",
-    "run_fleet_train",
-    "run_jobs",
-    "run_train",
-    "simulated",
-    "spoiled",
-    "synthetic_rows",
-    "two_waves",
-]
-
-
 _INTERVAL_S = 15.0
 _HOLD = 16
 """Samples that are dropped after each change: 240 s of 15 s."""

@@ -24,16 +24,6 @@ from rheostat.load.shapes import parse_shape
 from rheostat.report.html import plots_installed
 from rheostat.research.bench.harness import Bench, Metric, Watch, unwatched
 
-__all__ = [
-    "CALIBRATION",
-    "TRUTH",
-    "WARM_UP_S",
-    "TimetablePlan",
-    "figures",
-    "run_truth",
-]
-
-
 # Real runs with a known load and timetable of executors: what the simulator is fitted to and held against.
 
 

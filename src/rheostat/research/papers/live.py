@@ -10,13 +10,6 @@ from rheostat.demo.run import DemoPlan, DemoRun, run_demo
 from rheostat.demo.show import LiveTable
 from rheostat.research.papers.results import Result
 
-__all__ = [
-    "Open",
-    "records_result",
-    "run_all",
-]
-
-
 Open = Callable[[DemoPlan, Path], LiveTable]
 """Makes the live table of a run; its folder is given."""
 

@@ -11,15 +11,6 @@ from rheostat.report.html import COLORS, GREY, PlotFigure, frame, heading, line,
 from rheostat.research.papers.results import Experiment, Look, Part, Result
 from rheostat.research.papers.s1 import SLA
 
-__all__ = [
-    "by_seed",
-    "columns",
-    "rows_of",
-    "write_experiment",
-    "write_found",
-]
-
-
 _TITLES = ("Load, records/s", "Executors in force", "Slow records, a share", "Residual of the model")
 
 

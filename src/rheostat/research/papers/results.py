@@ -23,21 +23,6 @@ from rheostat.sample_store import MemorySampleStore
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile
 
-__all__ = [
-    "SCHEMA",
-    "Experiment",
-    "Look",
-    "Part",
-    "Result",
-    "Seen",
-    "Trial",
-    "begun",
-    "look_of",
-    "over_seeds",
-    "run",
-]
-
-
 # One policy on one simulated job, look by look: what was seen, what was decided, and what the policy knew at the end.
 
 

@@ -31,37 +31,6 @@ from rheostat.research.papers.results import Experiment, Look, Part, Result, See
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile, job_of
 
-__all__ = [
-    "ANOMALY_S",
-    "BELL_S",
-    "INTERVAL_S",
-    "OPTIONS",
-    "OURS",
-    "PARTS",
-    "SEEDS",
-    "SHORT_BELL_S",
-    "SLA",
-    "Cost",
-    "Learning",
-    "Taken",
-    "Task",
-    "Watched",
-    "bell",
-    "costs",
-    "experiment",
-    "long_bell",
-    "looped",
-    "modes",
-    "ran",
-    "results",
-    "settings",
-    "short_bell",
-    "the_job",
-    "trained",
-    "world_cup",
-]
-
-
 # The job, the loads and the settings of S1's experiments, as far as the document gives them.
 
 

@@ -17,13 +17,6 @@ from rheostat.research.papers.live import Open, records_result, run_all
 from rheostat.research.papers.results import Experiment, Look, Part, Result, Trial, look_of
 from rheostat.text import several
 
-__all__ = [
-    "experiment",
-    "plans",
-    "results",
-]
-
-
 _BELL_S, _LOW, _PEAK = 360.0, 50.0, 450.0
 _SLA, _INTERVAL_S = 0.10, 15.0
 _EXPLORE: Mapping[str, Any] = {"samples_to_shrink": 4, "increase": "one", "decrease": "one"}

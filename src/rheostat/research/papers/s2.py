@@ -37,46 +37,6 @@ from rheostat.sim.capacity import capacity_curve
 from rheostat.sim.history import Steps, changes, demand_steps, elasticity, integral
 from rheostat.sim.jobfile import JobFile, NodeMap, load_job
 
-__all__ = [
-    "ALGORITHMS",
-    "AS_PRINTED",
-    "DOCUMENT",
-    "GESSCALE",
-    "OUTAGE_S",
-    "PARTS",
-    "SEEDS",
-    "Algorithm",
-    "Drawn",
-    "Errors",
-    "Found",
-    "Measures",
-    "NodesExperiment",
-    "Profile",
-    "Table",
-    "Task",
-    "carried",
-    "contender",
-    "errors",
-    "experiment",
-    "judged",
-    "measured",
-    "measures",
-    "model_part",
-    "orders",
-    "prepared",
-    "profile_part",
-    "ran",
-    "read_profiles",
-    "recovered",
-    "supplied",
-    "table_rows",
-    "the_job",
-    "trips",
-    "usl",
-    "write_nodes",
-]
-
-
 # One algorithm under one day of trips, with S2's seven metrics; one process can do one run while others do the rest.
 
 

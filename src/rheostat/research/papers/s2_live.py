@@ -41,32 +41,6 @@ if TYPE_CHECKING:
     from rheostat.pipelines.sink import RecordTotals
 
 
-__all__ = [
-    "CAP",
-    "NODES",
-    "RIVAL",
-    "ROUND_TRIPS_MS",
-    "Apart",
-    "Carried",
-    "Lag",
-    "Moved",
-    "NodesRun",
-    "TripsPlan",
-    "carried",
-    "chosen",
-    "demanded",
-    "drawn",
-    "experiment",
-    "judged",
-    "levels",
-    "measured",
-    "nodes_run",
-    "plans",
-    "results",
-    "without",
-]
-
-
 NODES = ("core", "near", "far")
 
 ROUND_TRIPS_MS: Mapping[str, Mapping[str, float]] = {"core": {"near": 20.0, "far": 250.0}, "near": {"far": 250.0}}

@@ -34,45 +34,6 @@ from rheostat.sim.capacity import capacity, capacity_curve, violation_weight
 from rheostat.sim.history import History, Lag
 from rheostat.sim.jobfile import JobFile, load_job
 
-__all__ = [
-    "FAILOVER",
-    "FLEET",
-    "INCIDENTS",
-    "LASTING_S",
-    "PARTS",
-    "POLICIES",
-    "SEEDS",
-    "SICK",
-    "SLOW",
-    "STATEMENTS",
-    "Decided",
-    "Drawn",
-    "Failover",
-    "Lines",
-    "Played",
-    "Routers",
-    "Runs",
-    "Scene",
-    "Statement",
-    "Task",
-    "answered",
-    "contender",
-    "day",
-    "experiment",
-    "fleet_job",
-    "incident",
-    "play",
-    "ran",
-    "round_trips",
-    "sine",
-    "spike_times",
-    "spikes",
-    "table_rows",
-    "value_at",
-    "write_routers",
-]
-
-
 # A run of one policy for S5's experiments: the production loop on the simulated job, and what is kept of it.
 
 
