@@ -6,7 +6,7 @@ of every partition and every executor is kept in columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple, TypeVar
@@ -185,6 +185,11 @@ def known(value: Number | None, name: str, invalid: set[str]) -> Number | None:
         return value
     invalid.add(name)
     return None
+
+
+def known_column(values: Sequence[Number | None], name: str, invalid: set[str]) -> list[Number | None]:
+    """The same for a column of values."""
+    return [value if value is None or 0 <= value < inf else known(value, name, invalid) for value in values]
 
 
 def total(values: Iterable[Number | None]) -> Number | None:
