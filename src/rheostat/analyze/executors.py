@@ -29,6 +29,7 @@ from rheostat.analyze.state import (
     Number,
     OffsetHistory,
     known,
+    known_column,
     largest,
     total,
 )
@@ -39,6 +40,10 @@ SHORT_TASK = 0.25
 
 MOST_IDLE = 32
 """Idle executors that are told one by one: an assessment is part of every journal record."""
+
+
+_Counts = tuple[float | None, int | None, int | None]
+"""Of an executor: seconds of ended tasks, tasks finished, tasks failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +61,16 @@ class ClusterFigures:
     changed: bool = False
 
 
-class _Reading(NamedTuple):
-    """What one executor told; None where unknown or impossible."""
+class _Columns(NamedTuple):
+    """The reading, an entry for each executor; None where a figure is unknown or impossible."""
 
-    executor_id: str
-    cores: int | None
-    active: int | None
-    failed: int | None
-    finished: int | None
-    busy_s: float | None
-    added_at: float | None
-
-
-class _Past(NamedTuple):
-    """What one executor had come to at the reading before."""
-
-    busy_s: float | None = 0.0
-    finished: int | None = 0
-    failed: int | None = 0
-    idle_since: float | None = None
+    ids: tuple[str, ...]
+    cores: Sequence[int | None]
+    active: Sequence[int | None]
+    failed: Sequence[int | None]
+    finished: Sequence[int | None]
+    busy_s: Sequence[float | None]
+    added_at: Sequence[float | None]
 
 
 def read_cluster(
@@ -84,95 +80,92 @@ def read_cluster(
     at = known(cluster.at, "cluster.at", invalid) if cluster is not None else None
     if cluster is None or at is None:
         return ClusterFigures(), past
-    readings = [_checked(executor, invalid) for executor in cluster.executors]
-    history = _remembered(readings, at, past, settings)
+    roster = cluster.roster
+    now = _Columns(
+        ids=roster.ids,
+        cores=known_column(roster.cores, "executor.cores", invalid),
+        active=known_column(cluster.active_tasks, "executor.active_tasks", invalid),
+        failed=known_column(cluster.failed_tasks, "executor.failed_tasks", invalid),
+        finished=known_column(cluster.finished_tasks, "executor.finished_tasks", invalid),
+        busy_s=known_column(cluster.busy_s, "executor.busy_s", invalid),
+        added_at=known_column(roster.added_at, "executor.added_at", invalid),
+    )
+    history = _remember(now, at, past, settings)
     figures = ClusterFigures(
         at=at,
-        executors=len(readings),
+        executors=len(now.ids),
         requested=known(cluster.requested, "cluster.requested", invalid),
-        slots_per_executor=_slots(readings),
+        slots_per_executor=_least(now.cores),
         busy_ratio=_busy_ratio(_after(at - settings.rate_window_s, history.intervals)),
-        active_tasks=total([0, *(each.active for each in readings)]),
+        active_tasks=total([0, *now.active]),
         idle_s=_idle(history.counters.idle_since, at),
         failed_tasks=_failed(history.intervals, at - settings.failure_window_s),
-        changed=past.executors != len(readings),
+        changed=past.executors != len(now.ids),
     )
     return figures, history
 
 
-def _checked(executor: Executor, invalid: set[str]) -> _Reading:
-    return _Reading(
-        executor_id=executor.executor_id,
-        cores=known(executor.cores, "executor.cores", invalid),
-        active=known(executor.active_tasks, "executor.active_tasks", invalid),
-        failed=known(executor.failed_tasks, "executor.failed_tasks", invalid),
-        finished=known(executor.finished_tasks, "executor.finished_tasks", invalid),
-        busy_s=known(executor.busy_s, "executor.busy_s", invalid),
-        added_at=known(executor.added_at, "executor.added_at", invalid),
-    )
+def _least(cores: Sequence[int | None]) -> int | None:
+    known_cores = [each for each in cores if each is not None]
+    return min(known_cores, default=None) if len(known_cores) == len(cores) else None
 
 
-def _slots(readings: Sequence[_Reading]) -> int | None:
-    """Cores of each executor; of the smallest where they differ."""
-    cores = [each.cores for each in readings if each.cores is not None]
-    return min(cores) if cores and len(cores) == len(readings) else None
-
-
-def _remembered(
-    readings: Sequence[_Reading], at: float, past: ClusterHistory, settings: AnalysisSettings
-) -> ClusterHistory:
+def _remember(now: _Columns, at: float, past: ClusterHistory, settings: AnalysisSettings) -> ClusterHistory:
     """The history with this reading; begun anew where time ran backwards."""
     if at == past.at:
         return past
-    pasts = _pasts(past.counters)
     intervals: tuple[Interval, ...] = ()
     if past.at is not None and at > past.at:
-        intervals = _appended(past.intervals, _interval(readings, at, past.at, pasts), settings)
-    counters = Counters(
-        ids=tuple([each.executor_id for each in readings]),
-        busy_s=tuple([each.busy_s for each in readings]),
-        finished=tuple([each.finished for each in readings]),
-        failed=tuple([each.failed for each in readings]),
-        idle_since=tuple([_idle_since(each, pasts.get(each.executor_id), at) for each in readings]),
+        intervals = _append(past.intervals, _interval(now, at, past.at, past.counters), settings)
+    idle_before = dict(
+        zip(past.counters.ids, zip(past.counters.finished, past.counters.idle_since, strict=True), strict=True)
     )
-    return ClusterHistory(at=at, executors=len(readings), counters=counters, intervals=intervals)
+    counters = Counters(
+        ids=now.ids,
+        busy_s=tuple(now.busy_s),
+        finished=tuple(now.finished),
+        failed=tuple(now.failed),
+        idle_since=tuple(
+            [
+                _idle_since(active, finished, added_at, idle_before.get(name), at)
+                for name, active, finished, added_at in zip(
+                    now.ids, now.active, now.finished, now.added_at, strict=True
+                )
+            ]
+        ),
+    )
+    return ClusterHistory(at=at, executors=len(now.ids), counters=counters, intervals=intervals)
 
 
-def _pasts(counters: Counters) -> dict[str, _Past]:
-    columns = zip(*counters, strict=True)
-    return {
-        executor_id: _Past(busy_s=busy_s, finished=finished, failed=failed, idle_since=idle_since)
-        for executor_id, busy_s, finished, failed, idle_since in columns
-    }
-
-
-def _interval(readings: Sequence[_Reading], at: float, before: float, pasts: Mapping[str, _Past]) -> Interval:
+def _interval(now: _Columns, at: float, begin: float, past: Counters) -> Interval:
     """What those did whose past is known and none of whose counters fell; a sum with an unknown in it is unknown."""
-    counted: list[tuple[_Reading, _Past]] = []
+    known_before = dict(zip(past.ids, zip(past.busy_s, past.finished, past.failed, strict=True), strict=True))
+    counts = zip(now.busy_s, now.finished, now.failed, strict=True)
+    counted: list[tuple[_Counts, _Counts]] = []
     slot_s = active_s = 0.0
-    for each in readings:
-        past, since = pasts.get(each.executor_id), before
-        if past is None and each.added_at is not None and each.added_at >= before:
-            past, since = _Past(), min(at, each.added_at)
-        if past is None or each.cores is None or each.active is None or _fell(each, past):
+    for name, cores, active, added_at, after in zip(now.ids, now.cores, now.active, now.added_at, counts, strict=True):
+        before, since = known_before.get(name), begin
+        if before is None and added_at is not None and added_at >= begin:
+            before, since = (0.0, 0, 0), min(at, added_at)
+        if before is None or cores is None or active is None or _fell(before, after):
             continue
-        counted.append((each, past))
-        slot_s += each.cores * (at - since)
-        active_s += each.active * (at - since)
+        counted.append((before, after))
+        slot_s += cores * (at - since)
+        active_s += active * (at - since)
     return Interval(
         at=at,
-        span_s=at - before,
+        span_s=at - begin,
         slot_s=slot_s,
-        busy_s=_growth([(past.busy_s, now.busy_s) for now, past in counted]),
+        busy_s=_growth([(before[0], after[0]) for before, after in counted]),
         active_s=active_s,
-        finished=_growth([(past.finished, now.finished) for now, past in counted]),
-        failed=_growth([(past.failed, now.failed) for now, past in counted]),
+        finished=_growth([(before[1], after[1]) for before, after in counted]),
+        failed=_growth([(before[2], after[2]) for before, after in counted]),
     )
 
 
-def _fell(now: _Reading, past: _Past) -> bool:
-    pairs = (past.busy_s, now.busy_s), (past.finished, now.finished), (past.failed, now.failed)
-    return any(before is not None and after is not None and after < before for before, after in pairs)
+def _fell(before: _Counts, after: _Counts) -> bool:
+    pairs = zip(before, after, strict=True)
+    return any(then is not None and now is not None and now < then for then, now in pairs)
 
 
 def _growth(pairs: Sequence[tuple[Number | None, Number | None]]) -> Number | None:
@@ -183,7 +176,7 @@ def _growth(pairs: Sequence[tuple[Number | None, Number | None]]) -> Number | No
     return None if before is None or after is None else after - before
 
 
-def _appended(past: tuple[Interval, ...], new: Interval, settings: AnalysisSettings) -> tuple[Interval, ...]:
+def _append(past: tuple[Interval, ...], new: Interval, settings: AnalysisSettings) -> tuple[Interval, ...]:
     """The intervals that the horizon reaches, and the new one; short ones are joined so that they stay few enough."""
     horizon_s = max(settings.rate_window_s, settings.failure_window_s)
     kept = _after(new.at - horizon_s, past)
@@ -209,16 +202,24 @@ def _both(first: Interval, second: Interval) -> Interval:
     )
 
 
-def _idle_since(reading: _Reading, past: _Past | None, at: float) -> float | None:
-    """Since when it has no task, as far as was seen; None: it has one, or nobody knows.
+def _idle_since(
+    active: int | None,
+    finished: int | None,
+    added_at: float | None,
+    before: tuple[int | None, float | None] | None,
+    at: float,
+) -> float | None:
+    """Since when an executor has no task, as far as was seen; None: it has one, or this is unknown.
 
-    One that has just come and never finished a task has been idle since its start.
+    One that has just come and never finished a task has been idle since its start. ``before``: tasks that it had
+    finished at the reading before, and since when it was idle.
     """
-    if reading.active != 0 or reading.finished is None:
+    if active != 0 or finished is None:
         return None
-    if past is None:
-        return reading.added_at if reading.finished == 0 and reading.added_at is not None else at
-    return past.idle_since if past.idle_since is not None and past.finished == reading.finished else at
+    if before is None:
+        return added_at if finished == 0 and added_at is not None else at
+    finished_before, idle_since = before
+    return idle_since if idle_since is not None and finished_before == finished else at
 
 
 def _idle(idle_since: Sequence[float | None], at: float) -> tuple[float, ...]:

@@ -241,13 +241,17 @@ def add_look(
 
 
 def _last_known(column: Column) -> int | None:
-    return next((count for count in reversed(column) if count is not None), None)
+    for count in reversed(column):
+        if count is not None:
+            return count
+    return None
 
 
 def known_samples(times: Times, column: Column) -> Curve:
     """The samples of a partition, without the looks at which its count was unknown."""
-    samples = [(at, count) for at, count in zip(times, column, strict=True) if count is not None]
-    return tuple([at for at, _ in samples]), tuple([count for _, count in samples])
+    if None in column:
+        times = tuple([at for at, count in zip(times, column, strict=True) if count is not None])
+    return times, tuple([count for count in column if count is not None])
 
 
 def first_needed(times: Times, counts: Counts, *, since: float, behind: int) -> int:
