@@ -1,4 +1,4 @@
-"""What happens to a job while it runs: injected by its job file, or given to the simulation beside it."""
+"""Events of a simulated job: injected by its job file, or passed to the simulation."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ Section = Literal["offsets", "batch", "running", "cluster", "queries", "nodes"]
 def _named() -> Any:
     """The field ``kind``, which every event has: its type is the one name that it takes."""
     return documented("Name of this kind.", "it tells the kinds apart")
+
+
+def tuples_of_lists(given: Any) -> Any:
+    """Turn the lists of a YAML or JSON value into tuples, at any depth of lists."""
+    return tuple([tuples_of_lists(item) for item in given]) if isinstance(given, list) else given
 
 
 class TimedEvent(FrozenModel):
@@ -134,10 +139,7 @@ class MetricFault(_Lasting):
         default=(),
     )
 
-    @field_validator("missing", mode="before")
-    @classmethod
-    def _list_is_a_tuple(cls, given: Any) -> Any:
-        return tuple(given) if isinstance(given, list) else given
+    _lists = field_validator("missing", mode="before")(tuples_of_lists)
 
 
 class SinkLimit(_Lasting):
