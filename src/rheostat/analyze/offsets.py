@@ -111,7 +111,7 @@ def _absent_since(offsets: Offsets, past: OffsetHistory, at: float, patience_s: 
     return {key: first for key, first in since.items() if at - first <= patience_s}
 
 
-def _align(past: OffsetHistory, keys: Sequence[Key]) -> tuple[list[Column], list[int | None]]:
+def _align(past: OffsetHistory, keys: Sequence[Key]) -> tuple[list[tuple[int | None, ...]], list[int | None]]:
     """The columns of the history and its committed offsets, in the order of ``keys``."""
     known_keys = list(zip(past.topics, past.numbers, strict=True))
     columns = dict(zip(known_keys, zip(*past.rows, strict=True), strict=False))

@@ -76,11 +76,7 @@ class SlowNode(_Lasting):
     kind: Literal["slow-node"] = _named()
     node: str = documented("Its name.", "there is no default: it is the event")
     factor: float = documented(
-        "Work on it takes so many times as long.",
-        "as for a slow executor",
-        default=3.0,
-        ge=1,
-        le=1000,
+        "Work on it takes so many times as long.", "as for a slow executor", default=3.0, ge=1, le=1000
     )
 
 
@@ -169,10 +165,7 @@ class CodeChange(TimedEvent):
 
     kind: Literal["code"] = _named()
     factor: float = documented(
-        "A record costs so many times as much from then on.",
-        "there is no default: it is the event",
-        gt=0,
-        le=1000,
+        "A record costs so many times as much from then on.", "there is no default: it is the event", gt=0, le=1000
     )
     stage: str | None = documented(
         "Name of the stage that changes; null: all of them.", "mostly one is changed", default=None

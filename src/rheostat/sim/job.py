@@ -1,8 +1,8 @@
 """The simulated job: a Source and an Actuator for the production loop, driven by a manual clock.
 
 It advances from event to event (a batch begins or ends, an executor registers or is lost, a timeout ends); nothing
-depends on how often it is observed. It is deterministic for (job, load, seed), independent of decisions: the start-up time
-of the k-th executor depends only on the seed and k.
+depends on how often it is observed. It is deterministic for (job, load, seed), independent of decisions: the
+start-up time of the k-th executor depends only on the seed and k.
 """
 
 from __future__ import annotations
