@@ -1,4 +1,4 @@
-"""What was seen: the sections of an observation."""
+"""Every value of the loop: observation, assessment, decision, outcome, objective. All are frozen."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 from rheostat.errors import Fault, InputError
 
+# Observation: what a source read in one cycle.
+
 
 class PartitionOffsets(NamedTuple):
-    """Positions in one partition of a source, in records from the partition's start.
+    """Positions in one partition of a source, in records from its start.
 
     ``committed <= planned <= latest`` for a healthy source. Records between ``committed`` and ``planned`` are
     *in flight*; those between ``planned`` and ``latest`` are *waiting*.
@@ -28,14 +30,12 @@ class PartitionOffsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """Where a query stands in its sources: a column for each figure, with one entry for each partition.
+    """Positions of a query in its sources: columns with one entry for each partition, sorted by topic and number.
 
     Attributes:
         at: when the latest offsets were read.
-        topics, numbers: of the partitions, which are sorted by them.
-        latest, planned, committed: their positions, as in :class:`PartitionOffsets`.
-        exact: False where the differences are not a count of records.
-        inexact_because: why not (``"transactions"``, ``"compaction"``, ``"retention"``, ``"topic recreated"``).
+        exact: False where differences of offsets are not a count of records.
+        inexact_because: ``"transactions"``, ``"compaction"``, ``"retention"`` or ``"topic recreated"``.
     """
 
     at: float
@@ -55,7 +55,7 @@ class Offsets:
         exact: bool = True,
         inexact_because: str | None = None,
     ) -> Offsets:
-        """The same from a row for each partition, sorted by (topic, partition)."""
+        """Build the columns from rows that are sorted by (topic, partition)."""
         topics, numbers, latest, planned, committed = _columns(PartitionOffsets, partitions)
         return cls(
             at=at,
@@ -70,7 +70,7 @@ class Offsets:
 
     @property
     def partitions(self) -> tuple[PartitionOffsets, ...]:
-        """The rows, sorted by (topic, partition).
+        """The columns as rows.
 
         >>> Offsets(0.0, ("t", "t"), (0, 1), (9, 7), (8, 7), (5, 7)).partitions[1].latest
         7
@@ -80,7 +80,7 @@ class Offsets:
 
 
 class StageWork(NamedTuple):
-    """What one stage of a batch did: its tasks, and their run time together, s."""
+    """One stage of a batch: number of tasks and the sum of their run times."""
 
     tasks: int
     busy_s: float
@@ -88,20 +88,19 @@ class StageWork(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The last finished micro-batch, as its progress event tells.
+    """The last finished micro-batch, from its progress event.
 
     Attributes:
         at: when the batch ended.
-        batch_id: Spark's number of the batch.
         duration_s: the whole trigger execution.
         planning_s: latest offsets, get batch, query planning and write-ahead log.
-        add_batch_s: the jobs of the batch, with the sink.
+        add_batch_s: the jobs of the batch, including the sink.
         commit_s: commit of the offsets.
         records: ``numInputRows``; overcounts when tasks are retried.
         state_rows: rows in the state stores after the batch.
         dropped_late: rows dropped by the watermark in this batch.
-        work_s: time in which stages of it ran; None: not known.
-        stages: in their order, where the batch has several and they are known; else empty.
+        work_s: time in which stages of the batch ran.
+        stages: in order; empty where the batch has only one or they are unknown.
     """
 
     at: float
@@ -119,7 +118,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class RunningBatch:
-    """Whether a batch is being worked on right now. ``since`` is when this was first seen of it."""
+    """Whether a batch is running. ``since``: when it was first observed."""
 
     at: float
     active: bool
@@ -133,9 +132,8 @@ class SourceInfo:
 
     Attributes:
         kind: ``"kafka"``, ``"log"`` or the provider's name.
-        name: topics or path, for people.
-        partitions: number of partitions, where it is known.
-        batch_cap: ``maxOffsetsPerTrigger`` or what limits a batch's records in this source; None: no limit.
+        name: topics or path, for display.
+        batch_cap: most records of a batch from this source (``maxOffsetsPerTrigger``); None: no limit.
     """
 
     kind: str
@@ -147,13 +145,13 @@ class SourceInfo:
 
 @dataclass(frozen=True, slots=True)
 class QueryReading:
-    """What was seen of one streaming query.
+    """One streaming query.
 
     Attributes:
-        query_id: stable over restarts from the same checkpoint.
+        query_id: stable across restarts from the same checkpoint.
         run_id: changes with every start.
         trigger_s: processing-time interval of the trigger; 0: as soon as possible.
-        failed_because: the exception that ended the query, if it failed.
+        failed_because: the exception that ended the query.
     """
 
     query_id: str
@@ -171,14 +169,13 @@ class Executor(NamedTuple):
     """One registered executor.
 
     Attributes:
-        executor_id: Spark's id.
-        cores: its task slots.
-        active_tasks: tasks running at the time of the reading.
-        failed_tasks: tasks failed since it started.
-        finished_tasks: tasks completed or failed since it started.
+        cores: task slots.
+        active_tasks: tasks that were running when it was read.
+        failed_tasks: since it started.
+        finished_tasks: completed or failed since it started.
         busy_s: task seconds since it started; grows when a task *ends*.
         added_at: when it registered.
-        node: the node that it is on, where that is known and has another name than its host.
+        node: its node, where that is known and is not named like the host.
     """
 
     executor_id: str
@@ -194,12 +191,7 @@ class Executor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Which executors there are: a column for each figure that never changes while an executor lives.
-
-    Attributes:
-        ids, hosts, cores, added_at: of each executor, as in :class:`Executor`.
-        nodes: the node that it is on, where that is known and has another name than its host.
-    """
+    """The figures of executors that never change while they live: columns, as in :class:`Executor`."""
 
     ids: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
@@ -209,23 +201,17 @@ class Roster:
 
     @property
     def places(self) -> Mapping[str, str]:
-        """By id the name of each executor's node; its host where no node is known."""
+        """Node of each executor by its id; the host where the node is unknown."""
         rows = zip(self.ids, self.nodes, self.hosts, strict=True)
         return {executor_id: node or host for executor_id, node, host in rows}
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The registered executors of the application, without those that are being removed.
-
-    A column for each figure, with one entry for each executor.
+    """The registered executors of the application, without those that are being removed: columns, as in `Executor`.
 
     Attributes:
-        at: when they were read.
-        roster: which they are.
-        active_tasks, failed_tasks, finished_tasks, busy_s: what each is doing, and what it has come to, as in
-            :class:`Executor`.
-        requested: the number asked for last; None: nobody has asked yet.
+        requested: the number that was requested last; None: no request yet.
     """
 
     at: float
@@ -238,7 +224,7 @@ class Cluster:
 
     @classmethod
     def of(cls, at: float, executors: Iterable[Executor], requested: int | None = None) -> Cluster:
-        """The same from a row for each executor."""
+        """Build the columns from rows."""
         ids, hosts, cores, active, failed, finished, busy_s, added_at, nodes = _columns(Executor, executors)
         return cls(
             at=at,
@@ -252,33 +238,33 @@ class Cluster:
 
     @property
     def executors(self) -> tuple[Executor, ...]:
-        """The rows.
+        """The columns as rows.
 
         >>> Cluster.of(0.0, [Executor("1", "a", 1, 0), Executor("2", "b", 1, 1)]).executors[1].host
         'b'
         """
-        who, told = self.roster, (self.active_tasks, self.failed_tasks, self.finished_tasks, self.busy_s)
-        rows = zip(who.ids, who.hosts, who.cores, *told, who.added_at, who.nodes, strict=True)
+        fixed, counters = self.roster, (self.active_tasks, self.failed_tasks, self.finished_tasks, self.busy_s)
+        rows = zip(fixed.ids, fixed.hosts, fixed.cores, *counters, fixed.added_at, fixed.nodes, strict=True)
         return tuple([Executor(*row) for row in rows])
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Of each executor, as in :class:`Executor`."""
+        """Ids of the executors, in the order of the columns."""
         return self.roster.ids
 
 
 def _columns(row: Any, rows: Iterable[tuple[Any, ...]]) -> Any:
-    """The columns of rows of a kind of named tuple; as many where there are no rows."""
+    """Turn rows of a named tuple into columns; without rows, into one empty column for each field."""
     return tuple(zip(*rows, strict=True)) or ((),) * len(row._fields)
 
 
 class NodeReading(NamedTuple):
-    """One node that is there.
+    """One available node.
 
     Attributes:
-        name: as the executors on it give their host.
-        used: executors of this application on it, also those that are being started there.
-        free: further ones that it could host now; 0: it is full.
+        name: as executors on it report their host.
+        used: executors of this application on it, including those that are starting.
+        free: how many more it could host now.
     """
 
     name: str
@@ -296,12 +282,11 @@ class RoundTrip(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The nodes that executors can be on.
+    """The nodes that can host executors.
 
     Attributes:
-        at: when they were read.
-        nodes: those that are there, sorted by name. One that has vanished is not among them.
-        round_trips: sorted; what is not listed is not known.
+        nodes: the available ones, sorted by name.
+        round_trips: sorted; a pair that is not listed is unknown.
     """
 
     at: float
@@ -320,11 +305,11 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something that could not be observed this cycle, and why.
+    """A section that could not be observed in this cycle, and why.
 
     Attributes:
         section: ``"offsets"``, ``"batch"``, ``"running"``, ``"cluster"``, ``"nodes"`` or ``"queries"``.
-        query_id: None where it concerns the application.
+        query_id: None for a section of the application.
     """
 
     section: str
@@ -334,7 +319,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was seen of an application in one cycle. ``nodes`` None: nodes play no part, or are not known."""
+    """An application, observed in one cycle. ``nodes`` is None where nodes are not used or unknown."""
 
     at: float
     queries: tuple[QueryReading, ...] = ()
@@ -343,11 +328,11 @@ class Observation:
     nodes: Nodes | None = None
 
 
-# What it means: the figures that every decision is made of.
+# Assessment: the figures that decisions are based on.
 
 
 class QueryLoad(NamedTuple):
-    """The figures of one query of several; each as in :class:`Assessment`, there over all of them."""
+    """Figures of one query, as in :class:`Assessment`."""
 
     query_id: str
     arrival_rate: float | None = None
@@ -368,7 +353,7 @@ class StageLoad(NamedTuple):
     Attributes:
         tasks: how many slots it can keep busy.
         share: of the batch's task time, in [0, 1].
-        demand: task seconds that it needs a second at the present arrival rate, in slots; None: unknown.
+        demand: slots that it needs at the present arrival rate (task seconds per second).
     """
 
     tasks: int
@@ -378,62 +363,57 @@ class StageLoad(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What the observations mean, summed over the queries of the application.
+    """Figures of an application, over its active queries. None: unknown.
 
     Attributes:
         executors: registered executors.
-        requested: number asked for last.
-        slots_per_executor: cores each.
+        requested: the number that was requested last.
+        slots_per_executor: cores of each; of the smallest where they differ.
         arrival_rate: records/s reaching the sources, from latest offsets, over the rate window.
-        arrival_rates: the same by topic, sorted by topic, where a query reads several of them; else empty.
+        arrival_rates: the same by topic, sorted, where a query reads several topics; else empty.
         processed_rate: records/s committed, batch end to batch end, over the rate window but not beyond the last change
-            of the number of executors: what another number of them did says nothing of this one.
+            of the number of executors.
         waiting, in_flight: records not yet planned; planned but not committed.
         backlog: latest − committed = waiting + in_flight.
-        backlog_excess: max(0, backlog − arrival rate × (trigger + batch time)), where the batch time counts up to τ and
-            the trigger is no shorter than it; see ``rheostat.analyze.batches.healthy_backlog``.
+        backlog_excess: max(0, backlog − :func:`rheostat.analyze.batches.healthy_backlog`).
         backlog_exact: False where a source's offsets are not a count.
         lag_s: age of the oldest uncommitted record, the largest over partitions.
-        drain_s: time to clear the backlog at the present rates; infinite is None with ``draining`` False.
-        draining: whether more is processed than arrives; None where unknown.
+        drain_s: time to clear the backlog at the present rates; None where it does not drain.
+        draining: whether more is processed than arrives.
         batch_s: duration of the last batch, or of the running one if that is already longer.
         trigger_s: the longest trigger interval of the queries.
         period_s: τ = max(trigger, objective lag / 2).
         last_batch_s: duration of the last finished batch, the longest over the queries.
-        last_batch_id: its number, summed over the queries; another one tells that a batch has finished.
+        last_batch_id: its id, summed over the queries: it changes when a batch has finished.
         last_batch_records: its records, of a single query; overcounts when tasks are retried.
         occupancy: batch_s ÷ τ, the largest over the queries, each with its own τ.
-        pressure: share of the rate window, but not beyond the last change of the number of executors, in which batches
-            run back to back with a backlog that executors would clear, in [0, 1]; the largest over the queries. See
-            ``rheostat.analyze.batches``.
-        throughput: under pressure, records/s committed by batches that began at the present number, batch end to batch
-            end over the rate window; None before two of them, and without pressure.
+        pressure: backpressure in [0, 1]: share of the rate window, but not beyond the last change of the number of
+            executors, in which batches run back to back with a backlog that executors would clear. The largest over the
+            queries; see ``rheostat.analyze.batches``.
+        throughput: under backpressure, records/s committed by batches that began at the present number, over the rate
+            window; None before two of them.
         busy_ratio: share of slot time in tasks, over the rate window, in [0, 1].
-        running: whether a batch is being worked on in at least one query.
+        running: whether a batch is running in at least one query.
         active_tasks: tasks running at the reading, over all executors.
-        idle_s: for each executor without a task, seconds (to a tenth) since it had one, the longest first, at most 32
-            of them. What runs between two readings is noticed by the count of finished tasks.
-        batches: finished batches seen since the number of executors last changed or the query was started again,
-            without the batch that was in flight then.
+        idle_s: for each executor without a task, seconds (to a tenth) since it had one, the longest first, at most 32.
+        batches: finished batches since the number of executors changed or the query was restarted, without the batch
+            that was running then.
         capped: whether the last batch was as large as the batch cap allows.
-        failed_tasks: tasks that failed within the failure window.
-        partitions: partitions over all sources, the useful upper bound of tasks of a read stage.
+        failed_tasks: within the failure window.
+        partitions: over all sources; the useful upper bound of tasks of a read stage.
         metrics_age_s: age of the oldest section that a decision needs.
         missing: names of needed figures that are unknown, sorted.
         invalid: names of figures that were impossible (NaN, negative), sorted.
         queries: number of active queries.
-        by_query: the figures of each query, where there are several; else empty.
-        nodes: as they were observed; None: not known.
-        sink: why the sink is sick, in words; None: it is healthy, or nobody knows. See ``rheostat.analyze.assess``.
-        slow: executors, or a node with all of its executors, that are slower than the others, for people. See
-            ``rheostat.analyze.executors``.
-        slow_executors: their ids.
-        slow_on: the node of each of these, in their order, ``elsewhere`` for one that is on none of them; empty where
-            nodes are not known.
+        by_query: figures of each query, where there are several; else empty.
+        sink: why the sink is sick, as text; None: healthy or unknown. See ``rheostat.analyze.assess``.
+        slow: slow executors and nodes, as text. See ``rheostat.analyze.executors``.
+        slow_executors: ids of slow executors.
+        slow_on: their nodes, in the same order, ``elsewhere`` for no known node; empty where nodes are unknown.
         slow_nodes: nodes whose executors are all slow, or were when it last had some, sorted; where nodes are known.
-        slow_factor: how many times as long as with the others the tasks of the slowest take.
-        skew: share of the largest partition ÷ that of an even one, the largest over the queries; None: not known.
-        useful_executors: those that the largest stages keep busy, where the stages of a batch are known.
+        slow_factor: task time on the slowest executor ÷ task time on the others.
+        skew: share of the largest partition ÷ an even share, the largest over the queries.
+        useful_executors: executors that the largest stages keep busy, where the stages of a batch are known.
         stages: of the last batch, where it has several and they are known; else empty.
     """
 
@@ -486,14 +466,13 @@ class Assessment:
     stages: tuple[StageLoad, ...] = ()
 
 
-# What is to be done about it and why, and what became of it.
+# Decision: the target, its reasons, and the outcome.
 
 
 class ReasonCode(StrEnum):
-    """Stable reason codes. A code is never renamed: journals and dashboards depend on it.
+    """Stable reason codes of policies, of the guard, and of the loop and actuators (three groups).
 
-    The first group is given by policies, the second by the guard pipeline, the third by the loop and by
-    actuators.
+    A code is never renamed: journals and dashboards depend on it.
     """
 
     FIXED = "FIXED"
@@ -554,7 +533,7 @@ class ReasonCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why: a stable code, a sentence with the figures, and the figures."""
+    """A stable code, a sentence with the figures, and the figures."""
 
     code: ReasonCode
     text: str
@@ -563,7 +542,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """What a policy proposes: a number of executors, or None for "no opinion" (hold)."""
+    """Number of executors that a policy proposes; None: no opinion (hold)."""
 
     target: int | None
     reason: Reason
@@ -571,7 +550,7 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class GuardNote:
-    """A guard step that changed the target: its name, what went in and came out, and why."""
+    """A guard step that changed the target, with the target before and after it."""
 
     step: str
     before: int
@@ -581,10 +560,10 @@ class GuardNote:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """What ``executors`` would mean at the present arrival rate, by the capacity model; None without one.
+    """Estimate for a number of executors at the present arrival rate; None without a capacity model.
 
     Attributes:
-        capacity: records/s that many executors carry.
+        capacity: records/s.
         utilization: arrival rate ÷ capacity.
     """
 
@@ -595,13 +574,13 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """On which nodes executors are to be. A node that hosts several stands there several times.
+    """Nodes of executors. A node with several executors is listed several times.
 
     Attributes:
         use: the node of each executor after the change, sorted.
-        add: the nodes of those that come, in that order.
-        leave: the nodes of those that go, in that order.
-        slow: nodes that are slow, sorted; a standby, or what comes instead of a full node, comes there last.
+        add: nodes of executors to start, in that order.
+        leave: nodes of executors to remove, in that order.
+        slow: slow nodes, sorted; standbys and replacements for a full node use them last.
     """
 
     use: tuple[str, ...]
@@ -611,7 +590,7 @@ class Placement:
 
 
 class Action(StrEnum):
-    """What a decision does to the number of executors."""
+    """Effect of a decision on the number of executors."""
 
     HOLD = "hold"
     UP = "up"
@@ -620,18 +599,17 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to be done. A hold is a decision too.
+    """The result of one cycle. A hold is a decision too.
 
     Attributes:
         decision_id: unique within a journal, ascending.
-        current: executors in force when it was made; None: unknown.
+        current: the target before this decision; None: unknown.
         target: executors wanted; equals ``current`` for a hold.
-        reason: the last step that determined the target.
+        reason: of the last step that determined the target.
         notes: every guard step that changed the target, in order.
-        projections: n − 1, n, n + 1.
-        placement: where executors come and go; None: of a hold, or where nodes are not known.
-        first: executors that leave before any other, by id, in this order; with a placement, from the nodes that it
-            gives up.
+        projections: for n − 1, n, n + 1.
+        placement: None for a hold, or where nodes are unknown.
+        first: ids of executors to remove before any other, in this order; with a placement, from the nodes it leaves.
     """
 
     at: float
@@ -648,12 +626,12 @@ class Decision:
 
     @property
     def acts(self) -> bool:
-        """Whether something is to be executed."""
+        """Whether the decision changes the number of executors."""
         return self.action is not Action.HOLD
 
     @property
     def why(self) -> str:
-        """What the policy wanted and why, then what the guards made of it; where no guard changed it, the reason alone.
+        """What the policy wanted and why, then each guard step that changed it; without such steps, the reason alone.
 
         >>> notes = (GuardNote("largest_step", 3, 17, Reason(ReasonCode.LARGEST_STEP, "at most 1 at a time")),)
         >>> wanted = Recommendation(3, Reason(ReasonCode.OVERSIZED, "3 carry 900/s"))
@@ -670,7 +648,7 @@ class Decision:
 
 
 class OutcomeStatus(StrEnum):
-    """How the execution of a decision ended."""
+    """Result of executing a decision."""
 
     APPLIED = "applied"
     PARTIAL = "partial"
@@ -682,14 +660,14 @@ class OutcomeStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a decision.
+    """How a decision was executed.
 
     Attributes:
-        at: when it ended.
-        before, after: executors registered.
+        at: when the execution ended.
+        before, after: registered executors.
         method: ``"request"``, ``"gap"``, ``"idle"``, ``"forced"``, ``"restart"``, ``"dry-run"``, ``"none"``.
-        redone_tasks: tasks that had to run again because of it.
-        waited_s: how long a safe moment was waited for.
+        redone_tasks: tasks that ran again because of it.
+        waited_s: time spent waiting for a safe moment.
         took_s: from the decision until it was confirmed.
     """
 
@@ -706,12 +684,12 @@ class Outcome:
     took_s: float | None = None
 
 
-# What was asked for: the bounds of the executors, and the limit of the lag.
+# Objective: the bounds of the executors and the limit of the lag.
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Least and greatest number of executors, both included."""
+    """Smallest and largest number of executors, both inclusive."""
 
     minimum: int
     maximum: int
@@ -754,7 +732,7 @@ class Objective:
 
     @classmethod
     def parse(cls, text: object) -> Objective:
-        """Read ``lag < DURATION [for PERCENT%]``; DURATION is a number with ms, s, m, min or h.
+        """Parse ``lag < DURATION [for PERCENT%]``; DURATION is a number with ms, s, m, min or h.
 
         Raises:
             InputError: the text is not understood, the duration is 0 or the percentage is not in (0, 100].

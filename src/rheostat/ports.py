@@ -1,4 +1,4 @@
-"""The doors between the loop and the world. The simulator and the real Spark stand behind the same ones."""
+"""Ports of the loop. The simulator and the adapters for Spark implement the same ones."""
 
 from __future__ import annotations
 
@@ -12,56 +12,56 @@ if TYPE_CHECKING:
 
 
 class Source(Protocol):
-    """Where observations come from."""
+    """Reads observations."""
 
     def observe(self, at: float) -> Observation:
-        """Look once. Never raises for what could not be seen: that becomes a :class:`~rheostat.model.Gap`."""
+        """Read once. What cannot be read becomes a :class:`~rheostat.model.Gap`, never an exception."""
         ...
 
     def close(self) -> None:
-        """Give back connections. May be called more than once."""
+        """Close connections. May be called more than once."""
         ...
 
 
 class Actuator(Protocol):
-    """What changes the number of executors. Works in the background: neither call may block for long."""
+    """Changes the number of executors, in the background: no call may block for long."""
 
     def apply(self, decision: Decision) -> None:
-        """Begin to execute a decision that acts. A decision that is still being executed is superseded."""
+        """Start executing a decision that acts. It supersedes one that is still being executed."""
         ...
 
     def poll(self, at: float) -> Outcome | None:
-        """The outcome of the last decision, once; None while it is still being executed or if there is none."""
+        """Return the outcome of the last decision, once; None while it is being executed or if there is none."""
         ...
 
     def close(self) -> None:
-        """End background work. Leaves the executors as they are. May be called more than once."""
+        """Stop background work and leave the executors as they are. May be called more than once."""
         ...
 
 
 class Clock(Protocol):
-    """The only way to the time. A manual clock stands in for it in tests and simulations."""
+    """The only source of time; tests and simulations use a manual clock."""
 
     def now(self) -> float:
-        """Seconds; of the epoch where a person will read them."""
+        """Seconds since the epoch; since any origin in tests."""
         ...
 
     def wait(self, seconds: float) -> bool:
-        """Wait; True if it was cut short because the loop is to end."""
+        """Wait; return True if the wait was cut short because the loop is to end."""
         ...
 
 
 class SampleStore(Protocol):
-    """Where samples go that are too many for a policy's state: rows, numbered from 0."""
+    """Stores training samples, which are too many for a policy's state: rows, numbered from 0."""
 
     def put(self, first: int, rows: Sequence[Sample]) -> None:
-        """Keep rows ``first``, ``first`` + 1, …, in place of those that were there. Idempotent.
+        """Write rows ``first``, ``first`` + 1, …, in place of existing ones. Idempotent.
 
         Raises:
-            JournalError: they could not be kept; what was there before still is.
+            JournalError: they could not be written; existing rows are unchanged.
         """
         ...
 
     def read(self, count: int, most: int | None = None) -> Sequence[Sample]:
-        """The first ``count`` rows, or the newest ``most`` of these, oldest first; without those that were lost."""
+        """Read the first ``count`` rows, or the newest ``most`` of these, oldest first, without lost ones."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rheostat.analyze.offsets import arrival_time, arrived, extended, needed, thinned
+from rheostat.analyze.offsets import add_look, arrival_time, count_at, first_needed, known_samples, thin
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from rheostat.analyze.offsets import arrival_time, arrived, extended, needed, th
     ],
 )
 def test_arrivals_are_linear_between_samples(at, count):
-    assert arrived((0.0, 10.0, 20.0, 30.0), (100, 200, 200, 250), at) == count
+    assert count_at((0.0, 10.0, 20.0, 30.0), (100, 200, 200, 250), at) == count
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,8 @@ def test_a_record_arrived_when_the_curve_passed_its_number(count, at):
     ],
 )
 def test_a_curve_grows_or_starts_anew(at, count, expected):
-    assert extended((0.0, 1.0), (10, 20), at, count) == expected
+    times, (column,) = add_look((0.0, 1.0), [(10, 20)], at, [count])
+    assert known_samples(times, column) == expected
 
 
 @pytest.mark.parametrize(
@@ -61,14 +62,14 @@ def test_a_curve_grows_or_starts_anew(at, count, expected):
 )
 def test_only_what_will_be_asked_for_is_kept(since, behind, kept):
     at = (0.0, 10.0, 20.0, 30.0, 40.0)
-    first = needed(at, (0, 10, 20, 30, 40), since=since, behind=behind)
-    times, counts = thinned(at, (0, 10, 20, 30, 40), first=first, most=32)
+    first = first_needed(at, (0, 10, 20, 30, 40), since=since, behind=behind)
+    times, counts = thin(at, (0, 10, 20, 30, 40), first=first, most=32)
     assert times == kept
     assert counts == tuple(int(at) for at in kept)
 
 
 def test_too_long_a_curve_loses_every_second_sample_of_its_older_half():
     times = tuple(float(i) for i in range(9))
-    kept, counts = thinned(times, tuple(range(9)), first=0, most=8)
+    kept, counts = thin(times, tuple(range(9)), first=0, most=8)
     assert kept == (0.0, 2.0, 4.0, 5.0, 6.0, 7.0, 8.0)
     assert counts == (0, 2, 4, 5, 6, 7, 8)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.analyze.assess import analyze
-from rheostat.analyze.executors import _judged, partition_heat, partition_skew, slow_ones, task_times
+from rheostat.analyze.executors import _find_slow, partition_heat, partition_skew, slow_factors, task_times
 from rheostat.analyze.state import AnalysisSettings, AnalysisState, Counters, Machines, OffsetHistory
 from rheostat.model import (
     Assessment,
@@ -261,7 +261,7 @@ def test_idle_executors_and_new_ones_have_no_task_time():
 
 
 def test_tasks_that_take_no_time_are_not_compared():
-    assert slow_ones({"1": 0.0, "2": 0.0, "3": 1.0}, {}, 2.0) == {}
+    assert slow_factors({"1": 0.0, "2": 0.0, "3": 1.0}, {}, 2.0) == {}
 
 
 def test_the_load_is_the_more_uneven_of_what_arrives_and_what_waits():
@@ -283,4 +283,4 @@ def test_times_that_differ_less_than_twofold_need_no_judgement(times_s, heat):
     times = {str(number): time_s for number, time_s in enumerate(times_s)}
     cluster = Cluster.of(60.0, [Executor(name, f"host-{int(name) % 2}", 1, 0) for name in times])
     begun = Machines(60.0, suspects=tuple(times), factor=3.0, skew=1.2)
-    assert _judged(begun, 60.0, times, cluster, heat) == Machines(60.0, skew=1.2)
+    assert _find_slow(begun, 60.0, times, cluster, heat) == Machines(60.0, skew=1.2)

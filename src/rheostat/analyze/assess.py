@@ -1,4 +1,4 @@
-"""From what was seen to what it means: one observation and what is remembered of those before."""
+"""Turn an observation and the state of earlier ones into an assessment: rates, backlog, lag, occupancy. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rheostat.analyze.batches import Finished, QueryFigures, read_query
-from rheostat.analyze.executors import ClusterFigures, machine_names, read_cluster, watched
+from rheostat.analyze.executors import ClusterFigures, machine_names, read_cluster, watch_executors
 from rheostat.analyze.offsets import OffsetFigures
 from rheostat.analyze.state import (
     AnalysisSettings,
@@ -28,11 +28,8 @@ if TYPE_CHECKING:
     from rheostat.config.models import Settings
 
 
-# What the observations mean: rates, backlog, lag, occupancy. Pure: the past comes in as a state and goes out again.
-
-
 def analysis_settings(settings: Settings) -> AnalysisSettings:
-    """What of a job's settings the analysis has to know."""
+    """The part of a job's settings that the analysis uses."""
     return AnalysisSettings(
         objective_lag_s=settings.parsed_objective.lag_s,
         rate_window_s=settings.rate_window_s,
@@ -41,15 +38,15 @@ def analysis_settings(settings: Settings) -> AnalysisSettings:
 
 
 NEEDED = ("arrival_rate", "backlog", "backlog_excess", "batch_s", "executors", "lag_s")
-"""The figures without which no decision can be made. The processed rate, the busy ratio and the split of the backlog
-are not among them: in overload they may stay unknown for minutes, and that is when an increase must not wait."""
+"""Figures that every decision needs. The processed rate, the busy ratio and the split of the backlog are not among
+them: in overload they may stay unknown for minutes, and an increase must not wait then."""
 
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class _Slow:
-    """What the assessment says of slow executors and nodes."""
+    """Fields of the assessment about slow executors and nodes."""
 
     names: tuple[str, ...] = ()
     executors: tuple[str, ...] = ()
@@ -63,12 +60,12 @@ def analyze(
 ) -> tuple[Assessment, AnalysisState]:
     """Assess an observation.
 
-    Rates, backlogs and their excess are summed over the queries that have not failed; of lag, batch time, trigger,
-    period and occupancy the largest is taken, of finished batches the fewest. A sum with an unknown in it is
-    unknown. Impossible figures (NaN, infinite, negative) count as unknown and are named in ``invalid``.
+    Rates, backlogs and their excess are summed over the queries that have not failed. Lag, batch time, trigger, period
+    and occupancy are the largest of them, finished batches the fewest. A sum with an unknown term is unknown.
+    Impossible figures (NaN, infinite, negative) count as unknown and are named in ``invalid``.
 
-    ``metrics_age_s`` is the age of the oldest *reading* among offsets, running batch and executors. The last
-    finished batch has no part in it: in overload that event is old by nature, however fresh the reading.
+    ``metrics_age_s`` is the age of the oldest *reading* among offsets, running batch and executors. The last finished
+    batch does not count: in overload that event is old, however fresh the reading.
 
     ``observation.at`` comes from the loop's own clock and is trusted.
     """
@@ -92,10 +89,10 @@ def analyze(
             readings.append(query)
             figures.append(figure)
             histories.append(history)
-    machines = _machines(observation.cluster, cluster_history, histories, state.machines, settings)
+    machines = _update_machines(observation.cluster, cluster_history, histories, state.machines, settings)
     slow = _slow(machines, observation)
     useful_executors, stages = _stages(readings, figures, cluster.slots_per_executor)
-    load = _load_of(observation.at, figures, cluster)
+    load = _read_load(observation.at, figures, cluster)
     assessment = replace(
         load,
         missing=tuple([name for name in NEEDED if getattr(load, name) is None]),
@@ -112,27 +109,25 @@ def analyze(
         useful_executors=useful_executors,
         stages=stages,
     )
-    histories += _absent(past.values(), observation.at, settings.rate_window_s)
+    histories += _keep_absent(past.values(), observation.at, settings.rate_window_s)
     state = AnalysisState(queries=tuple(histories), cluster=cluster_history, machines=machines)
     return assessment, state
 
 
-def _machines(
+def _update_machines(
     cluster: Cluster | None,
     history: ClusterHistory,
     queries: Sequence[QueryHistory],
     past: Machines,
     settings: AnalysisSettings,
 ) -> Machines:
-    """What is known of slow executors; the load of the partitions is looked at only when a window ends."""
     at, window_s = history.at, settings.rate_window_s
     if cluster is None or at is None or (past.at is not None and 0 <= at - past.at < window_s):
         return past
-    return watched(past, at, history.counters, cluster, [query.offsets for query in queries], window_s)
+    return watch_executors(past, at, history.counters, cluster, [query.offsets for query in queries], window_s)
 
 
 def _slow(machines: Machines, seen: Observation) -> _Slow:
-    """What the assessment says of slow executors and nodes."""
     if not (machines.slow or machines.nodes) or seen.cluster is None:
         return _Slow()
     places = seen.cluster.roster.places
@@ -150,9 +145,9 @@ def _slow(machines: Machines, seen: Observation) -> _Slow:
 def _stages(
     readings: Sequence[QueryReading], queries: Sequence[QueryFigures], slots: int | None
 ) -> tuple[int | None, tuple[StageLoad, ...]]:
-    """Executors that the stages of the last batches keep busy, and the stages; the queries use slots beside each other.
+    """Executors that the stages of the last batches keep busy, and the stages, where a batch has several.
 
-    Nothing where no batch has several.
+    Queries use slots side by side.
     """
     if not any(reading.batch is not None and reading.batch.stages for reading in readings):
         return None, ()
@@ -167,16 +162,15 @@ def _stages(
     return -(-useful // slots) if slots and partitions else None, tuple(stages)
 
 
-def _absent(histories: Iterable[QueryHistory], now: float, patience_s: float) -> list[QueryHistory]:
-    """Queries that are not there now; one that comes back within the rate window goes on where it was."""
+def _keep_absent(histories: Iterable[QueryHistory], now: float, patience_s: float) -> list[QueryHistory]:
+    """Histories of absent queries: one that returns within the rate window continues its history."""
     return [each for each in histories if 0 <= now - each.seen_at <= patience_s]
 
 
-def _load_of(at: float, queries: Sequence[QueryFigures], cluster: ClusterFigures) -> Assessment:
-    """The load of the queries and of the executors."""
-    query = queries[0] if len(queries) == 1 else _together(queries)
+def _read_load(at: float, queries: Sequence[QueryFigures], cluster: ClusterFigures) -> Assessment:
+    query = queries[0] if len(queries) == 1 else _combine(queries)
     offsets = query.offsets
-    draining, drain_s = _drain(offsets.backlog, offsets.arrival_rate, query.processed_rate)
+    draining, drain_s = _drain_time(offsets.backlog, offsets.arrival_rate, query.processed_rate)
     return Assessment(
         at=at,
         executors=cluster.executors,
@@ -216,7 +210,7 @@ def _load_of(at: float, queries: Sequence[QueryFigures], cluster: ClusterFigures
 
 
 def _by_topic(offsets: Sequence[OffsetFigures]) -> tuple[tuple[str, float], ...]:
-    """The arrival rates by topic, summed over the queries, where one of them reads several; else none."""
+    """Arrival rates by topic, summed over the queries, where a query reads several topics; else empty."""
     several = any(len(each.by_topic) > 1 for each in offsets)
     if not several or not all(each.by_topic for each in offsets):
         return ()
@@ -226,8 +220,8 @@ def _by_topic(offsets: Sequence[OffsetFigures]) -> tuple[tuple[str, float], ...]
     return tuple(sorted(found.items()))
 
 
-def _together(queries: Sequence[QueryFigures]) -> QueryFigures:
-    """The figures of several queries, or of none, as those of one."""
+def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
+    """Combine the figures of several queries, or of none."""
     offsets = [each.offsets for each in queries]
     oldest = [each.oldest for each in queries if each.oldest is not None]
     return QueryFigures(
@@ -243,7 +237,7 @@ def _together(queries: Sequence[QueryFigures]) -> QueryFigures:
             duration_s=largest(q.finished.duration_s for q in queries),
             batch_id=total(q.finished.batch_id for q in queries),
         ),
-        running=_any(q.running for q in queries),
+        running=_any_true(q.running for q in queries),
         processed_rate=total(q.processed_rate for q in queries),
         backlog_excess=total(q.backlog_excess for q in queries),
         batch_s=largest(q.batch_s for q in queries),
@@ -251,7 +245,7 @@ def _together(queries: Sequence[QueryFigures]) -> QueryFigures:
         period_s=largest(q.period_s for q in queries),
         occupancy=largest(q.occupancy for q in queries),
         batches=min((q.batches for q in queries), default=0),
-        capped=_any(q.capped for q in queries),
+        capped=_any_true(q.capped for q in queries),
         partitions=total(q.partitions for q in queries),
         oldest=min(oldest, default=None),
         pressure=largest(q.pressure for q in queries),
@@ -275,12 +269,12 @@ def _load(reading: QueryReading, query: QueryFigures) -> QueryLoad:
     )
 
 
-def _drain(
+def _drain_time(
     backlog: int | None, arrival_rate: float | None, processed_rate: float | None
 ) -> tuple[bool | None, float | None]:
-    """Whether more is processed than arrives, and backlog ÷ (processed − arriving); an empty backlog takes no time.
+    """Whether more is processed than arrives, and backlog ÷ (processed − arriving); 0 for an empty backlog.
 
-    Rates that differ by no more than rounding are equal: then nothing drains.
+    Rates that differ only by rounding are equal: then the backlog does not drain.
     """
     if arrival_rate is None or processed_rate is None:
         return None, 0.0 if backlog == 0 else None
@@ -290,8 +284,8 @@ def _drain(
     return draining, backlog / (processed_rate - arrival_rate) if backlog is not None and draining else None
 
 
-def _any(values: Iterable[bool | None]) -> bool | None:
-    """True if one is; else None if one is unknown or there is none."""
+def _any_true(values: Iterable[bool | None]) -> bool | None:
+    """True if one is true; else None if one is unknown or there is none."""
     found = list(values)
     if True in found:
         return True
@@ -299,20 +293,20 @@ def _any(values: Iterable[bool | None]) -> bool | None:
 
 
 def _age(now: float, times: Iterable[float | None]) -> float | None:
-    """Age of the oldest that is known; a reading made just after ``now`` has age 0."""
+    """Age of the oldest known time; a reading made just after ``now`` has age 0."""
     oldest = min([at for at in times if at is not None], default=None)
     return None if oldest is None else max(0.0, now - oldest)
 
 
-# Stages that follow one another in a batch: what each needs, and how many executors the largest keeps busy.
+# Stages of a batch: the slots that each needs, and how many executors the largest keeps busy.
 
 
 COUNTS = 0.05
-"""Least share of the task time of a batch."""
+"""A stage with a smaller share of the batch's task time is ignored."""
 
 
 def stage_loads(stages: Sequence[StageWork], records: int | None, arrival_rate: float | None) -> tuple[StageLoad, ...]:
-    """What each stage needs; empty for a batch whose tasks took no time.
+    """The load of each stage; empty for a batch whose tasks took no time.
 
     Args:
         stages: of the last batch.
@@ -343,27 +337,27 @@ def useful_tasks(stages: Sequence[StageLoad], partitions: int) -> int:
     return max([partitions, *[stage.tasks for stage in stages if stage.share >= COUNTS]])
 
 
-# When a sink is sick: batches are held up after their tasks, where executors cannot help.
+# A sick sink delays batches after their tasks, where executors cannot help.
 
 
 MOST = 0.5
-"""Share of the batch from which on the sink's part is its largest."""
+"""Share of the batch above which the sink's part is its largest."""
 
 _LATE = 0.5
 
 
 def read_sink(queries: Iterable[tuple[QueryReading, QueryFigures]], counters: Counters) -> str | None:
-    """Why the sink is sick, in words; of several queries, the first that is held up. ``counters``: of this reading."""
+    """Why the sink is sick, from the first query that it delays; None: healthy. ``counters``: of this reading."""
     for reading, figures in queries:
-        if _late(figures):
-            why = _finished(reading.batch) or _running(reading, counters)
+        if _is_late(figures):
+            why = _late_finished_batch(reading.batch) or _late_running_batch(reading, counters)
             if why is not None:
                 return why
     return None
 
 
 def sink_part(batch: Batch) -> float | None:
-    """Seconds of a finished batch after its tasks; None where it is not known when they ran.
+    """Seconds of a finished batch after its tasks; None: unknown.
 
     >>> sink_part(Batch(0.0, 1, 20.0, planning_s=0.5, add_batch_s=19.0, commit_s=0.5, work_s=4.5))
     15.0
@@ -374,7 +368,7 @@ def sink_part(batch: Batch) -> float | None:
 
 
 def tasks_ended(idle_since: Sequence[float | None]) -> float | None:
-    """Since when no executor has had a task; None: one has, or there is none, or nobody knows.
+    """Since when no executor has had a task; None: one has, there is no executor, or it is unknown.
 
     >>> tasks_ended([10.0, 25.0]), tasks_ended([10.0, None]), tasks_ended([])
     (25.0, None, None)
@@ -383,14 +377,14 @@ def tasks_ended(idle_since: Sequence[float | None]) -> float | None:
     return max(known) if known and len(known) == len(idle_since) else None
 
 
-def _late(figures: QueryFigures) -> bool:
+def _is_late(figures: QueryFigures) -> bool:
     batch_s, trigger_s, period_s, excess = figures.batch_s, figures.trigger_s, figures.period_s, figures.backlog_excess
     if batch_s is None or trigger_s is None or period_s is None:
         return False
     return batch_s >= trigger_s and ((excess or 0.0) > 0 or batch_s >= _LATE * period_s)
 
 
-def _finished(batch: Batch | None) -> str | None:
+def _late_finished_batch(batch: Batch | None) -> str | None:
     part_s = None if batch is None else sink_part(batch)
     if batch is None or part_s is None or part_s <= MOST * batch.duration_s:
         return None
@@ -398,7 +392,7 @@ def _finished(batch: Batch | None) -> str | None:
     return f"the last batch took {batch.duration_s:.1f} s, {part_s:.1f} s of them after its tasks{committed}"
 
 
-def _running(query: QueryReading, counters: Counters) -> str | None:
+def _late_running_batch(query: QueryReading, counters: Counters) -> str | None:
     running, ended = query.running, tasks_ended(counters.idle_since)
     if running is None or not running.active or running.since is None or ended is None:
         return None

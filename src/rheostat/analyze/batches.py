@@ -1,4 +1,4 @@
-"""What the batches of one query say: how long they take, how fast they commit, whether the batch cap bites."""
+"""Batches of one query: batch time, processed rate, batch cap and backpressure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rheostat.analyze.state import AnalysisSettings, BatchMark, OffsetHistory, Q
 from rheostat.model import Batch, QueryReading, RunningBatch, SourceInfo
 
 CAPPED_SHARE = 0.99
-"""A batch of this share of the cap is as large as the cap allows: caps are shared out over partitions and rounded."""
+"""A batch of this share of the cap counts as capped: caps are divided among partitions and rounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The running batch. ``active`` None: unknown. ``age_s``: how long it has been seen, at the reading."""
+    """The running batch. ``active`` None: unknown. ``age_s``: its observed duration at the reading."""
 
     at: float | None = None
     active: bool | None = None
@@ -35,7 +35,7 @@ class Running:
 
 
 def read_finished(batch: Batch | None, invalid: set[str]) -> Finished:
-    """The last finished batch without its impossible figures."""
+    """The last finished batch; impossible figures become None."""
     if batch is None:
         return Finished()
     return Finished(
@@ -47,7 +47,7 @@ def read_finished(batch: Batch | None, invalid: set[str]) -> Finished:
 
 
 def read_running(running: RunningBatch | None, invalid: set[str]) -> Running:
-    """The running batch without its impossible figures."""
+    """The running batch; impossible figures become None."""
     if running is None:
         return Running()
     at = known(running.at, "running.at", invalid)
@@ -63,10 +63,10 @@ def batch_time(finished: Finished, running: Running) -> float | None:
     return max(durations) if durations else None
 
 
-def marked(
+def add_mark(
     marks: tuple[BatchMark, ...], finished: Finished, done: int, settings: AnalysisSettings
 ) -> tuple[BatchMark, ...]:
-    """The batch ends with a newly seen one; those that the rate window no longer reaches are dropped."""
+    """Append the end of the last finished batch; drop those before the rate window."""
     if finished.at is None or finished.batch_id is None:
         return marks
     mark = BatchMark(at=finished.at, batch_id=finished.batch_id, done=done)
@@ -90,11 +90,13 @@ def processed_rate(marks: tuple[BatchMark, ...]) -> float | None:
     return (marks[-1].done - marks[0].done) / (marks[-1].at - marks[0].at)
 
 
-def capped(sources: Sequence[SourceInfo], finished: Finished, offsets: OffsetFigures, invalid: set[str]) -> bool | None:
+def is_capped(
+    sources: Sequence[SourceInfo], finished: Finished, offsets: OffsetFigures, invalid: set[str]
+) -> bool | None:
     """Whether the last batch was as large as the caps of the sources allow, and more was waiting.
 
-    Where some sources have a cap and others have none it cannot be told. ``records`` counts retried tasks twice,
-    so a batch with failures may look capped.
+    Unknown where only some sources have a cap. ``records`` counts retried tasks twice, so a batch with failures may
+    look capped.
     """
     caps = [known(source.batch_cap, "source.batch_cap", invalid) for source in sources]
     if not sources or all(source.batch_cap is None for source in sources):
@@ -109,8 +111,8 @@ def capped(sources: Sequence[SourceInfo], finished: Finished, offsets: OffsetFig
 def count_after(history: QueryHistory | None, finished: Finished, running: Running, *, anew: bool) -> int | None:
     """The id after which batches count as finished at the present number of executors, in this run.
 
-    When the count begins ``anew``, the batch in flight does not count: it was partly worked on by the number
-    before. If nothing is known of it, one is assumed to be. None: the first finished batch to be seen is that one.
+    When the count restarts (``anew``), the batch in flight does not count: it began at the number before. If it is
+    unknown, one is assumed to be running. None: the first finished batch to be observed is that one.
     """
     if history is not None and not anew and history.count_after is not None:
         return history.count_after
@@ -121,15 +123,12 @@ def count_after(history: QueryHistory | None, finished: Finished, running: Runni
     return finished.batch_id + (1 if anew and running.active is not False else 0)
 
 
-# One query: its offsets and its batches together.
-
-
 @dataclass(frozen=True, slots=True)
 class QueryFigures:
-    """The figures of an assessment, of one query.
+    """Figures of one query.
 
     Attributes:
-        oldest: the time of its oldest reading that a decision needs; None: there is none.
+        oldest: time of its oldest reading that a decision needs.
     """
 
     offsets: OffsetFigures
@@ -150,12 +149,11 @@ class QueryFigures:
 
 
 def healthy_backlog(arrival_rate: float, trigger_s: float, batch_s: float, period_s: float) -> float:
-    """Records that a job which keeps up may have at most: arrival rate × (trigger + batch time).
+    """The largest backlog of a job that keeps up, in records: arrival rate × (trigger + batch time).
 
-    What arrived between two plannings is in flight, and while it is worked on more arrives. Two plannings are a
-    trigger interval apart, or a batch time where batches are longer than that (always, with an interval of 0).
-    A batch longer than the period τ is not healthy: its time beyond τ excuses nothing, else a batch that swallows
-    ever more would excuse its own backlog.
+    Records that arrived between two plannings are in flight, and more arrive while they are processed. Two plannings
+    are a trigger interval apart, or a batch time where batches are longer. Batch time counts up to the period τ only:
+    otherwise ever longer batches would justify their own backlog.
 
     >>> healthy_backlog(1000.0, trigger_s=2.0, batch_s=1.8, period_s=15.0)
     3800.0
@@ -173,14 +171,14 @@ def read_query(
     executors_changed: bool,
     invalid: set[str],
 ) -> tuple[QueryFigures, QueryHistory]:
-    """The figures of one query at ``now``, and its history with this reading."""
+    """Figures of one query at ``now``, and its history with this reading."""
     offsets, history = read_offsets(query.offsets, past.offsets if past else OffsetHistory(), now, settings, invalid)
     finished, running = read_finished(query.batch, invalid), read_running(query.running, invalid)
     restarted = past is None or past.run_id != query.run_id
     done = offsets.progress + (past.done if past else 0)
     marks = () if restarted or past is None else past.marks[-1:] if executors_changed else past.marks
     if offsets.committed_known:
-        marks = marked(marks, finished, done, settings)
+        marks = add_mark(marks, finished, done, settings)
     after = count_after(past, finished, running, anew=restarted or executors_changed)
     batch_s, trigger_s = batch_time(finished, running), known(query.trigger_s, "trigger_s", invalid)
     period_s = None if trigger_s is None else max(trigger_s, settings.objective_lag_s / 2)
@@ -209,9 +207,9 @@ def read_query(
         trigger_s=trigger_s,
         period_s=period_s,
         occupancy=None if batch_s is None or period_s is None else batch_s / period_s,
-        batches=_batches(finished, after),
-        capped=capped(query.sources, finished, offsets, invalid),
-        partitions=_partitions(query, offsets, invalid),
+        batches=_count_batches(finished, after),
+        capped=is_capped(query.sources, finished, offsets, invalid),
+        partitions=_count_partitions(query, offsets, invalid),
         oldest=min([at for at in (offsets.at, running.at) if at is not None], default=None),
         pressure=pressure,
         throughput=_throughput(marks, after) if pressure else None,
@@ -222,7 +220,7 @@ def read_query(
 def _excess(
     offsets: OffsetFigures, trigger_s: float | None, batch_s: float | None, period_s: float | None
 ) -> float | None:
-    """max(0, backlog − what a job that keeps up may have)."""
+    """max(0, backlog − healthy backlog)."""
     backlog, rate = offsets.backlog, offsets.arrival_rate
     if backlog is None or rate is None or trigger_s is None or batch_s is None or period_s is None:
         return None
@@ -230,31 +228,31 @@ def _excess(
 
 
 def _throughput(marks: tuple[BatchMark, ...], after: int | None) -> float | None:
-    """Of the batches that count as finished at the present number: what lies before them overlaps its change."""
+    """Processed rate of the batches that count as finished at the present number of executors."""
     return None if after is None else processed_rate(tuple([mark for mark in marks if mark.batch_id >= after]))
 
 
-def _batches(finished: Finished, after: int | None) -> int:
+def _count_batches(finished: Finished, after: int | None) -> int:
     return 0 if finished.batch_id is None or after is None else max(0, finished.batch_id - after)
 
 
-def _partitions(query: QueryReading, offsets: OffsetFigures, invalid: set[str]) -> int | None:
-    """From the offsets where there are some, else from the plan."""
+def _count_partitions(query: QueryReading, offsets: OffsetFigures, invalid: set[str]) -> int | None:
+    """From the offsets where they are known, else from the query plan."""
     planned = [known(source.partitions, "source.partitions", invalid) for source in query.sources]
     return total(planned) if offsets.partitions is None else offsets.partitions
 
 
-# Back pressure on micro-batches: when a query is overloaded, and whether executors would help.
+# Backpressure on micro-batches: whether a query is overloaded, and whether executors would help.
 
 
 HIGH = 0.5
-"""Share of the time above which back pressure is high (S2, Algorithm 1: > 0.5)."""
+"""Backpressure above this is high (S2, Algorithm 1: > 0.5)."""
 
 _WORK = 1
 
 
 def overloaded(before: Sequence[float], own: float) -> bool:
-    """Algorithm 1: all back pressures before an operator are high, its own is not.
+    """S2, Algorithm 1: the backpressure of all operators upstream is high, its own is not.
 
     >>> overloaded([0.51], 0.5), overloaded([0.5], 0.0), overloaded([0.9, 0.2], 0.0), overloaded([0.9], 0.6)
     (True, False, False, False)
@@ -263,11 +261,11 @@ def overloaded(before: Sequence[float], own: float) -> bool:
 
 
 def root(pressure: float, durations_s: Sequence[float]) -> int | None:
-    """The place of the part of a batch that is the root of the overload; None: there is none.
+    """Index of the part of a batch that causes the overload; None: there is none.
 
     Args:
-        pressure: of the query, in [0, 1].
-        durations_s: of its parts, one after another.
+        pressure: backpressure of the query, in [0, 1].
+        durations_s: of the parts of its batches, in order.
 
     >>> root(1.0, [0.04, 2.58, 0.01]), root(1.0, [3.0, 1.0, 0.1]), root(0.4, [0.04, 2.58, 0.01])
     (1, 0, None)
@@ -291,14 +289,14 @@ def pressed(
     excess: float | None,
     last: Batch | None,
 ) -> bool | None:
-    """Whether a query works back to back with a backlog that executors would clear; None where unknown.
+    """Whether batches run back to back with a backlog that executors would clear; None: unknown.
 
     Args:
         batch_s: time of the last or the running batch.
-        trigger_s: its trigger interval.
-        period_s: its τ.
+        trigger_s: the trigger interval.
+        period_s: τ.
         backlog: records that are not committed.
-        excess: those beyond a healthy backlog.
+        excess: records beyond a healthy backlog.
         last: the last finished batch, for its parts.
     """
     if batch_s is None or trigger_s is None or period_s is None or backlog is None or excess is None:
@@ -313,12 +311,12 @@ def pressed(
 def read_pressure(
     now_pressed: bool | None, past: Turns | None, before: float, now: float, window_s: float
 ) -> tuple[float | None, Turns]:
-    """The pressure at ``now``, and what is remembered.
+    """Backpressure in [0, 1] at ``now``, and its record.
 
     Args:
-        now_pressed: whether the query is pressed at this look; this counts since the look before.
-        past: what was remembered; None: the window begins here.
-        before: time of the look before.
+        now_pressed: whether there is backpressure at this look; it counts since the last look.
+        past: the record so far; None: the window begins here.
+        before: time of the last look.
         now: time of this look.
         window_s: length of the window.
 

@@ -1,14 +1,13 @@
-"""What the executors say: how many there are, how busy they are, how many tasks have failed.
+"""Executors: their number, busy ratio, idle times and failed tasks; slow executors and nodes.
 
-``busy_s`` grows only when a task ends, so over a window it is right while tasks are short, and reads nothing and then
-too much when they are long. Sampling the active tasks has no such error, but a few samples are a coarse mean. So:
-ended task time ÷ slot time while the mean task is at most a quarter of the window, or nothing ran at all; else the
-mean share of active slots.
+**Busy ratio.** ``busy_s`` grows only when a task ends: over a window it is right while tasks are short, and wrong when
+they are long. Samples of active tasks do not have this error, but few samples make a coarse mean. So the ratio is ended
+task time ÷ slot time while the mean task takes at most a quarter of the window, or while nothing runs; otherwise it is
+the mean share of active slots.
 
-Executors come and go. A reading counts what an executor did since the reading before; a new one whose start is known
-to lie in between counts from its start, one whose past is unknown counts from the next reading on, and one that has
-vanished takes its last counts with it: they are left out above and below the line. A lost executor is not a failed
-task.
+**Changing executors.** A reading counts what an executor did since the last reading. A new executor counts from its
+start if that lies in between, and from the next reading on if its past is unknown. The last counts of a lost executor
+are left out, above and below the fraction line. A lost executor is not a failed task.
 """
 
 from __future__ import annotations
@@ -29,21 +28,26 @@ from rheostat.analyze.state import (
     Number,
     OffsetHistory,
     known,
+    known_column,
     largest,
     total,
 )
 from rheostat.model import Cluster, Executor
 
 SHORT_TASK = 0.25
-"""Share of the window up to which the mean task is short enough to count time by the ends of tasks."""
+"""Tasks are short if their mean time is at most this share of the window."""
 
 MOST_IDLE = 32
-"""Idle executors that are told one by one: an assessment is part of every journal record."""
+"""Idle executors that are listed: an assessment is part of every journal record."""
+
+
+_Counts = tuple[float | None, int | None, int | None]
+"""Of an executor: seconds of ended tasks, tasks finished, tasks failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFigures:
-    """The executors; None where unknown. ``changed``: their number is another than at the last known reading."""
+    """Figures of the executors; None: unknown. ``changed``: their number differs from the last known reading."""
 
     at: float | None = None
     executors: int | None = None
@@ -56,148 +60,135 @@ class ClusterFigures:
     changed: bool = False
 
 
-class _Reading(NamedTuple):
-    """What one executor told; None where unknown or impossible."""
+class _Columns(NamedTuple):
+    """One reading, an entry for each executor; None where a figure is unknown or impossible."""
 
-    executor_id: str
-    cores: int | None
-    active: int | None
-    failed: int | None
-    finished: int | None
-    busy_s: float | None
-    added_at: float | None
-
-
-class _Past(NamedTuple):
-    """What one executor had come to at the reading before."""
-
-    busy_s: float | None = 0.0
-    finished: int | None = 0
-    failed: int | None = 0
-    idle_since: float | None = None
+    ids: tuple[str, ...]
+    cores: Sequence[int | None]
+    active: Sequence[int | None]
+    failed: Sequence[int | None]
+    finished: Sequence[int | None]
+    busy_s: Sequence[float | None]
+    added_at: Sequence[float | None]
 
 
 def read_cluster(
     cluster: Cluster | None, past: ClusterHistory, settings: AnalysisSettings, invalid: set[str]
 ) -> tuple[ClusterFigures, ClusterHistory]:
-    """The figures of this reading, and the history with it. Without a reading the history stays as it is."""
+    """Figures of this reading, and the history with it. Without a reading the history is unchanged."""
     at = known(cluster.at, "cluster.at", invalid) if cluster is not None else None
     if cluster is None or at is None:
         return ClusterFigures(), past
-    readings = [_checked(executor, invalid) for executor in cluster.executors]
-    history = _remembered(readings, at, past, settings)
+    roster = cluster.roster
+    now = _Columns(
+        ids=roster.ids,
+        cores=known_column(roster.cores, "executor.cores", invalid),
+        active=known_column(cluster.active_tasks, "executor.active_tasks", invalid),
+        failed=known_column(cluster.failed_tasks, "executor.failed_tasks", invalid),
+        finished=known_column(cluster.finished_tasks, "executor.finished_tasks", invalid),
+        busy_s=known_column(cluster.busy_s, "executor.busy_s", invalid),
+        added_at=known_column(roster.added_at, "executor.added_at", invalid),
+    )
+    history = _remember(now, at, past, settings)
     figures = ClusterFigures(
         at=at,
-        executors=len(readings),
+        executors=len(now.ids),
         requested=known(cluster.requested, "cluster.requested", invalid),
-        slots_per_executor=_slots(readings),
-        busy_ratio=_busy_ratio(_after(at - settings.rate_window_s, history.intervals)),
-        active_tasks=total([0, *(each.active for each in readings)]),
-        idle_s=_idle(history.counters.idle_since, at),
-        failed_tasks=_failed(history.intervals, at - settings.failure_window_s),
-        changed=past.executors != len(readings),
+        slots_per_executor=_least(now.cores),
+        busy_ratio=_busy_ratio(_ending_after(at - settings.rate_window_s, history.intervals)),
+        active_tasks=total([0, *now.active]),
+        idle_s=_idle_times(history.counters.idle_since, at),
+        failed_tasks=_count_failed(history.intervals, at - settings.failure_window_s),
+        changed=past.executors != len(now.ids),
     )
     return figures, history
 
 
-def _checked(executor: Executor, invalid: set[str]) -> _Reading:
-    return _Reading(
-        executor_id=executor.executor_id,
-        cores=known(executor.cores, "executor.cores", invalid),
-        active=known(executor.active_tasks, "executor.active_tasks", invalid),
-        failed=known(executor.failed_tasks, "executor.failed_tasks", invalid),
-        finished=known(executor.finished_tasks, "executor.finished_tasks", invalid),
-        busy_s=known(executor.busy_s, "executor.busy_s", invalid),
-        added_at=known(executor.added_at, "executor.added_at", invalid),
-    )
+def _least(cores: Sequence[int | None]) -> int | None:
+    known_cores = [each for each in cores if each is not None]
+    return min(known_cores, default=None) if len(known_cores) == len(cores) else None
 
 
-def _slots(readings: Sequence[_Reading]) -> int | None:
-    """Cores of each executor; of the smallest where they differ."""
-    cores = [each.cores for each in readings if each.cores is not None]
-    return min(cores) if cores and len(cores) == len(readings) else None
-
-
-def _remembered(
-    readings: Sequence[_Reading], at: float, past: ClusterHistory, settings: AnalysisSettings
-) -> ClusterHistory:
-    """The history with this reading; begun anew where time ran backwards."""
+def _remember(now: _Columns, at: float, past: ClusterHistory, settings: AnalysisSettings) -> ClusterHistory:
+    """The history with this reading. It starts again when time runs backwards."""
     if at == past.at:
         return past
-    pasts = _pasts(past.counters)
     intervals: tuple[Interval, ...] = ()
     if past.at is not None and at > past.at:
-        intervals = _appended(past.intervals, _interval(readings, at, past.at, pasts), settings)
-    counters = Counters(
-        ids=tuple([each.executor_id for each in readings]),
-        busy_s=tuple([each.busy_s for each in readings]),
-        finished=tuple([each.finished for each in readings]),
-        failed=tuple([each.failed for each in readings]),
-        idle_since=tuple([_idle_since(each, pasts.get(each.executor_id), at) for each in readings]),
+        intervals = _append(past.intervals, _interval(now, at, past.at, past.counters), settings)
+    idle_before = dict(
+        zip(past.counters.ids, zip(past.counters.finished, past.counters.idle_since, strict=True), strict=True)
     )
-    return ClusterHistory(at=at, executors=len(readings), counters=counters, intervals=intervals)
+    counters = Counters(
+        ids=now.ids,
+        busy_s=tuple(now.busy_s),
+        finished=tuple(now.finished),
+        failed=tuple(now.failed),
+        idle_since=tuple(
+            [
+                _idle_since(active, finished, added_at, idle_before.get(name), at)
+                for name, active, finished, added_at in zip(
+                    now.ids, now.active, now.finished, now.added_at, strict=True
+                )
+            ]
+        ),
+    )
+    return ClusterHistory(at=at, executors=len(now.ids), counters=counters, intervals=intervals)
 
 
-def _pasts(counters: Counters) -> dict[str, _Past]:
-    columns = zip(*counters, strict=True)
-    return {
-        executor_id: _Past(busy_s=busy_s, finished=finished, failed=failed, idle_since=idle_since)
-        for executor_id, busy_s, finished, failed, idle_since in columns
-    }
-
-
-def _interval(readings: Sequence[_Reading], at: float, before: float, pasts: Mapping[str, _Past]) -> Interval:
-    """What those did whose past is known and none of whose counters fell; a sum with an unknown in it is unknown."""
-    counted: list[tuple[_Reading, _Past]] = []
+def _interval(now: _Columns, at: float, begin: float, past: Counters) -> Interval:
+    """Work of the executors whose past is known and whose counters did not fall."""
+    known_before = dict(zip(past.ids, zip(past.busy_s, past.finished, past.failed, strict=True), strict=True))
+    counts = zip(now.busy_s, now.finished, now.failed, strict=True)
+    counted: list[tuple[_Counts, _Counts]] = []
     slot_s = active_s = 0.0
-    for each in readings:
-        past, since = pasts.get(each.executor_id), before
-        if past is None and each.added_at is not None and each.added_at >= before:
-            past, since = _Past(), min(at, each.added_at)
-        if past is None or each.cores is None or each.active is None or _fell(each, past):
+    for name, cores, active, added_at, after in zip(now.ids, now.cores, now.active, now.added_at, counts, strict=True):
+        before, since = known_before.get(name), begin
+        if before is None and added_at is not None and added_at >= begin:
+            before, since = (0.0, 0, 0), min(at, added_at)
+        if before is None or cores is None or active is None or _fell(before, after):
             continue
-        counted.append((each, past))
-        slot_s += each.cores * (at - since)
-        active_s += each.active * (at - since)
+        counted.append((before, after))
+        slot_s += cores * (at - since)
+        active_s += active * (at - since)
     return Interval(
         at=at,
-        span_s=at - before,
+        span_s=at - begin,
         slot_s=slot_s,
-        busy_s=_growth([(past.busy_s, now.busy_s) for now, past in counted]),
+        busy_s=_growth([(before[0], after[0]) for before, after in counted]),
         active_s=active_s,
-        finished=_growth([(past.finished, now.finished) for now, past in counted]),
-        failed=_growth([(past.failed, now.failed) for now, past in counted]),
+        finished=_growth([(before[1], after[1]) for before, after in counted]),
+        failed=_growth([(before[2], after[2]) for before, after in counted]),
     )
 
 
-def _fell(now: _Reading, past: _Past) -> bool:
-    pairs = (past.busy_s, now.busy_s), (past.finished, now.finished), (past.failed, now.failed)
-    return any(before is not None and after is not None and after < before for before, after in pairs)
+def _fell(before: _Counts, after: _Counts) -> bool:
+    pairs = zip(before, after, strict=True)
+    return any(then is not None and now is not None and now < then for then, now in pairs)
 
 
 def _growth(pairs: Sequence[tuple[Number | None, Number | None]]) -> Number | None:
-    """By how much counters have grown together, from (before, after) of each."""
+    """Sum of the growth of counters, given as (before, after); None: unknown."""
     if not pairs:
         return 0
     before, after = total([before for before, _ in pairs]), total([after for _, after in pairs])
     return None if before is None or after is None else after - before
 
 
-def _appended(past: tuple[Interval, ...], new: Interval, settings: AnalysisSettings) -> tuple[Interval, ...]:
-    """The intervals that the horizon reaches, and the new one; short ones are joined so that they stay few enough."""
+def _append(past: tuple[Interval, ...], new: Interval, settings: AnalysisSettings) -> tuple[Interval, ...]:
+    """Append an interval and drop those before the horizon; short ones are merged to limit their number."""
     horizon_s = max(settings.rate_window_s, settings.failure_window_s)
-    kept = _after(new.at - horizon_s, past)
+    kept = _ending_after(new.at - horizon_s, past)
     if kept and kept[-1].span_s < horizon_s / (settings.max_samples - 2):
-        return (*kept[:-1], _both(kept[-1], new))
+        return (*kept[:-1], _merge(kept[-1], new))
     return (*kept, new)
 
 
-def _after(since: float, intervals: Sequence[Interval]) -> tuple[Interval, ...]:
-    """Those that end after it."""
+def _ending_after(since: float, intervals: Sequence[Interval]) -> tuple[Interval, ...]:
     return tuple([each for each in intervals if each.at > since])
 
 
-def _both(first: Interval, second: Interval) -> Interval:
+def _merge(first: Interval, second: Interval) -> Interval:
     return Interval(
         at=second.at,
         span_s=first.span_s + second.span_s,
@@ -209,25 +200,33 @@ def _both(first: Interval, second: Interval) -> Interval:
     )
 
 
-def _idle_since(reading: _Reading, past: _Past | None, at: float) -> float | None:
-    """Since when it has no task, as far as was seen; None: it has one, or nobody knows.
+def _idle_since(
+    active: int | None,
+    finished: int | None,
+    added_at: float | None,
+    before: tuple[int | None, float | None] | None,
+    at: float,
+) -> float | None:
+    """Since when an executor has no task, as far as was seen; None: it has one, or this is unknown.
 
-    One that has just come and never finished a task has been idle since its start.
+    One that has just come and never finished a task has been idle since its start. ``before``: tasks that it had
+    finished at the reading before, and since when it was idle.
     """
-    if reading.active != 0 or reading.finished is None:
+    if active != 0 or finished is None:
         return None
-    if past is None:
-        return reading.added_at if reading.finished == 0 and reading.added_at is not None else at
-    return past.idle_since if past.idle_since is not None and past.finished == reading.finished else at
+    if before is None:
+        return added_at if finished == 0 and added_at is not None else at
+    finished_before, idle_since = before
+    return idle_since if idle_since is not None and finished_before == finished else at
 
 
-def _idle(idle_since: Sequence[float | None], at: float) -> tuple[float, ...]:
+def _idle_times(idle_since: Sequence[float | None], at: float) -> tuple[float, ...]:
     idle_s = [round(max(0.0, at - since), 1) for since in idle_since if since is not None]
     return tuple(sorted(idle_s, reverse=True)[:MOST_IDLE])
 
 
 def _busy_ratio(window: Sequence[Interval]) -> float | None:
-    """Share of slot time in tasks, in [0, 1]; see the module for the two ways of measuring it."""
+    """Share of slot time in tasks, in [0, 1]; see the module's docstring."""
     slot_s, active_s = math.fsum(each.slot_s for each in window), math.fsum(each.active_s for each in window)
     ended_s, tasks = total([each.busy_s for each in window]), total([each.finished for each in window])
     if slot_s <= 0:
@@ -239,27 +238,26 @@ def _busy_ratio(window: Sequence[Interval]) -> float | None:
     return min(1.0, (ended_s if short or idle else active_s) / slot_s)
 
 
-def _failed(intervals: Sequence[Interval], since: float) -> int | None:
+def _count_failed(intervals: Sequence[Interval], since: float) -> int | None:
     """Tasks that failed after ``since``; None before the second reading."""
-    return total([0, *(each.failed for each in _after(since, intervals))]) if intervals else None
+    return total([0, *(each.failed for each in _ending_after(since, intervals))]) if intervals else None
 
 
-# Slow executors and slow nodes, told apart from partitions that are loaded unevenly.
-
+# Slow executors and slow nodes, as opposed to partitions that are loaded unevenly.
 
 SLOW = 2.0
-"""Spark's own limit for a slow task was 1.5 times the median until 3.5 and is 3 since 4.0
-(``spark.speculation.multiplier``); a mean of several tasks in two windows is steadier than one task."""
+"""Task time ÷ that of the others from which an executor is slow. Spark's limit for one slow task was 1.5 times the
+median until 3.5 and is 3 since 4.0 (``spark.speculation.multiplier``); a mean of several tasks is steadier."""
 
 EXPLAINED = 1.5
-"""How many times as long as the load of the partitions explains."""
+"""An executor is slow only beyond this many times what the load of the partitions explains."""
 
 COLD_S = 60.0
-"""An executor that has been there for so long is not cold, however few tasks have ended on it."""
+"""An executor that is older is not cold, however few tasks have ended on it."""
 
 REMEMBERED_S = 600.0
-"""How long a node counts as slow on which nobody works any more: as long as an increase that brought nothing is
-remembered. Then it is tried again, which costs one change."""
+"""How long an unused node counts as slow: as long as an ineffective increase is remembered. Then it is tried again,
+which costs one change."""
 
 _LEAST_TASKS = 2
 _LEAST_RECORDS = 10
@@ -268,20 +266,20 @@ _LEAST_RECORDS = 10
 def partition_skew(history: OffsetHistory) -> float | None:
     """Share of the largest partition of a query ÷ an even share.
 
-    By what has arrived lately and by what waits, whichever is more uneven; None where that is not known, or fewer than
-    10 records for each partition arrived and wait.
+    Of the records that arrived lately or of those that wait, whichever is more uneven; None: unknown, or fewer than 10
+    records per partition.
     """
     return max([max(sizes) * len(sizes) / sum(sizes) for sizes in _sizes(history)], default=None)
 
 
 def partition_heat(history: OffsetHistory) -> float:
-    """The largest partition ÷ the median one, by the same; infinite where the median one is empty."""
+    """The largest partition ÷ the median one, likewise; infinite where the median one is empty."""
     heats = [max(sizes) / middle if (middle := median(sizes)) > 0 else inf for sizes in _sizes(history)]
     return max(heats, default=1.0)
 
 
 def _sizes(history: OffsetHistory) -> list[list[int]]:
-    """Records of each partition: those that arrived lately, and those that wait, each where they are enough to tell."""
+    """Records of each partition: those that arrived lately, and those that wait, where they are enough."""
     if not history.complete or len(history.rows) < 2:
         return []
     last: tuple[Any, ...] = history.rows[-1]
@@ -293,7 +291,7 @@ def _sizes(history: OffsetHistory) -> list[list[int]]:
 def task_times(then: Counters, now: Counters, span_s: float) -> dict[str, float]:
     """Mean task time of each executor that was there at both ends of a window of ``span_s`` seconds, where known.
 
-    Where no task ended on any of them, nothing is known.
+    Empty if no task ended on any of them.
 
     >>> then = Counters(("1", "2"), (10.0, 10.0), (5, 5), (0, 0), (None, None))
     >>> task_times(then, Counters(("1", "2"), (22.0, 10.0), (11, 5), (0, 0), (None, None)), 60.0)
@@ -314,12 +312,12 @@ def task_times(then: Counters, now: Counters, span_s: float) -> dict[str, float]
     return times | unended if times else {}
 
 
-def slow_ones(times: Mapping[str, float], hosts: Mapping[str, str], limit: float) -> dict[str, float]:
-    """Those whose tasks take ``limit`` times as long as the others', and how many times that is.
+def slow_factors(times: Mapping[str, float], hosts: Mapping[str, str], limit: float) -> dict[str, float]:
+    """Executors whose tasks take at least ``limit`` times as long as the others', with that factor.
 
-    >>> slow_ones({"1": 3.0, "2": 1.0, "3": 1.2}, {}, 2.0)
+    >>> slow_factors({"1": 3.0, "2": 1.0, "3": 1.2}, {}, 2.0)
     {'1': 2.727272727272727}
-    >>> slow_ones({"1": 3.0, "2": 3.0, "3": 1.0, "4": 1.0}, {"1": "a", "2": "a", "3": "b", "4": "b"}, 2.0)
+    >>> slow_factors({"1": 3.0, "2": 3.0, "3": 1.0, "4": 1.0}, {"1": "a", "2": "a", "3": "b", "4": "b"}, 2.0)
     {'1': 3.0, '2': 3.0}
     """
     if len(times) < 2 or max(times.values()) < limit * min(times.values()):
@@ -337,7 +335,7 @@ def slow_ones(times: Mapping[str, float], hosts: Mapping[str, str], limit: float
 
 
 def _nodes(names: Iterable[str], hosts: Mapping[str, str]) -> Iterable[tuple[list[str], list[str]]]:
-    """Of each node with several of the executors: those on it, and those on other nodes, if there are some."""
+    """For each node with several executors: those on it and those elsewhere, if there are any elsewhere."""
     on: dict[str, list[str]] = {}
     for name in names:
         on.setdefault(hosts.get(name, name), []).append(name)
@@ -347,10 +345,10 @@ def _nodes(names: Iterable[str], hosts: Mapping[str, str]) -> Iterable[tuple[lis
             yield members, others
 
 
-def watched(
+def watch_executors(
     past: Machines, at: float, counters: Counters, cluster: Cluster, offsets: Sequence[OffsetHistory], window_s: float
 ) -> Machines:
-    """What is known of the executors at ``at``, with the ``offsets`` of all queries; it changes when a window ends."""
+    """Update slow executors and nodes, when a window ends, with the ``offsets`` of all queries."""
     if past.at is None or at < past.at:
         return Machines(at=at, counters=counters)
     if at - past.at < window_s:
@@ -366,22 +364,22 @@ def watched(
         nodes=tuple([(place, then) for place, then in past.nodes if 0 <= at - then < REMEMBERED_S]),
     )
     times = task_times(past.counters, counters, at - past.at)
-    cold = _cold(past.counters, cluster.executors, past.at)
+    cold = _cold_executors(past.counters, cluster.executors, past.at)
     warm = {name: task_s for name, task_s in times.items() if name not in cold}
     if skew is None or len(warm) < 2:
         return begun
-    return _judged(begun, at, warm, cluster, max([partition_heat(each) for each in offsets]))
+    return _find_slow(begun, at, warm, cluster, max([partition_heat(each) for each in offsets]))
 
 
-def _cold(then: Counters, executors: Iterable[Executor], at: float) -> set[str]:
-    """The executors that were cold at the begin of a window, each by what is known of itself.
+def _cold_executors(then: Counters, executors: Iterable[Executor], at: float) -> set[str]:
+    """The executors that were cold at the start of a window: young, with fewer ended tasks than cores.
 
-    Not one of which the cores are unknown; where the time of registration is, the tasks alone tell.
+    An executor of unknown cores is not cold; of one with unknown age only the tasks count.
 
     >>> then = Counters(("1", "2"), (3.0, 0.0), (2, 0), (0, 0), (None, None))
     >>> came = {"1": 0.0, "2": 0.0, "3": None}
     >>> executors = [Executor(name, "a", cores=2, active_tasks=0, added_at=at) for name, at in came.items()]
-    >>> sorted(_cold(then, executors, 10.0)), sorted(_cold(then, executors, 60.0))
+    >>> sorted(_cold_executors(then, executors, 10.0)), sorted(_cold_executors(then, executors, 60.0))
     (['2', '3'], ['3'])
     """
     ended = dict(zip(then.ids, then.finished, strict=True))
@@ -394,24 +392,24 @@ def _cold(then: Counters, executors: Iterable[Executor], at: float) -> set[str]:
     }
 
 
-def _judged(begun: Machines, at: float, times: Mapping[str, float], cluster: Cluster, heat: float) -> Machines:
-    """Who is slow by the task times of a window, when the next one has begun."""
+def _find_slow(begun: Machines, at: float, times: Mapping[str, float], cluster: Cluster, heat: float) -> Machines:
+    """Slow executors of the window that just ended, from mean task times."""
     hosts = cluster.roster.places
-    found = slow_ones(times, hosts, max(SLOW, EXPLAINED * heat))
+    found = slow_factors(times, hosts, max(SLOW, EXPLAINED * heat))
     kept = [name for name in begun.slow if name in hosts and name not in times]
     slow = tuple([name for name in found if name in begun.suspects] + kept)
     factor = max([found[name] for name in slow if name in found], default=begun.factor if kept else None)
     fast = {hosts[name] for name in times if name in hosts and name not in found}
     before = {place: then for place, then in begun.nodes if place not in fast}
-    now = dict.fromkeys(_slow_places(slow, hosts), at)
+    now = dict.fromkeys(_slow_nodes(slow, hosts), at)
     nodes = tuple(sorted((before | now).items()))
     return begun._replace(suspects=(*found, *kept), slow=slow, factor=factor, nodes=nodes)
 
 
-def _slow_places(slow: Collection[str], hosts: Mapping[str, str]) -> set[str]:
-    """The places where all executors are slow.
+def _slow_nodes(slow: Collection[str], hosts: Mapping[str, str]) -> set[str]:
+    """The nodes whose executors are all slow.
 
-    >>> _slow_places(["1", "2"], {"1": "a", "2": "b", "3": "b"})
+    >>> _slow_nodes(["1", "2"], {"1": "a", "2": "b", "3": "b"})
     {'a'}
     """
     return {hosts[name] for name in slow if name in hosts} - {
@@ -420,7 +418,7 @@ def _slow_places(slow: Collection[str], hosts: Mapping[str, str]) -> set[str]:
 
 
 def machine_names(slow: Sequence[str], hosts: Mapping[str, str]) -> tuple[str, ...]:
-    """The slow ones for people: a node in place of all its executors, where it has several and is not the only one.
+    """Names of slow executors for display: a node instead of all its executors, where it has several.
 
     >>> machine_names(["1", "2"], {"1": "a", "2": "a", "3": "b"}), machine_names(["3"], {"1": "a", "2": "a", "3": "b"})
     (('node a',), ('executor 3 on b',))

@@ -1,21 +1,30 @@
-"""What the offsets of one query say: backlog, arrival rate and lag, partition by partition."""
+"""Backlog, arrival rate and lag of one query, from the offsets of its sources.
+
+Everything is a pass over columns: one entry for each partition, None where it is unknown. The curve of a partition,
+A(t), is the number of records that have arrived in it until t; it is sampled at each look and linear in between.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from rheostat.analyze.state import AnalysisSettings, OffsetHistory, known, largest, total
-from rheostat.model import Offsets, PartitionOffsets
+from rheostat.analyze.state import AnalysisSettings, OffsetHistory, known, known_column, largest, total
+from rheostat.model import Offsets
 
 Key = tuple[str, int]
+Times = tuple[float, ...]
+Counts = tuple[int, ...]
+Curve = tuple[Times, Counts]
+Column = Sequence[int | None]
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetFigures:
-    """Of one query, over all its partitions; None where one of them is unknown.
+    """Figures of one query, over all its partitions; None where one of them is unknown.
 
     Attributes:
         at: when the offsets were read.
@@ -37,252 +46,224 @@ class OffsetFigures:
     by_topic: tuple[tuple[str, float], ...] = ()
 
 
-class _Curve(NamedTuple):
-    """What is known of one partition: when so many records had arrived, and how many were committed last."""
-
-    times: tuple[float, ...] = ()
-    counts: tuple[int, ...] = ()
-    committed: int | None = None
-    absent_since: float | None = None
-
-
-class _Seen(NamedTuple):
-    """One partition. ``progress`` is None where the committed offset is unknown.
-
-    Attributes:
-        arrivals: the curve, where its end is known.
-    """
-
-    waiting: int | None = None
-    in_flight: int | None = None
-    backlog: int | None = None
-    lag_s: float | None = None
-    progress: int | None = None
-    arrivals: _Curve | None = None
-
-
 def read_offsets(
     offsets: Offsets | None, past: OffsetHistory, now: float, settings: AnalysisSettings, invalid: set[str]
 ) -> tuple[OffsetFigures, OffsetHistory]:
     """The figures at ``now``, and the history with this reading in it.
 
-    A partition that is left out of a reading makes the sums unknown; left out for longer than the rate window,
-    it is taken to be gone.
+    A partition that is left out of a reading makes the sums unknown. Left out for longer than the rate window, it is
+    taken to be gone.
     """
     at = known(offsets.at, "offsets.at", invalid) if offsets is not None else None
     if offsets is None or at is None or not offsets.topics:
         return OffsetFigures(), past
-    when = (at, max(now, at))
-    before = _curves(past)
-    seen: list[_Seen] = []
-    curves: dict[Key, _Curve] = {}
-    for reading in offsets.partitions:
-        key = (reading.topic, reading.partition)
-        one, curves[key] = _read_partition(reading, before.pop(key, _Curve()), when, invalid)
-        seen.append(one)
-    absent = _absent(before, at, settings.rate_window_s)
-    by_topic = () if absent else _by_topic(offsets.topics, seen, settings.rate_window_s)
-    seen += [_Seen()] * len(absent)
-    progress = [each.progress for each in seen]
+    absent_since = _absent_since(offsets, past, at, settings.rate_window_s)
+    unread = [None] * len(absent_since)
+    keys = [*zip(offsets.topics, offsets.numbers, strict=True), *absent_since]
+    latest = [*known_column(offsets.latest, "offsets.latest", invalid), *unread]
+    planned = [*known_column(offsets.planned, "offsets.planned", invalid), *unread]
+    committed = [*known_column(offsets.committed, "offsets.committed", invalid), *unread]
+    columns, before = _align(past, keys)
+    ends = _ends(latest, planned, committed, columns, before, invalid)
+    times, columns = add_look(past.times, columns, at, latest)
+    curves = [known_samples(times, column) for column in columns]
+    arrivals = [None if count is None else curve for count, curve in zip(latest, curves, strict=True)]
+    reached = [
+        None if end is None or plan is None or done is None else max(plan, done)
+        for end, plan, done in zip(ends, planned, committed, strict=True)
+    ]
     figures = OffsetFigures(
         at=at,
-        waiting=total(each.waiting for each in seen),
-        in_flight=total(each.in_flight for each in seen),
-        backlog=total(each.backlog for each in seen),
-        arrival_rate=_rate(seen, settings.rate_window_s),
-        lag_s=largest(each.lag_s for each in seen),
-        partitions=len(seen),
+        waiting=total(_differences(ends, reached)),
+        in_flight=total(_differences(reached, committed)),
+        backlog=total(_differences(ends, committed)),
+        arrival_rate=_rate(arrivals, settings.rate_window_s),
+        lag_s=largest(map(_lag, curves, committed, ends, [max(now, at)] * len(keys))),
+        partitions=len(keys),
         exact=offsets.exact,
-        committed_known=None not in progress,
-        progress=sum(filter(None, progress)),
-        by_topic=by_topic,
+        committed_known=None not in committed,
+        progress=sum([max(0, grown) for grown in _differences(committed, before) if grown is not None]),
+        by_topic=_rates_by_topic(keys, arrivals, settings.rate_window_s),
     )
-    return figures, _history(curves | absent, at, settings)
-
-
-def _by_topic(topics: Sequence[str], seen: Sequence[_Seen], window_s: float) -> tuple[tuple[str, float], ...]:
-    """The rate of each topic; none where that of a partition is unknown."""
-    partitions: dict[str, list[_Seen]] = {}
-    for topic, one in zip(topics, seen, strict=True):
-        partitions.setdefault(topic, []).append(one)
-    rates = {topic: _rate(those, window_s) for topic, those in partitions.items()}
-    found = [(topic, rate) for topic, rate in sorted(rates.items()) if rate is not None]
-    return tuple(found) if len(found) == len(rates) else ()
-
-
-def _rate(seen: Iterable[_Seen], window_s: float) -> float | None:
-    """Records/s that arrive in some partitions; those that were known at the same looks make one curve together."""
-    together: dict[tuple[float, ...], list[tuple[int, ...]]] = {}
-    for each in seen:
-        if each.arrivals is None:
-            return None
-        together.setdefault(each.arrivals.times, []).append(each.arrivals.counts)
-    return total(
-        _rate_of(times, [sum(row) for row in zip(*counts, strict=True)], window_s) for times, counts in together.items()
-    )
-
-
-def _curves(past: OffsetHistory) -> dict[Key, _Curve]:
-    """The columns of a history, each without the looks at which it was not known."""
-    columns = zip(*past.rows, strict=True) if past.rows else [()] * len(past.topics)
-    partitions = zip(past.topics, past.numbers, columns, past.committed, past.absent_since, strict=True)
-    curves = {}
-    for topic, number, column, committed, absent_since in partitions:
-        looks = {at: count for at, count in zip(past.times, column, strict=True) if count is not None}
-        curves[topic, number] = _Curve(
-            times=tuple(looks), counts=tuple(looks.values()), committed=committed, absent_since=absent_since
-        )
-    return curves
-
-
-def _history(curves: dict[Key, _Curve], at: float, settings: AnalysisSettings) -> OffsetHistory:
-    """The curves as columns, from the first sample on that one of them needs."""
-    topics, numbers = zip(*curves, strict=True)
-    times = tuple(sorted(set().union(*[curve.times for curve in curves.values()])))
-    columns = [map(dict(zip(curve.times, curve.counts, strict=True)).get, times) for curve in curves.values()]
-    rows = tuple(zip(*columns, strict=True))
-    starts = [_needed_from(curve, at - settings.rate_window_s) for curve in curves.values() if curve.times]
-    first = bisect_right(times, min(starts, default=at)) - 1
-    times, rows = thinned(times, rows, first=first, most=settings.max_samples)
-    committed = tuple(curve.committed for curve in curves.values())
-    absent_since = tuple(curve.absent_since for curve in curves.values())
-    whole = None not in committed and not any(None in row for row in rows)
-    complete = bool(rows) and whole and all(since is None for since in absent_since)
-    return OffsetHistory(
+    committed = [then if done is None else done for done, then in zip(committed, before, strict=True)]
+    times, rows = _needed_looks(times, columns, curves, committed, at, settings)
+    topics, numbers = zip(*keys, strict=True)
+    history = OffsetHistory(
         topics=topics,
         numbers=numbers,
         times=times,
         rows=rows,
-        committed=committed,
-        absent_since=absent_since,
-        complete=complete,
+        committed=tuple(committed),
+        absent_since=(*[None] * len(offsets.topics), *absent_since.values()),
+        complete=bool(rows) and not absent_since and None not in committed and not any(None in row for row in rows),
     )
+    return figures, history
 
 
-def _needed_from(curve: _Curve, since: float) -> float:
-    behind = -1 if curve.committed is None else curve.committed
-    return curve.times[max(0, needed(curve.times, curve.counts, since=since, behind=behind))]
+def _absent_since(offsets: Offsets, past: OffsetHistory, at: float, patience_s: float) -> dict[Key, float]:
+    """By partition that this reading leaves out: when it was first left out."""
+    there = set(zip(offsets.topics, offsets.numbers, strict=True))
+    since = {
+        (topic, number): at if first is None else first
+        for topic, number, first in zip(past.topics, past.numbers, past.absent_since, strict=True)
+        if (topic, number) not in there
+    }
+    return {key: first for key, first in since.items() if at - first <= patience_s}
 
 
-def _absent(missing: dict[Key, _Curve], at: float, patience_s: float) -> dict[Key, _Curve]:
-    kept = {}
-    for key, curve in missing.items():
-        since = at if curve.absent_since is None else curve.absent_since
-        if at - since <= patience_s:
-            kept[key] = curve._replace(absent_since=since)
-    return kept
+def _align(past: OffsetHistory, keys: Sequence[Key]) -> tuple[list[tuple[int | None, ...]], list[int | None]]:
+    """The columns of the history and its committed offsets, in the order of ``keys``."""
+    known_keys = list(zip(past.topics, past.numbers, strict=True))
+    columns = dict(zip(known_keys, zip(*past.rows, strict=True), strict=False))
+    committed = dict(zip(known_keys, past.committed, strict=True))
+    unknown = (None,) * len(past.times)
+    return [columns.get(key, unknown) for key in keys], [committed.get(key) for key in keys]
 
 
-def _read_partition(
-    reading: PartitionOffsets, past: _Curve, when: tuple[float, float], invalid: set[str]
-) -> tuple[_Seen, _Curve]:
-    """One partition; ``when`` is the time of the reading and the time at which its records' age is asked."""
-    at, now = when
-    latest = known(reading.latest, "offsets.latest", invalid)
-    planned = known(reading.planned, "offsets.planned", invalid)
-    committed = known(reading.committed, "offsets.committed", invalid)
-    end = _end(latest, planned, committed, past, invalid)
-    times, counts = past.times, past.counts
-    if latest is not None:
-        times, counts = extended(times, counts, at, latest)
-    lag_s = _lag(times, counts, committed, end, now)
-    curve = _Curve(times=times, counts=counts, committed=past.committed if committed is None else committed)
-    waiting, in_flight = _split(end, planned, committed)
-    backlog = None if end is None or committed is None else end - committed
-    seen = _Seen(
-        waiting=waiting,
-        in_flight=in_flight,
-        backlog=backlog,
-        lag_s=lag_s,
-        progress=_progress(committed, past.committed),
-        arrivals=None if latest is None else curve,
-    )
-    return seen, curve
+def _ends(
+    latest: Column, planned: Column, committed: Column, columns: Sequence[Column], before: Column, invalid: set[str]
+) -> list[int | None]:
+    """How many records are known to have arrived in each partition.
 
-
-def _end(latest: int | None, planned: int | None, committed: int | None, past: _Curve, invalid: set[str]) -> int | None:
-    """How many records are known to have arrived.
-
-    Positions are not all read at one instant: a batch planned or ended in between reaches beyond ``latest``, and
-    what it reaches has arrived. But a committed offset beyond ``latest`` that has not moved since the last
-    observation, or a ``latest`` that fell, belongs to another topic than the one that is there now: impossible.
+    Positions are not all read at one instant: a batch that was planned or that ended in between reaches beyond
+    ``latest``, and what it reaches has arrived. But a committed offset beyond ``latest`` is impossible where it has not
+    moved since the last observation, or where ``latest`` fell: it belongs to a topic that was there before.
     """
-    if latest is None or committed is None:
-        return None
-    if committed > latest:
-        moved = past.committed is not None and committed > past.committed
-        if not moved or (past.counts and latest < past.counts[-1]):
+    ends: list[int | None] = []
+    for end, plan, done, column, then in zip(latest, planned, committed, columns, before, strict=True):
+        if end is None or done is None:
+            ends.append(None)
+        elif done > end and (then is None or done <= then or end < (_last_known(column) or 0)):
             invalid.add("offsets.committed")
+            ends.append(None)
+        else:
+            ends.append(max(end, done, plan or 0))
+    return ends
+
+
+def _differences(ends: Column, starts: Column) -> list[int | None]:
+    return [None if end is None or start is None else end - start for end, start in zip(ends, starts, strict=True)]
+
+
+def _rate(curves: Sequence[Curve | None], window_s: float) -> float | None:
+    """Records/s that arrive in these partitions; the curves that were sampled at the same looks are summed first."""
+    together: dict[Times, list[Counts]] = {}
+    for curve in curves:
+        if curve is None:
             return None
-    return max(latest, committed, planned or 0)
+        together.setdefault(curve[0], []).append(curve[1])
+    return total(
+        [
+            _mean_rate(times, [sum(row) for row in zip(*counts, strict=True)], window_s)
+            for times, counts in together.items()
+        ]
+    )
 
 
-def _split(end: int | None, planned: int | None, committed: int | None) -> tuple[int | None, int | None]:
-    """Records waiting, and in flight."""
-    if end is None or planned is None or committed is None:
-        return None, None
-    reached = max(planned, committed)
-    return end - reached, reached - committed
+def _rates_by_topic(
+    keys: Sequence[Key], curves: Sequence[Curve | None], window_s: float
+) -> tuple[tuple[str, float], ...]:
+    by_topic: dict[str, list[Curve | None]] = {}
+    for (topic, _), curve in zip(keys, curves, strict=True):
+        by_topic.setdefault(topic, []).append(curve)
+    rates = [(topic, _rate(by_topic[topic], window_s)) for topic in sorted(by_topic)]
+    found = [(topic, rate) for topic, rate in rates if rate is not None]
+    return tuple(found) if len(found) == len(rates) else ()
 
 
-def _progress(committed: int | None, before: int | None) -> int | None:
-    """Records committed since the observation before; a position that fell back counts as none."""
-    if committed is None:
-        return None
-    return 0 if before is None else max(0, committed - before)
-
-
-def _rate_of(times: Sequence[float], counts: Sequence[int], window_s: float) -> float | None:
+def _mean_rate(times: Times, counts: Sequence[int], window_s: float) -> float | None:
     """(A(t) − A(t − window)) ÷ window at the last sample t, over what there is if the curve is shorter."""
     if len(times) < 2:
         return None
     start = max(times[0], times[-1] - window_s)
-    return (counts[-1] - arrived(times, counts, start)) / (times[-1] - start)
+    return (counts[-1] - count_at(times, counts, start)) / (times[-1] - start)
 
 
-def _lag(
-    times: tuple[float, ...], counts: tuple[int, ...], committed: int | None, end: int | None, now: float
-) -> float | None:
+def _lag(curve: Curve, committed: int | None, end: int | None, now: float) -> float | None:
     """The age now − A⁻¹(committed); 0 when nothing is uncommitted; None before two samples.
 
     Where the committed offset lies before the oldest sample, this is the age of that sample: a lower bound.
     """
+    times, counts = curve
     if committed is None or end is None or len(times) < 2:
         return None
     return 0.0 if end <= committed else max(0.0, now - arrival_time(times, counts, committed))
 
 
-# A(t), the number of records that have arrived in a partition until t, from samples, and its inverse.
+def _needed_looks(
+    times: Times,
+    columns: Sequence[Column],
+    curves: Sequence[Curve],
+    committed: Column,
+    at: float,
+    settings: AnalysisSettings,
+) -> tuple[Times, tuple[tuple[int | None, ...], ...]]:
+    """The looks at which something is known, from the first sample on that the next rate or lag needs."""
+    since = at - settings.rate_window_s
+    first_at = min(
+        [
+            samples[first_needed(samples, counts, since=since, behind=-1 if done is None else done)]
+            for (samples, counts), done in zip(curves, committed, strict=True)
+            if samples
+        ],
+        default=at,
+    )
+    looks = zip(times, zip(*columns, strict=True), strict=True)
+    useful = [(time, row) for time, row in looks if row.count(None) < len(row)]
+    times, rows = tuple([time for time, _ in useful]), tuple([row for _, row in useful])
+    return thin(times, rows, first=bisect_right(times, first_at) - 1, most=settings.max_samples)
 
 
-Times = tuple[float, ...]
-Counts = tuple[int, ...]
-Row = TypeVar("Row")
+def add_look(
+    times: Times, columns: Sequence[Column], at: float, latest: Column
+) -> tuple[Times, list[tuple[int | None, ...]]]:
+    """The sampled counts of all partitions with one more look.
 
+    Where a count falls the topic was created anew: what was known of that partition is forgotten. A time that runs
+    backwards (the clock was set) begins everything anew. A second look at the same time adds only what was unknown.
 
-def extended(times: Times, counts: Counts, at: float, count: int) -> tuple[Times, Counts]:
-    """The curve with one more sample.
-
-    A count that falls, or a time that runs backwards, starts the curve anew: the topic was recreated, or the
-    clock was set. A second reading at the same time replaces nothing.
+    >>> add_look((0.0,), [(10,), (20,)], 1.0, [15, 5])
+    ((0.0, 1.0), [(10, 15), (None, 5)])
     """
-    if not times or at < times[-1] or count < counts[-1]:
-        return (at,), (count,)
-    if at == times[-1]:
-        return times, counts
-    return (*times, at), (*counts, count)
+    if times and at < times[-1]:
+        times, columns = (), [()] * len(latest)
+    unknown = (None,) * len(times)
+    kept = [
+        unknown if count is not None and count < (_last_known(column) or 0) else column
+        for column, count in zip(columns, latest, strict=True)
+    ]
+    if times and at == times[-1]:
+        return times, [
+            (*column[:-1], count if column[-1] is None else column[-1])
+            for column, count in zip(kept, latest, strict=True)
+        ]
+    return (*times, at), [(*column, count) for column, count in zip(kept, latest, strict=True)]
 
 
-def needed(times: Times, counts: Counts, *, since: float, behind: int) -> int:
-    """The first sample that A(since) and A⁻¹(behind) need; −1: one before the first.
+def _last_known(column: Column) -> int | None:
+    for count in reversed(column):
+        if count is not None:
+            return count
+    return None
 
-    >>> needed((0.0, 10.0, 20.0, 30.0), (0, 10, 20, 30), since=25.0, behind=15)
+
+def known_samples(times: Times, column: Column) -> Curve:
+    """The samples of a partition, without the looks at which its count was unknown."""
+    if None in column:
+        times = tuple([at for at, count in zip(times, column, strict=True) if count is not None])
+    return times, tuple([count for count in column if count is not None])
+
+
+def first_needed(times: Times, counts: Counts, *, since: float, behind: int) -> int:
+    """The first sample that A(since) and A⁻¹(behind) need.
+
+    >>> first_needed((0.0, 10.0, 20.0, 30.0), (0, 10, 20, 30), since=25.0, behind=15)
     1
     """
-    return min(bisect_right(times, since), bisect_right(counts, behind)) - 1
+    return max(0, min(bisect_right(times, since), bisect_right(counts, behind)) - 1)
 
 
-def thinned(times: Times, rows: tuple[Row, ...], *, first: int, most: int) -> tuple[Times, tuple[Row, ...]]:
+def thin(times: Times, rows: tuple[Row, ...], *, first: int, most: int) -> tuple[Times, tuple[Row, ...]]:
     """The samples from ``first`` on, and never more than ``most``.
 
     If that is too much, every second sample of the older half goes, so that the past gets coarser and the present
@@ -296,10 +277,10 @@ def thinned(times: Times, rows: tuple[Row, ...], *, first: int, most: int) -> tu
     return times, rows
 
 
-def arrived(times: Sequence[float], counts: Sequence[int], at: float) -> float:
+def count_at(times: Times, counts: Sequence[int], at: float) -> float:
     """A(at); before the first sample its count, after the last one that one's.
 
-    >>> arrived((0.0, 10.0), (100, 200), 2.5)
+    >>> count_at((0.0, 10.0), (100, 200), 2.5)
     125.0
     """
     after = bisect_right(times, at)

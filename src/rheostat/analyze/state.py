@@ -1,27 +1,24 @@
-"""What the analysis remembers from one observation to the next, and how far back.
+"""State of the analysis between observations.
 
-Everything is frozen and bounded, and goes through JSON and back unchanged: tuples of numbers and no more. What there is
-of every partition and every executor is kept in columns.
+Everything is frozen, bounded and JSON-compatible. Figures of partitions and executors are columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple, TypeVar
 
 from rheostat.model import Observation
 
-# Back pressure on micro-batches: when a query is overloaded, and whether executors would help.
-
 
 class Turns(NamedTuple):
-    """When a query was pressed.
+    """When a query was under backpressure.
 
     Attributes:
-        since: begin of what is remembered.
-        times: when it began and when it ceased to be pressed, in turn; an odd number of them: it is pressed.
+        since: start of this record.
+        times: when backpressure began and ended, in turn; with an odd number of times it lasts.
     """
 
     since: float
@@ -30,13 +27,13 @@ class Turns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AnalysisSettings:
-    """What the analysis has to know.
+    """Settings of the analysis.
 
     Attributes:
         objective_lag_s: lag of the objective, for the period τ.
-        rate_window_s: time over which rates and the busy ratio are averaged.
-        failure_window_s: time within which failed tasks count.
-        max_samples: most samples kept of anything, at least 8; beyond it the older half is thinned.
+        rate_window_s: rates and the busy ratio are averages over it.
+        failure_window_s: failed tasks count within it.
+        max_samples: limit of each series, at least 8; beyond it the older half is thinned.
     """
 
     objective_lag_s: float
@@ -46,16 +43,14 @@ class AnalysisSettings:
 
 
 class OffsetHistory(NamedTuple):
-    """The sampled curves of latest offsets: a row for each look, in it a column for each partition.
+    """Samples of latest offsets: a row for each look, a column for each partition.
 
     Attributes:
-        topics: of each partition.
-        numbers: of each partition in its topic.
         times: of the looks, ascending.
-        rows: the latest offsets, in no column falling; None: not known at that look, or of a topic that is gone.
-        committed: of each partition, the one known last.
-        absent_since: when each was first left out of a reading; None: it was in the last one.
-        complete: nothing in it is unknown, and no partition absent.
+        rows: latest offsets, never falling within a column; None: unknown, or of a deleted topic.
+        committed: the last known one of each partition.
+        absent_since: when a partition was first left out of a reading; None: it was in the last one.
+        complete: nothing is unknown and no partition absent.
     """
 
     topics: tuple[str, ...] = ()
@@ -77,11 +72,11 @@ class BatchMark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueryHistory:
-    """One query.
+    """History of one query.
 
     Attributes:
-        count_after: batches up to this id do not count as finished at the present number.
-        turns: when it was pressed; None: the window of its pressure begins with the next look.
+        count_after: batches up to this id do not count as finished at the present number of executors.
+        turns: its backpressure; None: the window begins with the next look.
     """
 
     query_id: str
@@ -95,10 +90,10 @@ class QueryHistory:
 
 
 class Counters(NamedTuple):
-    """The counters of the executors as last seen, a column each; None: unknown.
+    """Counters of the executors at the last reading, as columns; None: unknown.
 
     Attributes:
-        idle_since: since when each has been seen without a task; None: it had one, or nobody knows.
+        idle_since: since when each has had no task; None: it has one, or unknown.
     """
 
     ids: tuple[str, ...] = ()
@@ -109,16 +104,16 @@ class Counters(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """What the executors did between two readings; sums, so that neighbours can be merged.
+    """Work of the executors between two readings, as sums that can be merged.
 
     Attributes:
-        at: its end.
+        at: end of the interval.
         span_s: its length.
-        slot_s: slot seconds of the executors whose work in it is known.
-        busy_s: task seconds of tasks that ended in it; None: not told.
-        active_s: slots active at its end × its length, an estimate of the slot seconds in use.
-        finished: tasks that ended in it, well or not; None: not told.
-        failed: tasks that failed in it; None: not told.
+        slot_s: slot seconds of the executors whose work is known.
+        busy_s: task seconds of tasks that ended.
+        active_s: slots active at the end × length, an estimate of the slot seconds in use.
+        finished: tasks that ended, successfully or not.
+        failed: tasks that failed.
     """
 
     at: float
@@ -132,7 +127,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClusterHistory:
-    """The executors. ``at`` and ``executors`` are those of the last known reading."""
+    """History of the executors. ``at`` and ``executors`` are of the last known reading."""
 
     at: float | None = None
     executors: int | None = None
@@ -141,16 +136,16 @@ class ClusterHistory:
 
 
 class Machines(NamedTuple):
-    """What is known of slow executors.
+    """Slow executors and nodes.
 
     Attributes:
-        at: begin of the present window; None: there is none yet.
-        counters: as they stood then.
-        suspects: those that were slow in the window before.
-        slow: those that were slow in the two windows before.
-        factor: how many times as long as the others' the tasks of the slowest took.
+        at: start of the present window; None: there is none yet.
+        counters: at that time.
+        suspects: executors that were slow in the last window.
+        slow: executors that were slow in the last two windows.
+        factor: task time of the slowest ÷ that of the others.
         skew: of the partitions, when the window began.
-        nodes: those that are slow, or were when executors were last seen working on them, each with the time of that.
+        nodes: slow nodes, each with the time when executors were last seen working slowly on it.
     """
 
     at: float | None = None
@@ -164,15 +159,14 @@ class Machines(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AnalysisState:
-    """All that is remembered. The initial one is ``AnalysisState()``."""
+    """State of the analysis; initially ``AnalysisState()``."""
 
     queries: tuple[QueryHistory, ...] = ()
     cluster: ClusterHistory = field(default_factory=ClusterHistory)
     machines: Machines = field(default_factory=Machines)
 
 
-# Impossible figures are unknown figures: found, named, and never passed on; and sums that do not hide an unknown.
-
+# Impossible figures are named and become unknown; a sum with an unknown term is unknown.
 
 Number = TypeVar("Number", int, float)
 
@@ -185,6 +179,11 @@ def known(value: Number | None, name: str, invalid: set[str]) -> Number | None:
         return value
     invalid.add(name)
     return None
+
+
+def known_column(values: Sequence[Number | None], name: str, invalid: set[str]) -> list[Number | None]:
+    """``known`` for a column of values."""
+    return [value if value is None or 0 <= value < inf else known(value, name, invalid) for value in values]
 
 
 def total(values: Iterable[Number | None]) -> Number | None:
@@ -204,7 +203,7 @@ def largest(values: Iterable[Number | None]) -> Number | None:
 
 
 def sweep(observation: Observation, invalid: set[str]) -> None:
-    """Name the impossible figures that nothing else here looks at."""
+    """Name impossible figures of batches that nothing else checks."""
     for query in observation.queries:
         if query.batch is not None:
             for field in _BATCH:

@@ -1,7 +1,7 @@
-"""Which record arrives when, in which partition: a rate curve, shared out.
+"""Arrivals in each partition, from a rate curve and the partitions' shares.
 
 Of A(t) records offered until t, partition k has received ``floor(x_k(t))`` with ``x_k(t) = k ÷ p + ∫ share_k dA``. With
-equal shares they sum to floor(A(t)) at every t. Each count only ever grows, and a look changes nothing.
+equal shares they sum to floor(A(t)) at every t. Counts never fall.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from math import inf
 from rheostat.load.curves import Pieces
 
 _EPSILON = 1e-6
-"""Records: the integral of a curve is right to this, and a record that is due by it has arrived."""
+"""Records: accuracy of the integral of a curve; a record that is due within it has arrived."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Epoch:
-    """From ``start`` on these shares hold. ``offered``: A(start); ``base``: x_k(start)."""
+    """Shares that hold from ``start`` on. ``offered``: A(start); ``base``: x_k(start)."""
 
     start: float
     offered: float
@@ -28,11 +28,11 @@ class _Epoch:
 
 
 Positions = tuple[int, ...]
-"""How far the partitions have come: records of each, in order."""
+"""Records of each partition, in order."""
 
 
 class Arrivals:
-    """The arrivals of a run. Immutable.
+    """Arrivals of a run. Immutable.
 
     Args:
         load: records/s over time.
@@ -56,11 +56,11 @@ class Arrivals:
 
     @property
     def end(self) -> float:
-        """When the load is over."""
+        """End of the load."""
         return self._load.duration
 
     def rate(self, at: float) -> float:
-        """Records/s that arrive now, in all partitions."""
+        """Records/s that arrive at a time, over all partitions."""
         return self._load.rate(at)
 
     def latest(self, at: float) -> Positions:
@@ -74,9 +74,9 @@ class Arrivals:
         return (each,) * (count - rest) + (each + 1,) * rest
 
     def oldest(self, committed: Positions) -> float:
-        """When the first record arrives, or arrived, of those beyond ``committed``; infinite if there is none."""
+        """Arrival time of the first record beyond ``committed``; infinite if there is none."""
         if self._last.equal:
-            offered: float = _next_of_equals(committed)
+            offered: float = _next_record(committed)
         else:
             offered = min(self._offered(k, done + 1) for k, done in enumerate(committed))
         if offered > self._total + _EPSILON:
@@ -92,7 +92,7 @@ class Arrivals:
         return [base + share * since for base, share in zip(epoch.base, epoch.shares, strict=True)]
 
     def _offered(self, partition: int, record: int) -> float:
-        """How many records have been offered when partition k receives its ``record``-th; infinite if it never does."""
+        """Records offered by the time a partition receives its ``record``-th; infinite if it never does."""
         found = inf
         for epoch in reversed(self._epochs):
             share = epoch.shares[partition]
@@ -104,10 +104,10 @@ class Arrivals:
         return found
 
 
-def _next_of_equals(committed: Sequence[int]) -> int:
-    """Which record is the first beyond ``committed``, min (p·(c_k + 1) − k): the last partition has its turn first.
+def _next_record(committed: Sequence[int]) -> int:
+    """Number of the first record beyond ``committed``: min (p·(c_k + 1) − k); the last partition comes first.
 
-    >>> _next_of_equals([2, 2, 3]), _next_of_equals([1, 2, 1])
+    >>> _next_record([2, 2, 3]), _next_record([1, 2, 1])
     (8, 4)
     """
     count, least = len(committed), min(committed)

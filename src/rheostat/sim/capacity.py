@@ -1,13 +1,13 @@
-"""What a job carries on n executors, from its job file: the yardstick of scores and of the optimum.
+"""Capacity, demand and price of a job, from its job file: the reference for scores and the optimum.
 
 *Capacity* C(n): the largest rate r such that a warm batch of r·τ records ends within τ = max(trigger, L ÷ 2). Where the
 batch cap is smaller than that batch, batches of the cap follow one another: C(n) = cap ÷ max(trigger, time of the cap's
-batch), if it ends within τ. *Long-batch rate*: what ever longer batches process, the fixed part being lost in them; the
-same as C(n) where the cap binds. Neither is forced to ascend: with one more executor than divides the tasks a wave may
-be as long as before, and with an exponent below 1 even longer.
+batch), if it ends within τ. *Long-batch rate*: the rate of ever longer batches, in which the fixed part vanishes;
+equal to C(n) where the cap binds. Neither has to ascend: one executor more than divides the tasks may not shorten
+a wave, and with an exponent below 1 it lengthens it.
 
-Executors are warm, alike and undisturbed, the load is spread as the job file says, and no event happens. Where the job
-has nodes, its executors are on the nearest ones, from the first on.
+Assumed: warm, equal, undisturbed executors, the load spread as in the job file, no events. In a job with nodes the
+executors are on the first node and those nearest to it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HUGE = 1e15
 
 
 def batch_s(job: JobFile, records: float, executors: int) -> float:
-    """Time of a warm batch of so many records, s: planning + stages + commit, no shorter than the sink allows."""
+    """Time of a warm batch, s: planning + stages + commit, no shorter than the sink allows."""
     sizes = [share * records for share in job.shares]
     slots = executors * job.executor.cores
     work = math.fsum(makespan(each, slots) for each in batch_work(job, sizes, slots)) if records > 0 else 0.0
@@ -37,13 +37,13 @@ def batch_s(job: JobFile, records: float, executors: int) -> float:
 
 
 def capacity(job: JobFile, executors: int) -> float:
-    """C(n), records/s; 0 for none."""
+    """C(n), records/s."""
     if executors < 1:
         return 0.0
     if job.record is not None and job.model == "record":
         return record_capacity(job.record, executors, None if job.nodes is None else _nearest_ms(job.nodes, executors))
     most = _HUGE if job.batch_cap is None else float(job.batch_cap)
-    fits = _largest(lambda records: batch_s(job, records, executors) <= job.period_s, most)
+    fits = _find_largest(lambda records: batch_s(job, records, executors) <= job.period_s, most)
     if fits >= most:
         return most / max(job.trigger_s, batch_s(job, most, executors))
     return fits / job.period_s
@@ -67,7 +67,7 @@ def capacity_curve(job: JobFile) -> tuple[float, ...]:
 
 
 def best_curve(job: JobFile) -> tuple[float, ...]:
-    """What no placement of executors can exceed: C(0) … C(n_max) at the least ND of so many, records/s."""
+    """Upper bound for any placement: C(0) … C(n_max) at the least possible ND, records/s."""
     nodes, record = job.nodes, job.record
     if nodes is None or record is None or job.model != "record":
         return capacity_curve(job)
@@ -75,7 +75,7 @@ def best_curve(job: JobFile) -> tuple[float, ...]:
 
 
 def demand(job: JobFile, rate: float, curve: tuple[float, ...] | None = None) -> int:
-    """The smallest n ≥ n_min with C(n) ≥ ``rate``; n_max if there is none. ``curve``: C, where it is known already."""
+    """The smallest n ≥ n_min with C(n) ≥ ``rate``; n_max if there is none. ``curve``: C, computed if not given."""
     curve = capacity_curve(job) if curve is None else curve
     enough = (n for n in range(job.n_min, job.n_max + 1) if curve[n] >= rate * (1 - _RELATIVE))
     return next(enough, job.n_max)
@@ -100,18 +100,18 @@ def record_capacity(model: RecordModel, executors: int, distance_ms: float | Non
     if executors < 1:
         return 0.0
     if model.table is not None:
-        return _interpolated(model.table, executors)
+        return _interpolate(model.table, executors)
     distant_ms = model.round_trip_ms if distance_ms is None else distance_ms
     distant_ms = distant_ms if executors > 1 else 0.0
     return max(0.0, model.alpha * math.pow(executors, model.beta) - model.gamma * distant_ms)
 
 
 def _nearest_ms(nodes: NodeMap, executors: int) -> float:
-    """ND of the nodes that are taken nearest first: one demand for all policies, wherever they are."""
+    """ND of nodes taken nearest first, so that the demand is the same for all policies."""
     return nodes.distance_ms(nodes.nearest(executors))
 
 
-def _interpolated(table: tuple[tuple[int, float], ...], executors: int) -> float:
+def _interpolate(table: tuple[tuple[int, float], ...], executors: int) -> float:
     after = bisect_left(table, executors, key=lambda entry: entry[0])
     if after == 0 or after == len(table):
         number, rate = table[min(after, len(table) - 1)]
@@ -120,8 +120,8 @@ def _interpolated(table: tuple[tuple[int, float], ...], executors: int) -> float
     return slow + (fast - slow) * (executors - low) / (high - low)
 
 
-def _largest(holds: Callable[[float], bool], most: float) -> float:
-    """The largest x in [0, most] for which it holds, to 12 digits; what holds for x holds for all below it."""
+def _find_largest(holds: Callable[[float], bool], most: float) -> float:
+    """The largest x in [0, most] for which a monotone condition holds, to 12 digits."""
     if holds(most):
         return most
     low, high = 0.0, 1.0
@@ -133,22 +133,21 @@ def _largest(holds: Callable[[float], bool], most: float) -> float:
     return low
 
 
-# What a run costs: executors, changes of their number, and time over the objective.
-
+# Price of a run: executors, changes of their number, and time over the objective.
 
 SECONDS_PER_CHANGE = 60.0
-"""Executor-seconds that a change of the number costs: a cold batch, a reload of state. Without a price on changes the
-cheapest policy would be one that oscillates."""
+"""Price of a change in executor-seconds: a cold batch, a reload of state. Without it the cheapest policy would
+oscillate."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostParts:
-    """What a run used, so that it can be priced at any weight without running again.
+    """Cost components of a run, which can be priced at any weight.
 
     Attributes:
-        executor_hours: paid for, from each executor's request until it is gone; ≥ 0.
-        changes: how often the number asked for changed; ≥ 0.
-        violation_hours: hours in which the lag was over the objective; ≥ 0.
+        executor_hours: from each executor's request until it is gone.
+        changes: of the requested number.
+        violation_hours: hours in which the lag exceeded the objective.
     """
 
     executor_hours: float
@@ -156,7 +155,7 @@ class CostParts:
     violation_hours: float
 
     def cost(self, weight: float) -> float:
-        """Executor-hours, all told, with an hour over the objective at ``weight`` executor-hours.
+        """Total in executor-hours; an hour over the objective costs ``weight`` executor-hours.
 
         >>> CostParts(executor_hours=10.0, changes=6, violation_hours=0.5).cost(4.0)
         12.1
@@ -170,8 +169,8 @@ def total_cost(executor_hours: float, changes: int, violation_hours: float, weig
 
 
 def violation_weight(job: JobFile, peak: float) -> int:
-    """w, the smallest n whose C(n) carries the peak (records/s).
+    """w, the smallest n whose C(n) carries the peak (records/s): an hour over the objective costs as much as safety.
 
-    An hour over the objective costs what it takes to be safe. Fixed for a job and a load, whatever a policy does.
+    Fixed for a job and a load, independent of the policy.
     """
     return demand(job, peak, capacity_curve(job))

@@ -1,4 +1,4 @@
-"""What happens to a job while it runs: injected by its job file, or given to the simulation beside it."""
+"""Events of a simulated job: injected by its job file, or passed to the simulation."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ Section = Literal["offsets", "batch", "running", "cluster", "queries", "nodes"]
 def _named() -> Any:
     """The field ``kind``, which every event has: its type is the one name that it takes."""
     return documented("Name of this kind.", "it tells the kinds apart")
+
+
+def tuples_of_lists(given: Any) -> Any:
+    """Turn the lists of a YAML or JSON value into tuples, at any depth of lists."""
+    return tuple([tuples_of_lists(item) for item in given]) if isinstance(given, list) else given
 
 
 class TimedEvent(FrozenModel):
@@ -71,11 +76,7 @@ class SlowNode(_Lasting):
     kind: Literal["slow-node"] = _named()
     node: str = documented("Its name.", "there is no default: it is the event")
     factor: float = documented(
-        "Work on it takes so many times as long.",
-        "as for a slow executor",
-        default=3.0,
-        ge=1,
-        le=1000,
+        "Work on it takes so many times as long.", "as for a slow executor", default=3.0, ge=1, le=1000
     )
 
 
@@ -134,10 +135,7 @@ class MetricFault(_Lasting):
         default=(),
     )
 
-    @field_validator("missing", mode="before")
-    @classmethod
-    def _list_is_a_tuple(cls, given: Any) -> Any:
-        return tuple(given) if isinstance(given, list) else given
+    _lists = field_validator("missing", mode="before")(tuples_of_lists)
 
 
 class SinkLimit(_Lasting):
@@ -167,10 +165,7 @@ class CodeChange(TimedEvent):
 
     kind: Literal["code"] = _named()
     factor: float = documented(
-        "A record costs so many times as much from then on.",
-        "there is no default: it is the event",
-        gt=0,
-        le=1000,
+        "A record costs so many times as much from then on.", "there is no default: it is the event", gt=0, le=1000
     )
     stage: str | None = documented(
         "Name of the stage that changes; null: all of them.", "mostly one is changed", default=None

@@ -1,7 +1,4 @@
-"""The executors of a simulated application, and the nodes that they are on.
-
-Executors are asked for, starting, running, dead, removed.
-"""
+"""Executors of a simulated job, from request to removal, and the nodes that host them."""
 
 from __future__ import annotations
 
@@ -22,13 +19,13 @@ class SimExecutor:
     """One executor.
 
     Attributes:
-        host: the name of its node, or a name of its own.
+        host: its node, or a name of its own.
         warm: of each slot, whether it has run a task.
-        in_use: whether the running query works with it.
+        in_use: whether the running query uses it.
         slow: windows ``(from, to, factor)`` in which its work takes longer.
-        joins: whether it joins the running query when it registers; one that is to come with a restart does not.
-        gone_at: when it was removed or died.
-        finished, busy_s: tasks of finished batches that ended well on it, and their seconds.
+        joins: whether it joins the running query when it registers; with a restart it does not.
+        gone_at: when it was removed or lost.
+        finished, busy_s: successful tasks of finished batches, and their seconds.
     """
 
     number: int
@@ -45,24 +42,22 @@ class SimExecutor:
 
     @property
     def name(self) -> str:
-        """Its number as text."""
         return str(self.number)
 
     def add_work(self, tasks: int, seconds: float) -> None:
-        """Count tasks that have ended well, and their seconds."""
         self.finished += tasks
         self.busy_s += seconds
 
 
 class Fleet:
-    """The executors. Times only ever grow; ``history`` is kept up to date.
+    """The executors. Times must not fall; ``history`` is kept up to date.
 
     Attributes:
-        requested: the number asked for last; None: nobody has asked.
+        requested: the number requested last; None: no request yet.
         running: registered executors, the oldest first.
-        starting: those on their way, in the order of their requests.
-        settled: nothing is on its way, nothing is cold or slow: every slot is like every other.
-        slots: while it is settled, the executor of each slot.
+        starting: requested executors, in the order of their requests.
+        settled: no executor is starting, cold or slow: all slots are equal.
+        slots: the executor of each slot, while settled.
         places: the nodes; None: the job has none.
     """
 
@@ -89,13 +84,13 @@ class Fleet:
 
     @property
     def next_at(self) -> float:
-        """When the next one will be registered."""
+        """When the next executor registers."""
         return min((each.ready_at for each in self.starting), default=inf)
 
     def request(self, at: float, total: int, placed: Placement | None = None) -> None:
-        """Ask for so many: more are started as far as there is room, those on their way and too many are called off.
+        """Request a total: start missing executors while there is room, cancel superfluous ones that are starting.
 
-        ``placed`` says on which nodes; without it any will do.
+        ``placed``: on which nodes; None: on any.
         """
         self.requested = self._wanted = total
         self._unreplaced = 0
@@ -104,11 +99,11 @@ class Fleet:
         changed(self._history.target, at, total)
         surplus = len(self.running) + len(self.starting) - total
         for _ in range(min(surplus, len(self.starting))):
-            self._call_off(self.starting[-1], at)
+            self._cancel(self.starting[-1], at)
         self.fill(at, joins=self._job.rescale.mode == "live")
 
     def fill(self, at: float, *, joins: bool, anywhere: bool = False) -> None:
-        """Start what was asked for and is not there, as far as there is room; ``anywhere``: on other nodes, too."""
+        """Start missing executors while there is room; ``anywhere``: also on nodes that were not requested."""
         there = len(self.running) + len(self.starting)
         missing = self._wanted - self._unreplaced - there
         count = max(0, min(missing, self.room(at) - there))
@@ -125,7 +120,7 @@ class Fleet:
         self._note(at)
 
     def register(self, at: float) -> int:
-        """Those that are ready by now become registered; how many."""
+        """Register the executors that are ready; return how many."""
         came = [each for each in self.starting if each.ready_at <= at]
         if came:
             for each in came:
@@ -137,55 +132,57 @@ class Fleet:
         return len(came)
 
     def remove(self, at: float, target: int, first: Sequence[str] = ()) -> int:
-        """Take away those that are more than ``target``; how many.
+        """Remove executors beyond ``target``; return how many.
 
-        On the nodes that were asked for, those named in ``first`` before others; then the newest.
+        On each node those named in ``first``, then the newest.
         """
         count = max(0, len(self.running) - target)
         places = (
-            self.places.leaving(self.running, count, first) if self.places else _leaving(self.running, first)[:count]
+            self.places.leaving(self.running, count, first)
+            if self.places
+            else _order_of_removal(self.running, first)[:count]
         )
-        self._forget(at, places)
+        self._drop(at, places)
         self._note(at)
         return len(places)
 
     def lose(self, at: float, place: int, *, replaced: bool) -> None:
-        """One dies; unless it is ``replaced``, it is missing until somebody asks again."""
+        """Lose one executor; unless ``replaced``, it is missing until the next request."""
         if self.running:
-            self._forget(at, [place % len(self.running)])
+            self._drop(at, [place % len(self.running)])
             self._unreplaced += 1
             self._note(at)
             if replaced:
                 self.replace(at)
 
     def lose_node(self, at: float, node: str) -> int:
-        """All on a node die; they are missing until somebody asks again, or they are replaced. How many they are."""
+        """Lose all executors of a node, until the next request or :meth:`replace`; return how many were running."""
         lost = [place for place, each in enumerate(self.running) if each.host == node]
         for each in [each for each in self.starting if each.host == node]:
-            self._call_off(each, at)
+            self._cancel(each, at)
             self._unreplaced += 1
         self._unreplaced += len(lost)
-        self._forget(at, lost)
+        self._drop(at, lost)
         self._note(at)
         return len(lost)
 
     def replace(self, at: float) -> None:
-        """The cluster starts one in place of a dead one; it joins the query by itself."""
+        """Start an executor in place of a lost one; it joins the running query."""
         self._unreplaced = max(0, self._unreplaced - 1)
         self.fill(at, joins=True, anywhere=True)
 
     def room_changed(self, at: float) -> None:
-        """There may be room for what was asked for before."""
+        """Start missing executors after a change of the room."""
         self.fill(at, joins=self._job.rescale.mode == "live")
 
     def slow_down(self, at: float, place: int, until: float, factor: float) -> None:
-        """One works slower until then."""
+        """Slow down one executor."""
         if self.running:
             self.running[place % len(self.running)].slow.append((at, until, factor))
             self.settled = False
 
     def cool(self) -> None:
-        """Every slot is cold, and all that are registered are in use: the query has been started again."""
+        """Restart the query: all registered executors are in use, with cold slots."""
         for each in self.running:
             each.in_use = True
             each.warm = [False] * self._job.executor.cores
@@ -194,9 +191,9 @@ class Fleet:
     # ---------------------------------------------------------------------------------------------- looks
 
     def cold_tasks_s(self, ready: Mapping[int, float]) -> dict[int, float]:
-        """What the first task of a slot takes longer on each cold executor, by when it can begin.
+        """Extra time of the first task of a slot on each cold executor, from when each can begin (``ready``).
 
-        Those hinder each other that begin within so long of each other.
+        Executors hinder each other if they begin within ``cold_task_s`` of each other.
         """
         alone_s, crowding = self._job.executor.cold_task_s, self._job.executor.crowding
         if not crowding:
@@ -206,28 +203,28 @@ class Fleet:
 
     @property
     def used(self) -> list[SimExecutor]:
-        """Those that the query works with, and those that will join it as soon as they are ready, by number."""
+        """Executors that the query uses, and those that will join it when ready, by number."""
         working = [each for each in self.running if each.in_use]
         joining = [each for each in self.starting if each.joins]
         return sorted(working + joining, key=lambda each: each.number)
 
     @property
     def in_use(self) -> int:
-        """How many the query works with now."""
+        """How many executors the query uses."""
         return sum(each.in_use for each in self.running)
 
     @property
     def undisturbed(self) -> bool:
-        """Whether nothing changes the speed at which any of them works."""
+        """Whether all executors work at full speed."""
         return not self._job.executor.slows_neighbours and not any(each.slow for each in self.running)
 
     def room(self, at: float) -> int:
-        """Executors that there is room for."""
-        limits = [event.room for event in self._job.events if isinstance(event, NoRoom) and _within(event, at)]
+        """Number of executors that the cluster has room for."""
+        limits = [event.room for event in self._job.events if isinstance(event, NoRoom) and _holds_at(event, at)]
         return min([*limits, 1_000_000 if self._job.rescale.room is None else self._job.rescale.room])
 
     def look(self, at: float) -> None:
-        """Find out whether all is settled."""
+        """Update ``settled`` and ``slots``."""
         self._past_starts = [(begin, end) for begin, end in self._past_starts if end > at]
         stealing = bool(self._past_starts) and self._job.executor.slows_neighbours > 0
         cold = not all(all(each.warm) for each in self.running)
@@ -236,9 +233,9 @@ class Fleet:
         self.slots = [each for each in self.running if each.in_use for _ in each.warm] if self.settled else ()
 
     def finish(self, executor: SimExecutor, begin: float, work: float) -> float:
-        """When work that takes ``work`` seconds at full speed ends.
+        """When work of ``work`` seconds at full speed ends.
 
-        Speed is 1 ÷ (product of the slow factors × (1 + share × executors that are starting)) from moment to moment.
+        The speed at each time is 1 ÷ (product of the slow factors × (1 + share × starting executors)).
         """
         share = self._job.executor.slows_neighbours
         if not share and not executor.slow:
@@ -257,20 +254,18 @@ class Fleet:
 
     # ---------------------------------------------------------------------------------------------------
 
-    def _call_off(self, starting: SimExecutor, at: float) -> None:
+    def _cancel(self, starting: SimExecutor, at: float) -> None:
         self.starting.remove(starting)
         starting.gone_at = at
         self._past_starts.append((starting.requested_at, at))
 
-    def _forget(self, at: float, places: Sequence[int]) -> None:
-        """The running ones at these places are gone."""
+    def _drop(self, at: float, places: Sequence[int]) -> None:
         for place in sorted(places, reverse=True):
             self.running.pop(place).gone_at = at
 
     def _start_up_s(self, at: float, others: int) -> float:
-        """How long the next one takes to start while ``others`` do."""
         cost = self._job.executor
-        late = [event for event in self._job.events if isinstance(event, LateRequests) and _within(event, at)]
+        late = [event for event in self._job.events if isinstance(event, LateRequests) and _holds_at(event, at)]
         takes = duration(cost.start_up, uniform(self._seed, "start-up", self._started))
         self._started += 1
         return takes * prod(event.factor for event in late) * (1 + cost.crowding * others)
@@ -295,10 +290,10 @@ class Fleet:
 
 
 class Places:
-    """The nodes of a job as time passes.
+    """The nodes of a job during a run.
 
     Attributes:
-        asked: where the last request wanted executors; None: it did not say.
+        asked: placement of the last request, if it had one.
     """
 
     def __init__(self, nodes: NodeMap, job: JobFile) -> None:
@@ -307,13 +302,13 @@ class Places:
         self.asked: Placement | None = None
 
     def first(self, executors: int) -> tuple[str, ...]:
-        """The nodes of the executors at the start."""
+        """Nodes of the executors at the start."""
         return self._nodes.nearest(executors)
 
     def _free(self, at: float, occupied: Mapping[str, int]) -> dict[str, int]:
-        """How many more executors each node could host that is there, in the order of the file."""
-        lost = {event.node for event in self._job.events if isinstance(event, LostNode) and _within(event, at)}
-        full = {event.node for event in self._job.events if isinstance(event, FullNode) and _within(event, at)}
+        """Room on each available node, in the order of the job file."""
+        lost = {event.node for event in self._job.events if isinstance(event, LostNode) and _holds_at(event, at)}
+        full = {event.node for event in self._job.events if isinstance(event, FullNode) and _holds_at(event, at)}
         return {
             name: 0 if name in full else max(0, slots - occupied.get(name, 0))
             for name, slots in self._nodes.places.items()
@@ -321,12 +316,12 @@ class Places:
         }
 
     def next(self, at: float, executors: Sequence[SimExecutor], *, anywhere: bool) -> str | None:
-        """The node of the next executor; None: there is no room where it may start.
+        """The node of the next executor; None: no allowed node has room.
 
         Args:
             at: now.
-            executors: those that are there or starting.
-            anywhere: whether another node will do than was asked for.
+            executors: running and starting ones.
+            anywhere: whether nodes that were not requested are allowed.
         """
         occupied = Counter(each.host for each in executors)
         free = self._free(at, occupied)
@@ -341,11 +336,11 @@ class Places:
         return next((name for name, room in free.items() if room > 0), None)
 
     def leaving(self, running: Sequence[SimExecutor], count: int, first: Sequence[str] = ()) -> list[int]:
-        """Which of the running ones leave: of each node that was asked for, those named in ``first``, then the newest.
+        """Places of the running executors to remove: of each requested node those named in ``first``, then the newest.
 
-        Then, of all that are left, in the same order.
+        If more are to be removed, the same order applies to all others.
         """
-        left = _leaving(running, first)
+        left = _order_of_removal(running, first)
         gone: list[int] = []
         for name in () if self.asked is None else self.asked.leave:
             place = next((number for number in left if running[number].host == name), None)
@@ -359,7 +354,7 @@ class Places:
         return self._nodes.distance_ms(each.host for each in executors)
 
     def seen(self, at: float, executors: Sequence[SimExecutor]) -> Nodes:
-        """The nodes as the autoscaler sees them; ``executors`` are those that are there or starting."""
+        """The nodes as observed; ``executors``: running and starting ones."""
         occupied = Counter(each.host for each in executors)
         free = sorted(self._free(at, occupied).items())
         rows = tuple(NodeReading(name, occupied[name], room) for name, room in free)
@@ -367,8 +362,8 @@ class Places:
         return Nodes(at, rows, self._nodes.trips(measured))
 
 
-def _leaving(running: Sequence[SimExecutor], first: Sequence[str]) -> list[int]:
-    """In which order executors leave, oldest first given: those of ``first`` in their order, then the newest."""
+def _order_of_removal(running: Sequence[SimExecutor], first: Sequence[str]) -> list[int]:
+    """Order of removal: executors named in ``first``, in that order, then the newest."""
 
     def turn(place: int) -> tuple[int, int]:
         name = running[place].name
@@ -377,5 +372,5 @@ def _leaving(running: Sequence[SimExecutor], first: Sequence[str]) -> list[int]:
     return sorted(range(len(running)), key=turn)
 
 
-def _within(event: LateRequests | NoRoom | LostNode | FullNode, at: float) -> bool:
+def _holds_at(event: LateRequests | NoRoom | LostNode | FullNode, at: float) -> bool:
     return event.at_s <= at < event.until_s

@@ -1,4 +1,4 @@
-"""What happened in a simulated run, exactly: the scores are made from this and from nothing sampled."""
+"""Exact history of a simulated run, its lag and its elasticity. Scores are computed from it, never from samples."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class History:
     Attributes:
         paid: executors paid for, each from its request until it is gone.
         ready: executors able to run tasks.
-        target: the number asked for.
-        commits: ``(at, committed records, lag just before, lag just after)``, from ``(0, 0, 0, 0)`` on, one for each
-            batch. Lag: the age of the oldest record that is not committed; 0 where none is.
-        oldest: beside each commit, when the oldest record arrived that it left uncommitted. In the future if nothing
-            was left: then the lag stays 0 until that time. Infinite if no record is to come any more.
+        target: requested executors.
+        commits: ``(at, committed records, lag just before, lag just after)``, starting with ``(0, 0, 0, 0)``, one for
+            each batch. Lag: the age of the oldest uncommitted record; 0 if there is none.
+        oldest: for each commit, the arrival time of the oldest record that it left uncommitted. In the future if
+            nothing was left: the lag stays 0 until then. Infinite if no more records arrive.
         batches: ``(start, end, records, executors at the start)``, where they are kept.
         records_in, records_out: arrived; committed.
-        records_lost, records_duplicated, records_shed: this job loses, doubles and sheds none.
+        records_lost, records_duplicated, records_shed: always 0 in a simulation.
     """
 
     paid: StepSeries = field(default_factory=list)
@@ -47,15 +47,22 @@ class History:
     records_duplicated: int = 0
     records_shed: int = 0
 
+    def commit(self, at: float, records_out: int, oldest: float) -> None:
+        """Note a commit: all records committed so far, and when the oldest uncommitted one arrives or arrived."""
+        before = at - self.oldest[-1] if self.oldest else 0.0
+        self.records_out = records_out
+        self.commits.append((at, records_out, before, max(0.0, at - oldest)))
+        self.oldest.append(oldest)
+
     def lag_at(self, at: float) -> float:
-        """The lag at a time, s; at a commit, just after it."""
+        """The lag, s; at a commit, just after it."""
         number = bisect_right(self.commits, at, key=lambda commit: commit[0]) - 1
         return max(0.0, at - self.oldest[number]) if number >= 0 else 0.0
 
     def lag_spans(self, start: float, end: float) -> Iterator[tuple[float, float, float]]:
         """The lag from ``start`` to ``end`` as ``(from, to, lag at from)``; within a span it grows by 1 s each second.
 
-        Where nothing is uncommitted there is no span.
+        There are no spans where nothing is uncommitted.
         """
         first = max(0, bisect_right(self.commits, start, key=lambda commit: commit[0]) - 1)
         for number in range(first, len(self.commits)):
@@ -70,14 +77,14 @@ class History:
 
 
 def changed(steps: StepSeries, at: float, value: int) -> None:
-    """Note a value from ``at`` on; one that was noted for the same second is replaced."""
+    """Append a value that holds from ``at`` on; replaces one of the same time."""
     if steps and steps[-1][0] == at:
         steps.pop()
     if not steps or steps[-1][1] != value:
         steps.append((at, value))
 
 
-# The lag of a run over time, exactly: between two commits it grows by a second each second, at a commit it falls.
+# Lag: between two commits it grows by 1 s each second, at a commit it falls.
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +92,8 @@ class Lag:
     """The lag from one time to another.
 
     Attributes:
-        seconds: how long that is; > 0.
-        low, length: of each span, s.
+        seconds: duration; > 0.
+        low, length: lag at the start of each span, and the length of the span, s.
     """
 
     seconds: float
@@ -95,13 +102,13 @@ class Lag:
 
     @classmethod
     def of(cls, history: History, start: float, end: float) -> Lag:
-        """Between ``start`` and ``end`` of a run; start < end."""
+        """From ``start`` to ``end`` of a run; start < end."""
         spans = np.array(list(history.lag_spans(start, end))).reshape(-1, 3)
         return cls(end - start, spans[:, 2], spans[:, 1] - spans[:, 0])
 
     @property
     def greatest(self) -> float:
-        """The greatest lag, s: the one just before a commit."""
+        """The greatest lag, s."""
         return float(np.max(self.low + self.length, initial=0.0))
 
     def seconds_over(self, limit: float) -> float:
@@ -128,7 +135,7 @@ class Lag:
         return float(edges[after - 1] + (wanted - times[after - 1]) / slopes[after - 1])
 
 
-# Elasticity metrics of the SPEC Research Group: how closely the supply of executors followed the demand.
+# Elasticity metrics of the SPEC Research Group: how closely supply followed demand.
 
 
 Steps = Sequence[tuple[float, float]]
@@ -155,7 +162,7 @@ def elasticity(supply: Steps, demand: Steps, start: float, end: float) -> Elasti
 timeshare_u=0.3333333333333333)
     """
     over = under = time_over = time_under = 0.0
-    for seconds, has, needs in _together(supply, demand, start, end):
+    for seconds, has, needs in _merge_steps(supply, demand, start, end):
         over += seconds * max(has - needs, 0.0)
         under += seconds * max(needs - has, 0.0)
         time_over += seconds * (has > needs)
@@ -170,7 +177,7 @@ def integral(steps: Steps, start: float, end: float) -> float:
     >>> integral([(0, 1), (100, 4), (400, 2)], 50, 500)
     1450.0
     """
-    return math.fsum(seconds * has for seconds, has, _ in _together(steps, [(start, 0.0)], start, end))
+    return math.fsum(seconds * has for seconds, has, _ in _merge_steps(steps, [(start, 0.0)], start, end))
 
 
 def changes(steps: Steps, start: float, end: float) -> int:
@@ -194,15 +201,15 @@ def demand_steps(load: Pieces, curve: Sequence[float], n_min: int, n_max: int) -
     """
     carried = list(accumulate(curve[n_min : n_max + 1], max))
     steps: list[tuple[float, float]] = []
-    for at, rate in _levels(load, carried):
+    for at, rate in _rates_between_levels(load, carried):
         number = float(n_min + min(bisect_left(carried, rate * (1 - _ROUNDING)), n_max - n_min))
         if not steps or steps[-1][1] != number:
             steps.append((at, number))
     return steps
 
 
-def _levels(load: Pieces, levels: Sequence[float]) -> Iterator[tuple[float, float]]:
-    """Where the rate crosses a level, with a rate that holds from there to the next crossing (its middle)."""
+def _rates_between_levels(load: Pieces, levels: Sequence[float]) -> Iterator[tuple[float, float]]:
+    """Times at which the rate crosses a level, with the mean rate until the next crossing."""
     for (begin, first), (end, last) in pairwise(load.points):
         if begin == end:
             continue
@@ -212,8 +219,8 @@ def _levels(load: Pieces, levels: Sequence[float]) -> Iterator[tuple[float, floa
             yield begin + share * (end - begin), first + (share + after) / 2 * (last - first)
 
 
-def _together(first: Steps, second: Steps, start: float, end: float) -> Iterator[tuple[float, float, float]]:
-    """``(seconds, value, value)`` of two step functions, wherever one of them changes."""
+def _merge_steps(first: Steps, second: Steps, start: float, end: float) -> Iterator[tuple[float, float, float]]:
+    """``(seconds, value, value)`` of two step functions, between their changes."""
     values = [_value_at(first, start), _value_at(second, start)]
     marked = (
         [(at, which, value) for at, value in steps if start < at < end] for which, steps in ((0, first), (1, second))

@@ -1,8 +1,8 @@
 """The simulated job: a Source and an Actuator for the production loop, driven by a manual clock.
 
-Event-driven: between two looks it goes from event to event (a batch begins or ends, an executor registers, dies, a
-patience ends), and nothing in it depends on how often one looks. It is deterministic for (job, load, seed) whatever is
-decided: the start-up time of the k-th executor that is started depends on the seed and k alone.
+It advances from event to event (a batch begins or ends, an executor registers or is lost, a timeout ends); nothing
+depends on how often it is observed. It is deterministic for (job, load, seed), independent of decisions: the
+start-up time of the k-th executor depends only on the seed and k.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class SimulatedJob:
     """A job under a load (``rheostat.ports.Source`` and ``rheostat.ports.Actuator``).
 
     Args:
-        job: what it is made of.
-        load: what arrives; second 0 of the load is second 0 of the job.
+        job: the job file.
+        load: arrivals; second 0 of the load is second 0 of the job.
         seed: of start-up times, pauses and noise.
-        start_executors: executors at the start, registered and warm.
+        start_executors: registered, warm executors at the start.
         keep_batches: whether the history lists every batch.
-        events: injected beside those of the job file.
-        begins_at: when the first batch begins, also off the trigger's grid; without it, by the trigger.
+        events: injected in addition to those of the job file.
+        begins_at: start of the first batch; None: by the trigger.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class SimulatedJob:
         self._history = History()
         self._arrivals = Arrivals(load, _shares(job))
         self._fleet = Fleet(job, seed, start_executors, self._history)
-        self._query = _engine(job, self._arrivals, self._fleet, seed, self._history)
+        self._query = _build_engine(job, self._arrivals, self._fleet, seed, self._history)
         self._query.keep_batches = keep_batches
         if begins_at is not None:
             self._query.next_at = begins_at
@@ -109,21 +109,21 @@ class SimulatedJob:
     # --------------------------------------------------------------------------------------------- source
 
     def observe(self, at: float) -> Observation:
-        """Let the job's time pass until ``at``, and look.
+        """Advance the job to ``at`` and read it.
 
         Raises:
-            ValueError: ``at`` lies before an earlier look.
+            ValueError: ``at`` is before an earlier observation.
         """
         self._pass(at)
-        return self._sight.seen(at, self._look())
+        return self._sight.show(at, self._look())
 
     def close(self) -> None:
-        """Nothing is to be given free."""
+        """Do nothing: there are no resources to release."""
 
     # ------------------------------------------------------------------------------------------- actuator
 
     def apply(self, decision: Decision) -> None:
-        """Begin to change the executors; a change on its way is superseded.
+        """Start changing the executors; a change in progress is superseded.
 
         Raises:
             ActuationError: the decision has no target.
@@ -134,13 +134,13 @@ class SimulatedJob:
             raise ActuationError(message)
         self._change = self._refused = None
         if self._rejects():
-            self._refused = _rejected(decision, target, len(self._fleet.running), self._now)
+            self._refused = _reject(decision, target, len(self._fleet.running), self._now)
             return
         self._change = Change.begin(self._job, self._fleet, self, decision, target, self._now)
         self._after_change(self._now)
 
     def poll(self, at: float) -> Outcome | None:
-        """The outcome of the last decision, once it is known; the job's time passes until ``at``."""
+        """Advance the job to ``at``; return the outcome of the last decision once it is known."""
         self._pass(max(at, self._now))
         if self._refused is not None:
             refused, self._refused = self._refused, None
@@ -154,22 +154,22 @@ class SimulatedJob:
 
     @property
     def now(self) -> float:
-        """The job's time."""
+        """Time of the job."""
         return self._now
 
     @property
     def drained(self) -> bool:
-        """Whether the load is over and every record committed."""
+        """Whether the load has ended and every record is committed."""
         return self._now >= self._arrivals.end and self._query.nothing_left
 
     @property
     def history(self) -> History:
-        """What has happened so far."""
+        """History so far."""
         self._history.records_in = sum(self._arrivals.latest(self._now))
         return self._history
 
     def advance(self, until: float) -> None:
-        """Let the job's time pass.
+        """Advance the job.
 
         Raises:
             ValueError: time would run backwards.
@@ -179,7 +179,7 @@ class SimulatedJob:
             raise ValueError(message)
         while (at := min(self._other_at, self._query.next_at)) <= until:
             if at == self._other_at:
-                self._other(at)
+                self._handle_events(at)
             elif self._query.step(at):
                 self._gap(at)
         self._now = until
@@ -187,19 +187,19 @@ class SimulatedJob:
     # -------------------------------------------------------------------------- what a change asks the query
 
     def restart(self, at: float) -> float:
-        """Stop the query and start it again; when it works again."""
+        """Restart the query; return when it works again."""
         takes = duration(self._job.rescale.pause, uniform(self._seed, "pause", self._pauses))
         self._pauses += 1
         return self._stop(at, takes)
 
     def moved(self, share: float) -> None:
-        """Executors with this share of the state have been taken away."""
+        """Note that executors with this share of the state were removed."""
         self._query.moved(share)
 
     # ---------------------------------------------------------------------------------------------------
 
     def _pass(self, until: float) -> None:
-        """Let time pass, with the looks on the way that a delayed reading will show."""
+        """Advance the job, remembering the observations on the way that delayed metrics will show."""
         for moment in self._sight.moments(self._now, until):
             self.advance(moment)
             self._sight.remember(self._look())
@@ -211,10 +211,10 @@ class SimulatedJob:
         self._query.pause(at, self._works_at - at)
         return self._works_at
 
-    def _other(self, at: float) -> None:
-        """All that happens at ``at`` besides batches."""
+    def _handle_events(self, at: float) -> None:
+        """Handle everything that happens at ``at`` except batches."""
         while self._agenda and self._agenda[0][0] <= at:
-            self._happens(at, heappop(self._agenda)[2])
+            self._apply_event(at, heappop(self._agenda)[2])
         if self._fleet.register(at) and self._change is not None:
             self._change.came(at)
         if self._change is not None and self._change.next_at <= at:
@@ -222,7 +222,7 @@ class SimulatedJob:
         self._after_change(at)
 
     def _after_change(self, at: float) -> None:
-        """The executors may be others now."""
+        """Update the query and the time of the next event after a change of the executors."""
         if self._query.at_boundary:
             self._gap(at)
         self._query.replan(at)
@@ -231,7 +231,7 @@ class SimulatedJob:
         self._other_at = min(self._fleet.next_at, change_at, event_at)
 
     def _gap(self, at: float) -> None:
-        """No batch is running; the next one may begin at once."""
+        """Do what must happen between two batches."""
         if self._change is not None and self._change.waits_for_gap:
             self._change.gap(at, wide=self._query.next_at > at)
         while self._code:
@@ -240,7 +240,7 @@ class SimulatedJob:
             self._fleet.cool()
             self._stop(at, code.pause_s)
 
-    def _happens(self, at: float, event: Event | int) -> None:
+    def _apply_event(self, at: float, event: Event | int) -> None:
         match event:
             case DeadExecutor(executor=place, replaced_after_s=after):
                 self._fleet.lose(at, place, replaced=after == 0)
@@ -290,7 +290,7 @@ class SimulatedJob:
 
 
 class _Viewer:
-    """Makes the sections of an observation."""
+    """Builds the sections of an observation."""
 
     def __init__(self, job: JobFile) -> None:
         self._job = job
@@ -298,7 +298,7 @@ class _Viewer:
         self._trigger_s = job.trigger_s if job.record is None else job.record.commit_every_s
 
     def offsets(self, at: float, records: tuple[Positions, Positions, Positions]) -> Offsets:
-        """Positions of each partition: latest, planned, committed."""
+        """Offsets from the latest, planned and committed positions."""
         latest, planned, committed = records
         count = self._job.partitions
         return Offsets(
@@ -313,7 +313,7 @@ class _Viewer:
     def query(
         self, at: float, run: int, offsets: Offsets, finished: Batch | None, running: tuple[int, float] | None
     ) -> QueryReading:
-        """One query. ``running``: id and start of the running batch."""
+        """Reading of the query. ``running``: id and start of the running batch."""
         batch_id, since = running or (None, None)
         return QueryReading(
             query_id=self._job.name,
@@ -327,9 +327,9 @@ class _Viewer:
         )
 
     def cluster(self, at: float, fleet: Fleet, progress: Mapping[SimExecutor, Progress]) -> Cluster:
-        """The registered executors: what they have done in finished batches and in the running one, and are doing."""
-        there, count = fleet.running, len(fleet.running)
-        now = [progress.get(each, Progress()) for each in there]
+        """The registered executors, with their work in finished batches and in the running one."""
+        there, count, idle = fleet.running, len(fleet.running), Progress()
+        now = [progress.get(each, idle) for each in there]
         return Cluster(
             at=at,
             roster=Roster(
@@ -347,7 +347,7 @@ class _Viewer:
         )
 
     def observation(self, at: float, query: QueryReading | None, cluster: Cluster, nodes: Nodes | None) -> Observation:
-        """All of it; ``query`` None: it is being started again."""
+        """The observation. ``query`` None: it is being restarted."""
         if query is None:
             return Observation(at, (), cluster, (Gap("queries", _STARTING),), nodes)
         gaps = () if query.batch is not None else (Gap("batch", _NO_BATCH, query.query_id),)
@@ -355,7 +355,7 @@ class _Viewer:
 
 
 class _Sight:
-    """What of the job is seen at a time. Sections keep the time at which they were true."""
+    """Applies delayed, frozen and missing metrics. Sections keep the time at which they were true."""
 
     def __init__(self, job: JobFile) -> None:
         self._delay_s = job.metrics.delay_s
@@ -364,45 +364,45 @@ class _Sight:
         self._remembered: list[Observation] = []
 
     def moments(self, after: float, until: float) -> list[float]:
-        """The moments in between that looks from ``until`` on may show: each must be remembered when it has come."""
+        """Times between the two that observations from ``until`` on may show, and that must be remembered."""
         starts = [fault.at_s - self._delay_s - (0.0 if fault.frozen else fault.delay_s) for fault in self._faults]
         return sorted(moment for moment in {*starts, self._shows(until)} if after < moment < until)
 
     def _shows(self, at: float) -> float:
-        """Which moment a look at ``at`` shows."""
+        """Time that an observation at ``at`` shows."""
         faults = list(self._now(at))
         shown = at - self._delay_s - max((fault.delay_s for fault in faults), default=0.0)
         return max(0.0, min([shown, *(fault.at_s for fault in faults if fault.frozen)]))
 
     def remember(self, seen: Observation) -> None:
-        """Keep a look for later ones that will show it."""
+        """Keep an observation that later ones may show."""
         if self._remembered and self._remembered[-1].at == seen.at:
             self._remembered.pop()
         self._remembered.append(seen)
 
-    def seen(self, at: float, look: Observation) -> Observation:
-        """What is seen at ``at``, where ``look`` is the truth."""
+    def show(self, at: float, look: Observation) -> Observation:
+        """The observation at ``at``, where ``look`` is the truth."""
         self.remember(look)
         shown = self._shows(at)
         found = next(each for each in reversed(self._remembered) if each.at <= shown)
         self._forget(at)
         missing = frozenset(section for fault in self._now(at) for section in fault.missing)
         found = replace(found, at=at)
-        return _without(found, missing, _NO_ANSWER) if missing else found
+        return _leave_out(found, missing, _NO_ANSWER) if missing else found
 
     def _now(self, at: float) -> Iterator[MetricFault]:
         return (fault for fault in self._faults if fault.at_s <= at < fault.until_s)
 
     def _forget(self, at: float) -> None:
-        """What no later look can show: older than the longest delay, and than what is or will be frozen."""
+        """Drop observations that cannot be shown any more."""
         frozen = [fault.at_s for fault in self._faults if fault.frozen and at < fault.until_s]
         horizon = min([at - self._reach_s, *frozen])
         while len(self._remembered) > 1 and self._remembered[1].at <= horizon:
             self._remembered.pop(0)
 
 
-def _without(seen: Observation, sections: frozenset[str], why: str) -> Observation:
-    """An observation in which some sections could not be seen."""
+def _leave_out(seen: Observation, sections: frozenset[str], why: str) -> Observation:
+    """The observation without some sections, each with a gap."""
     gaps = [gap for gap in seen.gaps if gap.section not in sections]
     cluster = None if "cluster" in sections else seen.cluster
     gaps += [Gap("cluster", why)] if cluster is None else []
@@ -417,7 +417,7 @@ def _without(seen: Observation, sections: frozenset[str], why: str) -> Observati
     return replace(seen, queries=queries, cluster=cluster, gaps=tuple(gaps), nodes=nodes)
 
 
-def _engine(
+def _build_engine(
     job: JobFile, arrivals: Arrivals, fleet: Fleet, seed: int, history: History
 ) -> MicroBatches | RecordAtATime:
     if job.model == "record" and job.record is not None:
@@ -426,7 +426,7 @@ def _engine(
 
 
 def _shares(job: JobFile) -> list[tuple[float, tuple[float, ...]]]:
-    """When the load spreads otherwise over the partitions, and how."""
+    """Times at which the partitions' shares change, and the shares from then on."""
     changes = [(0.0, job.shares)]
     events = [event for event in job.events if isinstance(event, SkewChange)]
     edges = sorted({edge for event in events for edge in (event.at_s, event.until_s) if edge < inf})
@@ -437,7 +437,7 @@ def _shares(job: JobFile) -> list[tuple[float, tuple[float, ...]]]:
     return changes
 
 
-def _rejected(decision: Decision, target: int, executors: int, at: float) -> Outcome:
+def _reject(decision: Decision, target: int, executors: int, at: float) -> Outcome:
     words = f"the cluster did not acknowledge the request for {several(target, 'executor')}"
     reason = Reason(ReasonCode.REQUEST_REJECTED, words)
     return Outcome(
@@ -450,34 +450,34 @@ def _rejected(decision: Decision, target: int, executors: int, at: float) -> Out
     )
 
 
-# How a change of executors goes on, and how it ends: what the live actuator does, on the simulated application.
+# A change of executors in progress: what the live actuator does, on the simulated job.
 
 
 _LEAST_NO_ROOM_S = 15.0
 
 
 class Restarts(Protocol):
-    """What can stop the query and start it again."""
+    """Restarts the query."""
 
     def restart(self, at: float) -> float:
-        """Begin; when the query works again."""
+        """Start a restart; return when the query works again."""
         ...
 
     def moved(self, share: float) -> None:
-        """Executors with this share of the state have been taken away."""
+        """Note that executors with this share of the state were removed."""
         ...
 
 
 @dataclass(slots=True)
 class Change:
-    """One decision on its way.
+    """A decision that is being executed.
 
     Attributes:
-        before: registered when it began.
-        former: the number asked for before it.
-        last_came: when the last executor came, or the change began.
-        stopping: mode restart: whether the query is to be stopped at the next batch's end.
-        done: the outcome, and when it is known; None: still on its way.
+        before: registered executors when it began.
+        former: the number requested before.
+        last_came: when the last executor registered, or the change began.
+        stopping: mode restart: whether the query is to be stopped at the end of the batch.
+        done: when the outcome is known, and the outcome; None: in progress.
     """
 
     job: JobFile
@@ -494,7 +494,7 @@ class Change:
 
     @classmethod
     def begin(cls, job: JobFile, fleet: Fleet, query: Restarts, decision: Decision, target: int, at: float) -> Change:
-        """Ask the cluster."""
+        """Request the target from the cluster."""
         registered = len(fleet.running)
         former = registered if fleet.requested is None else fleet.requested
         change = cls(
@@ -514,12 +514,12 @@ class Change:
 
     @property
     def shrinks(self) -> bool:
-        """Whether there are more executors than are wanted."""
+        """Whether executors are to be removed."""
         return self.before > self.target
 
     @property
     def next_at(self) -> float:
-        """When its patience ends; infinite if it is done, or waits for a batch's end only."""
+        """When it gives up; infinite if it is done, or only waits for the end of a batch."""
         if self.done is not None or self.stopping:
             return inf
         if self.shrinks:
@@ -529,11 +529,11 @@ class Change:
 
     @property
     def waits_for_gap(self) -> bool:
-        """Whether something is to be done between two batches."""
+        """Whether it has something to do between two batches."""
         return self.done is None and (self.stopping or self.shrinks)
 
     def came(self, at: float) -> None:
-        """Executors have registered, or may have been there from the start."""
+        """Check whether enough executors are registered."""
         if self.done is not None or self.shrinks:
             return
         self.last_came = at
@@ -546,12 +546,12 @@ class Change:
                 self._end(at, OutcomeStatus.APPLIED, ReasonCode.APPLIED, text, "request")
 
     def gap(self, at: float, *, wide: bool) -> None:
-        """No batch is running: take away what is too much, or stop the query and start it again.
+        """Remove executors or restart the query, while no batch is running.
 
         Args:
             at: now.
-            wide: whether the next batch begins later than now. Where it begins at once the gap is shorter than two
-                looks at the driver, and executors are idle only while the driver commits and plans.
+            wide: whether the next batch begins later than now. If it begins at once, the gap is shorter than two polls
+                of the driver, and executors are idle only while the driver commits and plans.
         """
         if self.job.rescale.mode == "restart":
             self._restart(at)
@@ -566,7 +566,7 @@ class Change:
         self._end(at, OutcomeStatus.APPLIED, ReasonCode.APPLIED, text, method, waited_s=waited_s, known_at=at + later)
 
     def give_up(self, at: float) -> None:
-        """The patience has ended."""
+        """Give up: end with what was reached."""
         waited_s = at - self.began
         after = len(self.fleet.running)
         if self.shrinks:

@@ -18,10 +18,9 @@ from rheostat.config.models import FrozenModel, documented, reject
 from rheostat.decide.placement import grown
 from rheostat.errors import Fault, InputError
 from rheostat.model import Bounds, NodeReading, Nodes, Objective, RoundTrip
-from rheostat.sim.events import CodeChange, Event, FullNode, LostNode, SlowNode
+from rheostat.sim.events import CodeChange, Event, FullNode, LostNode, SlowNode, tuples_of_lists
 
-# The sections of a job file: what a batch costs, what an executor costs, how the number of them is changed.
-
+# Sections of a job file.
 
 _DAY = 86_400.0
 
@@ -311,14 +310,7 @@ class RecordModel(FrozenModel):
         le=3600,
     )
 
-    @field_validator("table", mode="before")
-    @classmethod
-    def _pairs_are_tuples(cls, given: Any) -> Any:
-        return (
-            tuple(tuple(pair) if isinstance(pair, list) else pair for pair in given)
-            if isinstance(given, list)
-            else given
-        )
+    _lists = field_validator("table", mode="before")(tuples_of_lists)
 
     @field_validator("table")
     @classmethod
@@ -333,8 +325,7 @@ class RecordModel(FrozenModel):
         return given
 
 
-# The nodes of a simulated job: how many executors each hosts, and the network round trips between them.
-
+# Nodes of a job: how many executors each hosts, and the network round trips between them.
 
 _MOST_SLOTS = 100_000
 """As many as a job may have executors."""
@@ -369,17 +360,7 @@ class NodeMap(FrozenModel):
         "Nodes whose round trips are not told to the autoscaler.", "a map is mostly complete", default=()
     )
 
-    @field_validator("names", "slots", "unmeasured", mode="before")
-    @classmethod
-    def _list_is_a_tuple(cls, given: Any) -> Any:
-        return tuple(given) if isinstance(given, list) else given
-
-    @field_validator("round_trips_ms", mode="before")
-    @classmethod
-    def _rows_are_tuples(cls, given: Any) -> Any:
-        return (
-            tuple(tuple(row) if isinstance(row, list) else row for row in given) if isinstance(given, list) else given
-        )
+    _lists = field_validator("names", "slots", "unmeasured", "round_trips_ms", mode="before")(tuples_of_lists)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -454,13 +435,13 @@ class NodeMap(FrozenModel):
         if executors < 2:
             return 0.0
         ranked = [sorted(zip(row, self.places.values(), strict=True)) for row in self.round_trips_ms]
-        return min(_way_to(executors, row) for row in ranked)
+        return min(_trip_to_rank(executors, row) for row in ranked)
 
 
-def _way_to(rank: int, ranked: Iterable[tuple[float, int]]) -> float:
-    """The way to the place of that rank, ms; infinite where there are fewer places.
+def _trip_to_rank(rank: int, ranked: Iterable[tuple[float, int]]) -> float:
+    """Round trip to the place of that rank, ms; infinite if there are fewer places.
 
-    >>> _way_to(3, [(0.0, 2), (20.0, 1)]), _way_to(4, [(0.0, 2), (20.0, 1)])
+    >>> _trip_to_rank(3, [(0.0, 2), (20.0, 1)]), _trip_to_rank(4, [(0.0, 2), (20.0, 1)])
     (20.0, inf)
     """
     for ms, slots in ranked:
@@ -584,27 +565,20 @@ class JobFile(FrozenModel):
         "What happens meanwhile, each entry with its `kind`.", "nothing happens unless it is injected", default=()
     )
 
-    @field_validator("executors", "partition_shares", "stages", "events", mode="before")
-    @classmethod
-    def _list_is_a_tuple(cls, given: Any) -> Any:
-        return tuple(given) if isinstance(given, list) else given
+    _lists = field_validator("executors", "partition_shares", "stages", "events", mode="before")(tuples_of_lists)
 
-    @field_validator("objective")
+    @field_validator("objective", "executors")
     @classmethod
-    def _objective_is_understood(cls, text: str) -> str:
+    def _value_is_valid(cls, given: Any) -> Any:
         try:
-            Objective.parse(text)
+            Objective.parse(given) if isinstance(given, str) else Bounds(*given)
         except InputError as error:
             raise reject([Fault("", f.given, f.allowed, f.message) for f in error.faults]) from None
-        return text
+        return given
 
     @field_validator("executors")
     @classmethod
-    def _bounds_hold(cls, given: tuple[int, int]) -> tuple[int, int]:
-        try:
-            Bounds(*given)
-        except InputError as error:
-            raise reject([Fault("", f.given, f.allowed, f.message) for f in error.faults]) from None
+    def _maximum_is_limited(cls, given: tuple[int, int]) -> tuple[int, int]:
         if given[1] > _MOST_EXECUTORS:
             message = "more than anybody simulates"
             raise reject([Fault("", str(given[1]), f"at most {_MOST_EXECUTORS} executors", message)])
@@ -691,13 +665,10 @@ class JobFile(FrozenModel):
     @property
     def shares(self) -> tuple[float, ...]:
         """Share of each partition in the load; they sum to 1."""
-        return zipf(self.partitions, self.partition_skew) if self.partition_shares is None else _scaled(self)
-
-
-def _scaled(job: JobFile) -> tuple[float, ...]:
-    shares = job.partition_shares or ()
-    whole = sum(shares)
-    return tuple([share / whole for share in shares])
+        if self.partition_shares is None:
+            return zipf(self.partitions, self.partition_skew)
+        whole = sum(self.partition_shares)
+        return tuple([share / whole for share in self.partition_shares])
 
 
 def zipf(count: int, exponent: float) -> tuple[float, ...]:
@@ -711,8 +682,7 @@ def zipf(count: int, exponent: float) -> tuple[float, ...]:
     return tuple([weight / whole for weight in weights])
 
 
-# From a preset or a file to a job, with every fault named at once.
-
+# Loading: from a preset or a file to a job, with all faults at once.
 
 _SUFFIXES = (".yaml", ".yml")
 
@@ -737,8 +707,8 @@ def load_job(name_or_path: object, overrides: Mapping[str, Any] | None = None) -
     >>> load_job("base", {"trigger_s": 5.0}).period_s
     30.0
     """
-    values, faults = read_document(_found(str(name_or_path)))
-    return job_of(_overridden(values, overrides or {}), faults)
+    values, faults = read_document(_locate(str(name_or_path)))
+    return job_of(_override(values, overrides or {}), faults)
 
 
 def job_of(values: Mapping[str, Any], faults: Iterable[Fault] = ()) -> JobFile:
@@ -756,7 +726,7 @@ def job_of(values: Mapping[str, Any], faults: Iterable[Fault] = ()) -> JobFile:
     return job
 
 
-def _found(given: str) -> str:
+def _locate(given: str) -> str:
     if "/" in given or given.endswith(_SUFFIXES):
         return given
     names = preset_names()
@@ -768,21 +738,21 @@ def _found(given: str) -> str:
     return str(files("rheostat.sim") / "presets" / f"{given}.yaml")
 
 
-def _overridden(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+def _override(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
     changed: Any = dict(values)
     for dotted, value in overrides.items():
-        changed = _with(changed, dotted.split("."), value)
+        changed = _replace_value(changed, dotted.split("."), value)
     found: dict[str, Any] = changed
     return found
 
 
-def _with(inside: Any, keys: list[str], value: Any) -> Any:
-    """``inside`` with another value at the end of the way ``keys``."""
+def _replace_value(inside: Any, keys: list[str], value: Any) -> Any:
+    """``inside`` with another value at the path ``keys``."""
     if not keys:
         nested = isinstance(inside, Mapping) and isinstance(value, Mapping)
-        return _overridden(inside, value) if nested else value
+        return _override(inside, value) if nested else value
     key, *rest = keys
     if isinstance(inside, list) and key.isdecimal() and int(key) < len(inside):
-        return [_with(item, rest, value) if n == int(key) else item for n, item in enumerate(inside)]
+        return [_replace_value(item, rest, value) if n == int(key) else item for n, item in enumerate(inside)]
     below = dict(inside) if isinstance(inside, Mapping) else {}
-    return {**below, key: _with(below.get(key), rest, value)}
+    return {**below, key: _replace_value(below.get(key), rest, value)}

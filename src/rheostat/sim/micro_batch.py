@@ -1,9 +1,9 @@
-"""The micro-batch engine: from batch to batch, and the work of each.
+"""The micro-batch engine: when batches run, what they take, and the work of each.
 
-Spark's processing-time trigger: a batch begins on the grid of the interval; one that ends after the next point of the
-grid is followed by the next at once. A batch takes what has arrived when it begins (the latest offsets), at most the
-cap, shared out over the partitions in proportion to what waits in each, as Spark's Kafka source does. Its records are
-committed when it ends, all at once. Without new records no batch runs.
+As with Spark's processing-time trigger, batches begin at multiples of the interval; a longer batch is followed by the
+next one at once. A batch takes the records that have arrived when it begins (the latest offsets), at most the
+cap, which is divided among partitions in proportion to their waiting records, as in Spark's Kafka source. Its records
+are committed when it ends. Without new records no batch runs.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class _Batch:
     """The running batch.
 
     Attributes:
-        members: executors that it has been placed on, by number.
-        settled: whether the fleet was settled then.
+        members: executors that it was placed on, by number.
+        settled: whether the fleet was settled at that time.
     """
 
     batch_id: int
@@ -50,7 +50,7 @@ class MicroBatches:
 
     Attributes:
         next_at: when the running batch ends, or the next one begins.
-        finished: the last finished batch of this run, as its progress event and its stages tell; None: none yet.
+        finished: the last finished batch of this run; None: none yet.
     """
 
     def __init__(self, job: JobFile, arrivals: Arrivals, fleet: Fleet, seed: int, history: History) -> None:
@@ -63,8 +63,7 @@ class MicroBatches:
         self.finished: Batch | None = None
         self._next_id = 0
         self._oldest = arrivals.oldest(self._committed)
-        history.commits.append((0.0, 0, 0.0, 0.0))
-        history.oldest.append(self._oldest)
+        history.commit(0.0, 0, self._oldest)
         self.next_at = self._trigger(0.0, on_grid=True)
 
     # --------------------------------------------------------------------------------------------- events
@@ -80,7 +79,7 @@ class MicroBatches:
         return self._oldest == inf
 
     def step(self, at: float) -> bool:
-        """What happens at ``next_at``: a batch ends (True) or begins (False)."""
+        """End the running batch (returns True) or begin the next one (False), at ``next_at``."""
         if self._running is None:
             self._begin(at)
             return False
@@ -88,21 +87,21 @@ class MicroBatches:
         return True
 
     def replan(self, at: float) -> None:  # noqa: ARG002 - what was done before now stays as it was
-        """The executors may have changed: place the running batch anew, unless its placement stands."""
+        """Place the running batch again after a change of the executors, unless its placement is still valid."""
         if self._running is not None and not self._stands(self._running):
             self._place(self._running)
 
     def pause(self, at: float, seconds: float) -> None:
-        """Between two batches: the query is stopped and works again after so long, as another run."""
+        """Stop the query between two batches and start it as a new run after ``seconds``."""
         self.finished = None
         self.next_at = self._trigger(at + seconds, on_grid=False)
 
     def moved(self, share: float) -> None:
-        """Executors with this share of the state have been taken away."""
+        """Note that executors with this share of the state were removed."""
         self._moved = 1 - (1 - self._moved) * (1 - share)
 
     def change_cost(self, factor: float, stage: str | None) -> None:
-        """From the next batch on a record costs so many times as much."""
+        """Multiply the cost of records, from the next batch on; of all stages without ``stage``."""
         for number, each in enumerate(self._job.stages):
             if stage is None or each.name == stage:
                 self._factors[number] *= factor
@@ -120,13 +119,13 @@ class MicroBatches:
         return self._arrivals.latest(at), planned, self._committed
 
     def progress(self, at: float) -> Mapping[SimExecutor, Progress]:
-        """What the executors have done in the running batch by now, and what they are doing."""
+        """Work of the executors in the running batch."""
         return {} if self._running is None else count_progress(self._running.placed, at)
 
     # ---------------------------------------------------------------------------------------------------
 
     def _trigger(self, earliest: float, *, on_grid: bool) -> float:
-        """When the next batch begins: not before ``earliest``, and when there are records; infinite if never."""
+        """When the next batch begins: not before ``earliest``, and only with records; infinite if never."""
         every = self._job.trigger_s
         if self._oldest <= earliest and not (on_grid and every):
             return earliest
@@ -160,14 +159,14 @@ class MicroBatches:
         batch.end = self.next_at = batch.tasks_end + job.driver.commit_s + job.state.commit_s
 
     def _members(self, batch: _Batch) -> list[SimExecutor]:
-        """Executors in use or to come, and those that the batch has lost, by number."""
+        """Executors in use or expected, and those that the batch has lost, by number."""
         gone = [each for each in batch.members if batch.start < each.gone_at < inf]
         return sorted([*self._fleet.used, *gone], key=lambda each: each.number)
 
     def _stands(self, batch: _Batch) -> bool:
         """Whether a new placement would be the same.
 
-        Executors that have registered since were on their way then: tasks are placed on them from when they are ready.
+        Executors that have registered since were already expected: tasks are placed on them from their registration on.
         """
         same = batch.members == self._fleet.used and batch.settled == self._fleet.settled
         return same and self._fleet.undisturbed
@@ -182,15 +181,11 @@ class MicroBatches:
         self.next_at = self._trigger(max(at, grid), on_grid=False)
 
     def _commit(self, batch: _Batch, at: float) -> None:
-        before = at - self._oldest
         self._committed = self._planned
         self._oldest = self._arrivals.oldest(self._committed)
-        history = self._history
-        history.records_out += batch.records
-        history.commits.append((at, history.records_out, before, max(0.0, at - self._oldest)))
-        history.oldest.append(self._oldest)
+        self._history.commit(at, self._history.records_out + batch.records, self._oldest)
         if self.keep_batches:
-            history.batches.append((batch.start, at, batch.records, batch.in_use))
+            self._history.batches.append((batch.start, at, batch.records, batch.in_use))
 
     def _report(self, batch: _Batch) -> Batch:
         planning_s = self._job.driver.planning_s
@@ -209,10 +204,10 @@ class MicroBatches:
 
 
 def batch_end(committed: Positions, latest: Positions, cap: int | None) -> Positions:
-    """Where a batch ends in each partition: at ``latest``, or with ``cap`` records shared out by what waits.
+    """End offsets of a batch: ``latest``, or ``cap`` records divided in proportion to the waiting records.
 
-    Spark's Kafka source gives each partition ⌊cap × waiting ÷ all waiting⌋, or one record where that is under 1; so a
-    batch may have a few less than the cap.
+    Spark's Kafka source gives each partition ⌊cap × waiting ÷ all waiting⌋, or one record where that is below 1, so a
+    batch may be slightly smaller than the cap.
 
     >>> batch_end((0, 0), (300, 100), 100), batch_end((0, 0), (30, 10), 100), batch_end((0, 0), (1000, 1), 100)
     ((75, 25), (30, 10), (99, 1))
@@ -245,7 +240,7 @@ def batch_work(
     moved: float = 0.0,
     rate: float = inf,
 ) -> list[Work]:
-    """The work of each group of stages that runs at the same time, in order.
+    """The work of each group of concurrent stages, in order.
 
     A task takes ``task_ms + records × cost_ms × slots^(1 − exponent)``; one that reads also waits for the next record.
 
@@ -253,10 +248,10 @@ def batch_work(
         job: the job.
         sizes: records from each partition.
         slots: slots at the start of the batch.
-        factors: of each stage, how many times as much a record costs.
-        scale: how many times as much everything costs in this batch.
-        moved: share of the state that has lost its executor since the batch before.
-        rate: records/s that arrive meanwhile, in all partitions.
+        factors: cost factor of each stage's records.
+        scale: cost factor of the whole batch.
+        moved: share of the state that has lost its executor since the last batch.
+        rate: arrival rate over all partitions, records/s.
     """
     hindered = scale * max(1, slots) ** (1 - job.exponent) / 1000
     groups: list[list[Work]] = []
@@ -267,16 +262,16 @@ def batch_work(
             task_s += next_record_s(rate / len(sizes), stage.fetch_wait_s)
         work = _stage_work(stage, sizes, cost_s, task_s)
         if stage.stateful and moved and job.state.reload_s:
-            work = _reloading(work, moved, job.state.reload_s)
+            work = _add_reload(work, moved, job.state.reload_s)
         if stage.barrier or not groups:
             groups.append([work])
         else:
             groups[-1].append(work)
-    return [_together(group) for group in groups]
+    return [_join_stages(group) for group in groups]
 
 
 def next_record_s(rate: float, longest_s: float) -> float:
-    """E[min(W, X)] = (1 − e^(−λW)) ÷ λ: how long the next record is waited for, which comes at random.
+    """Mean wait for the next record of a Poisson process, E[min(W, X)] = (1 − e^(−λW)) ÷ λ.
 
     Args:
         rate: λ, records/s.
@@ -301,21 +296,21 @@ def _stage_work(stage: Stage, sizes: Sequence[float], cost_s: float, task_s: flo
     return [task_s + total * share * cost_s for share in zipf(stage.tasks, stage.skew)]
 
 
-def _reloading(work: Work, moved: float, reload_s: float) -> Work:
-    """The first tasks, as many as have lost their store, read it again."""
+def _add_reload(work: Work, moved: float, reload_s: float) -> Work:
+    """Add the reload time to as many of the first tasks as have lost their state store."""
     seconds = work.listed() if isinstance(work, Equal) else work
     count = round(moved * len(seconds))
     return [each + reload_s if number < count else each for number, each in enumerate(seconds)]
 
 
-def _together(group: list[Work]) -> Work:
+def _join_stages(group: list[Work]) -> Work:
     if len(group) == 1:
         return group[0]
     return [seconds for work in group for seconds in (work.listed() if isinstance(work, Equal) else work)]
 
 
 def _sink_end(job: JobFile, begin: float, records: float) -> float:
-    """When the sink has taken so many records that come from ``begin`` on; ``begin`` if it has no limit."""
+    """When the sink has taken the records, written from ``begin`` on; ``begin`` without a limit."""
     for until, limit in _sink_limits(job, begin):
         if limit == inf:
             return begin
@@ -327,7 +322,7 @@ def _sink_end(job: JobFile, begin: float, records: float) -> float:
 
 
 def sink_rate(job: JobFile, at: float) -> float:
-    """Records/s that the sink takes at a moment; infinite without a limit."""
+    """Records/s that the sink takes at a time; infinite without a limit."""
     always = inf if job.sink.records_per_s is None else job.sink.records_per_s
     limits = (event for event in job.events if isinstance(event, SinkLimit))
     return min([always, *(event.records_per_s for event in limits if event.at_s <= at < event.until_s)])

@@ -1,10 +1,10 @@
-"""The record-at-a-time engine: what has arrived is processed at the capacity C(n, ND), without batches.
+"""The record-at-a-time engine: records are processed at the capacity C(n, ND), without batches.
 
-Seen through the same ports as a micro-batch job, it keeps books each ``commit_every_s``: what was processed in an
-interval is committed at its end, as one small "batch" whose duration is the time that its records took at capacity. So
-batch ÷ trigger is the job's utilization, the trigger being the interval, and 1 where records are left; a batch is
-"running" only while records wait beyond the interval. Busy seconds of executors grow by the same share; while the job
-is stopped nothing runs, and no slot is busy. The batch cap and stages have no part in it.
+It looks like a micro-batch job. Every ``commit_every_s`` the records processed in the interval are committed as
+one small "batch", whose duration is the time that they take at capacity. So batch ÷ trigger is the job's utilization,
+the trigger being the interval, and 1 where records are left. A batch is "running" only while records wait beyond the
+interval. Busy seconds of executors grow by the same share; none are busy while the job is stopped. The batch cap and
+stages do not apply.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ class RecordAtATime:
         self.finished: Batch | None = None
         self.in_flight: tuple[int, float] | None = None
         self._oldest = arrivals.oldest(self._committed)
-        history.commits.append((0.0, 0, 0.0, 0.0))
-        history.oldest.append(self._oldest)
+        history.commit(0.0, 0, self._oldest)
         self._rate = self._capacity(0.0)
         self.next_at = inf
         self._wait(0.0)
@@ -57,7 +56,7 @@ class RecordAtATime:
         return self._oldest == inf
 
     def step(self, at: float) -> bool:
-        """The end of an interval: what was processed is committed."""
+        """End an interval: commit what was processed."""
         self._accrue(at)
         latest, committed = self._arrivals.latest(at), self._committed
         waiting = sum(latest) - sum(committed)
@@ -75,22 +74,22 @@ class RecordAtATime:
         return False
 
     def replan(self, at: float) -> None:
-        """The executors have changed."""
+        """Update the capacity after a change of the executors."""
         self._accrue(at)
         self._rate = self._capacity(at)
 
     def pause(self, at: float, seconds: float) -> None:
-        """The job is stopped and works again after so long."""
+        """Stop the job for so many seconds."""
         self._accrue(at)
         self._works_at = max(self._works_at, at + seconds)
         self.finished = None
         self.in_flight = None
 
     def moved(self, share: float) -> None:
-        """State moves within the pause of the restart."""
+        """Do nothing: state moves during the pause of the restart."""
 
     def change_cost(self, factor: float, stage: str | None) -> None:  # noqa: ARG002 - there are no stages
-        """From now on a record costs so many times as much."""
+        """Multiply the cost of a record, from now on."""
         self._factor *= factor
 
     # ---------------------------------------------------------------------------------------------- looks
@@ -100,7 +99,7 @@ class RecordAtATime:
         return self._arrivals.latest(at), self._committed, self._committed
 
     def progress(self, at: float) -> Mapping[SimExecutor, Progress]:  # noqa: ARG002 - counted at the ends of intervals
-        """Whether the slots of the executors are busy now."""
+        """Busy slots of the executors."""
         if self.in_flight is None:
             return {}
         return {each: Progress(running=len(each.warm)) for each in self._fleet.running if each.in_use}
@@ -108,12 +107,12 @@ class RecordAtATime:
     # ---------------------------------------------------------------------------------------------------
 
     def _running(self, at: float) -> tuple[int, float]:
-        """The batch that is being worked on, and since when: where nothing was committed it is still the same."""
+        """Id and start of the running batch, which stays the same while nothing is committed."""
         held = self.in_flight
         return held if held is not None and held[0] == self._next_id else (self._next_id, at)
 
     def _capacity(self, at: float) -> float:
-        """Records/s now: C(n, ND) × the mean speed of the executors, no more than the sink takes."""
+        """Records/s now: C(n, ND) × mean speed of the executors, limited by the sink."""
         used = [each for each in self._fleet.running if each.in_use]
         if not used:
             return 0.0
@@ -129,7 +128,7 @@ class RecordAtATime:
         self._since = max(self._since, at)
 
     def _wait(self, at: float) -> None:
-        """The next interval that has something to do ends then; capacity of idle intervals is lost."""
+        """Schedule the end of the next interval with records; the capacity of idle intervals is lost."""
         if self._oldest <= at:
             self.next_at = at + self._every
             return
@@ -138,13 +137,9 @@ class RecordAtATime:
         self._since = max(self._since, self.next_at - self._every) if self.next_at < inf else at
 
     def _commit(self, at: float, planned: Positions, records: int, busy_s: float) -> None:
-        before = at - self._oldest
         self._committed = planned
         self._oldest = self._arrivals.oldest(planned)
-        history = self._history
-        history.records_out = sum(planned)
-        history.commits.append((at, history.records_out, before, max(0.0, at - self._oldest)))
-        history.oldest.append(self._oldest)
+        self._history.commit(at, sum(planned), self._oldest)
         self.finished = Batch(
             at=at,
             batch_id=self._next_id,
@@ -156,7 +151,7 @@ class RecordAtATime:
         )
         self._next_id += 1
         if self.keep_batches:
-            history.batches.append((at - self._every, at, records, self._fleet.in_use))
+            self._history.batches.append((at - self._every, at, records, self._fleet.in_use))
         for each in self._fleet.running:
             if each.in_use:
                 each.add_work(len(each.warm), busy_s * len(each.warm))

@@ -1,4 +1,4 @@
-"""Random numbers by name: a draw depends on the seed, its name and its number, and on no other draw."""
+"""Named random numbers: a draw depends only on the seed, its name and its number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STEPS = 1 << 52
 
 
 def uniform(seed: int, name: str, number: int) -> float:
-    """A number in (0, 1), evenly spread.
+    """A uniform number in (0, 1).
 
     >>> round(uniform(1, "start-up", 0), 6), round(uniform(1, "start-up", 1), 6)
     (0.309641, 0.23392)

@@ -1,9 +1,8 @@
-"""Tasks on slots, in Spark's manner: in order, each to the first slot that is free.
+"""Tasks on slots, scheduled as Spark does: in order, each on the first free slot.
 
-A stage of T equal tasks on s equal slots takes ⌈T ÷ s⌉ waves. Otherwise every task is placed by itself (list
-scheduling, R. L. Graham, "Bounds on multiprocessing timing anomalies", 1969): a slot of an executor that registers
-meanwhile takes the next waiting task, the first task of a cold slot takes longer, and what an executor was running when
-it died is done again before anything else.
+A stage of T equal tasks on s equal slots takes ⌈T ÷ s⌉ waves. Otherwise tasks are placed one by one (list scheduling,
+R. L. Graham, "Bounds on multiprocessing timing anomalies", 1969): slots of an executor that registers meanwhile take
+the next waiting tasks, the first task of a cold slot takes longer, and the tasks of a lost executor run again first.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from rheostat.sim.executors import Fleet, SimExecutor
 
 @dataclass(frozen=True, slots=True)
 class Equal:
-    """Tasks that all take as long: ``count`` of ``each_s`` seconds."""
+    """``count`` tasks of ``each_s`` seconds each."""
 
     count: int
     each_s: float
@@ -31,12 +30,12 @@ class Equal:
 
 
 Work = Equal | list[float]
-"""The tasks of stages without a barrier between them: seconds each takes on a warm slot at full speed, in order."""
+"""Tasks of stages without a barrier between them: seconds on a warm slot at full speed, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task on one core of an executor. ``well``: it ended well; else its executor was gone at ``end``."""
+    """A task on one core of an executor. ``well``: it succeeded; else its executor was lost at ``end``."""
 
     begin: float
     end: float
@@ -47,13 +46,13 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Work placed on slots: equal tasks in waves, task j on slot j mod s; others one by one.
+    """Work placed on slots: equal tasks in waves, task j on slot j mod s; other tasks one by one.
 
     Attributes:
-        end: when the last task ends; infinite while there is no slot for one of them.
+        end: when the last task ends; infinite while a task has no slot.
         waves: the equal tasks; None: they are listed.
         slots: the executor of each slot, for waves.
-        tasks: the tasks that are not in waves, in the order in which they were placed.
+        tasks: those that are not in waves, in the order of placement.
     """
 
     begin: float
@@ -65,7 +64,7 @@ class Placed:
 
 @dataclass(slots=True)
 class Progress:
-    """What an executor has done of a batch: tasks that ended well, their seconds, and tasks that are running."""
+    """Work of an executor in a batch: successful tasks, their seconds, and running tasks."""
 
     ended: int = 0
     busy_s: float = 0.0
@@ -79,7 +78,7 @@ class Progress:
 
 
 def credit(batch: Sequence[Placed]) -> None:
-    """Count all of a batch as done by its executors, and their slots as warm."""
+    """Add the tasks of a finished batch to its executors, and mark their slots as warm."""
     for placed in batch:
         if placed.waves is not None:
             whole, rest = divmod(placed.waves.count, len(placed.slots))
@@ -95,7 +94,7 @@ def credit(batch: Sequence[Placed]) -> None:
 
 
 def count_progress(batch: Sequence[Placed], at: float) -> Mapping[SimExecutor, Progress]:
-    """What executors have done of a batch by ``at``, and what is running then."""
+    """Work of each executor in a batch by ``at``."""
     found: defaultdict[SimExecutor, Progress] = defaultdict(Progress)
     begun = [placed for placed in batch if placed.waves is not None and placed.begin <= at]
     for number, executor in enumerate(begun[0].slots if begun else ()):
@@ -113,7 +112,7 @@ def count_progress(batch: Sequence[Placed], at: float) -> Mapping[SimExecutor, P
 
 
 def _progress_of_slot(placed: Placed, number: int, at: float) -> tuple[int, float, int]:
-    """Tasks of one slot in waves: those that have ended, their seconds, and whether one is running."""
+    """Of one slot in waves: ended tasks, their seconds, and running tasks (0 or 1)."""
     if placed.waves is None:
         return 0, 0.0, 0
     each_s = placed.waves.each_s
@@ -124,7 +123,7 @@ def _progress_of_slot(placed: Placed, number: int, at: float) -> tuple[int, floa
 
 
 def makespan(work: Work, slots: int) -> float:
-    """How long it takes on so many equal, warm slots, s.
+    """Time that work takes on equal, warm slots, s.
 
     >>> makespan(Equal(5, 2.0), 2), makespan([3.0, 1.0, 1.0, 1.0], 2), makespan([1.0], 0)
     (6.0, 3.0, inf)
@@ -140,13 +139,13 @@ def makespan(work: Work, slots: int) -> float:
 
 
 def place(stages: Sequence[Work], begin: float, members: Sequence[SimExecutor], fleet: Fleet) -> list[Placed]:
-    """Place stages one after the other, from ``begin`` on; up to the one that does not end, if there is one.
+    """Place stages one after the other, from ``begin`` on, up to one that never ends.
 
     Args:
-        stages: what is to be done in each.
-        begin: when the first one begins.
-        members: executors that are there, on their way, or were lost meanwhile; by number.
-        fleet: theirs.
+        stages: the work of each stage.
+        begin: start of the first one.
+        members: present, starting and lost executors, by number.
+        fleet: all executors.
     """
     warm = {(each.number, core) for each in members for core, is_warm in enumerate(each.warm) if is_warm}
     placed: list[Placed] = []
@@ -166,7 +165,7 @@ def place(stages: Sequence[Work], begin: float, members: Sequence[SimExecutor], 
 def place_one_by_one(
     work: Sequence[float], begin: float, members: Sequence[SimExecutor], fleet: Fleet, warm: set[tuple[int, int]]
 ) -> Placed:
-    """List scheduling. ``warm``: slots ``(executor, core)`` that have run a task; grows."""
+    """List scheduling. ``warm``: slots ``(executor, core)`` that have run a task; it is extended."""
     free = [(max(begin, each.ready_at), each.number, core, each) for each in members for core in range(len(each.warm))]
     heapify(free)
     cold_s = fleet.cold_tasks_s({number: at for at, number, core, _ in free if (number, core) not in warm})
