@@ -53,9 +53,9 @@ from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import (
     Learned,
     expected_wait,
-    from_arrival,
-    from_healthy,
-    from_overload,
+    learn_arrival,
+    learn_healthy,
+    learn_overload,
     needed,
     slow_records,
     usage,
@@ -288,7 +288,7 @@ class ReactivePolicy:
         """What it teaches, once the number is at rest; an overload may last for long without two batches' ends."""
         if not (self._at_rest(sample.assessment) or self._whole(sample, state)):
             return replace(state.learned, recent=())
-        learn = from_arrival if self.options.learn_from == "arrival" else from_overload
+        learn = learn_arrival if self.options.learn_from == "arrival" else learn_overload
         return learn(sample.assessment, state.learned, self.options.memory)
 
     def _wait(self, sample: _Sample, state: ReactiveState) -> tuple[ReasonCode, str] | None:
@@ -353,7 +353,7 @@ class ReactivePolicy:
 
     def _healthy(self, sample: _Sample, state: ReactiveState) -> _Proposal:
         if self.options.learn_from == "processed" and self._at_rest(sample.assessment):
-            state = replace(state, learned=from_healthy(sample.assessment, state.learned))
+            state = replace(state, learned=learn_healthy(sample.assessment, state.learned))
         enough = self._enough(sample.arrival / self.options.headroom, state)
         if enough is None:
             return self._unknown(sample, state)
