@@ -24,10 +24,9 @@ from typing import ClassVar, Self
 from pydantic import BaseModel, Field, model_validator
 
 from rheostat.config.models import FrozenModel, reject
-from rheostat.decide.policy import PolicyContext
 from rheostat.errors import Fault
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
-from rheostat.policies.capacity import propose_nothing, round_up, valid_target
+from rheostat.policies.capacity import BuiltInPolicy, propose_nothing, round_up, valid_target
 from rheostat.text import percent, several
 
 
@@ -77,7 +76,7 @@ def needed_executors(mean: float, current: int, options: AmadeusOptions) -> int:
     return round_up(current * mean)
 
 
-class AmadeusPolicy:
+class AmadeusPolicy(BuiltInPolicy[AmadeusOptions, AmadeusState]):
     """The listener. See the module's description."""
 
     name: ClassVar[str] = "amadeus"
@@ -85,14 +84,6 @@ class AmadeusPolicy:
     state_type: type[AmadeusState] = AmadeusState
     options_type: ClassVar[type[BaseModel]] = AmadeusOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType({"default": {}, "faithful": {}})
-
-    def __init__(self, options: AmadeusOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
-
-    def initial(self) -> AmadeusState:
-        """As after one batch that took the whole trigger."""
-        return AmadeusState()
 
     def recommend(self, assessment: Assessment, state: AmadeusState) -> tuple[Recommendation, AmadeusState]:
         """Propose by the mean at the end of a batch; hold between two, and while executors are starting."""
@@ -107,10 +98,6 @@ class AmadeusPolicy:
             text = f"{assessment.executors} of {several(current, 'executor')} registered"
             return _hold(ReasonCode.RESCALE_RUNNING, text, current, state), state
         return self._compare(current, share, state), state
-
-    def capacity(self, executors: int, state: AmadeusState) -> float | None:  # noqa: ARG002
-        """No model."""
-        return None
 
     def _share(self, assessment: Assessment) -> float | None:
         """Share of the trigger that the last finished batch took."""

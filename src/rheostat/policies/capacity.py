@@ -27,10 +27,13 @@ target has settled, nor where the batch cap limits the rate.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Generic, Literal, TypeVar
 
-from rheostat.decide.policy import cap_limits, in_force
+from pydantic import BaseModel
+
+from rheostat.decide.policy import PolicyContext, cap_limits, in_force
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 
 Measure = Literal["tasks", "batches"]
@@ -45,6 +48,30 @@ _IN_USE = 0.5
 _LONG = 0.5
 _WAVES = 2.0
 _KEPT = 5
+
+
+OptionsT = TypeVar("OptionsT", bound=BaseModel)
+StateT = TypeVar("StateT")
+
+
+class BuiltInPolicy(Generic[OptionsT, StateT]):
+    """Base of the built-in policies: no guard step of its own, no presets, an empty first state, no capacity model."""
+
+    self_managed_steps: ClassVar[frozenset[str]] = frozenset()
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {}
+    state_type: type[StateT]
+
+    def __init__(self, options: OptionsT, context: PolicyContext) -> None:
+        self.options = options
+        self.context = context
+
+    def initial(self) -> StateT:
+        """The state before the first sample."""
+        return self.state_type()
+
+    def capacity(self, executors: int, state: StateT) -> float | None:  # noqa: ARG002
+        """No model."""
+        return None
 
 
 # ---------------------------------------------------------------------------------- samples, intervals, counts

@@ -29,11 +29,11 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
-from rheostat.decide.policy import PolicyContext
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import (
     MOST_EXECUTORS,
     ROUNDING,
+    BuiltInPolicy,
     Measure,
     busy_share,
     propose_nothing,
@@ -107,7 +107,7 @@ def optimum(target_rate: float, true_rate: float, instances: int, scaling_factor
     return round_up(target_rate / (true_rate / instances) * (1 + scaling_factor))
 
 
-class Ds2Policy:
+class Ds2Policy(BuiltInPolicy[Ds2Options, Ds2State]):
     """Jumps to the optimum that the true processing rate gives. See the module's description."""
 
     name: ClassVar[str] = "ds2"
@@ -119,14 +119,6 @@ class Ds2Policy:
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
         {"default": TUNED, "tuned": TUNED, "faithful": {}}
     )
-
-    def __init__(self, options: Ds2Options, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
-
-    def initial(self) -> Ds2State:
-        """No evaluation yet."""
-        return Ds2State()
 
     def recommend(self, assessment: Assessment, state: Ds2State) -> _Proposal:
         """Propose the combined optimum of the last evaluations."""

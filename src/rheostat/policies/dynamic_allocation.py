@@ -30,9 +30,8 @@ from typing import ClassVar
 from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
-from rheostat.decide.policy import PolicyContext
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
-from rheostat.policies.capacity import ROUNDING, propose_nothing, valid_target
+from rheostat.policies.capacity import ROUNDING, BuiltInPolicy, propose_nothing, valid_target
 from rheostat.text import executors, seconds, several
 
 _Proposal = tuple[Recommendation, "DynamicAllocationState"]
@@ -128,7 +127,7 @@ def grown(start: int, add: int, rounds: int, most: int) -> tuple[int, int]:
     return start, add
 
 
-class DynamicAllocationPolicy:
+class DynamicAllocationPolicy(BuiltInPolicy[DynamicAllocationOptions, DynamicAllocationState]):
     """More executors while tasks wait, fewer once executors have none. See the module's description."""
 
     name: ClassVar[str] = "dynamic-allocation"
@@ -141,14 +140,6 @@ class DynamicAllocationPolicy:
         {"default": TUNED, "tuned": TUNED, "faithful": {}}
     )
 
-    def __init__(self, options: DynamicAllocationOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
-
-    def initial(self) -> DynamicAllocationState:
-        """No batch is known."""
-        return DynamicAllocationState()
-
     def recommend(self, assessment: Assessment, state: DynamicAllocationState) -> _Proposal:
         """Up if rounds have passed, else down by the executors that have been idle for too long."""
         n, tasks = valid_target(assessment), self._tasks(assessment)
@@ -158,10 +149,6 @@ class DynamicAllocationPolicy:
         if target > n:
             return self._increase(assessment, n, target, tasks), state
         return self._decrease(assessment, n, tasks), state
-
-    def capacity(self, executors: int, state: DynamicAllocationState) -> float | None:  # noqa: ARG002
-        """No model."""
-        return None
 
     def _tasks(self, assessment: Assessment) -> int:
         """Tasks of a batch's widest stage: the option, or the partitions; no fewer than run now."""

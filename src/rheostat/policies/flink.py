@@ -32,9 +32,16 @@ from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
 from rheostat.decide.partitions import Alignment, aligned
-from rheostat.decide.policy import PolicyContext
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
-from rheostat.policies.capacity import ROUNDING, Measure, busy_share, propose_nothing, round_up, valid_target
+from rheostat.policies.capacity import (
+    ROUNDING,
+    BuiltInPolicy,
+    Measure,
+    busy_share,
+    propose_nothing,
+    round_up,
+    valid_target,
+)
 from rheostat.text import carry, finite, per_second, seconds
 
 _SAMPLES = 60
@@ -308,7 +315,7 @@ class _Plan:
     text: str
 
 
-class FlinkPolicy:
+class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
     """Keeps the utilization near a target. See the module's description."""
 
     name: ClassVar[str] = "flink"
@@ -320,14 +327,6 @@ class FlinkPolicy:
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
         {"default": TUNED, "tuned": TUNED, "faithful": {}}
     )
-
-    def __init__(self, options: FlinkOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
-
-    def initial(self) -> FlinkState:
-        """No sample yet."""
-        return FlinkState()
 
     def recommend(self, assessment: Assessment, state: FlinkState) -> _Proposal:
         """Propose by the rules above."""

@@ -37,7 +37,7 @@ from rheostat.config.models import FrozenModel, reject
 from rheostat.decide.policy import PolicyContext
 from rheostat.errors import Fault
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
-from rheostat.policies.capacity import ROUNDING, propose_nothing, valid_target
+from rheostat.policies.capacity import ROUNDING, BuiltInPolicy, propose_nothing, valid_target
 from rheostat.policies.trend import Point, line
 from rheostat.text import count, executors, percent, seconds
 
@@ -369,7 +369,7 @@ class Proposal:
     figures: Mapping[str, float | None]
 
 
-class HpaPolicy:
+class HpaPolicy(BuiltInPolicy[HpaOptions, HpaState]):
     """The controller. See the module's description."""
 
     name: ClassVar[str] = "hpa"
@@ -381,13 +381,8 @@ class HpaPolicy:
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": {}, "s4": S4}
 
     def __init__(self, options: HpaOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
+        super().__init__(options, context)
         self.behavior = Behavior(options.scale_up, options.scale_down)
-
-    def initial(self) -> HpaState:
-        """No sample yet."""
-        return HpaState()
 
     def recommend(self, assessment: Assessment, state: HpaState) -> tuple[Recommendation, HpaState]:
         """The largest number that a metric asks for, shaped by the behavior; no proposal without metrics."""
@@ -403,10 +398,6 @@ class HpaPolicy:
         proposal = choose_largest([each for each in asked if each is not None], pods.current)
         recommendation, after = recommend_shaped(proposal, self.behavior, assessment.at, pods.current, observed)
         return recommendation, HpaState(after, lags)
-
-    def capacity(self, executors: int, state: HpaState) -> float | None:  # noqa: ARG002
-        """No model."""
-        return None
 
     def _size(
         self, name: MetricName, assessment: Assessment, pods: Pods, lags: tuple[tuple[float, float], ...]

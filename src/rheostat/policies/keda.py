@@ -44,7 +44,7 @@ from pydantic import BaseModel, Field
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
-from rheostat.policies.capacity import add_in_a_row, propose_nothing
+from rheostat.policies.capacity import BuiltInPolicy, add_in_a_row, propose_nothing
 from rheostat.policies.hpa import (
     DOWN,
     UP,
@@ -133,7 +133,7 @@ def bounded_lag(lag: float, threshold: float, partitions: int, slots: int, optio
     return most * threshold if lag // threshold > most else lag
 
 
-class KedaPolicy:
+class KedaPolicy(BuiltInPolicy[KedaOptions, KedaState]):
     """The Kafka scaler and the autoscaler behind it. See the module's description."""
 
     name: ClassVar[str] = "keda"
@@ -147,13 +147,8 @@ class KedaPolicy:
     )
 
     def __init__(self, options: KedaOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
+        super().__init__(options, context)
         self.behavior = Behavior(options.scale_up, options.scale_down)
-
-    def initial(self) -> KedaState:
-        """No sample yet."""
-        return KedaState()
 
     def recommend(self, assessment: Assessment, state: KedaState) -> tuple[Recommendation, KedaState]:
         """The number that the lag asks for, shaped by the behavior; no proposal without it."""

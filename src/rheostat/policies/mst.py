@@ -53,6 +53,7 @@ from rheostat.policies.capacity import (
     MOST_EXECUTORS,
     NOISE,
     ROUNDING,
+    BuiltInPolicy,
     add_in_a_row,
     busy_rate,
     count_in_a_row,
@@ -469,7 +470,7 @@ class _Sample(NamedTuple):
         return self.propose(self.n, code, f"{text}: {self.n} stays")
 
 
-class MstPolicy:
+class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
     """A capacity model over nodes. See the module's description."""
 
     name: ClassVar[str] = "mst"
@@ -481,15 +482,10 @@ class MstPolicy:
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType({"default": {}, "faithful": FAITHFUL})
 
     def __init__(self, options: MstOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
+        super().__init__(options, context)
         self._learner = Learner(options, FitOptions(alpha_only=self.alpha_only, beta_from=options.beta_from))
         lags = options.catch_up_lags
         self._catch_up_s = None if lags is None else lags * context.objective.lag_s
-
-    def initial(self) -> MstState:
-        """No measurement yet."""
-        return MstState()
 
     def recommend(self, assessment: Assessment, state: MstState) -> tuple[Recommendation, MstState]:
         """Propose by the rules above."""

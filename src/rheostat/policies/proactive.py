@@ -41,7 +41,16 @@ from rheostat.decide.policy import PolicyContext
 from rheostat.errors import InputError, JournalError
 from rheostat.learn.slow_records import Sample, SlowModel, TrainingOptions, resampled, train
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
-from rheostat.policies.capacity import Recovery, due_in_s, followed, ready, rescale_s, slow_records, valid_target
+from rheostat.policies.capacity import (
+    BuiltInPolicy,
+    Recovery,
+    due_in_s,
+    followed,
+    ready,
+    rescale_s,
+    slow_records,
+    valid_target,
+)
 from rheostat.policies.reactive import FAITHFUL as FAITHFUL_REACTIVE
 from rheostat.policies.reactive import ReactiveOptions, ReactivePolicy, ReactiveState
 from rheostat.policies.trend import Detector, LoadPoint, Rates, Watched, Worsening, ahead, extended, forecast
@@ -409,11 +418,10 @@ class _Sample(NamedTuple):
         return Recommendation(target, Reason(code, text, {**known, **figures}))
 
 
-class ProactivePolicy:
+class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
     """Reactive until a model is stable, then by forecast and model. See the module's description."""
 
     name: ClassVar[str] = "proactive"
-    self_managed_steps: ClassVar[frozenset[str]] = frozenset()
     state_type: type[ProactiveState] = ProactiveState
     options_type: ClassVar[type[BaseModel]] = ProactiveOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
@@ -421,8 +429,7 @@ class ProactivePolicy:
     )
 
     def __init__(self, options: ProactiveOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
+        super().__init__(options, context)
         self._most_slow = options.most_slow or _MOST_SLOW
         explores_s = max(context.sample_s, options.explore_every_s or 0.0)
         self._reactive = ReactivePolicy(options, replace(context, sample_s=explores_s))
@@ -440,10 +447,6 @@ class ProactivePolicy:
             objective=min(options.sla, 0.99),
             outliers=options.outliers,
         )
-
-    def initial(self) -> ProactiveState:
-        """Exploration, with nothing known."""
-        return ProactiveState()
 
     def recommend(self, assessment: Assessment, state: ProactiveState) -> _Proposal:
         """Propose by the rules above."""

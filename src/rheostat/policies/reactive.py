@@ -51,6 +51,7 @@ from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, cap_limits, in_force
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import (
+    BuiltInPolicy,
     Learned,
     count_in_a_row,
     expected_wait,
@@ -175,11 +176,10 @@ class _Sample(NamedTuple):
         return self.propose(self.n, code, text)
 
 
-class ReactivePolicy:
+class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
     """Thresholds on slow records; capacity learned from overload. See the module's description."""
 
     name: ClassVar[str] = "reactive"
-    self_managed_steps: ClassVar[frozenset[str]] = frozenset()
     state_type: type[ReactiveState] = ReactiveState
     options_type: ClassVar[type[BaseModel]] = ReactiveOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
@@ -187,14 +187,9 @@ class ReactivePolicy:
     )
 
     def __init__(self, options: ReactiveOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
+        super().__init__(options, context)
         lags = options.catch_up_lags
         self._catch_up_s = None if lags is None else lags * context.objective.lag_s
-
-    def initial(self) -> ReactiveState:
-        """The capacity is unknown."""
-        return ReactiveState()
 
     def recommend(self, assessment: Assessment, state: ReactiveState) -> _Proposal:
         """Propose by the rules above."""

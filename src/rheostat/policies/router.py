@@ -34,6 +34,7 @@ from rheostat.decide.policy import PolicyContext, cap_limits
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies import router_table as tables
 from rheostat.policies.capacity import (
+    BuiltInPolicy,
     Recovery,
     count_in_a_row,
     due_in_s,
@@ -703,7 +704,7 @@ CHAIN: tuple[Callable[[Turn], Turn], ...] = (collect, pre_decision, decide, size
 """The stages, in order."""
 
 
-class RouterPolicy:
+class RouterPolicy(BuiltInPolicy[RouterOptions, RouterState]):
     """The chain as a policy. See the module's description."""
 
     name: ClassVar[str] = "router"
@@ -713,14 +714,6 @@ class RouterPolicy:
     state_type: type[RouterState] = RouterState
     options_type: ClassVar[type[BaseModel]] = RouterOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType({"default": {}, "faithful": FAITHFUL})
-
-    def __init__(self, options: RouterOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
-
-    def initial(self) -> RouterState:
-        """No sample yet."""
-        return RouterState()
 
     def recommend(self, assessment: Assessment, state: RouterState) -> tuple[Recommendation, RouterState]:
         """Pass the sample through the chain; where no decision is due, through its first stage."""

@@ -121,8 +121,9 @@ def record_cost(assessment: Assessment) -> float | None:
     >>> record_cost(Assessment(0.0, executors=4, slots_per_executor=2, busy_ratio=0.5, processed_rate=1000.0))
     0.004
     """
-    slots, busy = (assessment.executors or 0) * (assessment.slots_per_executor or 0), assessment.busy_ratio
-    return busy * slots / assessment.processed_rate if slots and busy and assessment.processed_rate else None
+    n, slots = assessment.executors, assessment.slots_per_executor
+    busy, processed = assessment.busy_ratio, assessment.processed_rate
+    return busy * n * slots / processed if n and slots and busy and processed else None
 
 
 # --------------------------------------------------------------------------------------------------- learned

@@ -23,6 +23,7 @@ from rheostat.config.models import FrozenModel, reject
 from rheostat.decide.policy import PolicyContext, in_force
 from rheostat.errors import Fault
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
+from rheostat.policies.capacity import BuiltInPolicy
 from rheostat.text import executors
 
 OPEN_LOOP: Mapping[str, Any] = MappingProxyType(
@@ -77,7 +78,7 @@ class ScheduleState:
     started_at: float | None = None
 
 
-class SchedulePolicy:
+class SchedulePolicy(BuiltInPolicy[ScheduleOptions, ScheduleState]):
     """Follows the timetable. Before its first step, and without one, the target stays."""
 
     name: ClassVar[str] = "schedule"
@@ -87,16 +88,10 @@ class SchedulePolicy:
     )
     state_type: type[ScheduleState] = ScheduleState
     options_type: ClassVar[type[BaseModel]] = ScheduleOptions
-    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {}
 
     def __init__(self, options: ScheduleOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
+        super().__init__(options, context)
         self._seconds = [second for second, _ in options.steps]
-
-    def initial(self) -> ScheduleState:
-        """The clock has not started."""
-        return ScheduleState()
 
     def recommend(self, assessment: Assessment, state: ScheduleState) -> tuple[Recommendation, ScheduleState]:
         """The timetable's number for now; no proposal without metrics, but its clock runs on."""
@@ -110,10 +105,6 @@ class SchedulePolicy:
         target, text = self._at(ran, current)
         reason = Reason(ReasonCode.FIXED, text, {"executors": float(target), "second": ran})
         return Recommendation(target, reason), state
-
-    def capacity(self, executors: int, state: ScheduleState) -> float | None:  # noqa: ARG002
-        """No model."""
-        return None
 
     def _at(self, ran: float, current: int) -> tuple[int, str]:
         """The number for this second, and its sentence."""

@@ -24,10 +24,9 @@ from pydantic import BaseModel, Field, model_validator
 
 from rheostat.config.models import FrozenModel, reject
 from rheostat.decide.placement import Placing
-from rheostat.decide.policy import PolicyContext
 from rheostat.errors import Fault
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
-from rheostat.policies.capacity import due_in_s, propose_nothing, valid_target
+from rheostat.policies.capacity import BuiltInPolicy, due_in_s, propose_nothing, valid_target
 from rheostat.text import percent, seconds
 
 
@@ -58,25 +57,16 @@ class ThresholdState:
     checked_at: float | None = None
 
 
-class ThresholdPolicy:
+class ThresholdPolicy(BuiltInPolicy[ThresholdOptions, ThresholdState]):
     """One up, one down."""
 
     name: ClassVar[str] = "threshold"
-    self_managed_steps: ClassVar[frozenset[str]] = frozenset()
     placing: ClassVar[Placing] = Placing.ANY
     state_type: type[ThresholdState] = ThresholdState
     options_type: ClassVar[type[BaseModel]] = ThresholdOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
         {"default": TUNED, "tuned": TUNED, "faithful": {}}
     )
-
-    def __init__(self, options: ThresholdOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
-
-    def initial(self) -> ThresholdState:
-        """No check yet."""
-        return ThresholdState()
 
     def recommend(self, assessment: Assessment, state: ThresholdState) -> tuple[Recommendation, ThresholdState]:
         """One more, one less or the same; no proposal where the busy ratio is unknown."""
@@ -90,10 +80,6 @@ class ThresholdPolicy:
             return Recommendation(current, Reason(ReasonCode.STEADY, text, figures)), state
         target, code, text = self._compare(busy, current)
         return Recommendation(target, Reason(code, text, figures)), ThresholdState(assessment.at)
-
-    def capacity(self, executors: int, state: ThresholdState) -> float | None:  # noqa: ARG002
-        """No model."""
-        return None
 
     def _compare(self, busy: float, current: int) -> tuple[int, ReasonCode, str]:
         up, down, used = self.options.up_above, self.options.down_below, f"slots are {percent(busy)} busy"
