@@ -170,10 +170,10 @@ def limit_pace(wanted: int, current: int, changes: Iterable[Asked], at: float, r
     """
     if wanted == current or rules.select == "disabled":
         return current
-    changes, up = tuple(changes), wanted > current
+    log, up = tuple(changes), wanted > current
     limits = []
     for pace in rules.policies:
-        start = current - sum(each.executors for each in _within(changes, at, pace.period_s))
+        start = current - sum(each.executors for each in _within(log, at, pace.period_s))
         if pace.by == "executors":
             limits.append(start + pace.value if up else start - pace.value)
         elif up:
