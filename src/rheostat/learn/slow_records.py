@@ -188,7 +188,7 @@ def train(samples: Sequence[Sample], w_max: float | None, options: TrainingOptio
     if w_max is not None and not (isfinite(w_max) and w_max > 0):
         raise InputError([Fault("w_max", str(w_max), "a positive, finite rate, or none", "it is out of range")])
     rows = in_order(samples, _LEAST_ROWS)
-    left_out = contradicted(rows, options.objective) if options.outliers else ()
+    left_out = find_outliers(rows, options.objective) if options.outliers else ()
     kept = _without(rows, left_out)
     alike = _search(kept, (1.0,) * len(kept[0].workload), options)
     apart = _search(kept, record_costs(kept), options) if len(alike.costs) > 1 else alike
@@ -257,7 +257,7 @@ class Refits(NamedTuple):
         return float(np.sqrt(np.maximum(variances, 0.0)).mean())
 
 
-def resampled(samples: Sequence[Sample], trained: Trained, options: TrainingOptions | None = None) -> Refits:
+def refit_resamples(samples: Sequence[Sample], trained: Trained, options: TrainingOptions | None = None) -> Refits:
     """Refit the model to resamples of blocks, with the costs and the outliers of the training.
 
     The degree is chosen again for each resample, by the blocks that it left out [ours]. With the degree of the training
@@ -290,12 +290,12 @@ def resampled(samples: Sequence[Sample], trained: Trained, options: TrainingOpti
 def stability(
     samples: Sequence[Sample], trained: Trained, points: Points, options: TrainingOptions | None = None
 ) -> float:
-    """Mean standard deviation of refits at some points: :func:`resampled` and :meth:`Refits.deviation`.
+    """Mean standard deviation of refits at some points: :func:`refit_resamples` and :meth:`Refits.deviation`.
 
     Raises:
         InputError: the samples are not those of the training, or impossible.
     """
-    return resampled(samples, trained, options).deviation(points)
+    return refit_resamples(samples, trained, options).deviation(points)
 
 
 def _without(rows: Sequence[Sample], left_out: Sequence[int]) -> list[Sample]:
@@ -723,7 +723,7 @@ _RARE = 0.05
 _CHUNK = 512
 
 
-def contradicted(rows: Sequence[Sample], objective: float) -> tuple[int, ...]:
+def find_outliers(rows: Sequence[Sample], objective: float) -> tuple[int, ...]:
     """The rows that others contradict, ascending. No fitted curve is used, only what must hold for any job.
 
     Args:

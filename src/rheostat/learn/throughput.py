@@ -89,7 +89,7 @@ def configuration(points: Sequence[Point], measured: Saturated, options: FitOpti
     return next((point for point in points if _is_same(point, measured, options)), None)
 
 
-def added(points: Sequence[Point], measured: Saturated, options: FitOptions = DEFAULT) -> tuple[Point, ...]:
+def add_measurement(points: Sequence[Point], measured: Saturated, options: FitOptions = DEFAULT) -> tuple[Point, ...]:
     """The points with one more measurement, by n and ND.
 
     Raises:

@@ -400,7 +400,7 @@ def ready(assessment: Assessment, executors: int) -> bool:
     return assessment.executors == executors and assessment.batches >= 1
 
 
-def followed(assessment: Assessment, executors: int, past: Recovery, hold_s: float) -> Recovery:
+def follow_recovery(assessment: Assessment, executors: int, past: Recovery, hold_s: float) -> Recovery:
     """The recovery with one more complete sample.
 
     Args:

@@ -112,10 +112,10 @@ def rounds_passed(waited_s: float, first_s: float, next_s: float) -> int:
     return 0 if waited_s < first_s else 1 + math.floor((waited_s - first_s) / next_s + ROUNDING)
 
 
-def grown(start: int, add: int, rounds: int, most: int) -> tuple[int, int]:
+def grow(start: int, add: int, rounds: int, most: int) -> tuple[int, int]:
     """Executors after so many rounds, and what the next round would add: 1, 2, 4, 8 …, anew from 1 once limited.
 
-    >>> grown(1, 1, 3, 10), grown(1, 1, 4, 10)
+    >>> grow(1, 1, 3, 10), grow(1, 1, 4, 10)
     ((8, 8), (10, 1))
     """
     for _ in range(rounds):
@@ -166,7 +166,7 @@ class DynamicAllocationPolicy(BuiltInPolicy[DynamicAllocationOptions, DynamicAll
         rounds = self._rounds(assessment, tasks) if had is not None else 0
         before = had or 0
         start, add = (n, state.add) if before else (assessment.executors or n, 1)
-        target, add = grown(start, add, max(0, rounds - before), most)
+        target, add = grow(start, add, max(0, rounds - before), most)
         if not in_flight:
             return max(n, target), DynamicAllocationState(assessment.last_batch_id)
         return max(n, target), DynamicAllocationState(assessment.last_batch_id, max(rounds, before), add)

@@ -283,10 +283,10 @@ def relative_change(per_second: float, consumed: float, overshoot: float = 1.0) 
     return 1 + overshoot * per_second / consumed if consumed > 0 else None
 
 
-def gated(relative: float, lag: float, threshold: float) -> float | None:
+def gate_by_lag(relative: float, lag: float, threshold: float) -> float | None:
     """Equation 4: negative below the threshold, so that another metric is the largest; None at it.
 
-    >>> gated(1.5, 900.0, 1000.0), gated(1.5, 1100.0, 1000.0), gated(1.5, 1000.0, 1000.0)
+    >>> gate_by_lag(1.5, 900.0, 1000.0), gate_by_lag(1.5, 1100.0, 1000.0), gate_by_lag(1.5, 1000.0, 1000.0)
     (-1.5, 1.5, None)
     """
     if lag == threshold:
@@ -424,7 +424,7 @@ class HpaPolicy(BuiltInPolicy[HpaOptions, HpaState]):
         if relative is None:
             return Proposal(None, "nothing is consumed, so the lag has no relative change", {"lag_change": None})
         threshold = lag - excess if self.options.lag_threshold is None else self.options.lag_threshold
-        value = gated(relative, float(lag), threshold)
+        value = gate_by_lag(relative, float(lag), threshold)
         if value is None or lag < threshold:
             return None
         target = self.options.metrics["lag_change"]

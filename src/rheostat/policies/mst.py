@@ -47,7 +47,7 @@ from rheostat.analyze.batches import HIGH
 from rheostat.config.models import FrozenModel
 from rheostat.decide.placement import Choice, Placing, grown, nd_max, shrunk
 from rheostat.decide.policy import PolicyContext
-from rheostat.learn.throughput import FitOptions, MstModel, Point, Saturated, added, configuration, fit
+from rheostat.learn.throughput import FitOptions, MstModel, Point, Saturated, add_measurement, configuration, fit
 from rheostat.model import Assessment, Nodes, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import (
     MOST_EXECUTORS,
@@ -233,11 +233,13 @@ class Learner:
         new = sample.point(rate)
         worsening, watched = self._detect(new, past)
         if worsening is not None and worsening.changed:
-            return self._fit(QueryModel(past.query, added((), new, self._fitting), forgot_at=new.at))
+            return self._fit(QueryModel(past.query, add_measurement((), new, self._fitting), forgot_at=new.at))
         if worsening is not None and watched.recent[-1] >= (self._options.residual_limit or math.inf):
             return replace(past, watched=watched)
         shown = tuple(each for each in past.shown if _is_possible(each, new))
-        return self._fit(replace(past, points=added(past.points, new, self._fitting), shown=shown, watched=watched))
+        return self._fit(
+            replace(past, points=add_measurement(past.points, new, self._fitting), shown=shown, watched=watched)
+        )
 
     def _detect(self, new: Saturated, past: QueryModel) -> tuple[Worsening | None, Watched]:
         """The score of this measurement's residual; None where the model could not have predicted it."""
@@ -274,7 +276,7 @@ class Learner:
             for each in past.shown
             if each is not old and (each.executors < new.executors or each.throughput > new.throughput)
         ]
-        return self._fit(replace(past, shown=added(kept, new, self._fitting)))
+        return self._fit(replace(past, shown=add_measurement(kept, new, self._fitting)))
 
     def _fit(self, past: QueryModel) -> QueryModel:
         """Fit to the points and the lower bounds above their model; without points to the best lower bound."""

@@ -39,13 +39,13 @@ from pydantic import BaseModel, Field
 
 from rheostat.decide.policy import PolicyContext
 from rheostat.errors import InputError, JournalError
-from rheostat.learn.slow_records import Sample, SlowModel, TrainingOptions, resampled, train
+from rheostat.learn.slow_records import Sample, SlowModel, TrainingOptions, refit_resamples, train
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import (
     BuiltInPolicy,
     Recovery,
     due_in_s,
-    followed,
+    follow_recovery,
     ready,
     rescale_s,
     slow_records,
@@ -53,7 +53,7 @@ from rheostat.policies.capacity import (
 )
 from rheostat.policies.reactive import FAITHFUL as FAITHFUL_REACTIVE
 from rheostat.policies.reactive import ReactiveOptions, ReactivePolicy, ReactiveState
-from rheostat.policies.trend import Detector, LoadPoint, Rates, Watched, Worsening, ahead, extended, forecast
+from rheostat.policies.trend import Detector, LoadPoint, Rates, Watched, Worsening, add_point, ahead, forecast
 from rheostat.ports import SampleStore
 from rheostat.text import executors, per_second, percent, seconds, several
 
@@ -192,7 +192,7 @@ class Collected:
     topics: tuple[str, ...] = ()
 
 
-def added(row: Sample, data: Collected, archive: SampleStore | None) -> Collected:
+def add_row(row: Sample, data: Collected, archive: SampleStore | None) -> Collected:
     """The data with one more row."""
     rows = (*data.rows, row)
     data = replace(data, rows=rows, unchecked=data.unchecked + 1)
@@ -207,7 +207,7 @@ def added(row: Sample, data: Collected, archive: SampleStore | None) -> Collecte
     return replace(data, rows=rows[1:])
 
 
-def gathered(data: Collected, archive: SampleStore | None, most: int) -> Sequence[Sample]:
+def read_rows(data: Collected, archive: SampleStore | None, most: int) -> Sequence[Sample]:
     """The newest rows that count, at most ``most``, oldest first, from the store and the state."""
     rows: Sequence[Sample] = data.rows
     if len(rows) < most and archive is not None and data.archived:
@@ -217,7 +217,7 @@ def gathered(data: Collected, archive: SampleStore | None, most: int) -> Sequenc
     return rows[-most:]
 
 
-def dropped(data: Collected, at: float, topics: tuple[str, ...] | None = None) -> Collected:
+def drop_rows(data: Collected, at: float, topics: tuple[str, ...] | None = None) -> Collected:
     """The data without rows from before ``at``; what is in the store stays there as history."""
     topics = data.topics if topics is None else topics
     return Collected((), data.archived, at, lost=data.lost, topics=topics)
@@ -247,7 +247,7 @@ def check(
     """
     try:
         trained = train(rows, w_max, options)
-        refits = resampled(rows, trained, options)
+        refits = refit_resamples(rows, trained, options)
     except InputError as error:
         return Check(None, f"no model can be trained on {several(len(rows), 'sample')}: {error.faults[0].message}")
     everywhere = refits.deviation(sorted({(row.workload, row.executors) for row in rows}))
@@ -459,7 +459,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         slow = slow_records(excess, math.fsum(rates), self.options.slow_interval_s)
         sample = _Sample(assessment, n, rates, min(slow, self._most_slow))
         hold_s = math.inf if self.options.hold_s is None else self.options.hold_s
-        state = replace(state, recovery=followed(assessment, n, state.recovery, hold_s))
+        state = replace(state, recovery=follow_recovery(assessment, n, state.recovery, hold_s))
         return self._explore(sample, state) if state.model is None else self._control(sample, state, state.model)
 
     def capacity(self, executors: int, state: ProactiveState) -> float | None:
@@ -480,7 +480,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
     # ---------------------------------------------------------------------------------------------- samples
 
     def _add_rates(self, assessment: Assessment, rates: Rates, state: ProactiveState) -> ProactiveState:
-        state = replace(state, series=extended(state.series, LoadPoint(assessment.at, rates), self.options.back_s))
+        state = replace(state, series=add_point(state.series, LoadPoint(assessment.at, rates), self.options.back_s))
         topics = tuple(topic for topic, _ in assessment.arrival_rates)
         return state if topics == state.data.topics else self._restart(assessment.at, state, topics)
 
@@ -495,7 +495,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         if not self._counts(sample, state):
             return state
         row = Sample(sample.at, sample.rates, sample.n, sample.slow)
-        return replace(state, data=added(row, state.data, self.context.archive))
+        return replace(state, data=add_row(row, state.data, self.context.archive))
 
     def _is_due(self, sample: _Sample, last: float | None, every_s: float | None) -> bool:
         return not due_in_s(sample.at, last, every_s, self.context.sample_s / 2)
@@ -507,7 +507,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         carried = self.capacity(sample.n, state)
         if not carried:
             return None
-        rows = gathered(state.data, self.context.archive, self.options.learn_rows)
+        rows = read_rows(state.data, self.context.archive, self.options.learn_rows)
         now = (sample.rates, sample.n)
         return check(rows, now, carried / sample.n, self._training, self.options.stability_limit)
 
@@ -518,7 +518,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
             reactive=replace(state.reactive, learned=learned, streak=0),
             recovery=state.recovery,
             series=state.series,
-            data=dropped(state.data, at, topics),
+            data=drop_rows(state.data, at, topics),
             explored_at=state.explored_at,
         )
 

@@ -39,7 +39,7 @@ from rheostat.policies.capacity import (
     count_in_a_row,
     due_in_s,
     expected_wait,
-    followed,
+    follow_recovery,
     propose_nothing,
     rescale_s,
     valid_target,
@@ -409,7 +409,7 @@ def collect(turn: Turn) -> Turn:
         load=add_rate(state.load, middle, turn.rate, (options.bucket_s, options.window_s), options.spikes),
         table=tables.for_version(state.table, options.version),
         sizes=sizes,
-        recovery=followed(turn.assessment, turn.n, state.recovery, math.inf),
+        recovery=follow_recovery(turn.assessment, turn.n, state.recovery, math.inf),
     )
     return replace(
         turn, state=state, size_then=size_at(sizes, turn.own_at, window_s if options.rows == "saturated" else 0.0)

@@ -194,14 +194,14 @@ class LoadPoint(NamedTuple):
     rates: Rates
 
 
-def extended(series: tuple[LoadPoint, ...], point: LoadPoint, back_s: float) -> tuple[LoadPoint, ...]:
+def add_point(series: tuple[LoadPoint, ...], point: LoadPoint, back_s: float) -> tuple[LoadPoint, ...]:
     """The series with one more point, and without what is older than ``back_s``.
 
     Time that runs backwards, or another number of topics, restarts it. A point nearer to the last but one than
     ``back_s`` ÷ 240 replaces the last, so that the series is bounded at any sample period.
 
     >>> series = (LoadPoint(0.0, (1.0,)), LoadPoint(400.0, (2.0,)))
-    >>> [each.at for each in extended(series, LoadPoint(700.0, (3.0,)), 600.0)]
+    >>> [each.at for each in add_point(series, LoadPoint(700.0, (3.0,)), 600.0)]
     [400.0, 700.0]
     """
     if series and (point.at <= series[-1].at or len(point.rates) != len(series[-1].rates)):
