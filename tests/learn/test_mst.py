@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 import rheostat.learn.throughput
 from rheostat.errors import InputError
-from rheostat.learn.throughput import FitOptions, MstModel, Point, Saturated, added, fit
+from rheostat.learn.throughput import FitOptions, MstModel, Point, Saturated, add_measurement, fit
 
 
 def points(*configurations, alpha=60.0, beta=0.9, gamma=0.2):
@@ -145,17 +145,17 @@ def test_more_measurements_make_it_surer_and_scatter_less_sure():
 
 def test_a_configuration_is_one_point():
     """Mean of 100 and 110, relative scatter (110 − 100)·(110 − 105) ÷ 105²."""
-    known = added((), Saturated(1.0, 2, 20.0, 100.0))
-    known = added(known, Saturated(2.0, 2, 21.5, 110.0))
+    known = add_measurement((), Saturated(1.0, 2, 20.0, 100.0))
+    known = add_measurement(known, Saturated(2.0, 2, 21.5, 110.0))
     assert known == (Point(2, 20.75, 105.0, 2, 10 * 5 / 105**2, 2.0),)
-    assert [point.executors for point in added(known, Saturated(3.0, 2, 40.0, 90.0))] == [2, 2]
-    assert [point.executors for point in added(known, Saturated(3.0, 1, 20.0, 60.0))] == [1, 2]
+    assert [point.executors for point in add_measurement(known, Saturated(3.0, 2, 40.0, 90.0))] == [2, 2]
+    assert [point.executors for point in add_measurement(known, Saturated(3.0, 1, 20.0, 60.0))] == [1, 2]
 
 
 def test_a_mean_forgets_at_the_pace_of_its_greatest_weight():
-    known = added((), Saturated(0.0, 2, 0.0, 100.0), FitOptions(most_weight=4))
+    known = add_measurement((), Saturated(0.0, 2, 0.0, 100.0), FitOptions(most_weight=4))
     for at in range(1, 40):
-        known = added(known, Saturated(at, 2, 0.0, 200.0), FitOptions(most_weight=4))
+        known = add_measurement(known, Saturated(at, 2, 0.0, 200.0), FitOptions(most_weight=4))
     assert known[0].count == 4
     assert known[0].throughput == pytest.approx(200.0, rel=1e-3)
 
@@ -164,13 +164,13 @@ def test_the_oldest_configuration_goes_first():
     options = FitOptions(most_points=3)
     known: tuple[Point, ...] = ()
     for at, n in enumerate([5, 1, 3, 1, 4]):
-        known = added(known, Saturated(at, n, 0.0, 10.0 * n), options)
+        known = add_measurement(known, Saturated(at, n, 0.0, 10.0 * n), options)
     assert [point.executors for point in known] == [1, 3, 4]
 
 
 def test_every_fault_of_a_measurement_is_named():
     with pytest.raises(InputError) as caught:
-        added((), Saturated(0.0, 0, -1.0, float("nan")))
+        add_measurement((), Saturated(0.0, 0, -1.0, float("nan")))
     assert [fault.field for fault in caught.value.faults] == ["executors", "distance_ms", "throughput"]
     with pytest.raises(InputError, match="at least one"):
         fit([])

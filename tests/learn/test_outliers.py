@@ -3,7 +3,7 @@
 import pytest
 from tests.learn.data import scattered, staircase
 
-from rheostat.learn.slow_records import Sample, TrainingOptions, contradicted, train
+from rheostat.learn.slow_records import Sample, TrainingOptions, find_outliers, train
 
 
 def changed(**rows):
@@ -44,27 +44,27 @@ def loads(*rates):
     ],
 )
 def test_rows_that_are_left_out(rows, left_out):
-    assert contradicted(rows, objective=0.1) == left_out
+    assert find_outliers(rows, objective=0.1) == left_out
 
 
 def test_a_level_that_stays_is_no_wrong_rate():
     rows = [s._replace(workload=(s.workload[0] * (10 if 20 <= i < 24 else 1),)) for i, s in enumerate(staircase())]
 
-    assert contradicted(rows, objective=0.1) == ()
+    assert find_outliers(rows, objective=0.1) == ()
 
 
 def test_nine_witnesses_are_too_few():
     rows = changed(row_25={"slow": 0.5}, row_26={"slow": 0.5})[:35]
 
-    assert contradicted(rows, objective=0.1) == ()
-    assert contradicted(changed(row_25={"slow": 0.5}, row_26={"slow": 0.5})[:37], objective=0.1) == (25, 26)
+    assert find_outliers(rows, objective=0.1) == ()
+    assert find_outliers(changed(row_25={"slow": 0.5}, row_26={"slow": 0.5})[:37], objective=0.1) == (25, 26)
 
 
 def test_a_job_that_has_become_slower_is_believed_once_a_tenth_of_the_samples_say_so():
     before = staircase()
     after = [s._replace(slow=s.slow + 0.5) for s in staircase(numbers=(1, 2), at=3600.0)]
 
-    assert contradicted([*before, *after], objective=0.1) == ()
+    assert find_outliers([*before, *after], objective=0.1) == ()
 
 
 def test_training_leaves_them_out_and_predicts_as_if_they_were_not_there():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from rheostat.model import ReasonCode
-from rheostat.policies.hpa import DOWN, UP, Asked, Behavior, BehaviorState, Pace, Rules, Shaped, allowed
+from rheostat.policies.hpa import DOWN, UP, Asked, Behavior, BehaviorState, Pace, Rules, Shaped, limit_pace
 
 ANY = (Pace(by="executors", value=10_000, period_s=60.0),)
 BOTH = ((2, 60.0, "executors"), (50, 60.0, "percent"))
@@ -64,12 +64,12 @@ def test_scaling_policies_of_kubernetes(current, wanted, given, before, expected
     kubernetes/kubernetes, pkg/controller/podautoscaler/horizontal_test.go: TestScalingWithRules,
     TestCalculateScaleUpLimitWithScalingRules, TestCalculateScaleDownLimitWithBehaviors.
     """
-    assert allowed(wanted, current, before, 0.0, given) == expected
+    assert limit_pace(wanted, current, before, 0.0, given) == expected
 
 
 @pytest.mark.parametrize("wanted", [1, 9], ids=["down", "up"])
 def test_disabled_is_no_change(wanted):
-    assert allowed(wanted, 5, (), 0.0, rules(pods(100), select="disabled")) == 5
+    assert limit_pace(wanted, 5, (), 0.0, rules(pods(100), select="disabled")) == 5
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_stabilization_of_kubernetes(minutes_ago, current, desired, up_s, down_s
     kubernetes/kubernetes, pkg/controller/podautoscaler/horizontal_test.go: TestNormalizeDesiredReplicasWithBehavior.
     """
     behavior = Behavior(Rules(stabilization_s=up_s, policies=ANY), Rules(stabilization_s=down_s, policies=ANY))
-    state = behavior.looked(-1e6, current, BehaviorState())
+    state = behavior.observe(-1e6, current, BehaviorState())
     for minutes, asked in minutes_ago:
         _, state = behavior.shape(asked, -60.0 * minutes, current, state)
     shaped, _ = behavior.shape(desired, 0.0, current, state)
@@ -103,7 +103,7 @@ def ask(behavior: Behavior, wanted: list[int], start: int) -> tuple[list[int], l
     """Asked each 15 s; what comes out is in force at the next look."""
     state, number, targets, codes = BehaviorState(), start, list[int](), list[ReasonCode | None]()
     for place, desired in enumerate(wanted):
-        state = behavior.looked(15.0 * place, number, state)
+        state = behavior.observe(15.0 * place, number, state)
         shaped, state = behavior.shape(desired, 15.0 * place, number, state)
         number = shaped.target
         targets.append(number)
@@ -136,7 +136,7 @@ def test_a_longer_period_counts_what_was_added_before():
 
 def test_a_change_that_somebody_else_made_counts_too():
     slow = Behavior(up=rules(pods(3, 60.0)))
-    state = slow.looked(15.0, 4, slow.looked(0.0, 1, BehaviorState()))
+    state = slow.observe(15.0, 4, slow.observe(0.0, 1, BehaviorState()))
     assert slow.shape(9, 15.0, 4, state)[0].target == 4
     assert state.changes == (Asked(0.0, 3),)
 
@@ -144,8 +144,8 @@ def test_a_change_that_somebody_else_made_counts_too():
 def test_without_a_window_nothing_that_was_asked_for_holds_an_increase_back():
     """Not even after a clock that ran backwards, by which it was asked for in what is now the future."""
     calm = Behavior(up=rules(pods(9, 15.0)))
-    _, state = calm.shape(2, 60.0, 2, calm.looked(60.0, 2, BehaviorState()))
-    assert calm.shape(5, 30.0, 2, calm.looked(30.0, 2, state))[0] == Shaped(5)
+    _, state = calm.shape(2, 60.0, 2, calm.observe(60.0, 2, BehaviorState()))
+    assert calm.shape(5, 30.0, 2, calm.observe(30.0, 2, state))[0] == Shaped(5)
 
 
 def test_what_is_remembered_stays_small():
@@ -159,7 +159,7 @@ def test_what_is_remembered_stays_small():
 def test_of_all_that_was_asked_for_within_the_windows_the_least_and_the_greatest_count(asks, current):
     """What is left out of the logs makes no difference: it is compared with logs from which nothing is."""
     behavior = Behavior(Rules(stabilization_s=45.0, policies=ANY), Rules(stabilization_s=60.0, policies=ANY))
-    state, at, asked = behavior.looked(0.0, current, BehaviorState()), 0.0, [(0.0, current)]
+    state, at, asked = behavior.observe(0.0, current, BehaviorState()), 0.0, [(0.0, current)]
     for passed, desired in asks:
         at += passed
         shaped, state = behavior.shape(desired, at, current, state)

@@ -5,7 +5,7 @@ import pytest
 from tests.policies.samples import OVERLOAD, reactive, seen
 
 from rheostat.decide.policy import cap_limits
-from rheostat.policies.capacity import Figure, Learned, busy_rate, from_arrival, from_healthy, from_overload, usage
+from rheostat.policies.capacity import Figure, Learned, busy_rate, learn_arrival, learn_healthy, learn_overload, usage
 from rheostat.policies.reactive import ReactiveState
 
 AT = OVERLOAD.at
@@ -66,7 +66,7 @@ def read(learned: Learned) -> list[Any]:
     ],
 )
 def test_overload(before, sample, after):
-    assert read(from_overload(sample, known(*before), memory=5)) == after
+    assert read(learn_overload(sample, known(*before), memory=5)) == after
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_overload(before, sample, after):
     ],
 )
 def test_what_a_measurement_contradicts_is_forgotten(before, sample, after):
-    assert read(from_overload(sample, known(*before), memory=5)) == after
+    assert read(learn_overload(sample, known(*before), memory=5)) == after
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_two_of_six_are_not_a_third_of_them():
 
 
 def test_the_documents_rule_takes_the_arrival_and_never_forgets():
-    learned = from_arrival(overload(900.0, 400.0, 3), Learned(400.0, 3), memory=None)
+    learned = learn_arrival(overload(900.0, 400.0, 3), Learned(400.0, 3), memory=None)
     assert (learned.w_max, learned.samples, learned.figures) == (375.0, 4, ())
 
 
@@ -161,7 +161,7 @@ def healthy(*batches_s: float, before: Learned = known((3, 500.0, 2)), **changes
     """After so many samples of 600/s on three executors with these batch times, of a trigger of 10 s."""
     learned = before
     for batch_s in batches_s:
-        learned = from_healthy(seen(batch_s=batch_s, **changes), learned)
+        learned = learn_healthy(seen(batch_s=batch_s, **changes), learned)
     return learned
 
 
@@ -214,7 +214,7 @@ def test_what_one_shows_its_betters_cannot_miss():
     ],
 )
 def test_a_sample_that_shows_nothing_ends_the_row(changes):
-    learned = from_healthy(seen(**changes), replace(known((3, 100.0, 1)), recent=(300.0, 300.0)))
+    learned = learn_healthy(seen(**changes), replace(known((3, 100.0, 1)), recent=(300.0, 300.0)))
     assert learned == known((3, 100.0, 1))
 
 

@@ -5,7 +5,7 @@ from pydantic import TypeAdapter
 
 from rheostat.errors import JournalError
 from rheostat.learn.slow_records import Sample
-from rheostat.policies.proactive import Collected, added, dropped, gathered
+from rheostat.policies.proactive import Collected, add_row, drop_rows, read_rows
 from rheostat.sample_store import MemorySampleStore
 
 
@@ -16,12 +16,12 @@ def row(number: int) -> Sample:
 def collected(numbers, archive, data=None):
     data = Collected() if data is None else data
     for number in numbers:
-        data = added(row(number), data, archive)
+        data = add_row(row(number), data, archive)
     return data
 
 
 def times(data, archive, most=100_000):
-    return [each.at for each in gathered(data, archive, most)]
+    return [each.at for each in read_rows(data, archive, most)]
 
 
 @pytest.mark.parametrize("count", [1, 999, 1000, 1001, 2500])
@@ -44,7 +44,7 @@ def test_a_crash_between_the_archive_and_the_state_loses_and_doubles_nothing():
     archive, adapter = MemorySampleStore(), TypeAdapter(Collected)
     before = collected(range(999), archive)
     kept = adapter.dump_json(before)
-    added(row(999), before, archive)
+    add_row(row(999), before, archive)
     restored = adapter.validate_json(kept)
     assert restored == before
     data = collected(range(1005, 1805), archive, restored)
@@ -58,7 +58,7 @@ def test_without_an_archive_the_oldest_go():
 
 def test_dropped_rows_do_not_come_back():
     archive = MemorySampleStore()
-    data = dropped(collected(range(1500), archive), 1500.0)
+    data = drop_rows(collected(range(1500), archive), 1500.0)
     assert times(data, archive) == []
     data = collected(range(1500, 2700), archive, data)
     assert times(data, archive) == list(range(1500, 2700))

@@ -13,7 +13,7 @@ from rheostat.model import Action, Objective, ReasonCode
 from rheostat.policies.dynamic_allocation import (
     DynamicAllocationPolicy,
     DynamicAllocationState,
-    grown,
+    grow,
     rounds_passed,
     useful_executors,
     waiting_s,
@@ -47,7 +47,7 @@ def sample(at: float = 1000.0, **changes: Any):
 )
 def test_rounds_double_until_the_tasks_have_their_slots(start, most, targets):
     """apache/spark, core/src/test/scala/org/apache/spark/ExecutorAllocationManagerSuite.scala, tests of these names."""
-    assert [grown(start, 1, rounds, most)[0] for rounds in range(1, len(targets) + 1)] == targets
+    assert [grow(start, 1, rounds, most)[0] for rounds in range(1, len(targets) + 1)] == targets
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_the_allocation_ratio(cores, ratio, expected):
 
 def test_the_number_that_a_limited_round_leaves_for_the_next():
     """The same suite, "add executors": numExecutorsToAdd after each round."""
-    assert [grown(1, 1, rounds, 10)[1] for rounds in range(5)] == [1, 2, 4, 8, 1]
+    assert [grow(1, 1, rounds, 10)[1] for rounds in range(5)] == [1, 2, 4, 8, 1]
 
 
 @pytest.mark.parametrize(

@@ -24,13 +24,13 @@ from rheostat.policies.flink import (
     Load,
     Sample,
     Scaling,
+    add_decrease,
+    add_sample,
     averages,
-    delayed,
     ineffective,
     target_capacity,
     thresholds,
     true_rate,
-    with_sample,
 )
 
 
@@ -149,7 +149,7 @@ def test_the_boundaries(excess, catch_up_s, restart_s, catching_up, expected):
 
     700/s arrive, the utilization is 0.7 to 0.9. The source rounds to whole records.
     """
-    found = thresholds(Load(700.0, 700.0, excess, 1.0, catching_up), (0.7, 0.9), catch_up_s, restart_s)
+    found = thresholds(Load(700.0, excess, 1.0, catching_up), (0.7, 0.9), catch_up_s, restart_s)
     assert tuple(each if each == inf else round(each) for each in found) == expected
 
 
@@ -192,7 +192,7 @@ def test_the_maximum_of_a_sliding_window():
     downs: tuple[Down, ...] = ()
     found = []
     for second, target in enumerate([5, 8, 6, 4, 3, 3, 3, 3, 3, 9]):
-        downs = delayed(downs, Down(float(second), target, outside=True), interval_s=3.0)
+        downs = add_decrease(downs, Down(float(second), target, outside=True), interval_s=3.0)
         found.append(downs[0].target)
     assert found == [5, 8, 8, 8, 8, 6, 4, 3, 3, 9]
 
@@ -201,7 +201,7 @@ def test_a_lower_one_does_not_count_a_higher_one_does():
     """The same file, testTriggerUpdateAndClean."""
     downs: tuple[Down, ...] = ()
     for second, target in [(0, 5), (5, 3), (10, 8)]:
-        downs = delayed(downs, Down(float(second), target, outside=True), interval_s=60.0)
+        downs = add_decrease(downs, Down(float(second), target, outside=True), interval_s=60.0)
     assert downs == (Down(10.0, 8, outside=True),)
 
 
@@ -379,7 +379,7 @@ def test_the_state_stays_small_and_goes_through_json():
 def test_crowded_decreases_keep_their_maximum():
     downs: tuple[Down, ...] = ()
     for second in range(100):
-        downs = delayed(downs, Down(float(second), 1000 - second, outside=True), interval_s=3600.0)
+        downs = add_decrease(downs, Down(float(second), 1000 - second, outside=True), interval_s=3600.0)
     assert [(each.at, each.target) for each in (downs[0], downs[-1])] == [(0.0, 1000), (99.0, 901)]
     targets = [each.target for each in downs]
     assert len(targets) == 64
@@ -389,7 +389,7 @@ def test_crowded_decreases_keep_their_maximum():
 def test_samples_are_taken_at_most_sixty_times_a_window():
     samples: tuple[Sample, ...] = ()
     for tenth in range(1000):
-        samples = with_sample(samples, Sample(tenth / 10, 1.0, 1.0, 1.0, None), window_s=60.0)
+        samples = add_sample(samples, Sample(tenth / 10, 1.0, 1.0, 1.0, None), window_s=60.0)
     assert [each.at for each in samples] == [float(second) for second in range(40, 100)]
 
 

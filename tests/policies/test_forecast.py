@@ -2,7 +2,7 @@
 
 import pytest
 
-from rheostat.policies.trend import LoadPoint, ahead, extended, forecast
+from rheostat.policies.trend import LoadPoint, add_point, ahead, forecast
 
 
 def series(*points: tuple[float, float]) -> tuple[LoadPoint, ...]:
@@ -49,20 +49,20 @@ def test_the_steps_ahead(horizon_s, points, last):
 
 class TestTheSeries:
     def test_forgets_what_is_older_than_it_looks_back(self):
-        kept = extended(series((0, 1), (300, 2), (500, 3)), LoadPoint(1000.0, (4.0,)), 600.0)
+        kept = add_point(series((0, 1), (300, 2), (500, 3)), LoadPoint(1000.0, (4.0,)), 600.0)
         assert [point.at for point in kept] == [500.0, 1000.0]
 
     def test_begins_anew_where_time_runs_backwards(self):
-        assert extended(series((0, 1), (300, 2)), LoadPoint(200.0, (4.0,)), 600.0) == series((200, 4))
+        assert add_point(series((0, 1), (300, 2)), LoadPoint(200.0, (4.0,)), 600.0) == series((200, 4))
 
     def test_begins_anew_with_another_number_of_topics(self):
         two = LoadPoint(400.0, (1.0, 2.0))
-        assert extended(series((0, 1), (300, 2)), two, 600.0) == (two,)
+        assert add_point(series((0, 1), (300, 2)), two, 600.0) == (two,)
 
     def test_is_bounded_however_often_one_looks_and_ends_with_the_last_look(self):
         points: tuple[LoadPoint, ...] = ()
         for tick in range(5000):
-            points = extended(points, LoadPoint(tick / 5, (float(tick),)), 600.0)
+            points = add_point(points, LoadPoint(tick / 5, (float(tick),)), 600.0)
         assert len(points) <= 480
         assert points[-1] == LoadPoint(999.8, (4999.0,))
         assert points[0].at >= 399.8

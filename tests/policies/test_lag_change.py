@@ -6,7 +6,7 @@ from tests.policies.samples import seen
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.errors import InputError
 from rheostat.model import Objective, ReasonCode
-from rheostat.policies.hpa import gated, relative_change, slope
+from rheostat.policies.hpa import gate_by_lag, relative_change, slope
 from rheostat.testing.policies import check_policy
 
 CONTEXT = PolicyContext(Objective(30.0), 15.0)
@@ -25,8 +25,8 @@ def test_the_relative_change_is_arrival_over_consumption():
 
 
 def test_below_the_threshold_a_fast_growing_lag_is_hidden():
-    assert gated(3.0, lag=999.0, threshold=1000.0) == -3.0
-    assert gated(3.0, lag=1000.0, threshold=1000.0) is None
+    assert gate_by_lag(3.0, lag=999.0, threshold=1000.0) == -3.0
+    assert gate_by_lag(3.0, lag=1000.0, threshold=1000.0) is None
 
 
 def run(samples, **options):

@@ -352,7 +352,7 @@ def test_no_free_node_is_a_hold_that_says_so():
 def test_a_missing_round_trip_is_said():
     sample = saturated(108.0, 2, nodes=nodes((1, 0), (1, 0), (0, 1), TRIPS[:1]))
     answer, state = mst().recommend(sample, MstState())
-    assert "a round trip is not known, the longest known one stands for it" in answer.reason.text
+    assert "a round trip is unknown, the longest known one stands for it" in answer.reason.text
     assert state.queries[0].points[0].distance_ms == 20.0
 
 

@@ -131,7 +131,7 @@ class TestTheCheck:
         policy = proactive(check_every=10)
         (first,), state = told(policy, [seen()], with_rows(9))
         assert (state.mode, state.data.unchecked) == ("exploration", 0)
-        assert "no model can be made of 10 samples" in first.reason.text
+        assert "no model can be trained on 10 samples" in first.reason.text
 
 
 class TestWhichSamplesCount:

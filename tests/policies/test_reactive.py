@@ -54,7 +54,7 @@ def test_a_healthy_job_at_90_percent_occupancy_is_no_violation():
 
 def test_a_use_that_is_unknown_is_told_as_unknown():
     proposals, _ = told(reactive(), [seen(busy_ratio=None, occupancy=None, backlog_excess=0.0)], settled(None, 3))
-    text = "no violation, and the capacity is unknown until one is measured; how much of the time is used is not known"
+    text = "no violation, and the capacity is unknown until one is measured; how much of the time is used is unknown"
     assert (proposals[0].reason.code, proposals[0].reason.text) == (ReasonCode.CAPACITY_UNKNOWN, text)
 
 

@@ -1,7 +1,7 @@
 import pytest
 from tests.policies.samples import seen
 
-from rheostat.policies.capacity import Recovery, followed, rescale_s
+from rheostat.policies.capacity import Recovery, follow_recovery, rescale_s
 
 CALM = Recovery(3, 0.0, ready=True, recovered=True)
 
@@ -9,7 +9,7 @@ CALM = Recovery(3, 0.0, ready=True, recovered=True)
 def told(samples, past=CALM, number=4):
     found = []
     for sample in samples:
-        past = followed(sample, number, past, 240.0)
+        past = follow_recovery(sample, number, past, 240.0)
         found.append((past.ready, past.recovered))
     return found, past
 
@@ -46,8 +46,8 @@ def test_the_last_five_increases_are_kept():
     past = Recovery(1, 0.0, recovered=True)
     for number in range(2, 9):
         at = 1000.0 * number
-        past = followed(seen(at, executors=number - 1), number, past, 240.0)
-        past = followed(seen(at + 10 * number, executors=number), number, past, 240.0)
+        past = follow_recovery(seen(at, executors=number - 1), number, past, 240.0)
+        past = follow_recovery(seen(at + 10 * number, executors=number), number, past, 240.0)
     assert past.took_s == (40.0, 50.0, 60.0, 70.0, 80.0)
 
 

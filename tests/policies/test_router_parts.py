@@ -14,25 +14,23 @@ from rheostat.policies.router import (
     RouterOptions,
     Spikes,
     Times,
-    collected,
+    add_rate,
+    apply_limits,
     is_outlier,
-    least_size,
-    most_size,
-    shaped,
+    size_by_partitions,
     target_rate,
 )
 from rheostat.policies.router_table import (
     BatchCosts,
     Table,
+    add_batch,
     capacity_shown,
-    current,
     fixed_s,
-    learned,
-    look_up,
-    roomy,
-    saturated,
-    watched,
-    with_row,
+    for_version,
+    insert_row,
+    learn_batch,
+    make_room,
+    write_saturated,
 )
 from rheostat.policies.trend import Fit, Point, line
 
@@ -52,7 +50,7 @@ TALK = rows((4, 10_000.0), (10, 20_000.0), (18, 35_000.0))
 def told(rates, each_s: float = 60.0, first_s: float = 0.0) -> Load:
     load = Load()
     for place, rate in enumerate(rates):
-        load = collected(load, first_s + each_s * place, rate, (60.0, 600.0), SPIKES)
+        load = add_rate(load, first_s + each_s * place, rate, (60.0, 600.0), SPIKES)
     return load
 
 
@@ -113,7 +111,7 @@ def test_a_trough_is_fitted_by_a_parabola():
 
 
 def test_time_that_runs_backwards_starts_anew():
-    load = collected(told([100.0] * 6), 10.0, 7.0, (60.0, 600.0), SPIKES)
+    load = add_rate(told([100.0] * 6), 10.0, 7.0, (60.0, 600.0), SPIKES)
     assert (load.baseline, load.fit, bucket_of(load).rate) == ((), None, 7.0)
 
 
@@ -138,20 +136,20 @@ def test_time_that_runs_backwards_starts_anew():
     ],
 )
 def test_the_literal_look_up(table, rate, size):
-    assert look_up(table, rate) == size
+    assert table.enough(rate) == size
 
 
 @pytest.mark.parametrize(("rate", "size"), [(6_000, 4), (6_001, 5), (12_000, 10), (24_000, 21)])
 def test_then_at_most_60_percent_are_used(rate, size):
     """6000 ÷ 0.6 = 10 000; 24 000 ÷ 0.6 = 40 000."""
-    assert roomy(TALK, look_up(TALK, rate) or 0, rate, 0.6) == size
+    assert make_room(TALK, TALK.enough(rate) or 0, rate, 0.6) == size
 
 
 @pytest.mark.parametrize(("rate", "size"), [(5_000, 2), (10_000, 4), (12_500, 6), (40_000, 21)])
 def test_used_in_full_is_what_was_looked_up(rate, size):
     """12 500: ⌈4 + 6 × 2500 ÷ 10 000⌉; 40 000: ⌈40 000 ÷ (35 000 ÷ 18)⌉. A little less than in full comes close."""
-    assert roomy(TALK, look_up(TALK, rate) or 0, rate, 1.0) == size
-    assert roomy(TALK, look_up(TALK, rate) or 0, rate, 1 - 1e-12) == size
+    assert make_room(TALK, TALK.enough(rate) or 0, rate, 1.0) == size
+    assert make_room(TALK, TALK.enough(rate) or 0, rate, 1 - 1e-12) == size
 
 
 @pytest.mark.parametrize(
@@ -164,21 +162,22 @@ def test_used_in_full_is_what_was_looked_up(rate, size):
     ],
 )
 def test_contradictory_rows_do_not_stand_side_by_side(new, kept):
-    table = with_row(TALK, Figure(new[0], new[1], 1, 60.0))
+    table = insert_row(TALK, Figure(new[0], new[1], 1, 60.0))
     assert [(row.executors, row.rate) for row in table.figures] == kept
 
 
 def test_rows_of_another_version_size_increases_only():
-    table = current(Table(rows=TALK, version="1"), "2")
+    table = for_version(Table(rows=TALK, version="1"), "2")
     assert (table.rows.figures, table.aside, table.version) == ((), TALK.figures, "2")
-    assert look_up(table.for_increase(), 15_000) == 7
-    assert look_up(table.rows, 15_000) is None
-    assert current(table, "2") is table
+    assert table.rows_for_increase().enough(15_000) == 7
+    assert table.rows.enough(15_000) is None
+    assert for_version(table, "2") is table
 
 
 def test_a_row_of_the_new_version_outweighs_those_aside():
-    table = saturated(current(Table(rows=TALK, version="1"), "2"), seen(executors=5, processed_rate=6_000.0), 1.5)
-    assert [(row.executors, row.rate) for row in table.for_increase().figures] == [(5, 6_000.0)]
+    table = for_version(Table(rows=TALK, version="1"), "2")
+    table = write_saturated(table, seen(executors=5, processed_rate=6_000.0), 1.5)
+    assert [(row.executors, row.rate) for row in table.rows_for_increase().figures] == [(5, 6_000.0)]
 
 
 @pytest.mark.parametrize(
@@ -186,8 +185,8 @@ def test_a_row_of_the_new_version_outweighs_those_aside():
 )
 def test_rows_of_another_record_size_are_put_aside(busy, kept):
     """3 slots × 0.6 ÷ 600/s = 3 ms at first; then 4 slots × 0.89 or 1.0 ÷ 800/s."""
-    table = saturated(Table(), seen(busy_ratio=0.6, processed_rate=600.0), 1.5)
-    table = saturated(table, seen(executors=4, busy_ratio=busy, processed_rate=800.0), 1.5)
+    table = write_saturated(Table(), seen(busy_ratio=0.6, processed_rate=600.0), 1.5)
+    table = write_saturated(table, seen(executors=4, busy_ratio=busy, processed_rate=800.0), 1.5)
     assert len(table.rows.figures) == kept
     assert [row.rate for row in table.aside] == ([] if kept == 2 else [600.0])
 
@@ -205,7 +204,7 @@ def batch(number: int, n: int, records: int, each: float = 500.0, **changes):
 def shown(*batches) -> Table:
     table = Table()
     for each in batches:
-        table = learned(table, each, 10, 1.5, saturated=False)
+        table = learn_batch(table, each, 10, 1.5, saturated=False)
     return table
 
 
@@ -229,15 +228,15 @@ def test_batches_that_are_all_alike_tell_no_fixed_part():
 
 def test_a_batch_counts_once_and_a_full_one_as_it_is():
     table = shown(batch(1, 2, 3000))
-    assert learned(table, batch(1, 2, 3000), 10, 1.5, saturated=False) is table
-    full = learned(table, batch(2, 2, 6000, capped=True), 10, 1.5, saturated=False)
+    assert learn_batch(table, batch(1, 2, 3000), 10, 1.5, saturated=False) is table
+    full = learn_batch(table, batch(2, 2, 6000, capped=True), 10, 1.5, saturated=False)
     assert full.rows.carried(2) == 750.0
 
 
 def test_one_strange_batch_is_a_hiccup_three_are_other_records():
     table = shown(*(batch(k, 1 + k % 3, 1500 * (2 + k % 5)) for k in range(40)))
     for number, left in ((41, 3), (42, 3), (43, 1)):
-        table = learned(table, batch(number, 3, 9000, each=200.0), 10, 1.5, saturated=False)
+        table = learn_batch(table, batch(number, 3, 9000, each=200.0), 10, 1.5, saturated=False)
         assert len(table.rows.figures) == left
     assert [row.executors for row in table.aside] == [1, 2, 3]
 
@@ -257,8 +256,8 @@ def test_too_few_batches_tell_no_fixed_part():
     costs = BatchCosts()
     for number in range(12):
         assert fixed_s(costs, 2) is None
-        costs = watched(costs, number, 2, 1000.0 * (1 + number % 4), 2.0 + (1 + number % 4))
-    assert fixed_s(watched(costs, 13, 2, 500.0, 2.5), 2) == pytest.approx(2.0)
+        costs = add_batch(costs, number, 2, 1000.0 * (1 + number % 4), 2.0 + (1 + number % 4))
+    assert fixed_s(add_batch(costs, 13, 2, 500.0, 2.5), 2) == pytest.approx(2.0)
 
 
 def test_what_scatters_tells_less_of_a_fixed_part():
@@ -266,8 +265,8 @@ def test_what_scatters_tells_less_of_a_fixed_part():
     sure, unsure = BatchCosts(), BatchCosts()
     for number in range(48):
         records, off = 1000.0 * (1 + number % 4), 0.4 * (number % 3 - 1)
-        sure = watched(sure, number, 2, records, 2.0 + records / 1000)
-        unsure = watched(unsure, number, 2, records, 2.0 + records / 1000 + off)
+        sure = add_batch(sure, number, 2, records, 2.0 + records / 1000)
+        unsure = add_batch(unsure, number, 2, records, 2.0 + records / 1000 + off)
     assert fixed_s(sure, 2) == pytest.approx(2.0)
     assert 1.5 < (fixed_s(unsure, 2) or 0.0) < 1.85
 
@@ -296,10 +295,10 @@ def test_a_rise_outweighs_the_recovery_rate():
 
 def test_sizes_by_partitions():
     many = seen(partitions=97, slots_per_executor=2)
-    assert (least_size(many, 10.0), most_size(many, 1.0)) == (5, 49)
-    assert (least_size(many, None), most_size(many, None)) == (1, None)
+    assert (size_by_partitions(many, 10.0), size_by_partitions(many, 1.0)) == (5, 49)
+    assert (size_by_partitions(many, None), size_by_partitions(many, None)) == (None, None)
     unknown = replace(many, partitions=None)
-    assert (least_size(unknown, 10.0), most_size(unknown, 1.0)) == (1, None)
+    assert (size_by_partitions(unknown, 10.0), size_by_partitions(unknown, 1.0)) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +321,7 @@ def test_sizes_by_partitions():
     ],
 )
 def test_the_post_decision(changes, n, target, since_s, left, code):
-    after, why = shaped(seen(), n, target, since_s, RouterOptions.model_validate(changes))
+    after, why = apply_limits(seen(), n, target, since_s, RouterOptions.model_validate(changes))
     assert (after, why and why.code) == (left, code)
 
 

@@ -23,7 +23,7 @@ from rheostat.errors import Fault, InputError
 from rheostat.journal.records import DecisionRecord, Record, SessionRecord
 from rheostat.journal.store import journal_files, read_journal
 from rheostat.model import Assessment
-from rheostat.policies.capacity import Recovery, followed, ready, slow_records
+from rheostat.policies.capacity import Recovery, follow_recovery, ready, slow_records
 from rheostat.sample_store import ParquetSampleStore, processed_in, read_table, samples_of, table_of, write_table
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def journal_rows(records: Iterable[Record]) -> list[Row]:
         n = in_force(seen) if seen is not None else None
         if seen is None or not n or not _complete(seen):
             continue
-        recovery = followed(seen, n, recovery, _HOLD_S)
+        recovery = follow_recovery(seen, n, recovery, _HOLD_S)
         read = tuple(topic for topic, _ in seen.arrival_rates)
         if read != topics:
             rows, topics = [], read

@@ -1,9 +1,11 @@
-"""From a fitted polynomial to a table that is sane everywhere: non-decreasing in the load, non-increasing in executors.
+"""Slow records as a function of load and executors: f(workload, n). S1 Algorithms 3 and 4, corrected.
 
-Where samples lie, the table is the monotone function with the least greatest distance from the polynomial: half of
-the largest value at easier points (less load, more executors) plus half of the smallest value at harder ones
-(V. A. Ubhaya, "Isotone optimization I", 1974). From there it bounds what may be assumed where no samples lie: no less
-than at any easier point, no more than at any harder one.
+A polynomial of (load, executors) is fitted to samples by least squares; the load is the sum of the topics' rates, each
+weighted by the cost of its records. From the polynomial a table is made that is monotone everywhere: non-decreasing in
+the load, non-increasing in executors. Where samples lie, the table is the monotone function with the least greatest
+distance from the polynomial: half of the largest value at easier points (less load, more executors) plus half of the
+smallest value at harder ones (V. A. Ubhaya, "Isotone optimization I", 1974). From there it bounds the values where no
+samples lie: no less than at any easier point, no more than at any harder one.
 """
 
 from __future__ import annotations
@@ -22,14 +24,374 @@ import numpy.typing as npt
 
 from rheostat.errors import Fault, InputError
 
+Array = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Points = Sequence[tuple[Sequence[float], int]]
+"""Workload of each topic, and executors."""
+
+
+# ---------------------------------------------------------------------------------------------------------------- rows
+
+MOST_WORKLOAD = 1e15
+"""Records/s of a topic; more is an error of the measurement."""
+MOST_SLOW = 1e9
+"""Backlog ÷ records of an interval; more is an error of the measurement."""
+MOST_EXECUTORS = 1_000_000
+
+
+class Sample(NamedTuple):
+    """One sample of a job.
+
+    Attributes:
+        at: seconds.
+        workload: records/s of each topic, always in the same order; one entry: their sum.
+        executors: at least 1.
+        slow: share of slow records, at least 0; above 1 when the backlog is more than one interval brings.
+    """
+
+    at: float
+    workload: tuple[float, ...]
+    executors: int
+    slow: float
+
+
+def in_order(samples: Sequence[Sample], least: int) -> list[Sample]:
+    """The samples by time; duplicates count once.
+
+    Raises:
+        InputError: an impossible value, workloads of unequal length, fewer than ``least`` different samples. Each
+            fault is reported once, with the first row that has it and the number of such rows.
+    """
+    faults = [fault for fault in _value_faults(samples) if fault is not None]
+    if faults:
+        raise InputError(faults)
+    rows = sorted(set(samples))
+    if len(rows) < least:
+        message = "there is too little to learn from; collect more samples"
+        raise InputError([Fault("samples", str(len(rows)), f">= {least} different ones", message)])
+    return rows
+
+
+def _value_faults(samples: Sequence[Sample]) -> Iterator[Fault | None]:
+    topics = len(samples[0].workload) if samples else 0
+    endless = [(row, s.at) for row, s in enumerate(samples) if not isfinite(s.at)]
+    yield _fault("at", "a finite number of seconds", endless)
+    unequal = [(row, s.workload) for row, s in enumerate(samples) if not s.workload or len(s.workload) != topics]
+    yield _fault("workload", f"as many topics as in row 0 ({topics}), at least one", unequal)
+    loads = [(row, w) for row, s in enumerate(samples) for w in s.workload if not 0 <= w <= MOST_WORKLOAD]
+    yield _fault("workload", f"0 … {MOST_WORKLOAD:g} records/s", loads)
+    numbers = [(row, s.executors) for row, s in enumerate(samples) if not _is_number_of_executors(s.executors)]
+    yield _fault("executors", f"a whole number, 1 … {MOST_EXECUTORS}", numbers)
+    shares = [(row, s.slow) for row, s in enumerate(samples) if not 0 <= s.slow <= MOST_SLOW]
+    yield _fault("slow", f"0 … {MOST_SLOW:g}", shares)
+
+
+def _is_number_of_executors(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= MOST_EXECUTORS
+
+
+def _fault(name: str, allowed: str, wrong: Sequence[tuple[int, object]]) -> Fault | None:
+    if not wrong:
+        return None
+    row, given = wrong[0]
+    rows = len({number for number, _ in wrong})
+    return Fault(f"samples[{row}].{name}", str(given), allowed, f"impossible value; rows like it: {rows}")
+
+
+# -------------------------------------------------------------------------------------- training: degree and stability
+
+_LEAST_ROWS = 20
+_LEAST_BLOCKS = 5
+_ROWS_A_COLUMN = 2
+_WORTH = 0.98
+"""Costs of topics are used if they leave less than this share of the error on blocks left out."""
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """Options of the training.
+
+    Attributes:
+        degrees: candidates for that of the polynomial.
+        resamples: k, of the stability check.
+        block: rows in a block of neighbours; fewer where there would not be five blocks.
+        folds: of the cross-validation.
+        stability_limit: λ: the mean standard deviation of refits, a share of slow records, up to which a model is
+            stable. 0.03 is the largest at which at most one model in twenty that passes errs much more than the best
+            one on blocks left out (``rheostat bench train``).
+        objective: the share of slow records at which the objective is violated.
+        seed: of the resamples.
+        outliers: whether outliers are left out.
+    """
+
+    degrees: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
+    resamples: int = 250
+    block: int = 30
+    folds: int = 5
+    stability_limit: float = 0.03
+    objective: float = 0.1
+    seed: int = 0
+    outliers: bool = True
+
+    def __post_init__(self) -> None:
+        checks = (
+            ("degrees", self.degrees, bool(self.degrees) and all(1 <= d <= 12 for d in self.degrees), "1 … 12"),
+            ("resamples", self.resamples, self.resamples >= 2, ">= 2"),
+            ("block", self.block, self.block >= 1, ">= 1"),
+            ("folds", self.folds, self.folds >= 2, ">= 2"),
+            ("stability_limit", self.stability_limit, self.stability_limit > 0, "> 0"),
+            ("objective", self.objective, 0 < self.objective < inf, "> 0"),
+            ("seed", self.seed, self.seed >= 0, ">= 0"),
+        )
+        wrong = "it is out of range"
+        faults = [Fault(name, str(given), allowed, wrong) for name, given, ok, allowed in checks if not ok]
+        if faults:
+            raise InputError(faults)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model, and how it was chosen.
+
+    Attributes:
+        degree: of its polynomial: that with the least error.
+        cv_errors: (degree, root mean square error of blocked cross-validation) of each degree that was tried; degrees
+            with more monomials than half of the rows are not.
+        left_out: the outliers, numbered by time.
+        rows: distinct samples.
+    """
+
+    model: SlowModel
+    degree: int
+    cv_errors: tuple[tuple[int, float], ...]
+    left_out: tuple[int, ...]
+    rows: int
+
+    @property
+    def outliers(self) -> int:
+        """Number of rows left out."""
+        return len(self.left_out)
+
+
+def train(samples: Sequence[Sample], w_max: float | None, options: TrainingOptions | None = None) -> Trained:
+    """Train a model on samples. The same samples, in any order, give the same model.
+
+    Args:
+        samples: workloads, executors and shares of slow records.
+        w_max: records/s that one executor carries; None: not known.
+        options: None: the defaults.
+
+    Raises:
+        InputError: fewer than 20 distinct samples, or impossible values.
+    """
+    options = options or TrainingOptions()
+    if w_max is not None and not (isfinite(w_max) and w_max > 0):
+        raise InputError([Fault("w_max", str(w_max), "a positive, finite rate, or none", "it is out of range")])
+    rows = in_order(samples, _LEAST_ROWS)
+    left_out = find_outliers(rows, options.objective) if options.outliers else ()
+    kept = _without(rows, left_out)
+    alike = _search(kept, (1.0,) * len(kept[0].workload), options)
+    apart = _search(kept, record_costs(kept), options) if len(alike.costs) > 1 else alike
+    best = apart if apart.error < _WORTH * alike.error else alike
+    model = SlowModel(
+        polynomial=best.polynomial,
+        costs=best.costs,
+        seen=spans(best.points[:, 0].tolist(), [sample.executors for sample in kept]),
+        w_max=w_max,
+        top=max(sample.slow for sample in kept),
+        objective=options.objective,
+    )
+    return Trained(model, best.polynomial.degree, best.cv_errors, left_out, len(rows))
+
+
+class _Fit(NamedTuple):
+    costs: tuple[float, ...]
+    points: Array
+    cv_errors: tuple[tuple[int, float], ...]
+    polynomial: Polynomial
+
+    @property
+    def error(self) -> float:
+        return min(error for _, error in self.cv_errors)
+
+
+def _search(rows: Sequence[Sample], costs: tuple[float, ...], options: TrainingOptions) -> _Fit:
+    """The best degree with these costs, fitted to all rows."""
+    points, slow = _arrays(rows, costs)
+    degrees = _choose_degrees(options.degrees, len(rows))
+    basis, values = orthonormal(points, max(degrees))
+    blocks = Blocks.of(values, slow, _block_length(options, len(rows)))
+    errors = blocks.errors(values, slow, [columns(2, degree) for degree in degrees], options.folds)
+    degree = min(zip(errors, degrees, strict=True))[1]
+    weights = np.einsum("rc,r->c", values[:, : columns(2, degree)], slow)
+    return _Fit(costs, points, tuple(zip(degrees, errors, strict=True)), basis.polynomial(degree, weights))
+
+
+class Refits(NamedTuple):
+    """Models of resampled blocks.
+
+    Attributes:
+        basis, weights: the polynomials, (k, columns).
+        costs: of a record of each topic.
+        numbers: of executors in the samples.
+    """
+
+    basis: Basis
+    weights: Array
+    costs: tuple[float, ...]
+    numbers: frozenset[int]
+
+    def deviation(self, points: Points) -> float:
+        """Their standard deviation at each point, then its mean; at least 0, a share of slow records.
+
+        Points at numbers of executors without samples do not count, since the model does not use the polynomial
+        there. 0 without a point that counts.
+        """
+        asked = [Sample(0.0, tuple(workload), n, 0.0) for workload, n in points if n in self.numbers]
+        if not asked:
+            return 0.0
+        apart = self.weights - self.weights.mean(axis=0)
+        spread = np.einsum("ki,kj->ij", apart, apart) / len(apart)
+        at_points = self.basis.at(_arrays(asked, self.costs)[0], self.basis.degree)
+        variances = np.einsum("pi,pi->p", np.einsum("pi,ij->pj", at_points, spread), at_points)
+        return float(np.sqrt(np.maximum(variances, 0.0)).mean())
+
+
+def refit_resamples(samples: Sequence[Sample], trained: Trained, options: TrainingOptions | None = None) -> Refits:
+    """Refit the model to resamples of blocks, with the costs and the outliers of the training.
+
+    The degree is chosen again for each resample, by the blocks that it left out [ours]. With the degree of the training
+    for all of them, the result depends on the degree that the noise has chosen: where the load has only risen, a model
+    of degree 1 passes and one of degree 4 does not, trained on similar samples.
+
+    Args:
+        samples: those that were trained on.
+        trained: the result of the training.
+        options: those of the training.
+
+    Raises:
+        InputError: the samples are not those of the training, or impossible.
+    """
+    options = options or TrainingOptions()
+    rows = in_order(samples, _LEAST_ROWS)
+    if len(rows) != trained.rows:
+        allowed = f"the {trained.rows} that were trained on"
+        raise InputError([Fault("samples", str(len(rows)), allowed, "give the samples of the training")])
+    model, kept = trained.model, _without(rows, trained.left_out)
+    points, slow = _arrays(kept, model.costs)
+    degrees = [degree for degree, _ in trained.cv_errors]
+    basis, values = orthonormal(points, max(degrees))
+    blocks = Blocks.of(values, slow, _block_length(options, len(kept)))
+    sizes = [columns(2, degree) for degree in degrees]
+    weights = blocks.refits(options.resamples, options.seed, sizes, columns(2, trained.degree))
+    return Refits(basis, weights, model.costs, frozenset(span.executors for span in model.seen))
+
+
+def stability(
+    samples: Sequence[Sample], trained: Trained, points: Points, options: TrainingOptions | None = None
+) -> float:
+    """Mean standard deviation of refits at some points: :func:`refit_resamples` and :meth:`Refits.deviation`.
+
+    Raises:
+        InputError: the samples are not those of the training, or impossible.
+    """
+    return refit_resamples(samples, trained, options).deviation(points)
+
+
+def _without(rows: Sequence[Sample], left_out: Sequence[int]) -> list[Sample]:
+    out = set(left_out)
+    return [sample for row, sample in enumerate(rows) if row not in out]
+
+
+def _arrays(rows: Sequence[Sample], costs: Sequence[float]) -> tuple[Array, Array]:
+    """(rows, 2): load and executors; (rows,): slow."""
+    loads = np.array([sample.workload for sample in rows]) @ np.asarray(costs)
+    executors = np.array([float(sample.executors) for sample in rows])
+    return np.column_stack([loads, executors]), np.array([sample.slow for sample in rows])
+
+
+def _choose_degrees(degrees: Sequence[int], rows: int) -> tuple[int, ...]:
+    """The degrees with at least two rows for each monomial; the lowest always."""
+    ordered = sorted(set(degrees))
+    return tuple(d for d in ordered if d == ordered[0] or _ROWS_A_COLUMN * columns(2, d) <= rows)
+
+
+def _block_length(options: TrainingOptions, rows: int) -> int:
+    return max(1, min(options.block, rows // _LEAST_BLOCKS))
+
+
+# ------------------------------------------------------------------------------------------- the model: f(workload, n)
+
+CEILING = 1e9
+"""No share of slow records is predicted above this."""
+_CARRIED = 0.9
+"""Up to this share of the capacity nothing is slow (the thesis' guard in Algorithm 2)."""
+
+
+@dataclass(frozen=True)
+class SlowModel:
+    """The model of slow records of a job.
+
+    Attributes:
+        polynomial: of (load, executors), where load = Σ costs · workload.
+        costs: of a record of each topic, relative to the mean record of the samples; one topic: (1.0,).
+        seen: (executors, lowest load, highest load) of the samples; one number may have several such ranges.
+        w_max: records/s that one executor carries; None: not known.
+        top: the largest share among the samples.
+        objective: the share at which the objective is violated; the load n·w_max reaches it.
+    """
+
+    polynomial: Polynomial
+    costs: tuple[float, ...]
+    seen: tuple[Seen, ...]
+    w_max: float | None
+    top: float
+    objective: float
+
+    def predict(self, workload: Sequence[float], executors: int) -> float:
+        """Share of slow records, in [0, 1e9]: non-decreasing in each workload, non-increasing in executors.
+
+        Where samples lie: the polynomial, made monotone. Elsewhere: 0 up to 90 % of the capacity, the objective at the
+        capacity, and on along this line; within what easier and harder points that were seen allow. The capacity is
+        n·w_max, or the load that was seen to be carried by as many executors or fewer, if that is more.
+
+        Args:
+            workload: records/s of each topic, as many as were learned from, at least 0.
+            executors: at least 1.
+
+        Raises:
+            ValueError: another number of topics, a workload that is negative or not finite, no executor.
+        """
+        if len(workload) != len(self.costs) or not all(isfinite(w) and w >= 0 for w in workload) or executors < 1:
+            message = f"no prediction for workload {tuple(workload)} on {executors} executors"
+            raise ValueError(message)
+        load = float(sum(cost * w for cost, w in zip(self.costs, workload, strict=True)))
+        least, most = self._surface.bounds(load, executors)
+        return min(max(self._assumed(load, executors), least), most, CEILING)
+
+    def _assumed(self, load: float, executors: int) -> float:
+        capacity = max(executors * (self.w_max or 0.0), self._surface.sound_load(executors))
+        if load <= _CARRIED * capacity:
+            return 0.0
+        if load >= CEILING * capacity:
+            return CEILING
+        return self.objective * (load / capacity - _CARRIED) / (1 - _CARRIED)
+
+    @cached_property
+    def _surface(self) -> Surface:
+        return surface(self.polynomial, self.seen, self.top, self.objective)
+
+
+# ---------------------------------------------------------------------------------- the monotone table of a polynomial
+
 _GAP = 0.2
 """A range of loads without a sample ends a span if it is wider than this share of the largest load at that number."""
 _KNOTS = 512
-"""About so many loads are looked at; between them the table is linear."""
+"""Approximate number of loads in the table; between them it is linear."""
 
 
 class Seen(NamedTuple):
-    """A range of loads that was sampled without a wide gap, at one number of executors."""
+    """A range of loads without a wide gap between samples, at one number of executors."""
 
     executors: int
     low: float
@@ -37,7 +399,7 @@ class Seen(NamedTuple):
 
 
 def spans(loads: Sequence[float], executors: Sequence[int]) -> tuple[Seen, ...]:
-    """The ranges that samples cover, by number of executors, then by load.
+    """The ranges of loads that samples cover, by number of executors, then by load.
 
     >>> spans([100.0, 110.0, 900.0, 50.0], [2, 2, 2, 1])
     (Seen(executors=1, low=50.0, high=50.0), Seen(executors=2, low=100.0, high=110.0), Seen(executors=2, low=900.0, \
@@ -53,13 +415,13 @@ high=900.0))
 
 
 class Surface(NamedTuple):
-    """What is known of f at some loads (knots) and numbers of executors.
+    """Bounds of f at some loads (knots) and numbers of executors.
 
     Attributes:
         knots: loads, ascending, the first is 0.
-        numbers: of executors that were seen, ascending.
-        least: for each number, at each knot: f there is at least this.
-        most: the same, at most; infinite where nothing bounds it.
+        numbers: of executors in the samples, ascending.
+        least: lower bound of f for each number, at each knot.
+        most: upper bound; infinite where there is none.
         sound: for each number: the largest load at which f is below the objective for it or for fewer.
     """
 
@@ -70,7 +432,7 @@ class Surface(NamedTuple):
     sound: list[float]
 
     def bounds(self, load: float, executors: int) -> tuple[float, float]:
-        """At least and at most; both non-decreasing in the load and non-increasing in executors."""
+        """Lower and upper bound of f; both non-decreasing in the load and non-increasing in executors."""
         harder = bisect_left(self.numbers, executors)
         easier = bisect_right(self.numbers, executors) - 1
         least = self._at(self.least[harder], load) if harder < len(self.numbers) else 0.0
@@ -78,7 +440,7 @@ class Surface(NamedTuple):
         return least, most
 
     def sound_load(self, executors: int) -> float:
-        """The largest load that as many executors, or fewer, were seen to carry within the objective; 0: none."""
+        """The largest load that as many executors, or fewer, have carried within the objective; 0: none."""
         easier = bisect_right(self.numbers, executors) - 1
         return self.sound[easier] if easier >= 0 else 0.0
 
@@ -94,11 +456,11 @@ class Surface(NamedTuple):
 
 
 def surface(polynomial: Polynomial, seen: Sequence[Seen], top: float, objective: float) -> Surface:
-    """The table of a polynomial of (load, executors).
+    """The table of a polynomial.
 
     Args:
-        polynomial: what was fitted.
-        seen: where samples lie; not empty.
+        polynomial: of (load, executors).
+        seen: ranges with samples; not empty.
         top: the polynomial is cut off above it, and below 0.
         objective: shares of slow records below it are within the objective.
     """
@@ -141,19 +503,16 @@ def _lowest_of_harder(table: Array) -> Array:
     return np.minimum.accumulate(by_load, axis=0)
 
 
-# Polynomials of several variables, fitted by least squares through Gram matrices.
-
-
-Array = npt.NDArray[np.float64]
+# ------------------------------------------------------------------- polynomials of several variables, by Gram–Schmidt
 
 _DEPENDENT = 1e-7
-"""A monomial of which less than this is left beside the ones before it tells nothing on these points."""
+"""A monomial of which less than this share is independent of the ones before it is left out."""
 _RIDGE = 1e-9
-"""Added to the diagonal of Gram matrices, of which the largest entry is 1: what no row tells is taken as 0."""
+"""Added to the diagonal of Gram matrices, of which the largest entry is 1: undetermined weights become 0."""
 
 
 def columns(variables: int, degree: int) -> int:
-    """How many monomials of up to that total degree there are.
+    """Number of monomials of up to that total degree.
 
     >>> columns(2, 1), columns(2, 8)
     (3, 45)
@@ -193,7 +552,7 @@ class Polynomial:
     Attributes:
         degree: the total degree, 1 or more.
         centers: of each variable; subtracted first.
-        scales: of each variable, positive; divided by then.
+        scales: of each variable, positive; divided by after that.
         coefficients: of the monomials 1, z_1, …, z_V, z_1², z_1·z_2, …
 
     >>> line = Polynomial(degree=1, centers=(10.0,), scales=(5.0,), coefficients=(1.0, 2.0))
@@ -270,71 +629,7 @@ def solve(grams: Array, products: Array) -> Array:
     return np.asarray(np.linalg.solve(grams + diagonal, products[..., None])[..., 0], dtype=np.float64)
 
 
-# f(workload, n): the share of slow records that is to be expected, sane also where nothing was seen.
-
-
-CEILING = 1e9
-"""No share of slow records is predicted above this."""
-_CARRIED = 0.9
-"""Up to this share of the capacity nothing is slow (the thesis' guard in Algorithm 2)."""
-
-
-@dataclass(frozen=True)
-class SlowModel:
-    """The model of slow records of a job.
-
-    Attributes:
-        polynomial: of (load, executors), where load = Σ costs · workload.
-        costs: of a record of each topic, relative to the mean record of the samples; one topic: (1.0,).
-        seen: (executors, lowest load, highest load) of the samples; one number may have several such ranges.
-        w_max: records/s that one executor carries; None: not known.
-        top: the largest share among the samples.
-        objective: the share at which the objective is violated; n·w_max is the load that reaches it.
-    """
-
-    polynomial: Polynomial
-    costs: tuple[float, ...]
-    seen: tuple[Seen, ...]
-    w_max: float | None
-    top: float
-    objective: float
-
-    def predict(self, workload: Sequence[float], executors: int) -> float:
-        """Share of slow records, in [0, 1e9]: non-decreasing in each workload, non-increasing in executors.
-
-        Where samples lie: the polynomial, made monotone. Elsewhere: 0 up to 90 % of the capacity, the objective at the
-        capacity, and on along this line; within what easier and harder points that were seen allow. The capacity is
-        n·w_max, or the load that was seen to be carried by as many executors or fewer, if that is more.
-
-        Args:
-            workload: records/s of each topic, as many as were learned from, at least 0.
-            executors: at least 1.
-
-        Raises:
-            ValueError: another number of topics, a workload that is negative or not finite, no executor.
-        """
-        if len(workload) != len(self.costs) or not all(isfinite(w) and w >= 0 for w in workload) or executors < 1:
-            message = f"no prediction for workload {tuple(workload)} on {executors} executors"
-            raise ValueError(message)
-        load = float(sum(cost * w for cost, w in zip(self.costs, workload, strict=True)))
-        least, most = self._surface.bounds(load, executors)
-        return min(max(self._assumed(load, executors), least), most, CEILING)
-
-    def _assumed(self, load: float, executors: int) -> float:
-        capacity = max(executors * (self.w_max or 0.0), self._surface.sound_load(executors))
-        if load <= _CARRIED * capacity:
-            return 0.0
-        if load >= CEILING * capacity:
-            return CEILING
-        return self.objective * (load / capacity - _CARRIED) / (1 - _CARRIED)
-
-    @cached_property
-    def _surface(self) -> Surface:
-        return surface(self.polynomial, self.seen, self.top, self.objective)
-
-
-# Least squares over blocks of neighbouring rows: what is left out, or drawn again, is a block, never a single row.
-
+# ---------------------------------------------------------------------- least squares over blocks of neighbouring rows
 
 _IN_TWO = ["einsum_path", (0, 1), (0, 1)]
 """(w·G)·w: the matrices first by one of the vectors."""
@@ -381,11 +676,11 @@ class Blocks(NamedTuple):
     def refits(self, times: int, seed: int, sizes: Sequence[int], usual: int) -> Array:
         """Fits to resamples of the blocks, each of as many blocks, drawn with replacement.
 
-        Each has as many columns as do best on the blocks that its resample left out: about a third of them. So it is
-        the choice that is made again, not only the fit.
+        Each has the number of columns with the least error on the blocks that its resample left out, about a third of
+        them. So the choice is repeated, not only the fit.
 
         Args:
-            times: how many.
+            times: number of resamples.
             seed: of the draws.
             sizes: numbers of columns to choose from.
             usual: the number where a resample left out nothing.
@@ -414,313 +709,12 @@ class Blocks(NamedTuple):
         return grams, np.einsum("kb,bi->ki", weights, self.products[:, :size])
 
 
-# Training, and its two questions: which degree, and is the result stable? S1 Algorithms 3 and 4, corrected.
-
-
-Points = Sequence[tuple[Sequence[float], int]]
-"""Workload of each topic, and executors."""
-
-_LEAST_ROWS = 20
-_LEAST_BLOCKS = 5
-_ROWS_A_COLUMN = 2
-_WORTH = 0.98
-"""Costs of topics are kept if they leave less than this share of the error on blocks left out."""
-
-
-@dataclass(frozen=True)
-class TrainingOptions:
-    """How it is trained.
-
-    Attributes:
-        degrees: of the polynomial, to choose from.
-        resamples: k, of the stability check.
-        block: rows in a block of neighbours; shorter where there are not five of them.
-        folds: of the cross-validation.
-        stability_limit: λ: the mean standard deviation of refits, a share of slow records, up to which a model is
-            stable. 0.03 is the largest at which at most one model in twenty that passes errs much more than the best
-            one on blocks left out (``rheostat bench train``).
-        objective: the share of slow records at which the objective is violated.
-        seed: of the resamples.
-        outliers: whether outliers are looked for and left out.
-    """
-
-    degrees: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
-    resamples: int = 250
-    block: int = 30
-    folds: int = 5
-    stability_limit: float = 0.03
-    objective: float = 0.1
-    seed: int = 0
-    outliers: bool = True
-
-    def __post_init__(self) -> None:
-        checks = (
-            ("degrees", self.degrees, bool(self.degrees) and all(1 <= d <= 12 for d in self.degrees), "1 … 12"),
-            ("resamples", self.resamples, self.resamples >= 2, ">= 2"),
-            ("block", self.block, self.block >= 1, ">= 1"),
-            ("folds", self.folds, self.folds >= 2, ">= 2"),
-            ("stability_limit", self.stability_limit, self.stability_limit > 0, "> 0"),
-            ("objective", self.objective, 0 < self.objective < inf, "> 0"),
-            ("seed", self.seed, self.seed >= 0, ">= 0"),
-        )
-        wrong = "it is out of range"
-        faults = [Fault(name, str(given), allowed, wrong) for name, given, ok, allowed in checks if not ok]
-        if faults:
-            raise InputError(faults)
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What came out.
-
-    Attributes:
-        model: to predict with.
-        degree: of its polynomial: that with the least error.
-        cv_errors: (degree, root mean square error of blocked cross-validation) of each degree that was tried; one
-            with more monomials than half of the rows is not.
-        left_out: the rows, counted by time, that were taken for outliers.
-        rows: different samples that were given.
-    """
-
-    model: SlowModel
-    degree: int
-    cv_errors: tuple[tuple[int, float], ...]
-    left_out: tuple[int, ...]
-    rows: int
-
-    @property
-    def outliers(self) -> int:
-        """How many rows were left out."""
-        return len(self.left_out)
-
-
-def train(samples: Sequence[Sample], w_max: float | None, options: TrainingOptions | None = None) -> Trained:
-    """Learn the share of slow records from samples. The same samples, in any order, give the same model.
-
-    Args:
-        samples: workloads, executors and shares of slow records.
-        w_max: records/s that one executor carries; None: not known.
-        options: how; None: the defaults.
-
-    Raises:
-        InputError: fewer than 20 different samples, or values that cannot be.
-    """
-    options = options or TrainingOptions()
-    if w_max is not None and not (isfinite(w_max) and w_max > 0):
-        raise InputError([Fault("w_max", str(w_max), "a positive, finite rate, or none", "it is out of range")])
-    rows = in_order(samples, _LEAST_ROWS)
-    left_out = contradicted(rows, options.objective) if options.outliers else ()
-    kept = _without(rows, left_out)
-    alike = _searched(kept, (1.0,) * len(kept[0].workload), options)
-    apart = _searched(kept, record_costs(kept), options) if len(alike.costs) > 1 else alike
-    best = apart if apart.error < _WORTH * alike.error else alike
-    model = SlowModel(
-        polynomial=best.polynomial,
-        costs=best.costs,
-        seen=spans(best.points[:, 0].tolist(), [sample.executors for sample in kept]),
-        w_max=w_max,
-        top=max(sample.slow for sample in kept),
-        objective=options.objective,
-    )
-    return Trained(model, best.polynomial.degree, best.cv_errors, left_out, len(rows))
-
-
-class _Searched(NamedTuple):
-    costs: tuple[float, ...]
-    points: Array
-    cv_errors: tuple[tuple[int, float], ...]
-    polynomial: Polynomial
-
-    @property
-    def error(self) -> float:
-        return min(error for _, error in self.cv_errors)
-
-
-def _searched(rows: Sequence[Sample], costs: tuple[float, ...], options: TrainingOptions) -> _Searched:
-    """The best degree with these costs, fitted to all rows."""
-    points, slow = _arrays(rows, costs)
-    degrees = _possible(options.degrees, len(rows))
-    basis, values = orthonormal(points, max(degrees))
-    blocks = Blocks.of(values, slow, _block(options, len(rows)))
-    errors = blocks.errors(values, slow, [columns(2, degree) for degree in degrees], options.folds)
-    degree = min(zip(errors, degrees, strict=True))[1]
-    weights = np.einsum("rc,r->c", values[:, : columns(2, degree)], slow)
-    return _Searched(costs, points, tuple(zip(degrees, errors, strict=True)), basis.polynomial(degree, weights))
-
-
-class Refits(NamedTuple):
-    """Models of resampled blocks, to be asked how far they are apart.
-
-    Attributes:
-        basis, weights: the polynomials, (k, columns).
-        costs: of a record of each topic.
-        numbers: of executors that were seen.
-    """
-
-    basis: Basis
-    weights: Array
-    costs: tuple[float, ...]
-    numbers: frozenset[int]
-
-    def deviation(self, points: Points) -> float:
-        """Their standard deviation at each point, then its mean; at least 0, a share of slow records.
-
-        Points at numbers of executors that were never seen do not count: the polynomial is not asked there. 0 without
-        a point that counts.
-        """
-        asked = [Sample(0.0, tuple(workload), n, 0.0) for workload, n in points if n in self.numbers]
-        if not asked:
-            return 0.0
-        apart = self.weights - self.weights.mean(axis=0)
-        spread = np.einsum("ki,kj->ij", apart, apart) / len(apart)
-        at_points = self.basis.at(_arrays(asked, self.costs)[0], self.basis.degree)
-        variances = np.einsum("pi,pi->p", np.einsum("pi,ij->pj", at_points, spread), at_points)
-        return float(np.sqrt(np.maximum(variances, 0.0)).mean())
-
-
-def resampled(samples: Sequence[Sample], trained: Trained, options: TrainingOptions | None = None) -> Refits:
-    """Make the model again from resamples of blocks, with the costs and the outliers of the training.
-
-    The degree is chosen again for each resample, by the blocks that it left out [ours]. With the degree of the training
-    for all of them, what decides is which degree the noise has chosen: where the load has only risen, a model of
-    degree 1 passes and one of degree 4 does not, made of samples that are alike.
-
-    Args:
-        samples: those that were trained on.
-        trained: what came out.
-        options: those of the training.
-
-    Raises:
-        InputError: the samples are not those that were trained on, or cannot be.
-    """
-    options = options or TrainingOptions()
-    rows = in_order(samples, _LEAST_ROWS)
-    if len(rows) != trained.rows:
-        allowed = f"the {trained.rows} that were trained on"
-        raise InputError([Fault("samples", str(len(rows)), allowed, "give the samples of the training")])
-    model, kept = trained.model, _without(rows, trained.left_out)
-    points, slow = _arrays(kept, model.costs)
-    degrees = [degree for degree, _ in trained.cv_errors]
-    basis, values = orthonormal(points, max(degrees))
-    blocks = Blocks.of(values, slow, _block(options, len(kept)))
-    sizes = [columns(2, degree) for degree in degrees]
-    weights = blocks.refits(options.resamples, options.seed, sizes, columns(2, trained.degree))
-    return Refits(basis, weights, model.costs, frozenset(span.executors for span in model.seen))
-
-
-def stability(
-    samples: Sequence[Sample], trained: Trained, points: Points, options: TrainingOptions | None = None
-) -> float:
-    """How far apart models of resampled blocks are at some points (workload of each topic, executors).
-
-    See :func:`resampled` and :meth:`Refits.deviation`.
-
-    Raises:
-        InputError: the samples are not those that were trained on, or cannot be.
-    """
-    return resampled(samples, trained, options).deviation(points)
-
-
-def _without(rows: Sequence[Sample], left_out: Sequence[int]) -> list[Sample]:
-    out = set(left_out)
-    return [sample for row, sample in enumerate(rows) if row not in out]
-
-
-def _arrays(rows: Sequence[Sample], costs: Sequence[float]) -> tuple[Array, Array]:
-    """(rows, 2): load and executors; (rows,): slow."""
-    loads = np.array([sample.workload for sample in rows]) @ np.asarray(costs)
-    executors = np.array([float(sample.executors) for sample in rows])
-    return np.column_stack([loads, executors]), np.array([sample.slow for sample in rows])
-
-
-def _possible(degrees: Sequence[int], rows: int) -> tuple[int, ...]:
-    """Those with at least two rows for each monomial; the lowest always."""
-    ordered = sorted(set(degrees))
-    return tuple(d for d in ordered if d == ordered[0] or _ROWS_A_COLUMN * columns(2, d) <= rows)
-
-
-def _block(options: TrainingOptions, rows: int) -> int:
-    return max(1, min(options.block, rows // _LEAST_BLOCKS))
-
-
-# The rows that are learned from, and what is wrong with them.
-
-
-MOST_WORKLOAD = 1e15
-"""Records/s of a topic; more is an error of the measurement."""
-MOST_SLOW = 1e9
-"""Backlog ÷ records of an interval; more is an error of the measurement."""
-MOST_EXECUTORS = 1_000_000
-
-
-class Sample(NamedTuple):
-    """One look at a job.
-
-    Attributes:
-        at: seconds.
-        workload: records/s of each topic, always in the same order; one entry: their sum.
-        executors: at work, at least 1.
-        slow: share of slow records, at least 0; above 1 when the backlog is more than one interval brings.
-    """
-
-    at: float
-    workload: tuple[float, ...]
-    executors: int
-    slow: float
-
-
-def in_order(samples: Sequence[Sample], least: int) -> list[Sample]:
-    """The samples by time; one that is given twice counts once.
-
-    Raises:
-        InputError: a value that cannot be, workloads of unequal length, fewer than ``least`` different samples. Each
-            fault is told once, with the first row that has it and the number of rows that have it.
-    """
-    faults = [fault for fault in _value_faults(samples) if fault is not None]
-    if faults:
-        raise InputError(faults)
-    rows = sorted(set(samples))
-    if len(rows) < least:
-        message = "there is too little to learn from; collect more samples"
-        raise InputError([Fault("samples", str(len(rows)), f">= {least} different ones", message)])
-    return rows
-
-
-def _value_faults(samples: Sequence[Sample]) -> Iterator[Fault | None]:
-    topics = len(samples[0].workload) if samples else 0
-    endless = [(row, s.at) for row, s in enumerate(samples) if not isfinite(s.at)]
-    yield _fault("at", "a finite number of seconds", endless)
-    unequal = [(row, s.workload) for row, s in enumerate(samples) if not s.workload or len(s.workload) != topics]
-    yield _fault("workload", f"as many topics as in row 0 ({topics}), at least one", unequal)
-    loads = [(row, w) for row, s in enumerate(samples) for w in s.workload if not 0 <= w <= MOST_WORKLOAD]
-    yield _fault("workload", f"0 … {MOST_WORKLOAD:g} records/s", loads)
-    numbers = [(row, s.executors) for row, s in enumerate(samples) if not _is_number_of_executors(s.executors)]
-    yield _fault("executors", f"a whole number, 1 … {MOST_EXECUTORS}", numbers)
-    shares = [(row, s.slow) for row, s in enumerate(samples) if not 0 <= s.slow <= MOST_SLOW]
-    yield _fault("slow", f"0 … {MOST_SLOW:g}", shares)
-
-
-def _is_number_of_executors(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= MOST_EXECUTORS
-
-
-def _fault(name: str, allowed: str, wrong: Sequence[tuple[int, object]]) -> Fault | None:
-    if not wrong:
-        return None
-    row, given = wrong[0]
-    rows = len({number for number, _ in wrong})
-    return Fault(f"samples[{row}].{name}", str(given), allowed, f"this cannot be learned from; rows like it: {rows}")
-
-
-# Outliers: rows that the others contradict. They are found by what must hold for any job, not by a fitted curve.
-
-
-Flags = npt.NDArray[np.bool_]
+# --------------------------------------------------------------------------- outliers: rows that the others contradict
 
 _WITNESSES = 10
-"""So many samples at least must speak against a row."""
+"""Least number of samples that contradict an outlier."""
 _AGREED = 0.9
-"""And such a share of those that are harder."""
+"""Least share of the harder samples that contradict it."""
 _JUMP = 3.0
 _STEADY = 1.5
 """The samples before and after a wrong rate differ by no more than this factor."""
@@ -729,8 +723,8 @@ _RARE = 0.05
 _CHUNK = 512
 
 
-def contradicted(rows: Sequence[Sample], objective: float) -> tuple[int, ...]:
-    """The rows to leave out, ascending.
+def find_outliers(rows: Sequence[Sample], objective: float) -> tuple[int, ...]:
+    """The rows that others contradict, ascending. No fitted curve is used, only what must hold for any job.
 
     Args:
         rows: by time.
@@ -739,13 +733,13 @@ def contradicted(rows: Sequence[Sample], objective: float) -> tuple[int, ...]:
     loads = np.array([row.workload for row in rows])
     executors = np.array([row.executors for row in rows])
     slow = np.array([row.slow for row in rows])
-    out = _wrong_rates(loads.sum(axis=1))
+    out = _find_wrong_rates(loads.sum(axis=1))
     right = np.flatnonzero(~out)
-    out[right] = _stalls(loads[right], executors[right], slow[right], objective / 2)
+    out[right] = _find_stalls(loads[right], executors[right], slow[right], objective / 2)
     return tuple(np.flatnonzero(out).tolist())
 
 
-def _wrong_rates(load: Array) -> Flags:
+def _find_wrong_rates(load: Array) -> Flags:
     out = np.zeros(load.size, dtype=np.bool_)
     before, at, after = load[:-2], load[1:-1], load[2:]
     low, high = np.minimum(before, after), np.maximum(before, after)
@@ -753,7 +747,7 @@ def _wrong_rates(load: Array) -> Flags:
     return out if out.sum() <= _RARE * out.size else np.zeros_like(out)
 
 
-def _stalls(loads: Array, executors: npt.NDArray[np.int64], slow: Array, margin: float) -> Flags:
+def _find_stalls(loads: Array, executors: npt.NDArray[np.int64], slow: Array, margin: float) -> Flags:
     found = [np.zeros(0, dtype=np.bool_)]
     suspects = np.flatnonzero(slow > margin)
     for part in (suspects[first : first + _CHUNK] for first in range(0, suspects.size, _CHUNK)):
@@ -765,18 +759,17 @@ def _stalls(loads: Array, executors: npt.NDArray[np.int64], slow: Array, margin:
     return out
 
 
-# What a record of each topic costs, relative to the mean record: with it the topics' rates become one load.
-
+# -------------------------------------------------------- costs of a record of each topic, relative to the mean record
 
 _DEGREE = 2
 _FURTHEST = 5.0
-"""The costs of two topics are looked for up to e⁵ = 148 × apart from that of the largest one."""
+"""Costs are searched up to e⁵ = 148 times and down to 1 ÷ 148 of that of the largest topic."""
 
 
 def record_costs(rows: Sequence[Sample]) -> tuple[float, ...]:
     """Costs of a record of each topic; the mean over all records of the rows is 1.
 
-    All 1 where there is nothing to tell them apart by. A topic without records has cost 1.
+    All 1 where the samples do not distinguish them. A topic without records has cost 1.
     """
     rates = np.array([row.workload for row in rows])
     volume = rates.sum(axis=0)
@@ -784,13 +777,13 @@ def record_costs(rows: Sequence[Sample]) -> tuple[float, ...]:
     costs = np.ones(rates.shape[1])
     if present.size > 1 and any(row.slow for row in rows):
         executors, slow = np.array([float(row.executors) for row in rows]), np.array([row.slow for row in rows])
-        costs[present] = _apart(rates[:, present], executors, slow)
+        costs[present] = _fit_costs(rates[:, present], executors, slow)
         costs *= volume.sum() / (costs @ volume)
         costs[volume == 0] = 1.0
     return tuple(costs.tolist())
 
 
-def _apart(rates: Array, executors: Array, slow: Array) -> Array:
+def _fit_costs(rates: Array, executors: Array, slow: Array) -> Array:
     from scipy.optimize import least_squares  # type: ignore[import-untyped]
 
     largest = int(np.argmax(rates.sum(axis=0)))

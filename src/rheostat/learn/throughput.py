@@ -1,8 +1,8 @@
-"""Measurements of a job at its limit, and the points that a model of its throughput is fitted to (S2, section IV.C).
+"""The maximum sustainable throughput of n executors: MST = α·n^β − γ·ND. S2, section IV.C, equations (1) to (3).
 
-A measurement counts if it was saturated and no reconfiguration lies in it; who measures sees to that. Those of one
-*configuration*, so many executors at such a distance, make one point. At most ``most_points`` are kept, the oldest
-goes first.
+The model is fitted to points. A point is the mean of the measurements of one *configuration*, a number of executors at
+a distance. A measurement counts if the job was saturated and not reconfigured; the caller ensures that. At most
+``most_points`` are kept, the oldest is dropped first.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Array = NDArray[np.float64]
+
 
 class Saturated(NamedTuple):
     """A measurement of the job at its limit.
 
     Attributes:
-        executors: how many processed it; a share of them where several queries run on the same ones.
+        executors: that processed it; a share of them where several queries run on the same ones.
         distance_ms: ND, the greatest round trip among their nodes, ms.
         throughput: records/s.
     """
@@ -40,7 +42,7 @@ class Point:
 
     Attributes:
         throughput: their mean, records/s, in which the past weighs at most ``most_weight`` measurements.
-        count: how many weigh in it.
+        count: measurements that weigh in it.
         scatter: sum of their squared relative deviations from the mean.
         at: time of the newest.
     """
@@ -55,16 +57,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class FitOptions:
-    """How the model is fitted.
+    """Options of the fit.
 
     Attributes:
         most_points: configurations that are kept.
-        most_weight: measurements that a point counts for at most; the mean forgets at this pace.
+        most_weight: most measurements that a point weighs; the mean forgets at this pace.
         alpha_only: MST = α·n whatever the points (MDL-NLUnaware of S2, section V).
-        beta_from: configurations from which on β is fitted; S2 has 3, and less where no distance says anything.
-        worst_condition: greatest condition number of what is fitted.
-        noise: relative standard deviation of one measurement, before anything is known of it.
-        prior: measurements that this counts for.
+        beta_from: configurations from which on β is fitted; S2 has 3, and fewer where distances do not matter.
+        worst_condition: greatest condition number of a fit.
+        noise: prior relative standard deviation of a measurement.
+        prior: measurements that the prior weighs.
         same_ms, same_share: distances that differ by no more than the greater of both are the same configuration.
     """
 
@@ -83,15 +85,15 @@ DEFAULT = FitOptions()
 
 
 def configuration(points: Sequence[Point], measured: Saturated, options: FitOptions = DEFAULT) -> Point | None:
-    """The point whose configuration a measurement belongs to; None: it is a new one."""
-    return next((point for point in points if _same(point, measured, options)), None)
+    """The point of a measurement's configuration; None: it is a new one."""
+    return next((point for point in points if _is_same(point, measured, options)), None)
 
 
-def added(points: Sequence[Point], measured: Saturated, options: FitOptions = DEFAULT) -> tuple[Point, ...]:
+def add_measurement(points: Sequence[Point], measured: Saturated, options: FitOptions = DEFAULT) -> tuple[Point, ...]:
     """The points with one more measurement, by n and ND.
 
     Raises:
-        InputError: the measurement is impossible: every fault of it.
+        InputError: the measurement is impossible, with every fault.
     """
     faults = _faults(measured)
     if faults:
@@ -100,14 +102,14 @@ def added(points: Sequence[Point], measured: Saturated, options: FitOptions = DE
     new = Point(measured.executors, measured.distance_ms, measured.throughput, at=measured.at)
     kept = [point for point in points if point is not old]
     if old is not None:
-        new = _joined(old, measured, options)
+        new = _join(old, measured, options)
     elif len(kept) >= options.most_points:
         kept.remove(min(kept, key=lambda point: point.at))
     return tuple(sorted([*kept, new], key=lambda point: (point.executors, point.distance_ms)))
 
 
 def point_faults(points: Sequence[Point]) -> list[Fault]:
-    """What of the points is impossible, and that there are none."""
+    """Faults of impossible points; no point at all is one."""
     if not points:
         return [Fault("points", "none", "at least one", "nothing can be fitted to no measurement")]
     means = [Saturated(point.at, point.executors, point.distance_ms, point.throughput) for point in points]
@@ -124,14 +126,14 @@ def _faults(measured: Saturated) -> list[Fault]:
     return faults
 
 
-def _same(point: Point, measured: Saturated, options: FitOptions) -> bool:
+def _is_same(point: Point, measured: Saturated, options: FitOptions) -> bool:
     apart = abs(point.distance_ms - measured.distance_ms)
     close = max(options.same_ms, options.same_share * max(point.distance_ms, measured.distance_ms))
     alike = abs(point.executors - measured.executors) <= 0.05 * min(point.executors, measured.executors)
     return alike and apart <= close
 
 
-def _joined(old: Point, measured: Saturated, options: FitOptions) -> Point:
+def _join(old: Point, measured: Saturated, options: FitOptions) -> Point:
     """The running mean and scatter (B. P. Welford, 1962), in which the past weighs no more than allowed."""
     keeps = min(1.0, (options.most_weight - 1) / old.count)
     before = old.count * keeps
@@ -148,12 +150,7 @@ def _joined(old: Point, measured: Saturated, options: FitOptions) -> Point:
     )
 
 
-# The greatest throughput that n executors sustain, learned while the job runs: S2, section IV.C, equations (1) to (3).
-
-
-if TYPE_CHECKING:
-    Array = NDArray[np.float64]
-
+# ----------------------------------------------------------------------------------------------------------- the model
 
 _BETA, _GAMMA = 1.0, 0.0
 _SIGMAS = 2.0
@@ -167,10 +164,10 @@ _BOUNDED = "the best fit is at its bound"
 
 @dataclass(frozen=True, slots=True)
 class MstModel:
-    """MST = α·n^β − γ·ND, with what is known of its error.
+    """MST = α·n^β − γ·ND, with its error.
 
     Attributes:
-        points: distinct configurations that it was fitted to.
+        points: number of configurations.
         error: relative standard deviation of a measurement around the model.
         defaulted: the parameters that keep their default or lie on their bound, each with the reason.
         covariance: of (α, β, γ); zeros for those that were not fitted.
@@ -236,7 +233,7 @@ def fit(points: Sequence[Point], options: FitOptions = DEFAULT) -> MstModel:
     if faults:
         raise InputError(faults)
     data = _Data.of(points)
-    fitted = (_fitted(data, form, options) for form in _forms(points, options))
+    fitted = (_fit_form(data, form, options) for form in _list_forms(points, options))
     return _model(next(each for each in fitted if each is not None), data, points, options)
 
 
@@ -244,7 +241,7 @@ def fit(points: Sequence[Point], options: FitOptions = DEFAULT) -> MstModel:
 
 
 class _Form(NamedTuple):
-    """Which parameters are fitted beside α."""
+    """The parameters that are fitted beside α."""
 
     beta: bool
     gamma: bool
@@ -272,7 +269,7 @@ class _Fitted(NamedTuple):
 
     Attributes:
         free: places in (α, β, γ) of those that were fitted.
-        bound: of those that the fit has at a bound.
+        bound: of those that are at a bound.
         inverse: (JᵀWJ)⁻¹ of the free ones.
     """
 
@@ -284,8 +281,8 @@ class _Fitted(NamedTuple):
     inverse: Array
 
 
-def _forms(points: Sequence[Point], options: FitOptions) -> list[_Form]:
-    """What is tried, in order: equations (1), (3), (2), and β without γ where distances say nothing."""
+def _list_forms(points: Sequence[Point], options: FitOptions) -> list[_Form]:
+    """The forms to try, in order: equations (1), (3), (2), and β without γ where distances do not matter."""
     many = len(points)
     if many == 1 or options.alpha_only:
         return [_Form(beta=False, gamma=False)]
@@ -295,39 +292,39 @@ def _forms(points: Sequence[Point], options: FitOptions) -> list[_Form]:
     return [*forms, _Form(beta=False, gamma=True), _Form(beta=False, gamma=False)]
 
 
-def _fitted(data: _Data, form: _Form, options: FitOptions) -> _Fitted | None:
-    """The least squares of this form; None where the points do not tell its parameters."""
+def _fit_form(data: _Data, form: _Form, options: FitOptions) -> _Fitted | None:
+    """The least-squares fit of this form; None where the points do not determine its parameters."""
     import numpy as np
 
-    beta = _search(data, form) if form.beta else _BETA
-    alpha, gamma, _ = (float(each[0]) for each in _linear(data, np.array([beta]), gamma=form.gamma))
+    beta = _search_beta(data, form) if form.beta else _BETA
+    alpha, gamma, _ = (float(each[0]) for each in _solve_linear(data, np.array([beta]), gamma=form.gamma))
     power = data.n**beta
     columns = np.stack([power, alpha * power * np.log(data.n), -data.distance], axis=1)
     wanted = [0, *([1] if form.beta else []), *([2] if form.gamma else [])]
-    if _condition(columns[:, wanted], data) > options.worst_condition:
+    if _condition_number(columns[:, wanted], data) > options.worst_condition:
         return None
     at_bound = ([1] if beta >= 1 - _BOUND else []) + ([2] if gamma <= 0 else [])
     bound = frozenset(at_bound) & frozenset(wanted)
     free = tuple(each for each in wanted if each not in bound)
-    scaled, lengths = _scaled(columns[:, list(free)], data)
+    scaled, lengths = _scale(columns[:, list(free)], data)
     inverse = np.linalg.inv(scaled.T @ scaled) / np.outer(lengths, lengths)
     return _Fitted(alpha, beta, gamma, free, bound, inverse)
 
 
-def _search(data: _Data, form: _Form) -> float:
+def _search_beta(data: _Data, form: _Form) -> float:
     """β in (0, 1] with the least squares: a grid over all of it, then finer ones around the best."""
     import numpy as np
 
     low, high, best = _STEP, 1.0, 1.0
     for _ in range(_ROUNDS):
         grid = np.linspace(low, high, _GRID)
-        squares = _linear(data, grid, gamma=form.gamma)[2]
+        squares = _solve_linear(data, grid, gamma=form.gamma)[2]
         best, step = float(grid[np.argmin(squares)]), float(grid[1] - grid[0])
         low, high = max(_STEP, best - step), min(1.0, best + step)
     return best
 
 
-def _linear(data: _Data, betas: Array, *, gamma: bool) -> tuple[Array, Array, Array]:
+def _solve_linear(data: _Data, betas: Array, *, gamma: bool) -> tuple[Array, Array, Array]:
     """α, γ ≥ 0 and the weighted squares for each β, in closed form."""
     import numpy as np
 
@@ -348,7 +345,7 @@ def _linear(data: _Data, betas: Array, *, gamma: bool) -> tuple[Array, Array, Ar
     return alphas, gammas, (weight * off * off).sum(axis=1)
 
 
-def _scaled(columns: Array, data: _Data) -> tuple[Array, Array]:
+def _scale(columns: Array, data: _Data) -> tuple[Array, Array]:
     """The weighted derivatives, each column at unit length, and the lengths."""
     import numpy as np
 
@@ -357,13 +354,13 @@ def _scaled(columns: Array, data: _Data) -> tuple[Array, Array]:
     return weighted / np.where(lengths > 0, lengths, 1.0), lengths
 
 
-def _condition(columns: Array, data: _Data) -> float:
+def _condition_number(columns: Array, data: _Data) -> float:
     """Greatest ÷ least singular value of the scaled derivatives; infinite below full rank."""
     import numpy as np
 
     if columns.shape[0] < columns.shape[1]:
         return math.inf
-    values = np.linalg.svd(_scaled(columns, data)[0], compute_uv=False)
+    values = np.linalg.svd(_scale(columns, data)[0], compute_uv=False)
     return math.inf if values[-1] <= _RANK * values[0] else float(values[0] / values[-1])
 
 
@@ -386,21 +383,21 @@ def _model(best: _Fitted, data: _Data, points: Sequence[Point], options: FitOpti
         gamma=best.gamma,
         points=len(points),
         error=math.sqrt(variance),
-        defaulted=_defaulted(best, points, options),
+        defaulted=_explain_defaults(best, points, options),
         covariance=tuple((row[0], row[1], row[2]) for row in covariance),
     )
 
 
-def _defaulted(best: _Fitted, points: Sequence[Point], options: FitOptions) -> tuple[str, ...]:
-    said = []
+def _explain_defaults(best: _Fitted, points: Sequence[Point], options: FitOptions) -> tuple[str, ...]:
+    reasons = []
     if 1 not in best.free:
-        said.append(f"β = {best.beta:g}: {_BOUNDED if 1 in best.bound else _why_beta(points, options)}")
+        reasons.append(f"β = {best.beta:g}: {_BOUNDED if 1 in best.bound else _explain_beta(points, options)}")
     if 2 not in best.free:
-        said.append(f"γ = {best.gamma:g}: {_BOUNDED if 2 in best.bound else _why_gamma(points, options)}")
-    return tuple(said)
+        reasons.append(f"γ = {best.gamma:g}: {_BOUNDED if 2 in best.bound else _explain_gamma(points, options)}")
+    return tuple(reasons)
 
 
-def _why_beta(points: Sequence[Point], options: FitOptions) -> str:
+def _explain_beta(points: Sequence[Point], options: FitOptions) -> str:
     if options.alpha_only:
         return "by choice"
     if len(points) == 1:
@@ -412,7 +409,7 @@ def _why_beta(points: Sequence[Point], options: FitOptions) -> str:
     return "the configurations tell it too badly"
 
 
-def _why_gamma(points: Sequence[Point], options: FitOptions) -> str:
+def _explain_gamma(points: Sequence[Point], options: FitOptions) -> str:
     if options.alpha_only:
         return "by choice"
     distances = {point.distance_ms for point in points}

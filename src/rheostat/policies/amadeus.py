@@ -5,18 +5,17 @@ At the end of each batch, with α the smoothing factor::
     num ← α·num + batch time ÷ trigger;   den ← α·den + 1;   mean = num ÷ den          both start at 1
     mean > high or mean < low  →  ⌈n × mean⌉
 
-n are the executors that are there; nothing is asked for while their number is on its way to the one asked for last.
+n are the registered executors; nothing is proposed until the last proposal is done.
 
-A batch that was not seen, because another one had finished by the next sample, does not enter the mean. A trigger of 0
-(as soon as possible) has no length: the period τ stands in for it.
+A batch that was missed, because another one had finished by the next sample, does not enter the mean. A trigger of 0
+(as soon as possible) has no length: the period τ stands for it.
 
 Source: https://github.com/AmadeusITGroup/Elastic-Scaling, ElasticScaling.scala (``computeExecutorNumber``,
-``updateOccupation``) and README.md. It knows of no lag, backlog, cooldown or hold.
+``updateOccupation``) and README.md. It has no lag, backlog, cooldown or hold.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -25,12 +24,10 @@ from typing import ClassVar, Self
 from pydantic import BaseModel, Field, model_validator
 
 from rheostat.config.models import FrozenModel, reject
-from rheostat.decide.policy import PolicyContext, in_force
 from rheostat.errors import Fault
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
+from rheostat.policies.capacity import BuiltInPolicy, propose_nothing, round_up, valid_target
 from rheostat.text import percent, several
-
-_ROUNDING = 1e-9
 
 
 class AmadeusOptions(FrozenModel):
@@ -56,7 +53,7 @@ class AmadeusOptions(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class AmadeusState:
-    """The mean, as its numerator and denominator, and which batch entered it last."""
+    """The mean, as its numerator and denominator, and the batch that entered it last."""
 
     num: float = 1.0
     den: float = 1.0
@@ -69,17 +66,17 @@ class AmadeusState:
 
 
 def needed_executors(mean: float, current: int, options: AmadeusOptions) -> int:
-    """The number to ask for.
+    """The number to propose.
 
     >>> needed_executors(1.2, 2, AmadeusOptions()), needed_executors(0.8, 2, AmadeusOptions())
     (3, 2)
     """
     if options.threshold_low <= mean <= options.threshold_high:
         return current
-    return max(1, math.ceil(current * mean - _ROUNDING))
+    return round_up(current * mean)
 
 
-class AmadeusPolicy:
+class AmadeusPolicy(BuiltInPolicy[AmadeusOptions, AmadeusState]):
     """The listener. See the module's description."""
 
     name: ClassVar[str] = "amadeus"
@@ -88,21 +85,11 @@ class AmadeusPolicy:
     options_type: ClassVar[type[BaseModel]] = AmadeusOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType({"default": {}, "faithful": {}})
 
-    def __init__(self, options: AmadeusOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
-
-    def initial(self) -> AmadeusState:
-        """As after one batch that took the whole trigger."""
-        return AmadeusState()
-
     def recommend(self, assessment: Assessment, state: AmadeusState) -> tuple[Recommendation, AmadeusState]:
-        """What the mean asks for at the end of a batch; between two, and while executors are on their way, a hold."""
-        current, share = in_force(assessment), self._share(assessment)
-        if assessment.missing or assessment.invalid or not current or share is None or assessment.last_batch_id is None:
-            names = assessment.missing or assessment.invalid or ("last_batch_s",)
-            reason = Reason(ReasonCode.METRICS_MISSING, f"nothing is proposed without: {', '.join(names)}")
-            return Recommendation(None, reason), state
+        """Propose by the mean at the end of a batch; hold between two, and while executors are starting."""
+        current, share = valid_target(assessment), self._share(assessment)
+        if current is None or share is None or assessment.last_batch_id is None:
+            return propose_nothing(assessment, "last_batch_s"), state
         if assessment.last_batch_id == state.last_batch_id:
             return _hold(ReasonCode.STEADY, "no batch has ended since", current, state), state
         alpha = self.options.smoothing_factor
@@ -111,10 +98,6 @@ class AmadeusPolicy:
             text = f"{assessment.executors} of {several(current, 'executor')} registered"
             return _hold(ReasonCode.RESCALE_RUNNING, text, current, state), state
         return self._compare(current, share, state), state
-
-    def capacity(self, executors: int, state: AmadeusState) -> float | None:  # noqa: ARG002
-        """No model."""
-        return None
 
     def _share(self, assessment: Assessment) -> float | None:
         """Share of the trigger that the last finished batch took."""

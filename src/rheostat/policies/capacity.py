@@ -1,57 +1,159 @@
-"""What so many executors carry, learned from what was seen: S1 Algorithm 1, as printed and corrected.
+"""The capacity model and the small rules that several policies share.
 
-As printed (``learn_from="arrival"``) one figure is kept, ``w_max``: the running mean of arrival ÷ n over overloaded
-samples. With a true capacity of 1000/s and a load of 5000/s it reads 2604 after four violations.
+**Capacity** (S1 Algorithm 1). As printed (``learn_from="arrival"``) it is one figure, ``w_max``: the running mean of
+arrival ÷ n over overloaded samples. With a true capacity of 1000/s and a load of 5000/s it reads 2604 after four
+violations.
 
-Corrected (``learn_from="processed"``), what is learned is the *busy rate*, the records of a second in which a batch
+Corrected (``learn_from="processed"``), the *busy rate* is learned, the records processed in a second in which a batch
 runs (:func:`busy_rate`). A batch has a fixed part, so this is a lower bound of the capacity while batches are shorter
-than τ, and close to it once they are long. It is kept *for each number* of executors: two of them carry more than two
-sixths of what six carry. And a figure that a later one contradicts is *forgotten*.
+than τ, and close to it once they are long. It is kept for each number of executors: two of them carry more than two
+sixths of what six carry.
 
-* A sample above the limit *measures* the number in force if the batch is long (τ ÷ 2 or more, or as large as the batch
-  cap allows) and the slots are in use (busy ratio 0.5 or more, or unknown): a stall is no lack of executors. Whether
-  the job falls behind or catches up is no matter. A higher rate is believed at once, a lower one enters the mean, in
-  which the past weighs at most ``memory`` samples.
-* Three healthy samples in a row that agree within a tenth *show* that the number in force carries at least the least of
-  them. This raises what is known, and never lowers it. Where nothing is known it begins the figures, if the slots are
-  in use; so does any sample above the limit. Until there are figures, increases go by the highest busy rate that one
-  executor has shown (``shown``).
-* Beside a new figure C at n, those at n' are kept that can be true: with n' > n from C to 2 C × n' ÷ n, with n' < n
-  from C × n' ÷ n ÷ 2 to C (waves of tasks explain a factor of two). A lower bound for n' < n must be C × n' ÷ n, for
-  else C says more of n' than itself. A new lower bound forgets only what is too low.
+* A sample above the limit *measures* the current target if the batch is long (τ ÷ 2 or more, or as large as the batch
+  cap allows) and the slots are in use (busy ratio 0.5 or more, or unknown): a stall is not a lack of executors. A
+  higher rate replaces the figure, a lower one enters the mean, in which the past weighs at most ``memory`` samples.
+* Three healthy samples in a row that agree within a tenth are a *lower bound*, the least of them. A lower bound raises
+  a figure and never lowers it. Where nothing is known it starts the figures if the slots are in use; so does any sample
+  above the limit. Until there are figures, increases use the highest busy rate that one executor has reached
+  (``shown``).
+* A new figure C at n removes the figures at n' that cannot be true beside it: n' > n carries C to 2 C × n' ÷ n, n' < n
+  carries C × n' ÷ n ÷ 2 to C (waves of tasks explain the factor of two). A lower bound for n' < n must be C × n' ÷ n,
+  otherwise C says more about n' than the bound does. A new lower bound removes only figures that are too low.
 
-Between two figures the capacity is a straight line, beyond them it is in proportion to n. Nothing is learned from a
-number that has not settled, nor where the batch cap and not the executors limits the rate.
+The capacity is linear between two figures, and in proportion to n beyond them. Nothing is learned before the current
+target has settled, nor where the batch cap limits the rate.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Generic, Literal, TypeVar
 
-from rheostat.decide.policy import cap_limits
-from rheostat.model import Assessment
+from pydantic import BaseModel
+
+from rheostat.decide.policy import PolicyContext, cap_limits, in_force
+from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 
 Measure = Literal["tasks", "batches"]
+
+NOISE = 1.1
+"""Rates whose ratio is at most this count as equal."""
+ROUNDING = 1e-9
+MOST_EXECUTORS = 1_000_000
 
 _IN_A_ROW = 3
 _IN_USE = 0.5
 _LONG = 0.5
 _WAVES = 2.0
-_NOISE = 1.1
-"""Rates whose ratio is up to this are the same."""
-_ROUNDING = 1e-9
-_MOST = 1_000_000
+_KEPT = 5
+
+
+OptionsT = TypeVar("OptionsT", bound=BaseModel)
+StateT = TypeVar("StateT")
+
+
+class BuiltInPolicy(Generic[OptionsT, StateT]):
+    """Base of the built-in policies: no guard step of its own, no presets, an empty first state, no capacity model."""
+
+    self_managed_steps: ClassVar[frozenset[str]] = frozenset()
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {}
+    state_type: type[StateT]
+
+    def __init__(self, options: OptionsT, context: PolicyContext) -> None:
+        self.options = options
+        self.context = context
+
+    def initial(self) -> StateT:
+        """The state before the first sample."""
+        return self.state_type()
+
+    def capacity(self, executors: int, state: StateT) -> float | None:  # noqa: ARG002
+        """No model."""
+        return None
+
+
+# ---------------------------------------------------------------------------------- samples, intervals, counts
+
+
+def valid_target(assessment: Assessment) -> int | None:
+    """The current target; None where it is unknown, or a figure of the sample is missing or invalid."""
+    return None if assessment.missing or assessment.invalid else in_force(assessment) or None
+
+
+def propose_nothing(assessment: Assessment, needed: str) -> Recommendation:
+    """No proposal, because the sample is not complete; ``needed`` is what the policy itself requires."""
+    names = assessment.missing or assessment.invalid or (needed,)
+    return Recommendation(None, Reason(ReasonCode.METRICS_MISSING, f"no proposal without: {', '.join(names)}"))
+
+
+def due_in_s(at: float, last: float | None, every_s: float | None, early_s: float = 1e-6) -> float:
+    """Time until an action that is due every ``every_s`` is due again, s; 0 where it is due now.
+
+    Args:
+        at: now.
+        last: when it was done last; None: never.
+        every_s: None: it is always due.
+        early_s: how much too early still counts as due.
+
+    >>> due_in_s(50.0, 0.0, 60.0), due_in_s(55.0, 0.0, 60.0, early_s=7.5), due_in_s(5.0, None, 60.0)
+    (10.0, 0.0, 0.0)
+    """
+    if every_s is None or last is None:
+        return 0.0
+    left_s = last + every_s - at
+    return 0.0 if left_s <= early_s else left_s
+
+
+def count_in_a_row(streak: int, wanted: int) -> tuple[int, bool]:
+    """The streak with one more sample, at most ``wanted``, and whether it is complete.
+
+    >>> count_in_a_row(8, 10), count_in_a_row(10, 10)
+    ((9, False), (10, True))
+    """
+    streak = min(streak + 1, wanted)
+    return streak, streak == wanted
+
+
+def add_in_a_row(
+    recent: tuple[float, ...], rate: float, noise: float = NOISE
+) -> tuple[tuple[float, ...], float | None]:
+    """The last three rates with a new one, and the least of the three if they agree within ``noise``; None: not yet.
+
+    >>> add_in_a_row((100.0, 105.0), 102.0), add_in_a_row((100.0, 105.0, 102.0), 140.0)
+    (((100.0, 105.0, 102.0), 100.0), ((105.0, 102.0, 140.0), None))
+    """
+    recent = (*recent, rate)[-_IN_A_ROW:]
+    agree = len(recent) == _IN_A_ROW and max(recent) <= noise * min(recent)
+    return recent, min(recent) if agree else None
+
+
+def mean_with(mean: float, samples: int, new: float, memory: int | None) -> float:
+    """The running mean with a new value, in which the past weighs at most ``memory`` samples; None: all."""
+    weight = samples if memory is None else min(samples, memory - 1)
+    return (mean * weight + new) / (weight + 1)
+
+
+def round_up(number: float) -> int:
+    """The smallest whole number ≥ 1 that is no less than ``number``, up to rounding errors; at most 1 000 000.
+
+    >>> round_up(5.0000000001), round_up(5.001), round_up(0.0)
+    (5, 6, 1)
+    """
+    return MOST_EXECUTORS if number >= MOST_EXECUTORS else max(1, math.ceil(number - ROUNDING))
+
+
+# ------------------------------------------------------------------------------------------ the capacity model
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a number of executors carries.
+    """The capacity of a number of executors.
 
     Attributes:
-        rate: records/s of all of them together.
-        samples: how many measurements are in it; 0: it is a lower bound.
+        rate: of all of them together, records/s.
+        samples: measurements in it; 0: it is a lower bound.
         at: when it was last learned.
     """
 
@@ -63,12 +165,12 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What is known of the capacity.
+    """The capacity model.
 
     Attributes:
-        w_max: mean of arrival ÷ n over overloaded samples, records/s; as printed, else unused.
-        samples: how many entered it.
-        figures: what was learned, by ascending number of executors; empty: the capacity is unknown.
+        w_max: mean of arrival ÷ n over overloaded samples, records/s; only as printed.
+        samples: overloaded samples in ``w_max``.
+        figures: by ascending number of executors; empty: the capacity is unknown.
         shown: highest busy rate ÷ n so far, records/s for one executor: a lower bound.
         recent: busy rates of the last healthy samples in a row, at most three.
     """
@@ -80,118 +182,95 @@ class Learned:
     recent: tuple[float, ...] = ()
 
     def carried(self, executors: int) -> float | None:
-        """Records/s that so many carry, on the line through the figures; None without any.
+        """Capacity of a number of executors, records/s, on the line through the figures; None without figures.
 
         >>> Learned(figures=(Figure(2, 200.0, 1, 0.0), Figure(6, 480.0, 1, 0.0))).carried(4)
         340.0
         """
-        below = (0, 0.0)
+        n, rate = 0, 0.0
         for figure in self.figures:
             if executors <= figure.executors:
-                return _between(below, (figure.executors, figure.rate), executors)
-            below = (figure.executors, figure.rate)
-        return below[1] * executors / below[0] if self.figures else None
+                return rate + (figure.rate - rate) * (executors - n) / (figure.executors - n)
+            n, rate = figure.executors, figure.rate
+        return rate * executors / n if self.figures else None
 
     def enough(self, rate: float) -> int | None:
-        """The smallest n ≥ 1 that carries ``rate``; None without any figure.
+        """The smallest n ≥ 1 that carries ``rate``; None without figures.
 
         >>> Learned(figures=(Figure(2, 200.0, 1, 0.0), Figure(6, 480.0, 1, 0.0))).enough(340.0)
         4
         """
         if not self.figures or rate <= 0:
             return 1 if self.figures else None
-        below = (0, 0.0)
+        n, below = 0, 0.0
         for figure in self.figures:
-            if below[1] < rate <= figure.rate:
-                share = (rate - below[1]) / (figure.rate - below[1])
-                return max(1, math.ceil(below[0] + share * (figure.executors - below[0]) - _ROUNDING))
-            below = (figure.executors, figure.rate)
-        return max(below[0], needed(rate, below[1] / below[0]))
+            if below < rate <= figure.rate:
+                share = (rate - below) / (figure.rate - below)
+                return max(1, math.ceil(n + share * (figure.executors - n) - ROUNDING))
+            n, below = figure.executors, figure.rate
+        return max(n, needed(rate, below / n))
 
     def figure(self, executors: int) -> Figure | None:
-        """What was learned at exactly this number."""
+        """The figure of exactly this number."""
         return next((each for each in self.figures if each.executors == executors), None)
 
 
-def from_arrival(assessment: Assessment, learned: Learned, memory: int | None) -> Learned:
-    """Algorithm 1 as printed: an overload at arrival w with n executors says w ÷ n."""
+def learn_arrival(assessment: Assessment, learned: Learned, memory: int | None) -> Learned:
+    """Learn from an overloaded sample, Algorithm 1 as printed: an arrival rate w with n executors says w ÷ n."""
     if not assessment.arrival_rate or not assessment.executors:
         return learned
-    mean = _mean(learned.w_max or 0.0, learned.samples, assessment.arrival_rate / assessment.executors, memory)
-    return replace(learned, w_max=mean, samples=learned.samples + 1)
+    each = assessment.arrival_rate / assessment.executors
+    w_max = mean_with(learned.w_max or 0.0, learned.samples, each, memory)
+    return replace(learned, w_max=w_max, samples=learned.samples + 1)
 
 
-def from_overload(assessment: Assessment, learned: Learned, memory: int | None) -> Learned:
-    """Algorithm 1 corrected: what a sample above the limit measures, or shows where nothing is known."""
+def learn_overload(assessment: Assessment, learned: Learned, memory: int | None) -> Learned:
+    """Learn from an overloaded sample, Algorithm 1 corrected: a measurement, or a first lower bound."""
     learned, rate, n = replace(learned, recent=()), busy_rate(assessment), assessment.executors
     if not rate or not n or cap_limits(assessment):
         return learned
-    if not (_in_use(assessment) and _long(assessment)):
-        return learned if learned.figures else _raised(learned, n, rate, assessment)
+    if not (in_use(assessment) and _is_long(assessment)):
+        return learned if learned.figures else _raise_bound(learned, n, rate, assessment)
     before = learned.figure(n)
     count = 0 if before is None else before.samples
-    mean = rate if before is None or rate >= before.rate else _mean(before.rate, count, rate, memory)
-    return _with(learned, Figure(n, mean, count + 1, assessment.at))
+    mean = rate if before is None or rate >= before.rate else mean_with(before.rate, count, rate, memory)
+    return _insert(learned, Figure(n, mean, count + 1, assessment.at))
 
 
-def from_healthy(assessment: Assessment, learned: Learned) -> Learned:
-    """What three healthy samples in a row show, if they agree."""
+def learn_healthy(assessment: Assessment, learned: Learned) -> Learned:
+    """Learn from a healthy sample: a lower bound, if three in a row agree."""
     rate = busy_rate(assessment) if assessment.backlog_excess == 0 else None
     if not rate or not assessment.executors:
         return replace(learned, recent=())
-    recent = (*learned.recent, rate)[-_IN_A_ROW:]
+    recent, bound = add_in_a_row(learned.recent, rate)
     learned = replace(learned, recent=recent)
-    if len(recent) < _IN_A_ROW or max(recent) > _NOISE * min(recent):
-        return learned
-    return _raised(learned, assessment.executors, min(recent), assessment)
+    return learned if bound is None else _raise_bound(learned, assessment.executors, bound, assessment)
 
 
-def busy_rate(assessment: Assessment) -> float | None:
-    """Records of a second in which a batch runs: processed × max(trigger, batch) ÷ batch; None where unknown.
-
-    The rate is a mean over a window, the batch is the last one, so it misleads while either changes.
-
-    >>> busy_rate(Assessment(at=0.0, processed_rate=600.0, batch_s=4.0, trigger_s=10.0))
-    1500.0
-    """
-    batch_s = _batch_s(assessment)
-    if not assessment.processed_rate or not batch_s:
-        return None
-    return assessment.processed_rate * max(assessment.trigger_s or 0.0, batch_s) / batch_s
-
-
-def _batch_s(assessment: Assessment) -> float | None:
-    """Duration of the last finished batch; where that is unknown, of the one that ``batch_s`` means."""
-    return assessment.batch_s if assessment.last_batch_s is None else assessment.last_batch_s
-
-
-def _in_use(assessment: Assessment) -> bool:
-    """Whether the slots are in use, so that the fixed part of a batch is the lesser part."""
+def in_use(assessment: Assessment) -> bool:
+    """Whether the slots are busy for half of the time or more, as far as is known."""
     return assessment.busy_ratio is None or assessment.busy_ratio >= _IN_USE
 
 
-def _long(assessment: Assessment) -> bool:
-    """Whether the last batch is so long, or as large as the cap allows, that its rate is the capacity."""
-    batch_s = _batch_s(assessment)
+def _is_long(assessment: Assessment) -> bool:
+    batch_s = _last_batch_s(assessment)
     return bool(assessment.capped) or (batch_s is not None and batch_s >= _LONG * (assessment.period_s or math.inf))
 
 
-def _raised(learned: Learned, executors: int, rate: float, assessment: Assessment) -> Learned:
-    """The same with a lower bound: a figure that lies under it is raised to it."""
+def _raise_bound(learned: Learned, executors: int, rate: float, assessment: Assessment) -> Learned:
     learned = replace(learned, shown=max(rate / executors, learned.shown or 0.0))
     known, before = learned.carried(executors), learned.figure(executors)
-    if rate <= (known or 0.0) or (known is None and not _in_use(assessment)):
+    if rate <= (known or 0.0) or (known is None and not in_use(assessment)):
         return learned
-    return _with(learned, Figure(executors, rate, 0 if before is None else before.samples, assessment.at))
+    return _insert(learned, Figure(executors, rate, 0 if before is None else before.samples, assessment.at))
 
 
-def _with(learned: Learned, new: Figure) -> Learned:
-    """The same with a new figure, without those that cannot be true beside it."""
-    kept = [each for each in learned.figures if _compatible(each, new)]
+def _insert(learned: Learned, new: Figure) -> Learned:
+    kept = [each for each in learned.figures if _are_compatible(each, new)]
     return replace(learned, figures=tuple(sorted([*kept, new], key=lambda each: each.executors)))
 
 
-def _compatible(other: Figure, new: Figure) -> bool:
+def _are_compatible(other: Figure, new: Figure) -> bool:
     """Whether both can be true.
 
     More executors carry no less, and each of them no more, up to waves of tasks; a lower bound yields to a better one.
@@ -200,40 +279,51 @@ def _compatible(other: Figure, new: Figure) -> bool:
     if share == 1:
         return False
     waves = _WAVES if other.samples else 1.0
-    least, most = (1 / _NOISE, share * _WAVES) if share > 1 else (share / waves, _NOISE)
+    least, most = (1 / NOISE, share * _WAVES) if share > 1 else (share / waves, NOISE)
     return ratio >= least and (ratio <= most or not new.samples)
 
 
-def _mean(mean: float, samples: int, new: float, memory: int | None) -> float:
-    weight = samples if memory is None else min(samples, memory - 1)
-    return (mean * weight + new) / (weight + 1)
-
-
-def _between(low: tuple[int, float], high: tuple[int, float], executors: int) -> float:
-    return low[1] + (high[1] - low[1]) * (executors - low[0]) / (high[0] - low[0])
-
-
-def usage(assessment: Assessment) -> float | None:
-    """How much of the job is used: the greater of the occupancy and the busy ratio.
-
-    Where the busy ratio is unknown, batch ÷ trigger stands for it: slots are busy only while a batch runs. None where
-    neither is known, or the occupancy is not: with short triggers it alone stays low under full load.
-    """
-    slots = assessment.busy_ratio
-    if slots is None and assessment.trigger_s and assessment.batch_s is not None:
-        slots = assessment.batch_s / assessment.trigger_s
-    return None if slots is None or assessment.occupancy is None else max(slots, assessment.occupancy)
-
-
 def needed(rate: float, capacity: float) -> int:
-    """The smallest n ≥ 1 with n × capacity ≥ rate, up to rounding.
+    """The smallest n ≥ 1 with n × capacity ≥ rate, up to rounding errors.
 
     >>> needed(5000, 1000), needed(5001, 1000), needed(0, 1000)
     (5, 6, 1)
     """
-    if rate >= capacity * _MOST:
-        return _MOST
-    return max(1, math.ceil(rate / capacity - _ROUNDING))
+    return MOST_EXECUTORS if rate >= capacity * MOST_EXECUTORS else round_up(rate / capacity)
+
+
+# ----------------------------------------------------------------------------------------- figures of a sample
+
+
+def _last_batch_s(assessment: Assessment) -> float | None:
+    return assessment.batch_s if assessment.last_batch_s is None else assessment.last_batch_s
+
+
+def _rate_in_batches(assessment: Assessment, batch_s: float | None) -> float | None:
+    if not assessment.processed_rate or not batch_s:
+        return None
+    return assessment.processed_rate * max(assessment.trigger_s or 0.0, batch_s) / batch_s
+
+
+def busy_rate(assessment: Assessment) -> float | None:
+    """Records processed in a second in which a batch runs: processed × max(trigger, batch) ÷ batch; None: unknown.
+
+    The rate is a mean over a window and the batch is the last one, so it misleads while either changes.
+
+    >>> busy_rate(Assessment(at=0.0, processed_rate=600.0, batch_s=4.0, trigger_s=10.0))
+    1500.0
+    """
+    return _rate_in_batches(assessment, _last_batch_s(assessment))
+
+
+def expected_wait(assessment: Assessment) -> float | None:
+    """Time to process the backlog at the speed of the last batches, s; None: unknown.
+
+    >>> expected_wait(Assessment(at=0.0, backlog=3000, processed_rate=200.0, batch_s=1.0, trigger_s=2.0))
+    7.5
+    """
+    speed = _rate_in_batches(assessment, assessment.batch_s)
+    return None if assessment.backlog is None or speed is None else assessment.backlog / speed
 
 
 def slow_records(excess: float, arrival_rate: float, interval_s: float) -> float:
@@ -248,31 +338,30 @@ def slow_records(excess: float, arrival_rate: float, interval_s: float) -> float
     return excess / arrived if arrived > 0 else math.inf
 
 
-def expected_wait(assessment: Assessment) -> float | None:
-    """How long the backlog takes at the speed of the last batches, s; None where that is unknown.
+def usage(assessment: Assessment) -> float | None:
+    """The greater of occupancy and busy ratio.
 
-    >>> expected_wait(Assessment(at=0.0, backlog=3000, processed_rate=200.0, batch_s=1.0, trigger_s=2.0))
-    7.5
+    Where the busy ratio is unknown, batch ÷ trigger stands for it: slots are busy only while a batch runs. None where
+    neither is known, or the occupancy is not: with short triggers the busy ratio alone stays low under full load.
     """
-    if assessment.backlog is None or not assessment.processed_rate or not assessment.batch_s:
-        return None
-    speed = assessment.processed_rate * max(assessment.trigger_s or 0.0, assessment.batch_s) / assessment.batch_s
-    return assessment.backlog / speed
+    slots = assessment.busy_ratio
+    if slots is None and assessment.trigger_s and assessment.batch_s is not None:
+        slots = assessment.batch_s / assessment.trigger_s
+    return None if slots is None or assessment.occupancy is None else max(slots, assessment.occupancy)
 
 
 def busy_share(assessment: Assessment, measure: Measure) -> float | None:
-    """Busy time ÷ time, in [0, 1]; None where it is unknown.
+    """Busy time ÷ time, in [0, 1]; None: unknown.
 
     ``tasks``
-        the share of slot time in tasks, over the rate window: what an engine that processes record by record calls
-        busy. A micro-batch job does not reach 1: while the driver plans and commits, or a last wave is thin, slots
-        are free that no record could use.
+        the share of slot time in tasks, over the rate window: what a record-at-a-time engine calls busy. A micro-batch
+        job does not reach 1: while the driver plans and commits, or the last wave is thin, slots are free that no
+        record could use.
     ``batches``
-        batch ÷ max(trigger, batch), of the last batch: the share of time in which a batch is worked on. 1 is where
-        the next batch cannot start in time.
+        batch ÷ max(trigger, batch), of the last batch. At 1 the next batch cannot start in time.
 
-    >>> seen = Assessment(at=0.0, busy_ratio=0.5, batch_s=6.0, trigger_s=10.0)
-    >>> busy_share(seen, "tasks"), busy_share(seen, "batches")
+    >>> assessment = Assessment(at=0.0, busy_ratio=0.5, batch_s=6.0, trigger_s=10.0)
+    >>> busy_share(assessment, "tasks"), busy_share(assessment, "batches")
     (0.5, 0.6)
     """
     if measure == "tasks":
@@ -282,22 +371,19 @@ def busy_share(assessment: Assessment, measure: Measure) -> float | None:
     return assessment.batch_s / max(assessment.trigger_s or 0.0, assessment.batch_s)
 
 
-# How long a change of the number takes, as measured: until the executors are there, and until the job has recovered.
-
-
-_KEPT = 5
+# ------------------------------------------------------------------------------------- how long a change takes
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """Where the last change stands.
+    """Progress of the last change.
 
     Attributes:
-        executors: the number in force; None: nothing was seen yet.
+        executors: the current target; None: no sample yet.
         since: when it was first seen.
-        grew: whether it is more than the one before.
+        grew: whether it is more than the target before it.
         ready: whether it was ready once.
-        recovered: whether the job has recovered from the change, or was waited for long enough.
+        recovered: whether the job has recovered from the change, or the wait for that has expired.
         took_s: how long the last increases took until they were ready, the latest last; at most five.
     """
 
@@ -310,18 +396,18 @@ class Recovery:
 
 
 def ready(assessment: Assessment, executors: int) -> bool:
-    """Whether so many are registered, and have finished a batch."""
+    """Whether so many executors are registered, and have finished a batch."""
     return assessment.executors == executors and assessment.batches >= 1
 
 
-def followed(assessment: Assessment, executors: int, past: Recovery, hold_s: float) -> Recovery:
-    """The recovery as this sample finds it.
+def follow_recovery(assessment: Assessment, executors: int, past: Recovery, hold_s: float) -> Recovery:
+    """The recovery with one more complete sample.
 
     Args:
-        assessment: a complete sample.
-        executors: the number in force.
-        past: as the sample before found it.
-        hold_s: how long a recovery is waited for at most.
+        assessment: the sample.
+        executors: the current target.
+        past: as of the sample before.
+        hold_s: longest wait for a recovery.
     """
     if executors != past.executors:
         grew = past.executors is not None and executors > past.executors
@@ -337,9 +423,5 @@ def followed(assessment: Assessment, executors: int, past: Recovery, hold_s: flo
 
 
 def rescale_s(past: Recovery) -> float:
-    """The longest of the last increases, s; 0 before the first.
-
-    >>> rescale_s(Recovery(took_s=(15.0, 45.0, 30.0)))
-    45.0
-    """
+    """The longest of the last increases, s; 0 before the first."""
     return max(past.took_s, default=0.0)

@@ -10,9 +10,9 @@ strymon-system/ds2, controller/src. A micro-batch job is one operator whose inst
 The target rate is the arrival rate; a backlog is not part of it. Where the optimum is no more than what runs, and yet
 more arrives than is processed, by more than ``target_rate_ratio``, the optimum is multiplied by arrival ÷ processed.
 
-The manager takes no notice of the first ``warm_up_intervals`` after its start and after a change, acts once
-``activation_intervals`` evaluations in a row are there, and takes a decrease by one for insignificant. The repository
-acts on the last of these evaluations; their median or maximum are ours to choose too.
+The manager ignores the first ``warm_up_intervals`` after its start and after a change, acts after
+``activation_intervals`` evaluations in a row, and treats a decrease by one as insignificant. The repository uses the
+last of these evaluations; their median and maximum are ours.
 
 The model assumes that rates grow in proportion to the instances and that load is spread evenly over them.
 """
@@ -29,15 +29,21 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
-from rheostat.decide.policy import PolicyContext, in_force
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
-from rheostat.policies.capacity import Measure, busy_share
+from rheostat.policies.capacity import (
+    MOST_EXECUTORS,
+    ROUNDING,
+    BuiltInPolicy,
+    Measure,
+    busy_share,
+    propose_nothing,
+    round_up,
+    valid_target,
+)
 from rheostat.text import executors, per_second, percent, several
 
-_ROUNDING = 1e-9
-_MOST = 1_000_000
 _LATE = 2
-"""A sample that comes later than so many periods ends what was counted in a row."""
+"""A sample that comes later than so many periods ends the count."""
 
 _Proposal = tuple[Recommendation, "Ds2State"]
 _COMBINE: Mapping[str, Callable[[tuple[int, ...]], int]] = MappingProxyType(
@@ -78,9 +84,9 @@ class Ds2State:
     """What is remembered from sample to sample.
 
     Attributes:
-        executors: the number in force, and registered, at the last sample.
+        executors: the current target, and the registered executors, at the last sample.
         since: when they were first seen like that.
-        at: when the last sample was taken.
+        at: time of the last sample.
         found: the optima of the last evaluations in a row, no more than ``activation_intervals``.
         rate: true processing rate of one executor at the last evaluation, records/s.
     """
@@ -98,11 +104,10 @@ def optimum(target_rate: float, true_rate: float, instances: int, scaling_factor
     >>> optimum(200.0, 40.0, 1), optimum(800.0, 300.0, 3), optimum(0.0, 40.0, 1)
     (5, 8, 1)
     """
-    needed = target_rate / (true_rate / instances) * (1 + scaling_factor)
-    return _MOST if needed >= _MOST else max(1, math.ceil(needed - _ROUNDING))
+    return round_up(target_rate / (true_rate / instances) * (1 + scaling_factor))
 
 
-class Ds2Policy:
+class Ds2Policy(BuiltInPolicy[Ds2Options, Ds2State]):
     """Jumps to the optimum that the true processing rate gives. See the module's description."""
 
     name: ClassVar[str] = "ds2"
@@ -115,28 +120,12 @@ class Ds2Policy:
         {"default": TUNED, "tuned": TUNED, "faithful": {}}
     )
 
-    def __init__(self, options: Ds2Options, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
-
-    def initial(self) -> Ds2State:
-        """Nothing was evaluated yet."""
-        return Ds2State()
-
     def recommend(self, assessment: Assessment, state: Ds2State) -> _Proposal:
         """Propose the combined optimum of the last evaluations."""
-        n = in_force(assessment)
-        if (
-            assessment.missing
-            or assessment.invalid
-            or not n
-            or not assessment.executors
-            or assessment.arrival_rate is None
-        ):
-            unknown = assessment.missing or assessment.invalid or ("executors",)
-            reason = Reason(ReasonCode.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
-            return Recommendation(None, reason), replace(state, found=(), at=assessment.at)
-        state = self._reached(assessment, n, state)
+        n = valid_target(assessment)
+        if n is None or not assessment.executors or assessment.arrival_rate is None:
+            return propose_nothing(assessment, "executors"), replace(state, found=(), at=assessment.at)
+        state = self._follow(assessment, n, state)
         if self._warming_up(assessment, state):
             ignored = several(self.options.warm_up_intervals, "period")
             text = f"{several(n, 'executor has', 'executors have')} run for less than {ignored}, which do not count"
@@ -145,7 +134,7 @@ class Ds2Policy:
         if rate is None:
             text = "no true processing rate without processed records and busy time"
             return self._hold(n, ReasonCode.CAPACITY_UNKNOWN, text), replace(state, found=())
-        return self._evaluated(assessment, n, rate, state)
+        return self._evaluate(assessment, n, rate, state)
 
     def capacity(self, executors: int, state: Ds2State) -> float | None:
         """Of n executors: n × the true processing rate of one at the last evaluation."""
@@ -155,8 +144,8 @@ class Ds2Policy:
     def _hold(n: int, code: ReasonCode, text: str) -> Recommendation:
         return Recommendation(n, Reason(code, text, {"executors": float(n)}))
 
-    def _reached(self, assessment: Assessment, n: int, state: Ds2State) -> Ds2State:
-        """The state as this sample finds it: another number, or a sample that came late, ends what was counted."""
+    def _follow(self, assessment: Assessment, n: int, state: Ds2State) -> Ds2State:
+        """The state with this sample's target: another one, or a sample that came late, ends the count."""
         now = (n, assessment.executors or n)
         if now != state.executors:
             return replace(state, executors=now, since=assessment.at, at=assessment.at, found=())
@@ -165,18 +154,18 @@ class Ds2Policy:
 
     def _warming_up(self, assessment: Assessment, state: Ds2State) -> bool:
         ran_s = assessment.at - (assessment.at if state.since is None else state.since)
-        return ran_s < self.options.warm_up_intervals * self.context.sample_s - _ROUNDING
+        return ran_s < self.options.warm_up_intervals * self.context.sample_s - ROUNDING
 
     def _true_rate(self, assessment: Assessment) -> float | None:
-        """Of all registered executors together, records/s; None where nothing was processed, or nobody knows."""
+        """Of all registered executors together, records/s; None where nothing was processed, or it is unknown."""
         busy = busy_share(assessment, self.options.useful_time)
         if not busy or not assessment.processed_rate:
             return None
         return assessment.processed_rate / busy
 
-    def _evaluated(self, assessment: Assessment, n: int, rate: float, state: Ds2State) -> _Proposal:
+    def _evaluate(self, assessment: Assessment, n: int, rate: float, state: Ds2State) -> _Proposal:
         registered, arrival = assessment.executors or n, assessment.arrival_rate or 0.0
-        best = self._adjusted(assessment, registered, optimum(arrival, rate, registered, self.options.scaling_factor))
+        best = self._adjust(assessment, registered, optimum(arrival, rate, registered, self.options.scaling_factor))
         found = (*state.found, best)[-self.options.activation_intervals :]
         state = replace(state, found=found, rate=rate / registered)
         each = f"{per_second(rate / registered)} each, {percent(busy_share(assessment, self.options.useful_time))} busy"
@@ -184,17 +173,17 @@ class Ds2Policy:
         if len(found) < self.options.activation_intervals:
             waits = f"evaluation {len(found)} of {self.options.activation_intervals} in a row"
             return self._hold(n, ReasonCode.SURPLUS_COUNTING, f"{text}: {waits}"), state
-        return self._proposed(n, _COMBINE[self.options.combine](found), text, state), state
+        return self._propose(n, _COMBINE[self.options.combine](found), text, state), state
 
-    def _adjusted(self, assessment: Assessment, registered: int, best: int) -> int:
+    def _adjust(self, assessment: Assessment, registered: int, best: int) -> int:
         """The final adjustment: the optimum asks for no more, and yet the target rate is not reached."""
         limit, processed = self.options.target_rate_ratio, assessment.processed_rate or 0.0
         ratio = (assessment.arrival_rate or 0.0) / processed if processed else 0.0
         if limit is None or best > registered or ratio <= limit:
             return best
-        return min(_MOST, math.ceil(ratio * best - _ROUNDING))
+        return min(MOST_EXECUTORS, math.ceil(ratio * best - ROUNDING))
 
-    def _proposed(self, n: int, target: int, text: str, state: Ds2State) -> Recommendation:
+    def _propose(self, n: int, target: int, text: str, state: Ds2State) -> Recommendation:
         if target == n or n - self.options.smallest_decrease < target < n:
             return self._hold(n, ReasonCode.STEADY, f"{text}: {n} stays")
         code = ReasonCode.UNDERSIZED if target > n else ReasonCode.OVERSIZED

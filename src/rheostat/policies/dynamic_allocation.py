@@ -1,4 +1,4 @@
-"""``dynamic-allocation``: what Spark's own ExecutorAllocationManager asks for, on what is seen of the tasks.
+"""``dynamic-allocation``: the proposals of Spark's own ExecutorAllocationManager, from the tasks of each sample.
 
 Source: apache/spark, core/src/main/scala/org/apache/spark/ExecutorAllocationManager.scala, and "Dynamic Resource
 Allocation" in the job scheduling guide (https://spark.apache.org/docs/latest/job-scheduling.html).
@@ -8,12 +8,12 @@ Allocation" in the job scheduling guide (https://spark.apache.org/docs/latest/jo
 
     most = ⌈ratio × tasks ÷ slots of an executor⌉
 
-The manager looks each 100 ms, a policy once in a sample period; so the rounds that have passed are worked out. A batch
-of b seconds whose tasks need W = ⌈tasks ÷ slots⌉ waves has tasks waiting for b × (W − 1) ÷ W. Looked at is the batch in
-flight if it is longer than the last one, else the last one, once. Between two batches no task waits: the rounds begin
-anew, from the registered executors. A batch in flight over several samples goes on where it was.
+The manager runs each 100 ms, a policy once in a sample period; so the rounds since the last sample are computed. A
+batch of b seconds whose tasks need W = ⌈tasks ÷ slots⌉ waves has tasks waiting for b × (W − 1) ÷ W. The batch in flight
+counts if it is longer than the last one, otherwise the last one, once. Between two batches no task waits: the rounds
+restart from the registered executors. A batch in flight over several samples continues its rounds.
 
-**Down.** An executor without a task for ``idle_timeout_s`` is given back, as long as one slot for each task remains.
+**Down.** An executor without a task for ``idle_timeout_s`` is removed, as long as one slot for each task remains.
 Tasks are those of the batch in flight; between two batches there are none, so long triggers lose executors.
 
 Not modelled: executors that are kept for cached blocks or shuffle files (shuffle tracking keeps them for ever).
@@ -30,11 +30,10 @@ from typing import ClassVar
 from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
-from rheostat.decide.policy import PolicyContext, in_force
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
+from rheostat.policies.capacity import ROUNDING, BuiltInPolicy, propose_nothing, valid_target
 from rheostat.text import executors, seconds, several
 
-_ROUNDING = 1e-9
 _Proposal = tuple[Recommendation, "DynamicAllocationState"]
 
 TUNED: Mapping[str, object] = MappingProxyType({"backlog_timeout_s": None, "idle_timeout_s": None})
@@ -91,7 +90,7 @@ def useful_executors(tasks: int, slots_per_executor: int, ratio: float = 1.0) ->
     >>> useful_executors(20, 1, 0.5), useful_executors(20, 2, 1 / 3)
     (10, 4)
     """
-    return math.ceil(tasks * ratio / slots_per_executor - _ROUNDING)
+    return math.ceil(tasks * ratio / slots_per_executor - ROUNDING)
 
 
 def waiting_s(batch_s: float, tasks: int, slots: int) -> float:
@@ -110,13 +109,13 @@ def rounds_passed(waited_s: float, first_s: float, next_s: float) -> int:
     >>> rounds_passed(0.9, 1.0, 1.0), rounds_passed(1.0, 1.0, 1.0), rounds_passed(13.0, 1.0, 4.0)
     (0, 1, 4)
     """
-    return 0 if waited_s < first_s else 1 + math.floor((waited_s - first_s) / next_s + _ROUNDING)
+    return 0 if waited_s < first_s else 1 + math.floor((waited_s - first_s) / next_s + ROUNDING)
 
 
-def grown(start: int, add: int, rounds: int, most: int) -> tuple[int, int]:
+def grow(start: int, add: int, rounds: int, most: int) -> tuple[int, int]:
     """Executors after so many rounds, and what the next round would add: 1, 2, 4, 8 …, anew from 1 once limited.
 
-    >>> grown(1, 1, 3, 10), grown(1, 1, 4, 10)
+    >>> grow(1, 1, 3, 10), grow(1, 1, 4, 10)
     ((8, 8), (10, 1))
     """
     for _ in range(rounds):
@@ -128,7 +127,7 @@ def grown(start: int, add: int, rounds: int, most: int) -> tuple[int, int]:
     return start, add
 
 
-class DynamicAllocationPolicy:
+class DynamicAllocationPolicy(BuiltInPolicy[DynamicAllocationOptions, DynamicAllocationState]):
     """More executors while tasks wait, fewer once executors have none. See the module's description."""
 
     name: ClassVar[str] = "dynamic-allocation"
@@ -141,53 +140,39 @@ class DynamicAllocationPolicy:
         {"default": TUNED, "tuned": TUNED, "faithful": {}}
     )
 
-    def __init__(self, options: DynamicAllocationOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
-
-    def initial(self) -> DynamicAllocationState:
-        """No batch is known."""
-        return DynamicAllocationState()
-
     def recommend(self, assessment: Assessment, state: DynamicAllocationState) -> _Proposal:
         """Up if rounds have passed, else down by the executors that have been idle for too long."""
-        n, tasks = in_force(assessment), self._tasks(assessment)
-        if assessment.missing or assessment.invalid or not n or not assessment.executors or not tasks:
-            unknown = assessment.missing or assessment.invalid or ("executors or tasks",)
-            reason = Reason(ReasonCode.METRICS_MISSING, f"the tasks are not known without: {', '.join(unknown)}")
-            return Recommendation(None, reason), DynamicAllocationState(assessment.last_batch_id)
-        target, state = self._with_rounds(assessment, n, tasks, state)
+        n, tasks = valid_target(assessment), self._tasks(assessment)
+        if n is None or not assessment.executors or not tasks:
+            return propose_nothing(assessment, "executors or tasks"), DynamicAllocationState(assessment.last_batch_id)
+        target, state = self._count_rounds(assessment, n, tasks, state)
         if target > n:
-            return self._more(assessment, n, target, tasks), state
-        return self._fewer(assessment, n, tasks), state
-
-    def capacity(self, executors: int, state: DynamicAllocationState) -> float | None:  # noqa: ARG002
-        """None: it has no model."""
-        return None
+            return self._increase(assessment, n, target, tasks), state
+        return self._decrease(assessment, n, tasks), state
 
     def _tasks(self, assessment: Assessment) -> int:
-        """Tasks of a batch's widest stage: as told, else as many as partitions; no fewer than run now."""
-        told = self.options.tasks if self.options.tasks is not None else assessment.partitions
-        return max(told or 0, assessment.active_tasks or 0)
+        """Tasks of a batch's widest stage: the option, or the partitions; no fewer than run now."""
+        tasks = self.options.tasks if self.options.tasks is not None else assessment.partitions
+        return max(tasks or 0, assessment.active_tasks or 0)
 
     # ------------------------------------------------------------------------------------------------- up
 
-    def _with_rounds(
+    def _count_rounds(
         self, assessment: Assessment, n: int, tasks: int, state: DynamicAllocationState
     ) -> tuple[int, DynamicAllocationState]:
         """The number after the rounds that have passed since the last sample."""
         most = useful_executors(tasks, assessment.slots_per_executor or 1, self.options.allocation_ratio)
-        in_flight, had = self._batch(assessment, state)
+        in_flight, had = self._choose_batch(assessment, state)
         rounds = self._rounds(assessment, tasks) if had is not None else 0
         before = had or 0
         start, add = (n, state.add) if before else (assessment.executors or n, 1)
-        target, add = grown(start, add, max(0, rounds - before), most)
+        target, add = grow(start, add, max(0, rounds - before), most)
         if not in_flight:
             return max(n, target), DynamicAllocationState(assessment.last_batch_id)
         return max(n, target), DynamicAllocationState(assessment.last_batch_id, max(rounds, before), add)
 
-    def _batch(self, assessment: Assessment, state: DynamicAllocationState) -> tuple[bool, int | None]:
-        """Whether the batch to look at is in flight, and how many rounds it had; None: it was looked at before."""
+    def _choose_batch(self, assessment: Assessment, state: DynamicAllocationState) -> tuple[bool, int | None]:
+        """Whether the batch that counts is in flight, and how many rounds it had; None: it was counted before."""
         finished = (
             None if assessment.last_batch_id is None or state.batch is None else assessment.last_batch_id - state.batch
         )
@@ -211,7 +196,7 @@ class DynamicAllocationPolicy:
             assessment.batch_s or 0.0, tasks, (assessment.executors or 1) * (assessment.slots_per_executor or 1)
         )
 
-    def _more(self, assessment: Assessment, n: int, target: int, tasks: int) -> Recommendation:
+    def _increase(self, assessment: Assessment, n: int, target: int, tasks: int) -> Recommendation:
         waited_s, wait = self._waited_s(assessment, tasks), "waits" if tasks == 1 else "wait"
         text = (
             f"{several(tasks, 'task')} on {executors(assessment.executors or 0)} {wait} for {seconds(waited_s)} "
@@ -226,8 +211,8 @@ class DynamicAllocationPolicy:
     def _idle_timeout_s(self, assessment: Assessment) -> float:
         return self.options.idle_timeout_s or max(60.0, 2 * (assessment.trigger_s or 0.0))
 
-    def _fewer(self, assessment: Assessment, n: int, tasks: int) -> Recommendation:
-        """Without those that are idle for too long, but no fewer than the tasks of now need."""
+    def _decrease(self, assessment: Assessment, n: int, tasks: int) -> Recommendation:
+        """Remove those that are idle for too long, but keep as many as the present tasks need."""
         limit_s, idle_s = self._idle_timeout_s(assessment), assessment.idle_s or ()
         expired = sum(idle >= limit_s for idle in idle_s)
         now = (assessment.active_tasks or 0) if assessment.running is False else tasks

@@ -11,13 +11,13 @@ each vertex; a micro-batch job is one, its parallelism the executors::
 Rates and busy share are means over the metric window. Flink's lag (pending records) is the backlog's *excess* here: a
 micro-batch job always has a backlog.
 
-**When.** After a change nothing is looked at during the stabilization, and nothing is done until a full metric window
-has passed since. Nothing is done between the utilization boundaries, nor downwards while the excess is more than
+**When.** After a change no sample counts during the stabilization, and there is no decision until a full metric window
+has passed since. Nothing changes between the utilization boundaries, nor downwards while the excess is more than
 ``backlog_threshold_s`` of processing. A decrease is held back for ``scale_down_interval_s``, and then goes to the
-highest number recommended in that time. An increase after one that brought less than a tenth of what it promised is
-stopped, if ``effectiveness_detection`` is on.
+highest number recommended in that time. With ``effectiveness_detection``, an increase is blocked after one that brought
+less than a tenth of the expected rate.
 
-Where the source rounds capacities to whole records, this does not: a rule must not depend on the unit of a rate.
+The source rounds capacities to whole records, this does not: a rule must not depend on the unit of a rate.
 """
 
 from __future__ import annotations
@@ -32,180 +32,22 @@ from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
 from rheostat.decide.partitions import Alignment, aligned
-from rheostat.decide.policy import PolicyContext, in_force
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
-from rheostat.policies.capacity import Measure, busy_share
+from rheostat.policies.capacity import (
+    ROUNDING,
+    BuiltInPolicy,
+    Measure,
+    busy_share,
+    propose_nothing,
+    round_up,
+    valid_target,
+)
 from rheostat.text import carry, finite, per_second, seconds
-
-# The figures that the Flink Kubernetes operator's autoscaler decides on, as pure functions.
-
 
 _SAMPLES = 60
 _DOWNS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """What one sample adds to the metric window.
-
-    Attributes:
-        arrival: arrival rate, records/s.
-        processed: processed rate, records/s; None: unknown.
-        busy: share of the time in which the job is busy; None: unknown.
-        observed: the processed rate while the job catches up, as a true processing rate; None: it does not.
-    """
-
-    at: float
-    arrival: float
-    processed: float | None
-    busy: float | None
-    observed: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """The load over the metric window.
-
-    Attributes:
-        arrival: mean arrival rate, records/s.
-        processed: mean processed rate, records/s; None: unknown.
-        excess: backlog beyond that of a job that keeps up, now, records.
-        rate: true processing rate, records/s; infinite where nothing is processed.
-        catching_up: whether the excess is beyond the threshold for decreases.
-    """
-
-    arrival: float
-    processed: float | None
-    excess: float
-    rate: float
-    catching_up: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Scaling:
-    """A scaling and what was expected of it. Rates are true processing rates, records/s."""
-
-    at: float
-    before: int
-    after: int
-    rate: float
-    expected: float
-
-
-@dataclass(frozen=True, slots=True)
-class Down:
-    """A decrease that is held back: when, to how many, and whether the utilization was out of its boundaries."""
-
-    at: float
-    target: int
-    outside: bool
-
-
-def with_sample(samples: tuple[Sample, ...], new: Sample, window_s: float) -> tuple[Sample, ...]:
-    """The window with one sample more, without those that are too old; no more than about 60 are kept."""
-    kept = tuple(each for each in samples if each.at >= new.at - window_s)
-    if kept and new.at - kept[-1].at < window_s / _SAMPLES:
-        return kept
-    return (*kept, new)
-
-
-def averages(samples: Sequence[Sample]) -> tuple[float, float | None, float | None]:
-    """Means of arrival, processed and busy; of what is unknown in some samples, over the others."""
-    arrival = math.fsum(each.arrival for each in samples) / len(samples)
-    both = [each for each in samples if each.processed is not None and each.busy is not None]
-    return arrival, _mean(each.processed for each in both), _mean(each.busy for each in both)
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    found = [value for value in values if value is not None]
-    return math.fsum(found) / len(found) if found else None
-
-
-def true_rate(
-    processed: float | None, busy: float | None, observed: Sequence[float], switch: float, least: int
-) -> float | None:
-    """Records/s while busy: processed ÷ busy, or the mean of the observed rates if that one is beyond it by ``switch``.
-
-    Args:
-        processed: processed rate, records/s.
-        busy: share of the time that is busy.
-        observed: processed rates while the job caught up.
-        switch: by what share the first may exceed the second.
-        least: observed rates that are needed to look at them.
-
-    Returns:
-        Infinite where nothing is processed or busy; None where it is unknown.
-
-    >>> true_rate(35.0, 0.1, (200.0, 400.0), switch=0.2, least=2)
-    350.0
-    >>> true_rate(35.0, 0.1, (200.0, 400.0), switch=0.1, least=2)
-    300.0
-    """
-    seen = _mean(observed) if len(observed) >= least else None
-    if processed == 0 or busy == 0:
-        by_busy: float | None = math.inf
-    else:
-        by_busy = None if processed is None or busy is None else processed / busy
-    if seen is None or by_busy is None:
-        return by_busy if seen is None else seen
-    return seen if by_busy > seen * (1 + switch) else by_busy
-
-
-def target_capacity(
-    arrival: float, excess: float, utilization: float, catch_up_s: float, restart_s: float = 0.0
-) -> float:
-    """Records/s needed: arrival ÷ utilization + excess ÷ catch-up + arrival × restart ÷ catch-up.
-
-    A catch-up duration of 0 leaves out the last two; a utilization of 0 needs without bound.
-
-    >>> target_capacity(700.0, 21_000.0, utilization=0.7, catch_up_s=60.0, restart_s=30.0)
-    1700.0
-    """
-    if utilization <= 0:
-        return math.inf
-    catching_up = 0.0 if catch_up_s <= 0 else (excess + arrival * restart_s) / catch_up_s
-    return arrival / min(1.0, utilization) + catching_up
-
-
-def thresholds(
-    load: Load, utilization: tuple[float, float], catch_up_s: float, restart_s: float
-) -> tuple[float, float]:
-    """True processing rates between which nothing is done: more is needed below the first, less above the second.
-
-    ``utilization`` are its boundaries, lower and upper. While a large backlog is processed it may go up to 1, and
-    nothing is too much.
-    """
-    lower, upper = (0.0, 1.0) if load.catching_up else utilization
-    return (
-        target_capacity(load.arrival, load.excess, upper, catch_up_s),
-        target_capacity(load.arrival, load.excess, lower, catch_up_s, restart_s),
-    )
-
-
-def ineffective(last: Scaling | None, current: int, rate: float, threshold: float) -> bool:
-    """Whether the last scaling up, to ``current``, brought less than this share of the rate that it should bring."""
-    if last is None or last.after <= last.before or last.after != current:
-        return False
-    return rate - last.rate < threshold * (last.expected - last.rate)
-
-
-def delayed(downs: tuple[Down, ...], new: Down, interval_s: float) -> tuple[Down, ...]:
-    """The decreases of the interval that can still be its maximum: targets fall from one to the next.
-
-    The first one is the maximum.
-    """
-    kept = [each for each in downs if each.at >= new.at - interval_s and each.target > new.target]
-    if len(kept) >= _DOWNS:
-        kept[-2:] = [Down(kept[-1].at, kept[-2].target, kept[-2].outside)]
-    return (*kept, new)
-
-
-_ROUNDING = 1e-9
-_MOST = 1_000_000
 _HISTORY_S = 86_400.0
-"""Scalings older than this say nothing (history.max.age)."""
-
-_Proposal = tuple[Recommendation, "FlinkState"]
+"""Scalings older than this do not count (history.max.age)."""
 
 TUNED: Mapping[str, object] = MappingProxyType(
     {
@@ -270,14 +112,174 @@ class FlinkOptions(FrozenModel):
     )
 
 
+# ------------------------------------------------------------------------------------ the operator's figures
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One sample of the metric window.
+
+    Attributes:
+        arrival: arrival rate, records/s.
+        processed: processed rate, records/s; None: unknown.
+        busy: share of the time in which the job is busy; None: unknown.
+        observed: the processed rate while the job catches up, as a true processing rate; None: it does not.
+    """
+
+    at: float
+    arrival: float
+    processed: float | None
+    busy: float | None
+    observed: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The load over the metric window.
+
+    Attributes:
+        arrival: mean arrival rate, records/s.
+        excess: backlog beyond that of a job that keeps up, now, records.
+        rate: true processing rate, records/s; infinite where nothing is processed.
+        catching_up: whether the excess is beyond the threshold for decreases.
+    """
+
+    arrival: float
+    excess: float
+    rate: float
+    catching_up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """A scaling and its expected rate. Rates are true processing rates, records/s."""
+
+    at: float
+    before: int
+    after: int
+    rate: float
+    expected: float
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """A decrease that is held back: when, to how many, and whether the utilization was out of its boundaries."""
+
+    at: float
+    target: int
+    outside: bool
+
+
+def add_sample(samples: tuple[Sample, ...], new: Sample, window_s: float) -> tuple[Sample, ...]:
+    """The window with one more sample, without those that are too old; at most about 60 are kept."""
+    kept = tuple(each for each in samples if each.at >= new.at - window_s)
+    if kept and new.at - kept[-1].at < window_s / _SAMPLES:
+        return kept
+    return (*kept, new)
+
+
+def averages(samples: Sequence[Sample]) -> tuple[float, float | None, float | None]:
+    """Means of arrival, processed and busy; the last two over the samples in which both are known."""
+    arrival = math.fsum(each.arrival for each in samples) / len(samples)
+    both = [(each.processed, each.busy) for each in samples if each.processed is not None and each.busy is not None]
+    return arrival, _mean(processed for processed, _ in both), _mean(busy for _, busy in both)
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return math.fsum(found) / len(found) if found else None
+
+
+def true_rate(
+    processed: float | None, busy: float | None, observed: Sequence[float], switch: float, least: int
+) -> float | None:
+    """Records/s while busy: processed ÷ busy, or the mean of the observed rates if that one is beyond it by ``switch``.
+
+    Args:
+        processed: processed rate, records/s.
+        busy: share of the time that is busy.
+        observed: processed rates while the job caught up.
+        switch: by what share the first may exceed the second.
+        least: observed rates that are needed to look at them.
+
+    Returns:
+        Infinite where nothing is processed or busy; None where it is unknown.
+
+    >>> true_rate(35.0, 0.1, (200.0, 400.0), switch=0.2, least=2)
+    350.0
+    >>> true_rate(35.0, 0.1, (200.0, 400.0), switch=0.1, least=2)
+    300.0
+    """
+    seen = _mean(observed) if len(observed) >= least else None
+    if processed == 0 or busy == 0:
+        by_busy: float | None = math.inf
+    else:
+        by_busy = None if processed is None or busy is None else processed / busy
+    if seen is None or by_busy is None:
+        return by_busy if seen is None else seen
+    return seen if by_busy > seen * (1 + switch) else by_busy
+
+
+def target_capacity(
+    arrival: float, excess: float, utilization: float, catch_up_s: float, restart_s: float = 0.0
+) -> float:
+    """Records/s needed: arrival ÷ utilization + excess ÷ catch-up + arrival × restart ÷ catch-up.
+
+    A catch-up duration of 0 leaves out the last two; a utilization of 0 needs without bound.
+
+    >>> target_capacity(700.0, 21_000.0, utilization=0.7, catch_up_s=60.0, restart_s=30.0)
+    1700.0
+    """
+    if utilization <= 0:
+        return math.inf
+    catching_up = 0.0 if catch_up_s <= 0 else (excess + arrival * restart_s) / catch_up_s
+    return arrival / min(1.0, utilization) + catching_up
+
+
+def thresholds(
+    load: Load, utilization: tuple[float, float], catch_up_s: float, restart_s: float
+) -> tuple[float, float]:
+    """True processing rates between which nothing changes: more is needed below the first, less above the second.
+
+    ``utilization`` are its boundaries, lower and upper. While a large backlog is processed it may go up to 1, and
+    nothing is too much.
+    """
+    lower, upper = (0.0, 1.0) if load.catching_up else utilization
+    return (
+        target_capacity(load.arrival, load.excess, upper, catch_up_s),
+        target_capacity(load.arrival, load.excess, lower, catch_up_s, restart_s),
+    )
+
+
+def ineffective(last: Scaling | None, current: int, rate: float, threshold: float) -> bool:
+    """Whether the last increase, to ``current``, brought less than this share of the expected gain."""
+    if last is None or last.after <= last.before or last.after != current:
+        return False
+    return rate - last.rate < threshold * (last.expected - last.rate)
+
+
+def add_decrease(downs: tuple[Down, ...], new: Down, interval_s: float) -> tuple[Down, ...]:
+    """The decreases of the interval that can still be its maximum: targets fall from one to the next.
+
+    The first one is the maximum.
+    """
+    kept = [each for each in downs if each.at >= new.at - interval_s and each.target > new.target]
+    if len(kept) >= _DOWNS:
+        kept[-2:] = [Down(kept[-1].at, kept[-2].target, kept[-2].outside)]
+    return (*kept, new)
+
+
+# ------------------------------------------------------------------------------------------------ the policy
+
+
 @dataclass(frozen=True, slots=True)
 class FlinkState:
     """What is remembered from sample to sample.
 
     Attributes:
-        executors: the number in force, and registered, at the last sample.
+        executors: the current target, and the registered executors, at the last sample.
         since: when they were first seen like that.
-        at: when the last sample was taken.
+        at: time of the last sample.
         stable_at: the first sample after the stabilization.
         samples: the metric window.
         down_since: since when a decrease has been held back.
@@ -299,9 +301,12 @@ class FlinkState:
     rate: float | None = None
 
 
+_Proposal = tuple[Recommendation, FlinkState]
+
+
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What the load asks for: the number, by which factor, why, and whether the boundaries are left."""
+    """The number that the load needs, by which factor, why, and whether the boundaries are left."""
 
     now: int
     target: int
@@ -310,21 +315,12 @@ class _Plan:
     text: str
 
 
-class FlinkPolicy:
+class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
     """Keeps the utilization near a target. See the module's description."""
 
     name: ClassVar[str] = "flink"
     self_managed_steps: ClassVar[frozenset[str]] = frozenset(
-        {
-            "warm_up",
-            "hold",
-            "tolerance",
-            "scale_down_hold",
-            "alignment",
-            "largest_step",
-            "cooldown_up",
-            "cooldown_down",
-        }
+        {"warm_up", "hold", "tolerance", "scale_down_hold", "alignment", "largest_step", "cooldown_up", "cooldown_down"}
     )
     state_type: type[FlinkState] = FlinkState
     options_type: ClassVar[type[BaseModel]] = FlinkOptions
@@ -332,89 +328,65 @@ class FlinkPolicy:
         {"default": TUNED, "tuned": TUNED, "faithful": {}}
     )
 
-    def __init__(self, options: FlinkOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
-
-    def initial(self) -> FlinkState:
-        """Nothing was seen."""
-        return FlinkState()
-
     def recommend(self, assessment: Assessment, state: FlinkState) -> _Proposal:
         """Propose by the rules above."""
-        n = in_force(assessment)
-        if (
-            assessment.missing
-            or assessment.invalid
-            or not n
-            or not assessment.executors
-            or assessment.arrival_rate is None
-        ):
-            unknown = assessment.missing or assessment.invalid or ("executors",)
-            reason = Reason(ReasonCode.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
-            return Recommendation(None, reason), state
-        state = self._reached(assessment, n, state)
+        n = valid_target(assessment)
+        if n is None or not assessment.executors or assessment.arrival_rate is None:
+            return propose_nothing(assessment, "executors"), state
+        state = self._follow(assessment, n, state)
         stable_in = self.options.stabilization_s - (assessment.at - (state.since or assessment.at))
-        if stable_in > _ROUNDING:
-            return self._hold(n, ReasonCode.STABILIZING, f"{seconds(stable_in)} of stabilization are left"), state
-        state = self._with_sample(assessment, state)
+        if stable_in > ROUNDING:
+            return _hold(n, ReasonCode.STABILIZING, f"{seconds(stable_in)} of stabilization are left"), state
+        state = self._add_sample(assessment, state)
         full_in = self.options.metric_window_s - (assessment.at - (state.stable_at or assessment.at))
-        if full_in > _ROUNDING:
-            return self._hold(n, ReasonCode.STABILIZING, f"the metric window is full in {seconds(full_in)}"), state
+        if full_in > ROUNDING:
+            return _hold(n, ReasonCode.STABILIZING, f"the metric window is full in {seconds(full_in)}"), state
         load = self._load(assessment, state)
         if load is None:
-            return self._hold(
-                n, ReasonCode.CAPACITY_UNKNOWN, "no true processing rate without processed records"
-            ), state
-        return self._decided(assessment, n, load, state)
+            text = "no true processing rate without processed records"
+            return _hold(n, ReasonCode.CAPACITY_UNKNOWN, text), state
+        plan = self._plan(assessment, load)
+        each = finite(load.rate / plan.now)
+        state = replace(state, rate=state.rate if each is None else each)
+        if plan.target < plan.now:
+            return self._decrease(assessment, n, plan, state)
+        state = replace(state, down_since=None, downs=())
+        if plan.target == plan.now:
+            return _hold(n, ReasonCode.STEADY, plan.text), state
+        return self._increase(assessment, n, plan, load, state)
 
     def capacity(self, executors: int, state: FlinkState) -> float | None:
         """Of n executors: n × the true processing rate of one, at the last full window."""
         return None if state.rate is None else executors * state.rate
 
-    @staticmethod
-    def _hold(n: int, code: ReasonCode, text: str) -> Recommendation:
-        return Recommendation(n, Reason(code, f"{text}: {n} stays", {"executors": float(n)}))
-
     # --------------------------------------------------------------------------------------------- window
 
-    def _reached(self, assessment: Assessment, n: int, state: FlinkState) -> FlinkState:
-        """The state as this sample finds it. Another number, or a long silence, begins everything anew."""
+    def _follow(self, assessment: Assessment, n: int, state: FlinkState) -> FlinkState:
+        """The state with this sample's target. Another one, or a long silence, restarts everything."""
         now, before = (n, assessment.executors or n), state.executors
         silence_s = max(self.options.metric_window_s, 2 * self.context.sample_s)
         if now == before and state.at is not None and assessment.at - state.at <= silence_s:
             return replace(state, at=assessment.at)
-        changed = before is not None and before[0] != n
-        last = self._done(n, state) if changed else state.last
-        proposed = None if changed else state.proposed
+        last, proposed = state.last, state.proposed
+        if before is not None and before[0] != n:
+            last, proposed = _complete(n, proposed), None
         return FlinkState(now, assessment.at, assessment.at, proposed=proposed, last=last, rate=state.rate)
 
-    @staticmethod
-    def _done(n: int, state: FlinkState) -> Scaling | None:
-        """The change that led to this number. What the guard left of a proposal promises its part of the rate."""
-        proposed = state.proposed
-        if proposed is None or (proposed.after - proposed.before) * (n - proposed.before) <= 0:
-            return None
-        expected = min(proposed.expected, proposed.rate * n / proposed.before)
-        return replace(proposed, after=n, expected=expected)
-
-    def _with_sample(self, assessment: Assessment, state: FlinkState) -> FlinkState:
+    def _add_sample(self, assessment: Assessment, state: FlinkState) -> FlinkState:
+        processed = assessment.processed_rate
+        # While the job catches up, the processed rate is all that it can do.
+        catching_up = processed and (assessment.backlog_excess or 0.0) >= (
+            self.options.observed_lag_threshold_s * processed
+        )
         sample = Sample(
             at=assessment.at,
             arrival=assessment.arrival_rate or 0.0,
-            processed=assessment.processed_rate,
+            processed=processed,
             busy=busy_share(assessment, self.options.useful_time),
-            observed=self._observed(assessment),
+            observed=processed if catching_up else None,
         )
-        samples = with_sample(state.samples, sample, self.options.metric_window_s)
+        samples = add_sample(state.samples, sample, self.options.metric_window_s)
         return replace(state, samples=samples, stable_at=assessment.at if state.stable_at is None else state.stable_at)
-
-    def _observed(self, assessment: Assessment) -> float | None:
-        """The processed rate while the job catches up, which then is all it can do."""
-        excess, processed = assessment.backlog_excess or 0.0, assessment.processed_rate
-        if not processed or excess < self.options.observed_lag_threshold_s * processed:
-            return None
-        return processed
 
     def _load(self, assessment: Assessment, state: FlinkState) -> Load | None:
         options, excess = self.options, assessment.backlog_excess or 0.0
@@ -424,19 +396,9 @@ class FlinkPolicy:
         if rate is None:
             return None
         catching_up = processed is not None and excess > options.backlog_threshold_s * processed
-        return Load(arrival=arrival, processed=processed, excess=excess, rate=rate, catching_up=catching_up)
+        return Load(arrival=arrival, excess=excess, rate=rate, catching_up=catching_up)
 
     # ------------------------------------------------------------------------------------------- decision
-
-    def _decided(self, assessment: Assessment, n: int, load: Load, state: FlinkState) -> _Proposal:
-        plan = self._plan(assessment, load)
-        each = finite(load.rate / plan.now)
-        state = replace(state, rate=state.rate if each is None else each)
-        if plan.target == plan.now:
-            return self._hold(n, ReasonCode.STEADY, plan.text), replace(state, down_since=None, downs=())
-        if plan.target > plan.now:
-            return self._up(assessment, n, plan, load, replace(state, down_since=None, downs=()))
-        return self._down(assessment, n, plan, state)
 
     def _plan(self, assessment: Assessment, load: Load) -> _Plan:
         options, now = self.options, assessment.executors or 1
@@ -444,54 +406,56 @@ class FlinkPolicy:
             load.arrival, load.excess, options.utilization_target, options.catch_up_s, options.restart_time_s
         )
         factor = max(1 - options.max_scale_down_factor, min(needed / load.rate, 1 + options.max_scale_up_factor))
-        wanted = max(1, math.ceil(min(factor * now, _MOST) - _ROUNDING))
+        target, partitions = round_up(factor * now), options.key_groups or assessment.partitions
+        if options.alignment != "off" and partitions:
+            target = aligned(now, target, -(-partitions // (assessment.slots_per_executor or 1)), options.alignment)
         boundaries = (options.utilization_min, options.utilization_max)
         below, above = thresholds(load, boundaries, options.catch_up_s, options.restart_time_s)
         text = (
             f"{carry(now)} {per_second(finite(load.rate))} while busy, {per_second(needed)} are needed, "
             f"{per_second(below)} to {per_second(finite(above))} would do"
         )
-        outside = load.rate < below or load.rate > above
-        return _Plan(now, self._aligned(assessment, now, wanted), factor, outside, text)
+        return _Plan(now, target, factor, load.rate < below or load.rate > above, text)
 
-    def _aligned(self, assessment: Assessment, now: int, wanted: int) -> int:
-        """The number near it on which each executor has as many partitions as the others."""
-        partitions = self.options.key_groups or assessment.partitions
-        if self.options.alignment == "off" or not partitions:
-            return wanted
-        groups = -(-partitions // (assessment.slots_per_executor or 1))
-        return aligned(now, wanted, groups, self.options.alignment)
-
-    def _up(self, assessment: Assessment, n: int, plan: _Plan, load: Load, state: FlinkState) -> _Proposal:
+    def _increase(self, assessment: Assessment, n: int, plan: _Plan, load: Load, state: FlinkState) -> _Proposal:
         recent = state.last if state.last is not None and assessment.at - state.last.at <= _HISTORY_S else None
         threshold = self.options.effectiveness_threshold
         if self.options.effectiveness_detection and ineffective(recent, plan.now, load.rate, threshold):
-            text = f"{plan.text}; the last increase brought less than {threshold:.0%} of what it promised"
-            return self._hold(n, ReasonCode.USELESS_EXECUTORS, text), state
+            text = f"{plan.text}; the last increase brought less than {threshold:.0%} of the expected rate"
+            return _hold(n, ReasonCode.USELESS_EXECUTORS, text), state
         if not plan.outside:
-            return self._hold(n, ReasonCode.STEADY, plan.text), state
-        scaling = Scaling(
-            at=assessment.at, before=plan.now, after=plan.target, rate=load.rate, expected=load.rate * plan.factor
-        )
-        return self._change(n, plan.target, plan.text), replace(state, proposed=scaling)
+            return _hold(n, ReasonCode.STEADY, plan.text), state
+        expected = load.rate * plan.factor
+        scaling = Scaling(assessment.at, before=plan.now, after=plan.target, rate=load.rate, expected=expected)
+        return _change(n, plan.target, plan.text), replace(state, proposed=scaling)
 
-    def _down(self, assessment: Assessment, n: int, plan: _Plan, state: FlinkState) -> _Proposal:
+    def _decrease(self, assessment: Assessment, n: int, plan: _Plan, state: FlinkState) -> _Proposal:
         """Hold a decrease back for the interval, then propose its maximum."""
         interval_s = self.options.scale_down_interval_s
         since = assessment.at if state.down_since is None else state.down_since
-        downs = delayed(state.downs, Down(assessment.at, plan.target, plan.outside), interval_s)
+        downs = add_decrease(state.downs, Down(assessment.at, plan.target, plan.outside), interval_s)
         state = replace(state, down_since=since, downs=downs)
-        if assessment.at - since < interval_s - _ROUNDING:
-            text = (
-                f"{plan.text}; down to {plan.target} is held back for {seconds(interval_s - (assessment.at - since))}"
-            )
-            return self._hold(n, ReasonCode.SURPLUS_COUNTING, text), state
+        left_s = interval_s - (assessment.at - since)
+        if assessment.at - since < interval_s - ROUNDING:
+            text = f"{plan.text}; down to {plan.target} is held back for {seconds(left_s)}"
+            return _hold(n, ReasonCode.SURPLUS_COUNTING, text), state
         if not downs[0].outside:
-            return self._hold(n, ReasonCode.STEADY, plan.text), state
-        scaling = Scaling(at=assessment.at, before=plan.now, after=downs[0].target, rate=0.0, expected=0.0)
-        return self._change(n, downs[0].target, plan.text), replace(state, proposed=scaling)
+            return _hold(n, ReasonCode.STEADY, plan.text), state
+        scaling = Scaling(assessment.at, before=plan.now, after=downs[0].target, rate=0.0, expected=0.0)
+        return _change(n, downs[0].target, plan.text), replace(state, proposed=scaling)
 
-    @staticmethod
-    def _change(n: int, target: int, text: str) -> Recommendation:
-        code = ReasonCode.STEADY if target == n else ReasonCode.UNDERSIZED if target > n else ReasonCode.OVERSIZED
-        return Recommendation(target, Reason(code, f"{text}: {n} → {target}", {"executors": float(n)}))
+
+def _complete(n: int, proposed: Scaling | None) -> Scaling | None:
+    """The change that led to this target; one that the guard has lessened promises its part of the rate."""
+    if proposed is None or (proposed.after - proposed.before) * (n - proposed.before) <= 0:
+        return None
+    return replace(proposed, after=n, expected=min(proposed.expected, proposed.rate * n / proposed.before))
+
+
+def _hold(n: int, code: ReasonCode, text: str) -> Recommendation:
+    return Recommendation(n, Reason(code, f"{text}: {n} stays", {"executors": float(n)}))
+
+
+def _change(n: int, target: int, text: str) -> Recommendation:
+    code = ReasonCode.STEADY if target == n else ReasonCode.UNDERSIZED if target > n else ReasonCode.OVERSIZED
+    return Recommendation(target, Reason(code, f"{text}: {n} → {target}", {"executors": float(n)}))

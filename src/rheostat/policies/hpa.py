@@ -1,21 +1,21 @@
-"""``hpa``: what the HorizontalPodAutoscaler of Kubernetes would do with executors as its pods.
+"""``hpa``: the HorizontalPodAutoscaler of Kubernetes, with executors as its pods.
 
 For each metric, with n executors in force::
 
     desired = ⌈ready × value ÷ target⌉          n where |1 − value ÷ target| ≤ tolerance
 
-The largest wins. Where some metrics are unknown the others decide, unless they ask for fewer; where all are, nothing
-changes. Then the *behavior*: stabilization and scaling policies.
+The largest wins. Unknown metrics are left out, unless the known ones ask for fewer; where all are unknown, nothing
+changes. Then the *behavior* is applied: stabilization and scaling policies.
 
-``value`` is a mean over the ready executors, those that are registered. Executors in force that are not registered yet
-are pending pods: they do not count, but on the way up they count as idle. A pod without metrics counts as idle on the
-way up and as fully used on the way down; where either correction would turn the direction, nothing changes. Here a
+``value`` is a mean over the ready executors, those that are registered. Executors that are not registered yet are
+pending pods: they do not count, but on the way up they count as idle. A pod without metrics counts as idle on the way
+up and as fully used on the way down; where either correction would turn the direction, nothing changes. Here a
 registered executor always has metrics.
 
-The metric ``lag_change`` is S4's: it scales up only, above a threshold of the lag,
-and leaves scaling down to ``utilization``. S4's utilization is that of the tasks without a source, as Flink's source
-tasks say nothing; in Spark reading is part of the first stage's tasks, which are busy while they work and do not exist
-while they do not, so all tasks count. Without slots there is no share of them: unknown, never 0.
+The metric ``lag_change`` is S4's: it scales up only, above a threshold of the lag, and leaves scaling down to
+``utilization``. S4's utilization is that of the tasks without a source, as Flink's source tasks say nothing; in Spark
+reading is part of the first stage's tasks, which are busy while they work and do not exist while they do not, so all
+tasks count. Without slots the utilization is unknown, never 0.
 
 Source: https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#algorithm-details;
 kubernetes/kubernetes, pkg/controller/podautoscaler/replica_calculator.go (``GetResourceReplicas``,
@@ -29,21 +29,22 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, Field, model_validator
 
 from rheostat.config.models import FrozenModel, reject
-from rheostat.decide.policy import PolicyContext, in_force
+from rheostat.decide.policy import PolicyContext
 from rheostat.errors import Fault
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
+from rheostat.policies.capacity import ROUNDING, BuiltInPolicy, propose_nothing, valid_target
 from rheostat.policies.trend import Point, line
 from rheostat.text import count, executors, percent, seconds
 
-# The ``behavior`` of a HorizontalPodAutoscaler: stabilization windows and scaling policies, for ``hpa`` and ``keda``.
+_DERIVED_S, _MOST_LAGS = 60.0, 64
 
 
-_ROUNDING = 1e-9
+# ---------------------------------------------- the behavior: stabilization and scaling policies, also for ``keda``
 
 
 class Pace(FrozenModel):
@@ -78,7 +79,7 @@ DOWN = Rules(stabilization_s=300.0, policies=(Pace(by="percent", value=100, peri
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A number of executors at a time: what was asked for, or by how much the number in force changed."""
+    """A number of executors at a time: one that was asked for, or a difference of the current target."""
 
     at: float
     executors: int
@@ -86,14 +87,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class BehaviorState:
-    """What the two steps remember.
+    """What the behavior remembers.
 
     Attributes:
         highs: numbers asked for within the window of decreases, without those that a later one reaches.
         lows: numbers asked for within the window of increases, without those that a later one undercuts.
-        changes: by how much the number in force changed, within the longest period.
-        executors: the number in force at the last look; None: there was none yet.
-        at: when that was.
+        changes: differences of the current target, within the longest period.
+        executors: the current target at the last sample.
+        at: time of the last sample.
     """
 
     highs: tuple[Asked, ...] = ()
@@ -105,7 +106,7 @@ class BehaviorState:
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """What the two steps make of a number; the code and the words of the one that determined it, if one did."""
+    """The number after the behavior; the code and the words of the step that changed it, if one did."""
 
     target: int
     code: ReasonCode | None = None
@@ -119,8 +120,8 @@ class Behavior:
     up: Rules = UP
     down: Rules = DOWN
 
-    def looked(self, at: float, current: int, state: BehaviorState) -> BehaviorState:
-        """The state with the number in force as it is now found. To be told of every look that counts."""
+    def observe(self, at: float, current: int, state: BehaviorState) -> BehaviorState:
+        """The state with the current target; to be called with every complete sample."""
         if state.executors is None:
             first = (Asked(at, current),)
             return BehaviorState(highs=first, lows=first, executors=current, at=at)
@@ -134,32 +135,26 @@ class Behavior:
         """The number to go to where the metrics ask for ``desired``; and the state with that remembered."""
         highs = _within(state.highs, at, self.down.stabilization_s)
         lows = _within(state.lows, at, self.up.stabilization_s) if self.up.stabilization_s else ()
-        calm = stabilized(desired, current, highs, lows)
+        calm = stabilize(desired, current, highs, lows)
         after = replace(
             state,
             highs=(*(each for each in highs if each.executors > desired), Asked(at, desired)),
             lows=(*(each for each in lows if each.executors < desired), Asked(at, desired)),
         )
-        limit = allowed(calm, current, state.changes, at, self.up if calm > current else self.down)
+        limit = limit_pace(calm, current, state.changes, at, self.up if calm > current else self.down)
         if limit != calm:
-            text = f"no more than to {executors(limit)} at this pace"
-            return Shaped(limit, ReasonCode.LARGEST_STEP, text), after
-        return Shaped(calm, *self._why(desired, calm, current)), after
-
-    def _why(self, desired: int, calm: int, current: int) -> tuple[ReasonCode | None, str]:
+            return Shaped(limit, ReasonCode.LARGEST_STEP, f"at most {executors(limit)} at this pace"), after
         if calm == desired:
-            return None, ""
+            return Shaped(calm), after
         rules, word = (self.down, "no fewer") if desired < current else (self.up, "no more")
-        return (
-            ReasonCode.STABILIZING,
-            f"{word} than {calm} because of what was asked for within {seconds(rules.stabilization_s)}",
-        )
+        text = f"{word} than {calm} because of what was asked for within {seconds(rules.stabilization_s)}"
+        return Shaped(calm, ReasonCode.STABILIZING, text), after
 
 
-def stabilized(desired: int, current: int, highs: Iterable[Asked], lows: Iterable[Asked]) -> int:
-    """Between the least of what was asked for in the window up and the greatest in the window down.
+def stabilize(desired: int, current: int, highs: Iterable[Asked], lows: Iterable[Asked]) -> int:
+    """Between the least number asked for in the window up and the greatest in the window down.
 
-    >>> stabilized(3, 9, (Asked(0.0, 4), Asked(60.0, 5)), ())
+    >>> stabilize(3, 9, (Asked(0.0, 4), Asked(60.0, 5)), ())
     5
     """
     least = min([desired, *(each.executors for each in lows)])
@@ -167,44 +162,33 @@ def stabilized(desired: int, current: int, highs: Iterable[Asked], lows: Iterabl
     return min(max(current, least), most)
 
 
-def allowed(wanted: int, current: int, changes: Iterable[Asked], at: float, rules: Rules) -> int:
+def limit_pace(wanted: int, current: int, changes: Iterable[Asked], at: float, rules: Rules) -> int:
     """As far towards ``wanted`` as the scaling policies allow, but never away from it.
 
-    >>> allowed(50, 10, (), 0.0, UP), allowed(1, 10, (), 0.0, DOWN)
+    >>> limit_pace(50, 10, (), 0.0, UP), limit_pace(1, 10, (), 0.0, DOWN)
     (20, 1)
     """
     if wanted == current or rules.select == "disabled":
         return current
-    changes = tuple(changes)
-    starts = [
-        (pace, current - sum(each.executors for each in _within(changes, at, pace.period_s))) for pace in rules.policies
-    ]
-    if wanted > current:
-        most = [_most(start, pace) for pace, start in starts]
-        limit = max(most) if rules.select == "max" else min(most)
-        return min(wanted, max(current, limit))
-    least = [_least(start, pace) for pace, start in starts]
-    limit = min(least) if rules.select == "max" else max(least)
-    return max(wanted, min(current, limit))
-
-
-def _most(start: int, pace: Pace) -> int:
-    if pace.by == "executors":
-        return start + pace.value
-    return math.ceil(start * (1 + pace.value / 100) - _ROUNDING)
-
-
-def _least(start: int, pace: Pace) -> int:
-    if pace.by == "executors":
-        return start - pace.value
-    return math.floor(start * (1 - pace.value / 100) + _ROUNDING)
+    log, up = tuple(changes), wanted > current
+    limits = []
+    for pace in rules.policies:
+        start = current - sum(each.executors for each in _within(log, at, pace.period_s))
+        if pace.by == "executors":
+            limits.append(start + pace.value if up else start - pace.value)
+        elif up:
+            limits.append(math.ceil(start * (1 + pace.value / 100) - ROUNDING))
+        else:
+            limits.append(math.floor(start * (1 - pace.value / 100) + ROUNDING))
+    limit = max(limits) if up == (rules.select == "max") else min(limits)
+    return min(wanted, max(current, limit)) if up else max(wanted, min(current, limit))
 
 
 def _within(log: tuple[Asked, ...], now: float, window_s: float) -> tuple[Asked, ...]:
     return tuple(each for each in log if each.at > now - window_s)
 
 
-_DERIVED_S, _MOST_LAGS = 60.0, 64
+# ------------------------------------------------------------------------------------ from a metric to executors
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,9 +196,9 @@ class Pods:
     """The executors, grouped as the controller groups pods.
 
     Attributes:
-        current: the number in force.
+        current: the current target.
         ready: those whose metrics count.
-        pending: in force, but not there yet.
+        pending: not there yet.
         missing: there, but without metrics.
     """
 
@@ -225,7 +209,7 @@ class Pods:
 
 
 def by_utilization(value: float, target: float, pods: Pods, tolerance: float) -> int:
-    """Executors for a mean share of what each has (metric type Resource).
+    """Executors for a mean share of each one's resources (metric type Resource).
 
     >>> by_utilization(0.5, 0.3, Pods(3, 3), 0.1), by_utilization(0.6, 0.3, Pods(3, 2, pending=1), 0.1)
     (5, 4)
@@ -233,15 +217,15 @@ def by_utilization(value: float, target: float, pods: Pods, tolerance: float) ->
     ratio = value / target
     idle = pods.pending if ratio > 1 else 0
     if not idle and not pods.missing:
-        return pods.current if _small(ratio, tolerance) else _ceil(ratio * pods.ready)
+        return pods.current if _is_small(ratio, tolerance) else _round_up(ratio * pods.ready)
     absent = pods.missing if ratio != 1 else 0
     used = pods.ready * value + (absent * max(1.0, target) if ratio < 1 else 0.0)
     counted = pods.ready + absent + idle
     corrected = used / counted / target
     turned = (ratio - 1) * (corrected - 1) < 0
-    if turned or _small(corrected, tolerance):
+    if turned or _is_small(corrected, tolerance):
         return pods.current
-    desired = _ceil(corrected * counted)
+    desired = _round_up(corrected * counted)
     return pods.current if (corrected - 1) * (desired - pods.current) < 0 else desired
 
 
@@ -252,49 +236,81 @@ def by_value(value: float, target: float, pods: Pods, tolerance: float) -> int:
     4
     """
     ratio = value / target
-    return pods.current if _small(ratio, tolerance) else _ceil(ratio * pods.ready)
+    return pods.current if _is_small(ratio, tolerance) else _round_up(ratio * pods.ready)
 
 
 def by_average(total: float, target: float, pods: Pods, tolerance: float) -> int:
-    """Executors for a total of which each is to have so much (External, target AverageValue).
+    """Executors for a total, of which ``target`` is for each (External, target AverageValue).
 
     >>> by_average(8600.0, 2150.0, Pods(3, 3), 0.1)
     4
     """
-    ratio = total / (target * pods.current)
-    return pods.current if _small(ratio, tolerance) else _ceil(total / target)
+    return pods.current if _is_small(total / (target * pods.current), tolerance) else _round_up(total / target)
 
 
-def _small(ratio: float, tolerance: float) -> bool:
-    return abs(1 - ratio) <= tolerance + _ROUNDING
+def _is_small(ratio: float, tolerance: float) -> bool:
+    return abs(1 - ratio) <= tolerance + ROUNDING
 
 
-def _ceil(number: float) -> int:
-    return math.ceil(number - _ROUNDING)
+def _round_up(number: float) -> int:
+    return math.ceil(number - ROUNDING)
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A metric to scale on.
+# ------------------------------------------------------------- the relative change of the lag: S4, section 4.1
 
-    Attributes:
-        read: its value; None: unknown.
-        rule: how a value becomes a number of executors.
-        say: a value, for people.
+
+def slope(samples: Sequence[tuple[float, float]]) -> float | None:
+    """The slope of the least-squares line through ``(s, value)``, per second; None before two times.
+
+    >>> slope([(0.0, 100.0), (15.0, 130.0), (30.0, 160.0)])
+    2.0
     """
+    fit = line([Point(at, value) for at, value in samples]) if len(samples) > 1 else None
+    return None if fit is None or fit.spread1 == 0 else fit.c1
+
+
+def relative_change(per_second: float, consumed: float, overshoot: float = 1.0) -> float | None:
+    """R of equation 3; None where nothing is consumed.
+
+    Args:
+        per_second: change of the total lag, records/s.
+        consumed: records/s.
+        overshoot: m, a multiplier of the change.
+
+    >>> relative_change(50.0, 100.0), relative_change(50.0, 100.0, overshoot=1.2), relative_change(50.0, 0.0)
+    (1.5, 1.6, None)
+    """
+    return 1 + overshoot * per_second / consumed if consumed > 0 else None
+
+
+def gate_by_lag(relative: float, lag: float, threshold: float) -> float | None:
+    """Equation 4: negative below the threshold, so that another metric is the largest; None at it.
+
+    >>> gate_by_lag(1.5, 900.0, 1000.0), gate_by_lag(1.5, 1100.0, 1000.0), gate_by_lag(1.5, 1000.0, 1000.0)
+    (-1.5, 1.5, None)
+    """
+    if lag == threshold:
+        return None
+    return relative if lag > threshold else -relative
+
+
+# ------------------------------------------------------------------------------------------------ the policy
+
+
+class Metric(NamedTuple):
+    """A metric to scale on: how to read it (None: unknown), and from a value to executors."""
 
     read: Callable[[Assessment], float | None]
-    rule: Callable[[float, float, Pods, float], int]
-    say: Callable[[float | None], str]
+    size: Callable[[float, float, Pods, float], int]
 
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
-        "utilization": Metric(lambda seen: seen.busy_ratio, by_utilization, percent),
-        "occupancy": Metric(lambda seen: seen.occupancy, by_value, percent),
+        "utilization": Metric(lambda assessment: assessment.busy_ratio, by_utilization),
+        "occupancy": Metric(lambda assessment: assessment.occupancy, by_value),
     }
 )
-"""Metrics of one look. utilization: busy share of the slots; occupancy: batch time ÷ τ."""
+"""utilization: busy share of the slots; occupancy: batch time ÷ τ."""
 
 MetricName = Literal["utilization", "occupancy", "lag_change"]
 
@@ -338,7 +354,7 @@ S4: Mapping[str, object] = MappingProxyType({"metrics": {"lag_change": 1.0, "uti
 
 @dataclass(frozen=True, slots=True)
 class HpaState:
-    """What is remembered: what the behavior needs, and the lags ``(s, records)`` of the last minute."""
+    """What is remembered: the state of the behavior, and the lags ``(s, records)`` of the last minute."""
 
     behavior: BehaviorState = field(default_factory=BehaviorState)
     lags: tuple[tuple[float, float], ...] = ()
@@ -346,78 +362,61 @@ class HpaState:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What one metric asks for, and in words why; executors None: it is unknown."""
+    """The number that one metric asks for, and why; executors None: it is unknown."""
 
     executors: int | None
     text: str
     figures: Mapping[str, float | None]
 
 
-class HpaPolicy:
+class HpaPolicy(BuiltInPolicy[HpaOptions, HpaState]):
     """The controller. See the module's description."""
 
     name: ClassVar[str] = "hpa"
     self_managed_steps: ClassVar[frozenset[str]] = frozenset(
-        {
-            "warm_up",
-            "hold",
-            "tolerance",
-            "scale_down_hold",
-            "largest_step",
-            "cooldown_up",
-            "cooldown_down",
-        }
+        {"warm_up", "hold", "tolerance", "scale_down_hold", "largest_step", "cooldown_up", "cooldown_down"}
     )
     state_type: type[HpaState] = HpaState
     options_type: ClassVar[type[BaseModel]] = HpaOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": {}, "s4": S4}
 
     def __init__(self, options: HpaOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
+        super().__init__(options, context)
         self.behavior = Behavior(options.scale_up, options.scale_down)
 
-    def initial(self) -> HpaState:
-        """Nothing was asked for yet."""
-        return HpaState()
-
     def recommend(self, assessment: Assessment, state: HpaState) -> tuple[Recommendation, HpaState]:
-        """What the metrics ask for, shaped by the behavior; no opinion without them."""
+        """The largest number that a metric asks for, shaped by the behavior; no proposal without metrics."""
         pods = group(assessment)
         if pods is None:
-            return Recommendation(None, unknown(assessment, "executors")), state
-        known = self.behavior.looked(assessment.at, pods.current, state.behavior)
-        state = self._heard(assessment, state)
-        asked = [self._ask(name, assessment, pods, state) for name in self.options.metrics]
-        proposed = largest([each for each in asked if each is not None], pods.current)
-        answered, after = answer(proposed, self.behavior, assessment.at, pods.current, known)
-        return answered, HpaState(after, state.lags)
+            return propose_nothing(assessment, "executors"), state
+        observed = self.behavior.observe(assessment.at, pods.current, state.behavior)
+        lags = state.lags
+        if "lag_change" in self.options.metrics and assessment.backlog is not None:
+            kept = [each for each in lags if assessment.at - _DERIVED_S - ROUNDING <= each[0] < assessment.at]
+            lags = (*kept[-_MOST_LAGS:], (assessment.at, float(assessment.backlog)))
+        asked = [self._size(name, assessment, pods, lags) for name in self.options.metrics]
+        proposal = choose_largest([each for each in asked if each is not None], pods.current)
+        recommendation, after = recommend_shaped(proposal, self.behavior, assessment.at, pods.current, observed)
+        return recommendation, HpaState(after, lags)
 
-    def capacity(self, executors: int, state: HpaState) -> float | None:  # noqa: ARG002
-        """No model."""
-        return None
-
-    def _heard(self, assessment: Assessment, state: HpaState) -> HpaState:
-        """The state with this look's lag, if anybody asks for its change."""
-        if "lag_change" not in self.options.metrics or assessment.backlog is None:
-            return state
-        kept = [each for each in state.lags if assessment.at - _DERIVED_S - _ROUNDING <= each[0] < assessment.at]
-        return replace(state, lags=(*kept[-_MOST_LAGS:], (assessment.at, float(assessment.backlog))))
-
-    def _ask(self, name: MetricName, assessment: Assessment, pods: Pods, state: HpaState) -> Proposal | None:
-        """What a metric asks for; None: it abstains."""
+    def _size(
+        self, name: MetricName, assessment: Assessment, pods: Pods, lags: tuple[tuple[float, float], ...]
+    ) -> Proposal | None:
+        """The number that a metric asks for; None: it abstains."""
         if name == "lag_change":
-            return self._lag_change(assessment, pods, state.lags)
+            return self._size_by_lag_change(assessment, pods, lags)
         metric, target = METRICS[name], self.options.metrics[name]
         value = metric.read(assessment)
         if value is None:
             return Proposal(None, f"{name} unknown", {name: None})
-        desired = metric.rule(value, target, pods, self.options.tolerance)
-        text = f"{name} {metric.say(value)} at a target of {metric.say(target)} asks for {executors(desired)}"
+        desired = metric.size(value, target, pods, self.options.tolerance)
+        text = f"{name} {percent(value)} at a target of {percent(target)} asks for {executors(desired)}"
         return Proposal(desired, text, {name: value, "target": target})
 
-    def _lag_change(self, assessment: Assessment, pods: Pods, lags: tuple[tuple[float, float], ...]) -> Proposal | None:
-        """Executors that keep the lag as it is, while it is above the threshold; below it and at it no opinion."""
+    def _size_by_lag_change(
+        self, assessment: Assessment, pods: Pods, lags: tuple[tuple[float, float], ...]
+    ) -> Proposal | None:
+        """Executors that keep the lag as it is, while it is above the threshold; otherwise it abstains."""
         lag, excess, change = assessment.backlog, assessment.backlog_excess, slope(lags)
         if lag is None or excess is None or change is None or assessment.processed_rate is None:
             return Proposal(None, "the change of the lag is unknown", {"lag_change": None})
@@ -425,7 +424,7 @@ class HpaPolicy:
         if relative is None:
             return Proposal(None, "nothing is consumed, so the lag has no relative change", {"lag_change": None})
         threshold = lag - excess if self.options.lag_threshold is None else self.options.lag_threshold
-        value = gated(relative, float(lag), threshold)
+        value = gate_by_lag(relative, float(lag), threshold)
         if value is None or lag < threshold:
             return None
         target = self.options.metrics["lag_change"]
@@ -436,90 +435,42 @@ class HpaPolicy:
 
 
 def group(assessment: Assessment) -> Pods | None:
-    """The executors as pods; None where this sample does not count or their number is unknown.
+    """The executors as pods; None where the sample does not count or their number is unknown.
 
-    Registered ones beyond the number in force are on their way out and do not count.
+    Registered ones beyond the current target are leaving and do not count.
     """
-    current, there = in_force(assessment), assessment.executors
-    if assessment.missing or assessment.invalid or not current or there is None:
+    current, there = valid_target(assessment), assessment.executors
+    if current is None or there is None:
         return None
     ready = min(current, there)
     return Pods(current, ready, pending=current - ready)
 
 
-def unknown(assessment: Assessment, needed: str) -> Reason:
-    """Why there is no opinion on this sample."""
-    names = assessment.missing or assessment.invalid or (needed,)
-    return Reason(ReasonCode.METRICS_MISSING, f"nothing is proposed without: {', '.join(names)}")
-
-
-def largest(proposals: Iterable[Proposal], current: int) -> Proposal:
-    """What asks for most; unknown where none is known, or some are unknown and the rest ask for fewer."""
-    each = list(proposals)
-    known = [(one.executors, one) for one in each if one.executors is not None]
-    lacking = [one for one in each if one.executors is None]
+def choose_largest(proposals: Sequence[Proposal], current: int) -> Proposal:
+    """The largest proposal; unknown where none is known, or some are unknown and the others ask for fewer."""
+    known = [(each.executors, each) for each in proposals if each.executors is not None]
+    unknown = [each for each in proposals if each.executors is None]
     if not known:
-        return lacking[0]
+        return unknown[0]
     most, winner = max(known, key=lambda pair: pair[0])
-    if lacking and most < current:
-        return Proposal(None, f"{lacking[0].text}, and {winner.text}", winner.figures)
+    if unknown and most < current:
+        return Proposal(None, f"{unknown[0].text}, and {winner.text}", winner.figures)
     return winner
 
 
-def answer(
+def recommend_shaped(
     proposal: Proposal, behavior: Behavior, at: float, current: int, state: BehaviorState
 ) -> tuple[Recommendation, BehaviorState]:
-    """What is asked for, shaped by the behavior, with the reason."""
+    """The proposal shaped by the behavior, with its reason."""
     figures = {**proposal.figures, "executors": float(current)}
     if proposal.executors is None:
-        return Recommendation(
-            None, Reason(ReasonCode.METRICS_MISSING, f"nothing is proposed: {proposal.text}", figures)
-        ), state
+        reason = Reason(ReasonCode.METRICS_MISSING, f"no proposal: {proposal.text}", figures)
+        return Recommendation(None, reason), state
     shaped, after = behavior.shape(proposal.executors, at, current, state)
     target = max(1, shaped.target)
-    code = (
-        ReasonCode.STEADY if target == current else ReasonCode.UNDERSIZED if target > current else ReasonCode.OVERSIZED
-    )
-    if target == current and shaped.code is not None:
-        code = shaped.code
-    move = f"{current} stays" if target == current else f"{current} → {target}"
+    if target == current:
+        code, move = shaped.code or ReasonCode.STEADY, f"{current} stays"
+    else:
+        code, move = ReasonCode.UNDERSIZED if target > current else ReasonCode.OVERSIZED, f"{current} → {target}"
     text = f"{proposal.text}{'; ' if shaped.text else ''}{shaped.text}: {move}"
     return Recommendation(target, Reason(code, text, figures)), after
-
-
-# The relative change of the lag (S4, section 4.1): what an autoscaler that knows one number may scale up on.
-
-
-def slope(samples: Sequence[tuple[float, float]]) -> float | None:
-    """The slope of the straight line through ``(s, value)`` with the least squares, per second; None before two.
-
-    >>> slope([(0.0, 100.0), (15.0, 130.0), (30.0, 160.0)])
-    2.0
-    """
-    fit = line([Point(at, value) for at, value in samples]) if len(samples) > 1 else None
-    return None if fit is None or fit.spread1 == 0 else fit.c1
-
-
-def relative_change(per_second: float, consumed: float, overshoot: float = 1.0) -> float | None:
-    """R of equation 3; None where nothing is consumed.
-
-    Args:
-        per_second: change of the total lag, records/s.
-        consumed: records/s.
-        overshoot: m, a multiplier of the change.
-
-    >>> relative_change(50.0, 100.0), relative_change(50.0, 100.0, overshoot=1.2), relative_change(50.0, 0.0)
-    (1.5, 1.6, None)
-    """
-    return 1 + overshoot * per_second / consumed if consumed > 0 else None
-
-
-def gated(relative: float, lag: float, threshold: float) -> float | None:
-    """Equation 4: negative below the threshold, so that the largest of several metrics is another; None at it.
-
-    >>> gated(1.5, 900.0, 1000.0), gated(1.5, 1100.0, 1000.0), gated(1.5, 1000.0, 1000.0)
-    (-1.5, 1.5, None)
-    """
-    if lag == threshold:
-        return None
-    return relative if lag > threshold else -relative

@@ -1,6 +1,6 @@
 """``keda``: replicas by the lag of a consumer group, as KEDA's Kafka scaler has it.
 
-KEDA hands the total lag (latest − committed offsets) to a HorizontalPodAutoscaler as an external metric with an
+KEDA passes the total lag (latest − committed offsets) to a HorizontalPodAutoscaler as an external metric with an
 AverageValue::
 
     desired = ⌈lag ÷ lag threshold⌉          n where |1 − lag ÷ (threshold × n)| ≤ tolerance
@@ -17,10 +17,10 @@ so the threshold may be a little more than what an executor works off in that ti
 
     lag threshold = threshold_triggers × trigger (τ where that is 0) × what one executor carries, records/s
 
-which is what users come to by a load test. ``executor_rate`` takes their figure; left out, it is measured as the job
+which is what users find by a load test. ``executor_rate`` takes their figure; without it, it is measured as the job
 runs, on samples at which all executors in force are registered and two batches have finished on them. With overload
 (a backlog beyond a healthy one, or batches of τ) it is processed ÷ n. Else the records of a busy second, min(arrival,
-processed) × max(trigger, batch) ÷ batch ÷ n: what three samples in a row agree on may raise it.
+processed) × max(trigger, batch) ÷ batch ÷ n: the least of three samples in a row may raise it.
 
 Not here, because executors never go to zero: activationLagThreshold, pollingInterval (without cached metrics) and
 cooldownPeriod, which only concern the way to and from zero. Spark commits no offsets to Kafka; somebody who uses KEDA
@@ -33,6 +33,7 @@ pkg/controller/podautoscaler/replica_calculator.go (``GetExternalPerPodMetricRep
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -43,11 +44,21 @@ from pydantic import BaseModel, Field
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
-from rheostat.policies.hpa import DOWN, UP, Behavior, BehaviorState, Proposal, Rules, answer, by_average, group, unknown
+from rheostat.policies.capacity import BuiltInPolicy, add_in_a_row, propose_nothing
+from rheostat.policies.hpa import (
+    DOWN,
+    UP,
+    Behavior,
+    BehaviorState,
+    Proposal,
+    Rules,
+    by_average,
+    group,
+    recommend_shaped,
+)
 from rheostat.text import count, executors, per_second
 
 _COLD = 2
-_IN_A_ROW = 3
 
 
 class KedaOptions(FrozenModel):
@@ -89,9 +100,9 @@ class KedaState:
     """What is remembered.
 
     Attributes:
-        behavior: what the behavior needs.
-        rate: what one executor carries as measured, records/s; None: not yet.
-        recent: records of a busy second and executor at the last samples without overload, at most three.
+        behavior: state of the behavior.
+        rate: measured capacity of one executor, records/s.
+        recent: busy rates of one executor at the last samples without overload, at most three.
     """
 
     behavior: BehaviorState = field(default_factory=BehaviorState)
@@ -122,20 +133,12 @@ def bounded_lag(lag: float, threshold: float, partitions: int, slots: int, optio
     return most * threshold if lag // threshold > most else lag
 
 
-class KedaPolicy:
+class KedaPolicy(BuiltInPolicy[KedaOptions, KedaState]):
     """The Kafka scaler and the autoscaler behind it. See the module's description."""
 
     name: ClassVar[str] = "keda"
     self_managed_steps: ClassVar[frozenset[str]] = frozenset(
-        {
-            "warm_up",
-            "hold",
-            "tolerance",
-            "scale_down_hold",
-            "largest_step",
-            "cooldown_up",
-            "cooldown_down",
-        }
+        {"warm_up", "hold", "tolerance", "scale_down_hold", "largest_step", "cooldown_up", "cooldown_down"}
     )
     state_type: type[KedaState] = KedaState
     options_type: ClassVar[type[BaseModel]] = KedaOptions
@@ -144,40 +147,35 @@ class KedaPolicy:
     )
 
     def __init__(self, options: KedaOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
+        super().__init__(options, context)
         self.behavior = Behavior(options.scale_up, options.scale_down)
 
-    def initial(self) -> KedaState:
-        """Nothing was asked for yet."""
-        return KedaState()
-
     def recommend(self, assessment: Assessment, state: KedaState) -> tuple[Recommendation, KedaState]:
-        """What the lag asks for, shaped by the behavior; no opinion without it."""
+        """The number that the lag asks for, shaped by the behavior; no proposal without it."""
         pods = group(assessment)
         if pods is None or assessment.backlog is None:
-            return Recommendation(None, unknown(assessment, "backlog")), replace(state, recent=())
-        state = self._measured(assessment, pods.current, state)
-        state = replace(state, behavior=self.behavior.looked(assessment.at, pods.current, state.behavior))
-        threshold, said = self._threshold(assessment, state)
+            return propose_nothing(assessment, "backlog"), replace(state, recent=())
+        state = self._measure(assessment, pods.current, state)
+        state = replace(state, behavior=self.behavior.observe(assessment.at, pods.current, state.behavior))
+        threshold, words = self._threshold(assessment, state)
         if threshold is None:
             text = (
                 f"a lag of {count(assessment.backlog)}, and what an executor carries is unknown: {pods.current} stays"
             )
             return Recommendation(pods.current, Reason(ReasonCode.CAPACITY_UNKNOWN, text)), state
-        lag = self._reported(assessment, threshold)
+        lag = self._bound_lag(assessment, threshold)
         desired = by_average(lag, threshold, pods, self.options.tolerance)
-        text = f"a lag of {count(assessment.backlog)} at {said} asks for {executors(desired)}"
+        text = f"a lag of {count(assessment.backlog)} at {words} asks for {executors(desired)}"
         proposal = Proposal(desired, text, {"lag": float(assessment.backlog), "reported": lag, "threshold": threshold})
-        answered, after = answer(proposal, self.behavior, assessment.at, pods.current, state.behavior)
-        return answered, replace(state, behavior=after)
+        recommendation, after = recommend_shaped(proposal, self.behavior, assessment.at, pods.current, state.behavior)
+        return recommendation, replace(state, behavior=after)
 
     def capacity(self, executors: int, state: KedaState) -> float | None:
-        """What n executors carry, where the threshold is made from it."""
+        """Capacity of n executors, where the threshold depends on it."""
         rate = None if self.options.lag_threshold is not None else self._rate(state)
         return None if rate is None else executors * rate
 
-    def _reported(self, assessment: Assessment, threshold: float) -> float:
+    def _bound_lag(self, assessment: Assessment, threshold: float) -> float:
         lag, partitions = float(assessment.backlog or 0), assessment.partitions
         if not partitions:
             return lag
@@ -187,7 +185,7 @@ class KedaPolicy:
         return state.rate if self.options.executor_rate is None else self.options.executor_rate
 
     def _threshold(self, assessment: Assessment, state: KedaState) -> tuple[float | None, str]:
-        """Records for each replica, and the words for it."""
+        """Records for each replica, and its words."""
         if self.options.lag_threshold is not None:
             return self.options.lag_threshold, f"{count(self.options.lag_threshold)} each"
         rate, interval = self._rate(state), assessment.trigger_s or assessment.period_s
@@ -196,8 +194,8 @@ class KedaPolicy:
         threshold = self.options.threshold_triggers * interval * rate
         return threshold, f"{count(threshold)} each (an executor carries {per_second(rate)})"
 
-    def _measured(self, assessment: Assessment, current: int, state: KedaState) -> KedaState:
-        """The state with what this sample says of an executor; nothing while the number is settling."""
+    def _measure(self, assessment: Assessment, current: int, state: KedaState) -> KedaState:
+        """The state with this sample's rate of one executor; nothing is measured while the target is settling."""
         if self.options.lag_threshold is not None or self.options.executor_rate is not None:
             return state
         done, changed = assessment.processed_rate, state.behavior.executors not in {None, current}
@@ -208,6 +206,5 @@ class KedaPolicy:
         if not assessment.batch_s or not assessment.arrival_rate:
             return replace(state, recent=())
         idle = max(assessment.trigger_s or 0.0, assessment.batch_s) / assessment.batch_s
-        recent = (*state.recent, min(done, assessment.arrival_rate) * idle / current)[-_IN_A_ROW:]
-        agreed = min(recent) if len(recent) == _IN_A_ROW else 0.0
-        return replace(state, rate=max(agreed, state.rate or 0.0) or None, recent=recent)
+        recent, least = add_in_a_row(state.recent, min(done, assessment.arrival_rate) * idle / current, math.inf)
+        return replace(state, rate=max(least or 0.0, state.rate or 0.0) or None, recent=recent)

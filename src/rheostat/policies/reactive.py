@@ -2,40 +2,40 @@
 
 Slow records, the share of the records of one interval T that are late::
 
-    y = backlog_excess ÷ (arrival_rate × T)          0 where both are 0; without bound where only the rate is 0
+    y = backlog_excess ÷ (arrival_rate × T)          0 where both are 0; infinite where only the rate is 0
 
-``y ≥ sla`` is a violation. ``backlog_excess`` is what is beyond the backlog of a healthy micro-batch job, so a job at
+``y ≥ sla`` is a violation. ``backlog_excess`` is the part beyond the backlog of a healthy micro-batch job, so a job at
 90 % occupancy reads 0; and it begins only where the objective is about to be missed. So ``occupancy ≥
-occupancy_limit`` is a violation too [ours]: with batches that take τ the job is at its capacity by definition. So is
-an *expected wait* of ``wait_limit`` × the objective's lag while more arrives than is processed [ours]: a record that
+occupancy_limit`` is a violation too [ours]: with batches that take τ the job is at its capacity by definition. So is an
+*expected wait* of ``wait_limit`` × the objective's lag while more arrives than is processed [ours]: a record that
 arrives now waits for the backlog before it, at the speed of the last batches::
 
     expected wait = backlog ÷ (processed × max(trigger, batch) ÷ batch)
 
-Under a load that rises faster than batches end, it sees 20 to 30 s earlier what slow records will show.
+Under a load that rises faster than batches end, it detects a violation 20 to 30 s before slow records do.
 
-With w the arrival rate, n the number in force, N(r) the smallest number that carries r
+With w the arrival rate, n the current target, N(r) the smallest number that carries r
 (:mod:`rheostat.policies.capacity`):
 
 **Violation.** Learn, then propose
 
 * ``increase="one"`` (option 1, the experiments of S1): n + 1;
 * ``increase="needed"`` (option 2): max(n + 1, N(w + excess ÷ D)), where D = ``catch_up_lags`` × the objective's lag:
-  the backlog is to be gone after D. n + 1 while nothing at all is known of the capacity.
+  the backlog is to be gone after D. n + 1 while nothing is known of the capacity.
 
-Three cases are no reason for n + 1, only for N(w) if that is more: the number has not *settled* (executors are on
-their way, or fewer than ``settle_batches`` batches have finished at it; after the objective's lag without them it
-counts as settled); the job catches up within D anyway; the batch cap limits the rate (then nothing is proposed).
+Three cases are no reason for n + 1, only for N(w) if that is more: the target has not *settled* (executors are
+starting, or fewer than ``settle_batches`` batches have finished at it; after the objective's lag without them it counts
+as settled); the job catches up within D anyway; the batch cap limits the rate (then nothing is proposed).
 
 **Surplus.** n > N(w ÷ headroom) for ``samples_to_shrink`` samples in a row proposes fewer, from the last of these on
-and until the number changes. The count lives across turns. A violation, an increase, a missing sample and one that
-comes later than two sample periods end it; with ``shrink_on`` a decrease does not [ours], so that the guards alone set
-the pace of a long way down.
+and until the target changes. A violation, an increase, a missing sample and one that comes later than two sample
+periods end the count; with ``shrink_on`` a decrease does not [ours], so that the guard alone sets the pace of a long
+way down.
 
-**Probe** [ours]. While the capacity is unknown, an ample start would stay for ever; and figures that were learned in a
-stall may be far too low. If less than 0.5 × (n − 1) ÷ n of the job is used (the greater of busy ratio and occupancy)
-for as many samples, one executor less is proposed: the rest then is at most half used, and waves of tasks explain a
-factor of two. Where n − 1 was measured within the last half hour, its figure is believed instead.
+**Probe** [ours]. While the capacity is unknown, a generous start would stay for ever; and figures learned in a stall
+may be far too low. If less than 0.5 × (n − 1) ÷ n of the job is used (the greater of busy ratio and occupancy) for as
+many samples, one executor less is proposed: the others then are at most half used, and waves of tasks explain a factor
+of two. Where n − 1 was measured within the last half hour, its figure is used instead.
 """
 
 from __future__ import annotations
@@ -51,18 +51,20 @@ from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, cap_limits, in_force
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import (
+    BuiltInPolicy,
     Learned,
+    count_in_a_row,
     expected_wait,
-    from_arrival,
-    from_healthy,
-    from_overload,
+    learn_arrival,
+    learn_healthy,
+    learn_overload,
     needed,
+    propose_nothing,
     slow_records,
     usage,
+    valid_target,
 )
 from rheostat.text import count, executors, finite, per_second, percent, seconds, several
-
-# Options of ``reactive``: ours by default, and those of the document (S1).
 
 
 class ReactiveOptions(FrozenModel):
@@ -126,20 +128,18 @@ FAITHFUL: Mapping[str, object] = MappingProxyType(
 _DOUBT_S = 1800.0
 """How long a measured figure outweighs low use, s: a cliff between two numbers costs one violation in that time."""
 
-_Proposal = tuple[Recommendation, "ReactiveState"]
-
 
 @dataclass(frozen=True, slots=True)
 class ReactiveState:
     """What is remembered from sample to sample.
 
     Attributes:
-        learned: what one executor carries.
+        learned: the capacity model.
         streak: samples in a row with a surplus.
-        executors: the number in force at the last sample.
-        since: when that number was first seen.
-        at: when the last sample was taken.
-        whole_since: since when as many are registered as are in force; None: they are not.
+        executors: the current target at the last sample.
+        since: when it was first seen.
+        at: time of the last sample.
+        whole_since: since when all of the target's executors are registered; None: they are not.
     """
 
     learned: Learned = field(default_factory=Learned)
@@ -150,8 +150,11 @@ class ReactiveState:
     whole_since: float | None = None
 
 
+_Proposal = tuple[Recommendation, ReactiveState]
+
+
 class _Sample(NamedTuple):
-    """A complete sample: the figures that every rule needs, none of them unknown."""
+    """A complete sample: the figures that every rule needs, all of them known."""
 
     assessment: Assessment
     n: int
@@ -159,7 +162,7 @@ class _Sample(NamedTuple):
     excess: float
     slow: float
 
-    def reason(self, code: ReasonCode, text: str) -> Reason:
+    def propose(self, target: int, code: ReasonCode, text: str) -> Recommendation:
         figures = {
             "slow_records": finite(self.slow),
             "arrival_rate": self.arrival,
@@ -167,17 +170,16 @@ class _Sample(NamedTuple):
             "backlog_excess": self.excess,
             "executors": float(self.n),
         }
-        return Reason(code, text, figures)
+        return Recommendation(target, Reason(code, text, figures))
 
     def hold(self, code: ReasonCode, text: str) -> Recommendation:
-        return Recommendation(self.n, self.reason(code, text))
+        return self.propose(self.n, code, text)
 
 
-class ReactivePolicy:
+class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
     """Thresholds on slow records; capacity learned from overload. See the module's description."""
 
     name: ClassVar[str] = "reactive"
-    self_managed_steps: ClassVar[frozenset[str]] = frozenset()
     state_type: type[ReactiveState] = ReactiveState
     options_type: ClassVar[type[BaseModel]] = ReactiveOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
@@ -185,48 +187,37 @@ class ReactivePolicy:
     )
 
     def __init__(self, options: ReactiveOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
-
-    def initial(self) -> ReactiveState:
-        """Nothing is known about the capacity."""
-        return ReactiveState()
+        super().__init__(options, context)
+        lags = options.catch_up_lags
+        self._catch_up_s = None if lags is None else lags * context.objective.lag_s
 
     def recommend(self, assessment: Assessment, state: ReactiveState) -> _Proposal:
         """Propose by the rules above."""
-        sample = self._sample(assessment)
-        if sample is None:
-            unknown = assessment.missing or assessment.invalid or ("arrival_rate or backlog_excess",)
-            reason = Reason(ReasonCode.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
+        n, arrival, excess = valid_target(assessment), assessment.arrival_rate, assessment.backlog_excess
+        if n is None or arrival is None or excess is None:
             learned = replace(state.learned, recent=())
-            return Recommendation(None, reason), replace(state, learned=learned, streak=0, at=assessment.at)
-        state = self._reached(sample, state)
-        violation = self._violation(sample)
-        return self._healthy(sample, state) if violation is None else self._violated(sample, state, violation)
+            proposal = propose_nothing(assessment, "arrival_rate or backlog_excess")
+            return proposal, replace(state, learned=learned, streak=0, at=assessment.at)
+        slow = slow_records(excess, arrival, self.options.slow_interval_s)
+        sample = _Sample(assessment, n, arrival, excess, slow)
+        state = self._follow(sample, state)
+        violation = self._find_violation(sample)
+        return self._decide_healthy(sample, state) if violation is None else self._decide(sample, state, violation)
 
     def capacity(self, executors: int, state: ReactiveState) -> float | None:
-        """Of n executors: what the learned curve says, with the document's rule n × w_max.
-
-        None until an overload was seen.
-        """
-        w_max = state.learned.w_max
+        """Of n executors: the learned curve, or n × w_max as printed; None until an overload was seen."""
         if self.options.learn_from == "processed":
             return state.learned.carried(executors)
+        w_max = state.learned.w_max
         return None if w_max is None else executors * w_max
 
-    def _sample(self, assessment: Assessment) -> _Sample | None:
-        n, arrival, excess = in_force(assessment), assessment.arrival_rate, assessment.backlog_excess
-        if assessment.missing or assessment.invalid or not n or arrival is None or excess is None:
-            return None
-        return _Sample(assessment, n, arrival, excess, slow_records(excess, arrival, self.options.slow_interval_s))
-
-    def _reached(self, sample: _Sample, state: ReactiveState) -> ReactiveState:
-        """The state as this sample finds it: a new number, or a sample that came late, ends what was counted."""
+    def _follow(self, sample: _Sample, state: ReactiveState) -> ReactiveState:
+        """The state with this sample's target: a new one, or a sample that came late, ends the counts."""
         at, changed = sample.assessment.at, state.executors != sample.n
         late = state.at is not None and at - state.at > 2 * self.context.sample_s
         if changed or late:
-            fell = not late and self.options.shrink_on and sample.n < (state.executors or 0)
-            streak = state.streak if fell else 0
+            decreased = not late and self.options.shrink_on and sample.n < (state.executors or 0)
+            streak = state.streak if decreased else 0
             state = replace(state, streak=streak, learned=replace(state.learned, recent=()))
         whole_since = None
         if sample.assessment.executors == sample.n:
@@ -242,173 +233,146 @@ class ReactivePolicy:
         return None if w_max is None else needed(rate, w_max)
 
     def _enough_to_grow(self, rate: float, state: ReactiveState) -> int | None:
-        """The same for an increase: while nothing was measured, what an executor has shown must do."""
+        """The same for an increase: before the first figure, by the highest busy rate of an executor."""
         known, shown = self._enough(rate, state), state.learned.shown
         return needed(rate, shown) if known is None and shown else known
 
-    def _at_rest(self, assessment: Assessment) -> bool:
-        """Whether rates belong to the number in force: all registered, and the first batches over."""
+    def _is_settled(self, assessment: Assessment) -> bool:
+        """Whether rates belong to the current target: all registered, and the first batches over."""
         if self.options.settle_batches == 0:
             return True
         return assessment.executors == in_force(assessment) and assessment.batches >= self.options.settle_batches
 
     # ------------------------------------------------------------------------------------------- violation
 
-    def _violation(self, sample: _Sample) -> str | None:
-        """What is beyond its limit; None: nothing."""
-        if sample.slow >= self.options.sla:
-            return f"slow records {percent(sample.slow)} ≥ {percent(self.options.sla)}"
-        occupancy, limit = sample.assessment.occupancy, self.options.occupancy_limit
+    def _find_violation(self, sample: _Sample) -> str | None:
+        """The figure that is beyond its limit, in words."""
+        options, assessment = self.options, sample.assessment
+        if sample.slow >= options.sla:
+            return f"slow records {percent(sample.slow)} ≥ {percent(options.sla)}"
+        occupancy, limit = assessment.occupancy, options.occupancy_limit
         if occupancy is not None and limit is not None and occupancy >= limit and sample.arrival > 0:
             return f"occupancy {percent(occupancy)} ≥ {percent(limit)}"
-        return self._falls_behind(sample)
-
-    def _falls_behind(self, sample: _Sample) -> str | None:
-        """Whether a record that arrives now will wait for too long."""
-        wait, share = expected_wait(sample.assessment), self.options.wait_limit
-        if wait is None or share is None or (sample.assessment.processed_rate or 0.0) >= sample.arrival:
+        wait, share = expected_wait(assessment), options.wait_limit
+        if wait is None or share is None or (assessment.processed_rate or 0.0) >= sample.arrival:
             return None
-        limit = share * self.context.objective.lag_s
-        return None if wait < limit else f"expected wait {seconds(wait)} ≥ {seconds(limit)}"
+        limit_s = share * self.context.objective.lag_s
+        return None if wait < limit_s else f"expected wait {seconds(wait)} ≥ {seconds(limit_s)}"
 
-    def _violated(self, sample: _Sample, state: ReactiveState, violation: str) -> _Proposal:
-        state = replace(state, streak=0, learned=self._learn_violated(sample, state))
-        wait = self._wait(sample, state)
-        target = self._increased(sample, state) if wait is None else self._carrying(sample, wait[0], state)
+    def _decide(self, sample: _Sample, state: ReactiveState, violation: str) -> _Proposal:
+        options, n = self.options, sample.n
+        state = replace(state, streak=0, learned=self._learn(sample, state))
+        wait, limit = self._find_wait(sample, state), self._catch_up_s
+        excess_rate = 0.0 if wait is not None or limit is None else sample.excess / limit
+        enough = None if options.increase == "one" else self._enough_to_grow(sample.arrival + excess_rate, state)
+        if wait is None:
+            target = max(n + 1, enough or 0)
+        else:
+            target = n if wait[0] is ReasonCode.USELESS_EXECUTORS else max(n, enough or 0)
         what = (
-            f"{violation} at {executors(sample.n)} "
+            f"{violation} at {executors(n)} "
             f"(arrival {per_second(sample.arrival)}, processed {per_second(sample.assessment.processed_rate)}, "
             f"excess {count(sample.excess)})"
         )
-        if wait is not None and target == sample.n:
+        if wait is not None and target == n:
             return sample.hold(wait[0], f"{what}: {wait[1]}"), state
-        return Recommendation(target, sample.reason(ReasonCode.SLA_VIOLATED, f"{what}: {sample.n} → {target}")), state
+        return sample.propose(target, ReasonCode.SLA_VIOLATED, f"{what}: {n} → {target}"), state
 
-    def _learn_violated(self, sample: _Sample, state: ReactiveState) -> Learned:
-        """What it teaches, once the number is at rest; an overload may last for long without two batches' ends."""
-        if not (self._at_rest(sample.assessment) or self._whole(sample, state)):
+    def _learn(self, sample: _Sample, state: ReactiveState) -> Learned:
+        """Learn from an overloaded sample, once the target has settled.
+
+        A long overload may never finish the batches for that. So it is enough that all executors have been there for
+        the objective's lag, and have finished a batch. A lost executor and its replacement restart this: their batches
+        wait for a start-up, and do not measure the capacity.
+        """
+        assessment, since = sample.assessment, state.whole_since
+        whole = since is not None and assessment.at - since >= self.context.objective.lag_s and assessment.batches >= 1
+        if not (self._is_settled(assessment) or whole):
             return replace(state.learned, recent=())
-        learn = from_arrival if self.options.learn_from == "arrival" else from_overload
-        return learn(sample.assessment, state.learned, self.options.memory)
+        learn = learn_arrival if self.options.learn_from == "arrival" else learn_overload
+        return learn(assessment, state.learned, self.options.memory)
 
-    def _wait(self, sample: _Sample, state: ReactiveState) -> tuple[ReasonCode, str] | None:
+    def _find_wait(self, sample: _Sample, state: ReactiveState) -> tuple[ReasonCode, str] | None:
         """Why one more executor would not help, or not yet."""
-        if self.options.learn_from == "processed" and cap_limits(sample.assessment):
+        assessment, limit = sample.assessment, self._catch_up_s
+        if self.options.learn_from == "processed" and cap_limits(assessment):
             text = "the batch cap limits the rate, not the executors; raise maxOffsetsPerTrigger"
             return ReasonCode.USELESS_EXECUTORS, text
-        if not self._settled(sample, state):
-            return ReasonCode.WARMING_UP, self._awaited(sample)
-        drain = self._drain_s(sample)
-        limit = self._catch_up_s()
-        if drain is not None and limit is not None and drain <= limit:
-            return ReasonCode.CATCHING_UP, f"it will have caught up in {seconds(drain)}, {seconds(limit)} are allowed"
+        waited = assessment.at - (assessment.at if state.since is None else state.since)
+        if not self._is_settled(assessment) and waited < self.context.objective.lag_s:
+            if assessment.executors != sample.n:
+                text = f"{assessment.executors} of {executors(sample.n)} registered, wait for the effect of {sample.n}"
+                return ReasonCode.WARMING_UP, text
+            wanted = several(self.options.settle_batches, "batch", "batches")
+            text = f"{assessment.batches} of {wanted} finished at this number, wait for its effect"
+            return ReasonCode.WARMING_UP, text
+        gain = (assessment.processed_rate or 0.0) - sample.arrival
+        if limit is not None and gain > 0 and sample.excess / gain <= limit:
+            drain_s = sample.excess / gain
+            return ReasonCode.CATCHING_UP, f"it will have caught up in {seconds(drain_s)}, {seconds(limit)} are allowed"
         return None
-
-    def _settled(self, sample: _Sample, state: ReactiveState) -> bool:
-        waited = sample.assessment.at - (sample.assessment.at if state.since is None else state.since)
-        return self._at_rest(sample.assessment) or waited >= self.context.objective.lag_s
-
-    def _whole(self, sample: _Sample, state: ReactiveState) -> bool:
-        """Whether the number in force has been there for the objective's lag, and has finished a batch since.
-
-        A lost executor and its replacement end this: their batches wait for a start-up, and tell of no capacity.
-        """
-        since = state.whole_since
-        long = since is not None and sample.assessment.at - since >= self.context.objective.lag_s
-        return long and sample.assessment.batches >= 1
-
-    def _awaited(self, sample: _Sample) -> str:
-        if sample.assessment.executors != sample.n:
-            return (
-                f"{sample.assessment.executors} of {executors(sample.n)} registered, wait for the effect of {sample.n}"
-            )
-        wanted = several(self.options.settle_batches, "batch", "batches")
-        return f"{sample.assessment.batches} of {wanted} finished at this number, wait for its effect"
-
-    def _catch_up_s(self) -> float | None:
-        lags = self.options.catch_up_lags
-        return None if lags is None else lags * self.context.objective.lag_s
-
-    def _drain_s(self, sample: _Sample) -> float | None:
-        """Time until the excess is gone at the present rates; None where it does not shrink."""
-        gain = (sample.assessment.processed_rate or 0.0) - sample.arrival
-        return sample.excess / gain if gain > 0 else None
-
-    def _carrying(self, sample: _Sample, why: ReasonCode, state: ReactiveState) -> int:
-        """The number in force, or more if the arrival rate alone needs more."""
-        enough = self._enough_to_grow(sample.arrival, state)
-        if enough is None or why is ReasonCode.USELESS_EXECUTORS or self.options.increase == "one":
-            return sample.n
-        return max(sample.n, enough)
-
-    def _increased(self, sample: _Sample, state: ReactiveState) -> int:
-        limit = self._catch_up_s()
-        rate = sample.arrival if limit is None else sample.arrival + sample.excess / limit
-        enough = self._enough_to_grow(rate, state)
-        if enough is None or self.options.increase == "one":
-            return sample.n + 1
-        return max(sample.n + 1, enough)
 
     # --------------------------------------------------------------------------------------------- surplus
 
-    def _healthy(self, sample: _Sample, state: ReactiveState) -> _Proposal:
-        if self.options.learn_from == "processed" and self._at_rest(sample.assessment):
-            state = replace(state, learned=from_healthy(sample.assessment, state.learned))
-        enough = self._enough(sample.arrival / self.options.headroom, state)
+    def _decide_healthy(self, sample: _Sample, state: ReactiveState) -> _Proposal:
+        options, n = self.options, sample.n
+        if options.learn_from == "processed" and self._is_settled(sample.assessment):
+            state = replace(state, learned=learn_healthy(sample.assessment, state.learned))
+        low = self._find_low_use(sample)
+        enough = self._enough(sample.arrival / options.headroom, state)
         if enough is None:
-            return self._unknown(sample, state)
-        carried = self.capacity(min(enough, sample.n), state)
+            return self._decide_unknown(sample, state, low)
+        carried = self.capacity(min(enough, n), state)
         text = (
-            f"arrival {per_second(sample.arrival)} needs {executors(enough)} at {percent(self.options.headroom)} of "
+            f"arrival {per_second(sample.arrival)} needs {executors(enough)} at {percent(options.headroom)} of "
             f"{per_second(carried)}"
         )
-        if sample.n > enough:
-            target = enough if self.options.decrease == "needed" else sample.n - 1
-            return self._surplus(sample, state, target, ReasonCode.OVERSIZED, text)
-        low = self._low_use(sample)
-        if low is not None and self._doubtful(sample, state):
-            return self._surplus(sample, state, sample.n - 1, ReasonCode.PROBE_DOWN, f"{text}, yet {low}")
-        steady = f"no violation, slow records {percent(sample.slow)}; {text}, {sample.n} in force"
+        if n > enough:
+            target = enough if options.decrease == "needed" else n - 1
+            return self._count_surplus(sample, state, target, ReasonCode.OVERSIZED, text)
+        tried = state.learned.figure(n - 1)
+        doubtful = tried is None or not tried.samples or sample.assessment.at - tried.at >= _DOUBT_S
+        if low is not None and doubtful:
+            return self._count_surplus(sample, state, n - 1, ReasonCode.PROBE_DOWN, f"{text}, yet {low}")
+        steady = f"no violation, slow records {percent(sample.slow)}; {text}, the target is {n}"
         return sample.hold(ReasonCode.STEADY, steady), replace(state, streak=0)
 
-    def _unknown(self, sample: _Sample, state: ReactiveState) -> _Proposal:
-        low = self._low_use(sample)
+    def _decide_unknown(self, sample: _Sample, state: ReactiveState, low: str | None) -> _Proposal:
         if low is not None:
-            return self._surplus(sample, state, sample.n - 1, ReasonCode.PROBE_DOWN, f"capacity unknown, {low}")
+            text = f"capacity unknown, {low}"
+            return self._count_surplus(sample, state, sample.n - 1, ReasonCode.PROBE_DOWN, text)
         used = usage(sample.assessment)
-        share = "how much of the time is used is not known" if used is None else f"{percent(used)} of the time used"
+        share = "how much of the time is used is unknown" if used is None else f"{percent(used)} of the time used"
         text = f"no violation, and the capacity is unknown until one is measured; {share}"
         return sample.hold(ReasonCode.CAPACITY_UNKNOWN, text), replace(state, streak=0)
 
-    def _low_use(self, sample: _Sample) -> str | None:
-        """So low a use that one executor less would be at most half used, in words; None: it is not."""
+    def _find_low_use(self, sample: _Sample) -> str | None:
+        """A use so low that one executor less would be at most half used, in words."""
         used, limit = usage(sample.assessment), 0.5 * (sample.n - 1) / sample.n
         if not self.options.probe or used is None or used >= limit:
             return None
         return f"{percent(used)} of the time used, under {percent(limit)}"
 
-    def _doubtful(self, sample: _Sample, state: ReactiveState) -> bool:
-        """Whether low use outweighs the figures: unless one executor less was tried of late, and was too few."""
-        tried = state.learned.figure(sample.n - 1)
-        return tried is None or not tried.samples or sample.assessment.at - tried.at >= _DOUBT_S
-
-    def _blind(self, assessment: Assessment) -> str | None:
-        """What is not known, and might be a violation, in words; None: nothing is."""
+    def _find_unknown(self, assessment: Assessment) -> str | None:
+        """An unknown figure that might be a violation, in words."""
         if self.options.occupancy_limit is not None and assessment.occupancy is None:
             return "how long batches take"
         if self.options.wait_limit is not None and assessment.processed_rate is None and assessment.backlog:
             return "how fast the backlog is worked off"
         return None
 
-    def _surplus(self, sample: _Sample, state: ReactiveState, target: int, code: ReasonCode, text: str) -> _Proposal:
-        """Count one more sample of a surplus; propose from the last one on, until the number changes."""
-        blind = self._blind(sample.assessment)
-        if blind is not None:
-            return sample.hold(ReasonCode.SURPLUS_COUNTING, f"{text}, but {blind} is not known: the count waits"), state
+    def _count_surplus(
+        self, sample: _Sample, state: ReactiveState, target: int, code: ReasonCode, text: str
+    ) -> _Proposal:
+        """Count one more sample of a surplus; propose from the last one on, until the target changes."""
+        unknown = self._find_unknown(sample.assessment)
+        if unknown is not None:
+            text = f"{text}, but {unknown} is not known: the count waits"
+            return sample.hold(ReasonCode.SURPLUS_COUNTING, text), state
         wanted = self.options.samples_to_shrink
-        streak = min(state.streak + 1, wanted)
+        streak, complete = count_in_a_row(state.streak, wanted)
         state = replace(state, streak=streak)
-        if streak < wanted:
+        if not complete:
             return sample.hold(ReasonCode.SURPLUS_COUNTING, f"{text}: sample {streak} of {wanted} in a row"), state
-        reason = sample.reason(code, f"{text}, {several(wanted, 'sample')} in a row: {sample.n} → {target}")
-        return Recommendation(target, reason), state
+        text = f"{text}, {several(wanted, 'sample')} in a row: {sample.n} → {target}"
+        return sample.propose(target, code, text), state

@@ -1,22 +1,20 @@
 """``router``: a chain of small rules, short-term prediction and a performance table. S5, the router autoscaler.
 
-Each decision goes through :data:`CHAIN`, a tuple of pure stages from one :class:`Turn` to
-the next:
+Each decision passes through :data:`CHAIN`, a tuple of pure stages from one :class:`Turn` to the next:
 
-1. **collect**: the arrival rate into its time bucket, spikes aside; which size was
-   in force when. Figures count for their own time, which is the delay of the metrics ago.
-2. **pre-decision**: after task failures, while executors are on their way, before ``settle_batches`` batches have
-   finished at the number in force, and while figures are still of the time before the change: no rows are collected,
-   and there is no decrease; with ``unsettled="hold"`` no decision at all.
-3. **decide**: *up* iff the sink is healthy and there is significant lag, or utilization above the safe threshold, or,
-   with ``eager``, a predicted rate beyond what the table has for the present size. *Down* iff there is no lag and no
-   anticipated increase. A sick sink is told (``SICK_SINK``): executors would not help it. Rows are written here
-   (:mod:`rheostat.policies.router_table`).
-4. **size**: the target rate, the literal look-up in the table, then, as a step of
-   its own, the utilization that is aimed at. The same for both directions; a decrease must also carry the upper end
-   of the prediction interval.
-5. **post-decision**: cooldowns, largest step, largest size, limits by partitions. A region failover is a switch of the
-   guard pipeline, which shapes what comes out here as it does for every policy.
+1. **collect**: adds the arrival rate to its time bucket, without spikes, and keeps which size was in force when.
+   Figures count for their own time, which lies the delay of the metrics in the past.
+2. **pre-decision**: after task failures, while executors are starting, before ``settle_batches`` batches have finished
+   at the current target, and while figures are older than the last change, no rows are collected and there is no
+   decrease; with ``unsettled="hold"`` there is no decision at all.
+3. **decide**: *up* if and only if the sink is healthy and there is significant lag, or utilization above the safe
+   threshold, or, with ``eager``, a predicted rate beyond the table's for the current target. *Down* if and only if
+   there is no lag and no anticipated increase. A sick sink is reported (``SICK_SINK``): executors do not help it. Rows
+   are written here (:mod:`rheostat.policies.router_table`).
+4. **size**: the target rate, the look-up in the table, then the target utilization. The same in both directions; a
+   decrease must also carry the upper end of the prediction interval.
+5. **post-decision**: cooldowns, largest step, largest size, limits by partitions. The guard then shapes the result, as
+   it does for every policy; a region failover is a switch of the guard.
 
 *Lag* is the time in which the job would process all that is buffered, at the speed of its batches.
 """
@@ -32,152 +30,32 @@ from typing import ClassVar, Literal, NamedTuple
 from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
-from rheostat.decide.policy import PolicyContext, cap_limits, in_force
+from rheostat.decide.policy import PolicyContext, cap_limits
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies import router_table as tables
-from rheostat.policies.capacity import Recovery, expected_wait, followed, rescale_s
-from rheostat.policies.router_table import Table, look_up, roomy
+from rheostat.policies.capacity import (
+    BuiltInPolicy,
+    Recovery,
+    count_in_a_row,
+    due_in_s,
+    expected_wait,
+    follow_recovery,
+    propose_nothing,
+    rescale_s,
+    valid_target,
+)
+from rheostat.policies.router_table import Table
 from rheostat.policies.trend import Fit, Point, line, trough_or_line
 from rheostat.text import batches, carry, executors, per_second, percent, records, seconds, several
 
-# Pre-decision and decision of ``router``: whether, and which way. S5.
+_LEAST_POINTS = 4
+"""Points of a baseline from which on an outlier can be told: a line through three has one error left to judge by."""
+_NO_CHANGE = Reason(ReasonCode.STEADY, "no reason for a change")
+_KEPT_SIZES = 32
+"""Changes of the target that are remembered: at one each 15 s, those of eight minutes."""
 
 
-def pre_decision(turn: Turn) -> Turn:
-    """Whether a decrease may be made, and rows collected."""
-    found = _unsettled(turn)
-    return turn if found is None else replace(turn, unsettled=found)
-
-
-def _unsettled(turn: Turn) -> tuple[ReasonCode, str] | None:
-    seen, sizes = turn.assessment, turn.state.sizes
-    if seen.failed_tasks:
-        return ReasonCode.TASK_FAILURES, f"{several(seen.failed_tasks, 'task')} failed of late"
-    if seen.executors != turn.n:
-        return ReasonCode.WARMING_UP, f"{seen.executors} of {executors(turn.n)} registered"
-    if len(sizes) > 1 and turn.own_at < sizes[-1][0]:
-        return ReasonCode.WARMING_UP, f"the figures are {seconds(seen.at - turn.own_at)} old, of before the last change"
-    if seen.batches < turn.options.settle_batches:
-        wanted = turn.options.settle_batches
-        return ReasonCode.WARMING_UP, f"{seen.batches} of {batches(wanted)} finished at this number"
-    return None
-
-
-def decide(turn: Turn) -> Turn:
-    """Up, down or stay; and the row that the sample is worth."""
-    if turn.unsettled is not None and turn.options.unsettled == "hold":
-        code, text = turn.unsettled
-        return turn.staying(code, f"{text}: no decision")
-    saturation, load = _saturation(turn), turn.state.load
-    fresh = turn.options.decide_every_s is None
-    turn = replace(turn, expected=up_to_now(load, turn.options.spikes) if fresh else load.fit)
-    if turn.may_record:
-        turn = _recorded(turn, saturated=saturation is not None)
-    why = saturation or _eager(turn)
-    if why is None:
-        return _fewer(turn)
-    if turn.assessment.sink is not None:
-        return turn.staying(
-            ReasonCode.SICK_SINK, f"{why}, but executors do not help a sick sink: {turn.assessment.sink}"
-        )
-    if saturation is not None and cap_limits(turn.assessment):
-        text = "the batch cap limits the rate, not the executors; raise maxOffsetsPerTrigger"
-        return turn.staying(ReasonCode.USELESS_EXECUTORS, f"{why}, but {text}")
-    return replace(turn, move="up").why(ReasonCode.UNDERSIZED if saturation is None else ReasonCode.SLA_VIOLATED, why)
-
-
-def _recorded(turn: Turn, *, saturated: bool) -> Turn:
-    """The turn with the row of this sample, keyed by the size at the metric's own time."""
-    options, table, sample = turn.options, turn.state.table, turn.assessment
-    if turn.size_then != sample.executors or turn.own_at != sample.at:
-        sample = replace(sample, at=turn.own_at, executors=turn.size_then)
-    if options.rows == "learned":
-        change = options.record_change
-        return turn.remembering(tables.learned(table, sample, options.memory, change, saturated=saturated))
-    if _lag(turn) is None or _utilization(turn) is None:
-        return turn
-    return turn.remembering(tables.saturated(table, sample, options.record_change))
-
-
-# ------------------------------------------------------------------------------------------------------ up
-
-
-def _saturation(turn: Turn) -> str | None:
-    """Significant lag, or utilization above the safe threshold, in words; None: neither."""
-    return _lag(turn) or _utilization(turn)
-
-
-def _lag(turn: Turn) -> str | None:
-    """Significant lag, where it is beyond a healthy one or grows, in words."""
-    wait, seen = expected_wait(turn.assessment), turn.assessment
-    limit = turn.options.significant_wait * turn.context.objective.lag_s
-    if wait is None or wait < limit or not (seen.backlog_excess or (seen.processed_rate or 0.0) < turn.rate):
-        return None
-    return f"{several(seen.backlog or 0, 'record needs', 'records need')} {seconds(wait)} ≥ {seconds(limit)}"
-
-
-def _utilization(turn: Turn) -> str | None:
-    by_batches = turn.options.utilization == "occupancy"
-    used, limit = turn.assessment.occupancy if by_batches else turn.assessment.busy_ratio, turn.options.safe_utilization
-    if used is None or used < limit or turn.rate <= 0:
-        return None
-    return f"utilization {percent(used)} ≥ {percent(limit)}"
-
-
-def _eager(turn: Turn) -> str | None:
-    """A predicted rate beyond what the table has for the present size, in words."""
-    carried = turn.state.table.rows.carried(turn.n) if turn.options.eager else None
-    if carried is None:
-        return None
-    predicted, limit = turn.fit.at(turn.horizon_at), turn.options.eager_utilization * carried
-    expected = max(predicted, turn.rate)
-    if expected <= limit or (predicted <= limit and _rides_out(turn, carried)):
-        return None
-    within = seconds(turn.horizon_at - turn.assessment.at)
-    return f"{per_second(expected)} are expected within {within}, {carry(turn.n)} {per_second(carried)}"
-
-
-def _rides_out(turn: Turn, carried: float) -> bool:
-    """Whether the present rate is a spike, and there is time to see whether it stays.
-
-    That is so if the lag would not be significant even if it stayed: until the outliers are enough to reset the
-    baseline and an increase is done, counted from the time of the figures, the wait grows by rate ÷ carried − 1 each
-    second.
-    """
-    options, load, wait = turn.options, turn.state.load, expected_wait(turn.assessment)
-    present = Point(turn.own_at - turn.context.rate_window_s / 2, turn.rate)
-    if not options.ride_out or wait is None or not (load.outliers or is_outlier(load.fit, present, options.spikes)):
-        return False
-    buckets = options.outliers_to_reset - len(load.outliers)
-    takes_s = buckets * options.bucket_s + turn.horizon_at - turn.own_at
-    limit = options.significant_wait * turn.context.objective.lag_s
-    return wait + max(0.0, turn.rate / carried - 1) * takes_s < limit
-
-
-# ---------------------------------------------------------------------------------------------------- down
-
-
-def _fewer(turn: Turn) -> Turn:
-    """Down, where there is no lag and no anticipated increase."""
-    if turn.unsettled is not None:
-        code, text = turn.unsettled
-        return turn.staying(code, f"{text}: no decrease")
-    if turn.assessment.backlog_excess:
-        return turn.staying(ReasonCode.CATCHING_UP, f"{records(turn.assessment.backlog_excess)} left to catch up")
-    rise = _anticipated(turn) if turn.options.anticipation == "any" else None
-    if rise is not None:
-        return turn.staying(ReasonCode.FORECAST, f"{per_second(rise)} more are expected: no decrease")
-    return replace(turn, move="down")
-
-
-def _anticipated(turn: Turn) -> float | None:
-    """By how much the rate is expected to rise, if that is more than σ, records/s; None: it is not."""
-    fit = turn.fit
-    rise = fit.at(turn.horizon_at) - fit.at(turn.own_at)
-    return rise if rise > max(fit.deviation, turn.options.sigma_floor * turn.rate) else None
-
-
-# Options of ``router``: ours by default, and what the talk says or implies (S5).
+# ------------------------------------------------------------------------------------------------- options
 
 
 class RouterOptions(FrozenModel):
@@ -301,7 +179,7 @@ class RouterOptions(FrozenModel):
 
     @property
     def spikes(self) -> Spikes:
-        """How outliers are told."""
+        """The settings of outliers."""
         return Spikes(self.deviations, self.sigma_floor, self.outliers_to_reset)
 
 
@@ -333,16 +211,11 @@ FAITHFUL: Mapping[str, object] = MappingProxyType(
     }
 )
 
-
-# The load as the router sees it: time buckets, a baseline without spikes, and what is predicted from it. S5.
-
-
-_FEWEST = 4
-"""Points of a baseline from which on an outlier can be told: a line through three has one error left to judge by."""
+# ------------------------------------------------------------------------------------------------- the load
 
 
 class Bucket(NamedTuple):
-    """The samples of one time bucket: which, how many, and the sums of their times and rates."""
+    """A time bucket: its number, how many samples it has, and the sums of their times and rates."""
 
     number: int
     samples: int
@@ -357,13 +230,13 @@ class Bucket(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is remembered of the load.
+    """The load: time buckets, and a baseline without spikes.
 
     Attributes:
-        bucket: the one that is being filled; None: none yet.
+        bucket: the one that is being filled.
         baseline: complete buckets without outliers, oldest first.
-        outliers: complete buckets in a row, up to the last one, that lie beyond 3 σ.
-        fit: what the baseline follows; None: no bucket is complete yet.
+        outliers: complete buckets in a row, up to the last one, that are outliers.
+        fit: of the baseline; None: no bucket is complete yet.
         resets: how often the baseline was reset.
     """
 
@@ -375,11 +248,11 @@ class Load:
 
 
 class Spikes(NamedTuple):
-    """How outliers are told.
+    """The settings of outliers.
 
     Attributes:
-        deviations: errors of so many σ are outliers (S5: 3).
-        floor: σ is no less than this share of the predicted rate: a steady load leaves no error at all.
+        deviations: errors beyond so many σ are outliers (S5: 3).
+        floor: least σ, as a share of the predicted rate: a steady load leaves no error at all.
         reset: so many outliers in a row reset the baseline.
     """
 
@@ -389,66 +262,56 @@ class Spikes(NamedTuple):
 
 
 def is_outlier(fit: Fit | None, point: Point, spikes: Spikes) -> bool:
-    """Whether a point lies beyond 3 σ of what the points before it follow; never after fewer than four.
+    """Whether a point lies beyond 3 σ of the fit to the points before it; False after fewer than four.
 
-    >>> from rheostat.policies.trend import line
     >>> fit = line([Point(x, 10 + 2 * x + e) for x, e in enumerate((1, -1, 0, 0, -1, 1))])
     >>> spikes = Spikes(deviations=3.0, floor=0.01, reset=3)
     >>> is_outlier(fit, Point(6, 22 + 2.44), spikes), is_outlier(fit, Point(6, 22 + 2.46), spikes)
     (False, True)
     """
-    if fit is None or fit.points < _FEWEST:
+    if fit is None or fit.points < _LEAST_POINTS:
         return False
     expected = fit.at(point.at)
     deviation = max(fit.deviation, spikes.floor * abs(expected))
     return abs(point.value - expected) > spikes.deviations * deviation
 
 
-def collected(load: Load, at: float, rate: float, spans: tuple[float, float], spikes: Spikes) -> Load:
+def add_rate(load: Load, at: float, rate: float, spans: tuple[float, float], spikes: Spikes) -> Load:
     """The load with one more sample.
 
     Args:
-        load: as the sample before left it.
+        load: as of the sample before.
         at: the middle of the time that the rate is the mean of, s. Time that runs backwards starts anew.
         rate: records/s.
         spans: length of a bucket, and how far back the baseline reaches, s.
-        spikes: how outliers are told.
+        spikes: the settings of outliers.
     """
     bucket_s, window_s = spans
     number, bucket = int(at // bucket_s), load.bucket
+    first = Bucket(number, 1, at, rate)
     if bucket is None or number < bucket.number:
-        return Load(Bucket(number, 1, at, rate), resets=load.resets)
+        return Load(first, resets=load.resets)
     if number == bucket.number:
         return replace(load, bucket=Bucket(number, bucket.samples + 1, bucket.time + at, bucket.rate + rate))
-    return _complete(load, bucket.point, Bucket(number, 1, at, rate), at - window_s, spikes)
-
-
-def _complete(load: Load, point: Point, bucket: Bucket, oldest: float, spikes: Spikes) -> Load:
-    """The load with a complete bucket: in the baseline, or aside, or in place of the baseline."""
+    point, resets = bucket.point, load.resets
     if not is_outlier(load.fit, point, spikes):
-        kept = [each for each in load.baseline if each.at >= oldest]
-        return _fitted(bucket, (*kept, point), load.resets)
-    outliers = (*load.outliers, point)
-    if len(outliers) < spikes.reset:
-        return replace(load, bucket=bucket, outliers=outliers)
-    return _fitted(bucket, outliers, load.resets + 1)
+        baseline = (*(each for each in load.baseline if each.at >= at - window_s), point)
+    else:
+        baseline = (*load.outliers, point)
+        if len(baseline) < spikes.reset:
+            return replace(load, bucket=first, outliers=baseline)
+        resets += 1
+    return Load(first, baseline, fit=trough_or_line(baseline), resets=resets)
 
 
-def _fitted(bucket: Bucket, baseline: tuple[Point, ...], resets: int) -> Load:
-    return Load(bucket, baseline, fit=trough_or_line(baseline), resets=resets)
-
-
-def up_to_now(load: Load, spikes: Spikes) -> Fit | None:
-    """What the baseline follows together with the bucket that is being filled, unless a spike may be going on."""
+def fit_up_to_now(load: Load, spikes: Spikes) -> Fit | None:
+    """The fit with the bucket that is being filled, unless a spike may be going on."""
     if load.bucket is None or not load.baseline or load.outliers or is_outlier(load.fit, load.bucket.point, spikes):
         return load.fit
     return trough_or_line((*load.baseline, load.bucket.point))
 
 
-# What passes from stage to stage of ``router``, and what it remembers from sample to sample.
-
-
-_NOTHING = Reason(ReasonCode.STEADY, "nothing speaks for a change")
+# -------------------------------------------------------------------------------------------- state and turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,10 +319,8 @@ class RouterState:
     """What is remembered.
 
     Attributes:
-        load: buckets, baseline, outliers.
-        table: the performance table.
-        sizes: (since when, number in force), oldest first; the last ones.
-        decided_at: the last decision.
+        sizes: (since when, current target), oldest first; the last ones.
+        decided_at: time of the last decision.
         streak: decisions in a row that asked for fewer.
         recovery: how long increases take.
     """
@@ -478,16 +339,12 @@ class Turn:
 
     Attributes:
         assessment: a complete sample.
-        n: the number in force.
-        options, context: the policy's.
-        state: what is remembered.
+        n: the current target.
         own_at: the time at which the figures were true.
-        target: how many are wanted so far.
-        size_then: the size in force all through the window of the figures; None: there were several.
-        unsettled: why there may be no decrease and no row; None: nothing speaks against them.
-        expected: what the load follows; None: no bucket is complete yet.
-        move: which way it decided.
-        reason: why.
+        target: the desired number so far.
+        size_then: the target all through the window of the figures; None: there were several.
+        unsettled: why there may be no decrease and no row; None: there may.
+        expected: fit of the load; None: no bucket is complete yet.
     """
 
     assessment: Assessment
@@ -501,7 +358,7 @@ class Turn:
     unsettled: tuple[ReasonCode, str] | None = None
     expected: Fit | None = None
     move: Literal["up", "down", "stay"] = "stay"
-    reason: Reason = _NOTHING
+    reason: Reason = _NO_CHANGE
 
     @property
     def rate(self) -> float:
@@ -510,14 +367,14 @@ class Turn:
 
     @property
     def fit(self) -> Fit:
-        """What the load is expected to follow; before the first complete bucket it stays as it is."""
+        """Fit of the load; before the first complete bucket the load stays as it is."""
         return self.expected or line((Point(self.own_at, self.rate),))
 
     @property
     def horizon_at(self) -> float:
         """t3, X from now; X is no shorter than the longest of the last increases took.
 
-        How long they took was seen with the delay of the figures, which is not a part of it.
+        The measured duration contains the delay of the figures, which does not count.
         """
         took_s = rescale_s(self.state.recovery) - (self.assessment.at - self.own_at)
         return self.assessment.at + max(self.options.horizon_s, took_s)
@@ -527,34 +384,21 @@ class Turn:
         """The catch-up time, s."""
         return self.options.catch_up_lags * self.context.objective.lag_s
 
-    @property
-    def may_record(self) -> bool:
-        """Whether the sample may become a row: a sick sink slows batches down, whatever executors can do."""
-        return self.unsettled is None and self.size_then is not None and self.assessment.sink is None
-
-    def why(self, code: ReasonCode, text: str, **figures: float | None) -> Turn:
-        """The same with another reason."""
+    def propose(self, target: int, code: ReasonCode, text: str, **figures: float | None) -> Turn:
+        """The turn with this target and its reason."""
         known = {"arrival_rate": self.assessment.arrival_rate, "executors": float(self.n)}
-        return replace(self, reason=Reason(code, text, {**known, **figures}))
+        return replace(self, target=target, reason=Reason(code, text, {**known, **figures}))
 
-    def staying(self, code: ReasonCode, text: str, **figures: float | None) -> Turn:
-        """The same with the number in force, and why."""
-        return replace(self, move="stay", target=self.n).why(code, text, **figures)
-
-    def remembering(self, table: Table) -> Turn:
-        """The same with another table."""
-        return replace(self, state=replace(self.state, table=table))
-
-
-_KEPT_SIZES = 32
-"""Changes of the number that are remembered: at one each 15 s, those of eight minutes."""
+    def stay(self, code: ReasonCode, text: str, **figures: float | None) -> Turn:
+        """The turn with the current target, and the reason."""
+        return replace(self, move="stay").propose(self.n, code, text, **figures)
 
 
 # ------------------------------------------------------------------------------------------------ 1 collect
 
 
 def collect(turn: Turn) -> Turn:
-    """The sample into its bucket, and the size in force into their history."""
+    """Add the rate to its bucket, and the current target to the sizes."""
     options, state, window_s = turn.options, turn.state, turn.context.rate_window_s
     middle = turn.own_at - window_s / 2
     sizes = state.sizes
@@ -562,19 +406,20 @@ def collect(turn: Turn) -> Turn:
         sizes = (*sizes, (turn.assessment.at, turn.n))[-_KEPT_SIZES:]
     state = replace(
         state,
-        load=collected(state.load, middle, turn.rate, (options.bucket_s, options.window_s), options.spikes),
-        table=tables.current(state.table, options.version),
+        load=add_rate(state.load, middle, turn.rate, (options.bucket_s, options.window_s), options.spikes),
+        table=tables.for_version(state.table, options.version),
         sizes=sizes,
-        recovery=followed(turn.assessment, turn.n, state.recovery, math.inf),
+        recovery=follow_recovery(turn.assessment, turn.n, state.recovery, math.inf),
     )
-    counted_s = window_s if options.rows == "saturated" else 0.0
-    return replace(turn, state=state, size_then=size_at(sizes, turn.own_at, counted_s))
+    return replace(
+        turn, state=state, size_then=size_at(sizes, turn.own_at, window_s if options.rows == "saturated" else 0.0)
+    )
 
 
 def size_at(sizes: tuple[tuple[float, int], ...], own_at: float, window_s: float) -> int | None:
-    """The size that was in force from the begin of the window until ``own_at``; None: there were several.
+    """The target that was in force from the start of the window until ``own_at``; None: there were several.
 
-    The first one that is known counts as having been there before.
+    The first known one counts as having been there before.
 
     >>> sizes = ((0.0, 4), (300.0, 6))
     >>> size_at(sizes, 320.0, 60.0), size_at(sizes, 360.0, 60.0), size_at(sizes, 299.0, 60.0)
@@ -587,109 +432,279 @@ def size_at(sizes: tuple[tuple[float, int], ...], own_at: float, window_s: float
     return size if place == 0 or since <= own_at - window_s else None
 
 
+# ------------------------------------------------------------------------------------------- 2 pre-decision
+
+
+def pre_decision(turn: Turn) -> Turn:
+    """Find out whether rows may be collected, and a decrease made."""
+    assessment, sizes, wanted = turn.assessment, turn.state.sizes, turn.options.settle_batches
+    if assessment.failed_tasks:
+        code, text = ReasonCode.TASK_FAILURES, f"{several(assessment.failed_tasks, 'task')} failed recently"
+    elif assessment.executors != turn.n:
+        code, text = ReasonCode.WARMING_UP, f"{assessment.executors} of {executors(turn.n)} registered"
+    elif len(sizes) > 1 and turn.own_at < sizes[-1][0]:
+        age_s = seconds(assessment.at - turn.own_at)
+        code, text = ReasonCode.WARMING_UP, f"the figures are {age_s} old, from before the last change"
+    elif assessment.batches < wanted:
+        code, text = ReasonCode.WARMING_UP, f"{assessment.batches} of {batches(wanted)} finished at this target"
+    else:
+        return turn
+    return replace(turn, unsettled=(code, text))
+
+
+# ------------------------------------------------------------------------------------------------- 3 decide
+
+
+def decide(turn: Turn) -> Turn:
+    """Choose up, down or stay; and write the row of the sample."""
+    if turn.unsettled is not None and turn.options.unsettled == "hold":
+        code, text = turn.unsettled
+        return turn.stay(code, f"{text}: no decision")
+    load = turn.state.load
+    every_sample = turn.options.decide_every_s is None
+    turn = replace(turn, expected=fit_up_to_now(load, turn.options.spikes) if every_sample else load.fit)
+    lag, utilization = _find_lag(turn), _find_high_utilization(turn)
+    saturation = lag or utilization
+    # A sick sink slows batches down, whatever executors can do.
+    if turn.unsettled is None and turn.size_then is not None and turn.assessment.sink is None:
+        turn = _write_row(turn, lag is not None, utilization is not None)
+    why = saturation or _find_expected_overload(turn)
+    if why is None:
+        return _try_decrease(turn)
+    if turn.assessment.sink is not None:
+        return turn.stay(ReasonCode.SICK_SINK, f"{why}, but executors do not help a sick sink: {turn.assessment.sink}")
+    if saturation is not None and cap_limits(turn.assessment):
+        text = "the batch cap limits the rate, not the executors; raise maxOffsetsPerTrigger"
+        return turn.stay(ReasonCode.USELESS_EXECUTORS, f"{why}, but {text}")
+    code = ReasonCode.UNDERSIZED if saturation is None else ReasonCode.SLA_VIOLATED
+    return replace(turn, move="up").propose(turn.target, code, why)
+
+
+def _write_row(turn: Turn, has_lag: bool, is_used: bool) -> Turn:
+    """The turn with the row of this sample, for the size at the metric's own time."""
+    options, table = turn.options, turn.state.table
+    sample = replace(turn.assessment, at=turn.own_at, executors=turn.size_then)
+    if options.rows == "learned":
+        saturated = has_lag or is_used
+        table = tables.learn_batch(table, sample, options.memory, options.record_change, saturated=saturated)
+    elif has_lag and is_used:
+        table = tables.write_saturated(table, sample, options.record_change)
+    return replace(turn, state=replace(turn.state, table=table))
+
+
+def _find_lag(turn: Turn) -> str | None:
+    """Significant lag, where it is beyond a healthy one or grows, in words."""
+    wait, assessment = expected_wait(turn.assessment), turn.assessment
+    limit = turn.options.significant_wait * turn.context.objective.lag_s
+    grows = (assessment.processed_rate or 0.0) < turn.rate
+    if wait is None or wait < limit or not (assessment.backlog_excess or grows):
+        return None
+    return f"{several(assessment.backlog or 0, 'record needs', 'records need')} {seconds(wait)} ≥ {seconds(limit)}"
+
+
+def _find_high_utilization(turn: Turn) -> str | None:
+    by_batches, limit = turn.options.utilization == "occupancy", turn.options.safe_utilization
+    used = turn.assessment.occupancy if by_batches else turn.assessment.busy_ratio
+    if used is None or used < limit or turn.rate <= 0:
+        return None
+    return f"utilization {percent(used)} ≥ {percent(limit)}"
+
+
+def _find_expected_overload(turn: Turn) -> str | None:
+    """A predicted rate beyond the table's for the current target, in words."""
+    carried = turn.state.table.rows.carried(turn.n) if turn.options.eager else None
+    if carried is None:
+        return None
+    predicted, limit = turn.fit.at(turn.horizon_at), turn.options.eager_utilization * carried
+    expected = max(predicted, turn.rate)
+    if expected <= limit or (predicted <= limit and _can_wait_out(turn, carried)):
+        return None
+    within = seconds(turn.horizon_at - turn.assessment.at)
+    return f"{per_second(expected)} are expected within {within}, {carry(turn.n)} {per_second(carried)}"
+
+
+def _can_wait_out(turn: Turn, carried: float) -> bool:
+    """Whether the present rate is a spike, and there is time to see whether it stays.
+
+    That is so if the lag would not be significant even if the rate stayed: until the outliers reset the baseline and
+    an increase is done, counted from the time of the figures, the wait grows by rate ÷ carried − 1 each second.
+    """
+    options, load, wait = turn.options, turn.state.load, expected_wait(turn.assessment)
+    present = Point(turn.own_at - turn.context.rate_window_s / 2, turn.rate)
+    if not options.ride_out or wait is None or not (load.outliers or is_outlier(load.fit, present, options.spikes)):
+        return False
+    buckets = options.outliers_to_reset - len(load.outliers)
+    takes_s = buckets * options.bucket_s + turn.horizon_at - turn.own_at
+    limit = options.significant_wait * turn.context.objective.lag_s
+    return wait + max(0.0, turn.rate / carried - 1) * takes_s < limit
+
+
+def _try_decrease(turn: Turn) -> Turn:
+    """Down, where there is no lag and no anticipated increase."""
+    if turn.unsettled is not None:
+        code, text = turn.unsettled
+        return turn.stay(code, f"{text}: no decrease")
+    if turn.assessment.backlog_excess:
+        return turn.stay(ReasonCode.CATCHING_UP, f"{records(turn.assessment.backlog_excess)} left to catch up")
+    fit = turn.fit
+    rise = fit.at(turn.horizon_at) - fit.at(turn.own_at)
+    if turn.options.anticipation == "any" and rise > max(fit.deviation, turn.options.sigma_floor * turn.rate):
+        return turn.stay(ReasonCode.FORECAST, f"{per_second(rise)} more are expected: no decrease")
+    return replace(turn, move="down")
+
+
 # --------------------------------------------------------------------------------------------------- 4 size
 
 
 def size(turn: Turn) -> Turn:
-    """How many the target rate needs, by the table."""
+    """Look up how many executors the target rate needs."""
     if turn.move == "stay":
         return turn
-    return _larger(turn) if turn.move == "up" else _smaller(turn)
+    return _size_up(turn) if turn.move == "up" else _size_down(turn)
 
 
-def _target_rate(turn: Turn, buffered: float) -> float:
-    """What must be processed, records/s; the present rate too, which complete buckets may not show yet."""
-    options = turn.options
-    pause_s = options.pause_up_s if turn.move == "up" else options.pause_down_s
+class Times(NamedTuple):
+    """The durations in a target rate, s: catch-up time; how far ahead t3 lies; how long the change stops processing."""
+
+    catch_up_s: float
+    horizon_s: float
+    pause_s: float = 0.0
+
+
+def target_rate(fit: Fit, now: float, buffered: float, times: Times) -> float:
+    """The rate to be processed, records/s: max(recovery rate, r(t3)).
+
+    E = ∫ r dt from now to the catch-up deadline + what is buffered; recovery rate = E ÷ catch-up time. The deadline
+    lies a pause and the catch-up time ahead: what arrives in the pause must be processed too.
+
+    >>> level = line([Point(0, 1000.0), Point(60, 1000.0)])
+    >>> round(target_rate(level, 60.0, 200_000, Times(catch_up_s=600, horizon_s=600, pause_s=180)))
+    1633
+    """
+    events = fit.integral(now, now + times.pause_s + times.catch_up_s) + buffered
+    return max(events / times.catch_up_s, fit.at(now + times.horizon_s), 0.0)
+
+
+def _target_rate(turn: Turn, buffered: float, pause_s: float) -> float:
+    """At least the present rate, which complete buckets may not show yet."""
     times = Times(turn.catch_up_s, turn.horizon_at - turn.assessment.at, pause_s)
     return max(target_rate(turn.fit, turn.assessment.at, buffered, times), turn.rate)
 
 
-def _larger(turn: Turn) -> Turn:
+def _size_up(turn: Turn) -> Turn:
     """At least n + 1; but no more than the rates need while the job is not settled, or catches up in time anyway."""
+    options, assessment, why = turn.options, turn.assessment, turn.reason
     settled = turn.unsettled is None
-    patient = not settled or _catches_up(turn)
-    rate = _target_rate(turn, 0.0 if patient else _buffered(turn))
-    rows = turn.state.table.for_increase()
-    found, text = look_up(rows, rate), turn.reason.text
+    excess, gain = assessment.backlog_excess or 0.0, (assessment.processed_rate or 0.0) - turn.rate
+    patient = not settled or (gain > 0 and excess <= gain * turn.catch_up_s)
+    buffered = float((assessment.backlog if options.buffered == "all" else assessment.backlog_excess) or 0)
+    rate = _target_rate(turn, 0.0 if patient else buffered, options.pause_up_s)
+    rows = turn.state.table.rows_for_increase()
+    found = rows.enough(rate)
     if found is None:
         target = turn.n + 1 if settled else turn.n
-        text = f"{text}; no row in the table: {turn.n} → {target}"
-        return replace(turn, target=target).why(turn.reason.code, text, target_rate=rate)
-    target = roomy(rows, found, rate, turn.options.utilization_up)
-    text = f"{text}; {per_second(rate)} need {executors(target)}"
+        text = f"{why.text}; no row in the table: {turn.n} → {target}"
+        return turn.propose(target, why.code, text, target_rate=rate)
+    target = tables.make_room(rows, found, rate, options.utilization_up)
+    text = f"{why.text}; {per_second(rate)} need {executors(target)}"
     target = max(target, turn.n if patient else turn.n + 1)
-    if target == turn.n:
-        return turn.staying(*_waiting(turn, text), target_rate=rate)
-    return replace(turn, target=target).why(turn.reason.code, f"{text}: {turn.n} → {target}", target_rate=rate)
-
-
-def _waiting(turn: Turn, text: str) -> tuple[ReasonCode, str]:
+    if target > turn.n:
+        return turn.propose(target, why.code, f"{text}: {turn.n} → {target}", target_rate=rate)
     if turn.unsettled is not None:
-        code, why = turn.unsettled
-        return code, f"{text}; {why}"
-    return ReasonCode.CATCHING_UP, f"{text}, and it catches up within {seconds(turn.catch_up_s)}"
+        code, unsettled = turn.unsettled
+        return turn.stay(code, f"{text}; {unsettled}", target_rate=rate)
+    text = f"{text}, and it catches up within {seconds(turn.catch_up_s)}"
+    return turn.stay(ReasonCode.CATCHING_UP, text, target_rate=rate)
 
 
-def _buffered(turn: Turn) -> float:
-    """Records to be caught up: all of them, or what is beyond a healthy backlog."""
-    seen = turn.assessment
-    return float((seen.backlog if turn.options.buffered == "all" else seen.backlog_excess) or 0)
-
-
-def _catches_up(turn: Turn) -> bool:
-    """Whether the excess will be gone within the catch-up time at the present rates."""
-    gain = (turn.assessment.processed_rate or 0.0) - turn.rate
-    return gain > 0 and (turn.assessment.backlog_excess or 0.0) <= gain * turn.catch_up_s
-
-
-def _smaller(turn: Turn) -> Turn:
-    """What is enough; below the first row only one executor at a time, as what so few carry is a guess."""
-    rows, share, upper = turn.state.table.rows, turn.options.utilization_down, _upper(turn)
+def _size_down(turn: Turn) -> Turn:
+    """As many as needed; below the first row only one executor at a time, since the capacity there is a guess."""
+    options, rows, fit = turn.options, turn.state.table.rows, turn.fit
+    upper = 0.0
+    if options.interval is not None:
+        upper = fit.at(turn.horizon_at) + fit.half_width(turn.horizon_at, options.interval)
     if math.isinf(upper):
-        return turn.staying(ReasonCode.FORECAST, "too few buckets yet to tell how far the load may rise")
-    rate = max(_target_rate(turn, 0.0), upper)
-    found = look_up(rows, rate)
+        return turn.stay(ReasonCode.FORECAST, "too few buckets yet to predict how far the load may rise")
+    rate = max(_target_rate(turn, 0.0, options.pause_down_s), upper)
+    found = rows.enough(rate)
     if found is None:
-        return turn.staying(ReasonCode.CAPACITY_UNKNOWN, "no row in the table yet")
-    target = max(roomy(rows, found, rate, share), rows.figures[0].executors - 1)
-    text = f"up to {per_second(rate)} need {executors(target)} at {percent(share)}"
+        return turn.stay(ReasonCode.CAPACITY_UNKNOWN, "no row in the table yet")
+    target = max(tables.make_room(rows, found, rate, options.utilization_down), rows.figures[0].executors - 1)
+    text = f"up to {per_second(rate)} need {executors(target)} at {percent(options.utilization_down)}"
     if target >= turn.n:
-        return turn.staying(ReasonCode.STEADY, f"{text}, {turn.n} in force", target_rate=rate)
-    return replace(turn, target=target).why(ReasonCode.OVERSIZED, f"{text}: {turn.n} → {target}", target_rate=rate)
-
-
-def _upper(turn: Turn) -> float:
-    """The upper end of the prediction interval at t3, records/s; infinite where it cannot be told."""
-    deviations, fit = turn.options.interval, turn.fit
-    return 0.0 if deviations is None else fit.at(turn.horizon_at) + fit.half_width(turn.horizon_at, deviations)
+        return turn.stay(ReasonCode.STEADY, f"{text}, the target is {turn.n}", target_rate=rate)
+    return turn.propose(target, ReasonCode.OVERSIZED, f"{text}: {turn.n} → {target}", target_rate=rate)
 
 
 # ------------------------------------------------------------------------------------------ 5 post-decision
 
 
 def post_decision(turn: Turn) -> Turn:
-    """What the limits leave of it."""
+    """Apply the count of decreases and the limits."""
     state, wanted = turn.state, turn.options.samples_to_shrink
-    streak = min(state.streak + 1, wanted) if turn.target < turn.n else 0
+    streak, complete = count_in_a_row(state.streak, wanted) if turn.target < turn.n else (0, True)
     turn = replace(turn, state=replace(state, decided_at=turn.assessment.at, streak=streak))
-    if turn.target < turn.n and streak < wanted:
+    if not complete:
         text = f"{turn.reason.text}; {streak} of {wanted} in a row: {turn.n} stays"
-        return turn.staying(ReasonCode.SURPLUS_COUNTING, text)
+        return turn.stay(ReasonCode.SURPLUS_COUNTING, text)
     since_s = turn.assessment.at - state.sizes[-1][0] if len(state.sizes) > 1 else math.inf
-    target, why = shaped(turn.assessment, turn.n, turn.target, since_s, turn.options)
-    if why is None:
-        return turn
-    return replace(turn, target=target).why(why.code, f"{turn.reason.text}; {why.text}")
+    target, why = apply_limits(turn.assessment, turn.n, turn.target, since_s, turn.options)
+    return turn if why is None else turn.propose(target, why.code, f"{turn.reason.text}; {why.text}")
 
 
-Stage = Callable[[Turn], Turn]
+def apply_limits(
+    assessment: Assessment, n: int, target: int, since_s: float, options: RouterOptions
+) -> tuple[int, Reason | None]:
+    """The target within the limits, and why it is another one; None: it is not.
 
-CHAIN: tuple[Stage, ...] = (collect, pre_decision, decide, size, post_decision)
+    In order: cooldown, largest step, largest size, limits by partitions. The last ones never turn the direction: a
+    decrease ends at n at the least, an increase at n at the most.
+
+    Args:
+        assessment: the sample.
+        n: the current target.
+        target: the desired number.
+        since_s: time since the current target was set, s; infinite: it never changed.
+        options: of the policy.
+    """
+    if target == n:
+        return n, None
+    up = target > n
+    cooldown_s = options.cooldown_up_s if up else options.cooldown_down_s
+    if since_s < cooldown_s:
+        text = f"the last change was {seconds(since_s)} ago, the cooldown is {seconds(cooldown_s)}: {n} stays"
+        return n, Reason(ReasonCode.COOLDOWN_UP if up else ReasonCode.COOLDOWN_DOWN, text)
+    step = options.largest_step_up if up else options.largest_step_down
+    stepped = target if step is None else max(n - step, min(n + step, target))
+    limits = (options.largest_size, size_by_partitions(assessment, options.least_partitions))
+    most = min((limit for limit in limits if limit is not None), default=math.inf)
+    limited = int(min(max(stepped, size_by_partitions(assessment, options.most_partitions) or 1), most))
+    limited = max(n, limited) if up else min(n, limited)
+    if limited != stepped:
+        text = f"partitions or the largest size allow {executors(limited)} instead of {stepped}"
+        return limited, Reason(ReasonCode.AT_MAX if limited < stepped else ReasonCode.AT_MIN, text)
+    if stepped != target:
+        text = f"at most {abs(stepped - n)} at a time: {stepped} instead of {target}"
+        return stepped, Reason(ReasonCode.LARGEST_STEP, text)
+    return target, None
+
+
+def size_by_partitions(assessment: Assessment, partitions_a_slot: float | None) -> int | None:
+    """The size at which each slot has so many partitions, if they are spread evenly; None: no limit, or unknown.
+
+    >>> size_by_partitions(Assessment(0.0, partitions=97, slots_per_executor=2), 10.0)
+    5
+    """
+    if partitions_a_slot is None or not assessment.partitions or not assessment.slots_per_executor:
+        return None
+    return max(1, math.ceil(assessment.partitions / (partitions_a_slot * assessment.slots_per_executor)))
+
+
+CHAIN: tuple[Callable[[Turn], Turn], ...] = (collect, pre_decision, decide, size, post_decision)
 """The stages, in order."""
 
 
-class RouterPolicy:
+class RouterPolicy(BuiltInPolicy[RouterOptions, RouterState]):
     """The chain as a policy. See the module's description."""
 
     name: ClassVar[str] = "router"
@@ -700,27 +715,11 @@ class RouterPolicy:
     options_type: ClassVar[type[BaseModel]] = RouterOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType({"default": {}, "faithful": FAITHFUL})
 
-    def __init__(self, options: RouterOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
-
-    def initial(self) -> RouterState:
-        """Nothing was seen."""
-        return RouterState()
-
     def recommend(self, assessment: Assessment, state: RouterState) -> tuple[Recommendation, RouterState]:
-        """Propose by the chain."""
-        n = in_force(assessment)
-        if (
-            assessment.missing
-            or assessment.invalid
-            or not n
-            or assessment.arrival_rate is None
-            or assessment.backlog_excess is None
-        ):
-            unknown = assessment.missing or assessment.invalid or ("arrival_rate or backlog_excess",)
-            reason = Reason(ReasonCode.METRICS_MISSING, f"this sample does not count without: {', '.join(unknown)}")
-            return Recommendation(None, reason), replace(state, streak=0)
+        """Pass the sample through the chain; where no decision is due, through its first stage."""
+        n = valid_target(assessment)
+        if n is None or assessment.arrival_rate is None or assessment.backlog_excess is None:
+            return propose_nothing(assessment, "arrival_rate or backlog_excess"), replace(state, streak=0)
         age_s = max(assessment.metrics_age_s or 0.0, self.options.metrics_delay_s)
         turn = Turn(
             assessment=assessment,
@@ -731,121 +730,14 @@ class RouterPolicy:
             own_at=assessment.at - age_s,
             target=n,
         )
-        if not self._due(assessment, state):
-            text = f"a decision each {seconds(self.options.decide_every_s or 0.0)}"
-            turn = collect(turn).why(ReasonCode.STEADY, text)
+        every_s = self.options.decide_every_s
+        if due_in_s(assessment.at, state.decided_at, every_s, self.context.sample_s / 2):
+            turn = collect(turn).stay(ReasonCode.STEADY, f"a decision each {seconds(every_s or 0.0)}")
             return Recommendation(n, turn.reason), turn.state
         for stage in CHAIN:
             turn = stage(turn)
         return Recommendation(turn.target, turn.reason), turn.state
 
     def capacity(self, executors: int, state: RouterState) -> float | None:
-        """What the table says."""
+        """The table's rate for so many."""
         return state.table.rows.carried(executors)
-
-    def _due(self, assessment: Assessment, state: RouterState) -> bool:
-        """Whether it is time for a decision; half a sample period early is not too early."""
-        every, last = self.options.decide_every_s, state.decided_at
-        return every is None or last is None or assessment.at - last >= every - self.context.sample_s / 2
-
-
-# How large the cluster of ``router`` is to be: target rate, and what the post-decision leaves of a size. S5.
-
-
-class Times(NamedTuple):
-    """The spans of a size, s: catch-up time; how far ahead t3 lies; how long the change stops processing."""
-
-    catch_up_s: float
-    horizon_s: float
-    pause_s: float = 0.0
-
-
-def target_rate(fit: Fit, now: float, buffered: float, times: Times) -> float:
-    """What must be processed, records/s: max(recovery rate, r(t3)).
-
-    E = ∫ r dt from now to the catch-up deadline + what is buffered; recovery = E ÷ catch-up time. The deadline lies a
-    pause and the catch-up time ahead: what arrives in the pause must be worked off too.
-
-    >>> from rheostat.policies.trend import Point, line
-    >>> level = line([Point(0, 1000.0), Point(60, 1000.0)])
-    >>> round(target_rate(level, 60.0, 200_000, Times(catch_up_s=600, horizon_s=600, pause_s=180)))
-    1633
-    """
-    events = fit.integral(now, now + times.pause_s + times.catch_up_s) + buffered
-    return max(events / times.catch_up_s, fit.at(now + times.horizon_s), 0.0)
-
-
-def least_size(assessment: Assessment, most_partitions: float | None) -> int:
-    """The smallest size by partitions: so that no slot has more than ``most_partitions`` of them, if they are even.
-
-    >>> least_size(Assessment(0.0, partitions=97, slots_per_executor=2), most_partitions=10.0)
-    5
-    """
-    if most_partitions is None or not assessment.partitions or not assessment.slots_per_executor:
-        return 1
-    return max(1, math.ceil(assessment.partitions / (most_partitions * assessment.slots_per_executor)))
-
-
-def most_size(assessment: Assessment, least_partitions: float | None) -> int | None:
-    """The largest size by partitions: so that each slot has ``least_partitions`` of them; None: no limit.
-
-    >>> most_size(Assessment(0.0, partitions=31, slots_per_executor=2), least_partitions=1.0)
-    16
-    """
-    if least_partitions is None or not assessment.partitions or not assessment.slots_per_executor:
-        return None
-    return max(1, math.ceil(assessment.partitions / (least_partitions * assessment.slots_per_executor)))
-
-
-def shaped(
-    assessment: Assessment, n: int, target: int, since_s: float, options: RouterOptions
-) -> tuple[int, Reason | None]:
-    """The post-decision: what is left of a target, and why it is another one; None: it stays as it was.
-
-    In order: cooldown, largest step, largest size, limits by partitions. The last ones never turn the
-    direction: a decrease ends at n at the least, an increase at n at the most.
-
-    Args:
-        assessment: the sample.
-        n: the number in force.
-        target: what is proposed.
-        since_s: since the number in force is that, s; infinite: it never changed.
-        options: the policy's.
-    """
-    if target == n:
-        return n, None
-    blocked = _blocked(n, target, since_s, options)
-    if blocked is not None:
-        return n, blocked
-    stepped = _stepped(n, target, options)
-    limited = _limited(assessment, n, stepped, options)
-    if limited != stepped:
-        text = f"partitions or the largest size leave {executors(limited)} of {stepped}"
-        return limited, Reason(ReasonCode.AT_MAX if limited < stepped else ReasonCode.AT_MIN, text)
-    if stepped != target:
-        return stepped, Reason(
-            ReasonCode.LARGEST_STEP, f"at most {abs(stepped - n)} at a time: {stepped} instead of {target}"
-        )
-    return target, None
-
-
-def _blocked(n: int, target: int, since_s: float, options: RouterOptions) -> Reason | None:
-    """Why there may be no change at all."""
-    up = target > n
-    limit = options.cooldown_up_s if up else options.cooldown_down_s
-    if since_s >= limit:
-        return None
-    text = f"the last change was {seconds(since_s)} ago, the cooldown is {seconds(limit)}: {n} stays"
-    return Reason(ReasonCode.COOLDOWN_UP if up else ReasonCode.COOLDOWN_DOWN, text)
-
-
-def _stepped(n: int, target: int, options: RouterOptions) -> int:
-    step = options.largest_step_up if target > n else options.largest_step_down
-    return target if step is None else max(n - step, min(n + step, target))
-
-
-def _limited(assessment: Assessment, n: int, target: int, options: RouterOptions) -> int:
-    limits = (options.largest_size, most_size(assessment, options.least_partitions))
-    most = min((limit for limit in limits if limit is not None), default=math.inf)
-    limited = int(min(max(target, least_size(assessment, options.most_partitions)), most))
-    return max(n, limited) if target > n else min(n, limited)

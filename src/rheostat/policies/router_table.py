@@ -1,17 +1,18 @@
-"""The performance table of ``router``: what so many executors carry. S5, Performance Table.
+"""The performance table of ``router``: the capacity by number of executors. S5, Performance Table.
 
-A *row* is a :class:`~rheostat.policies.capacity.Figure`. As published (``rows="saturated"``) it is what was processed
-while lag and utilization were high, in place of the older row of that size. Ours (``rows="learned"``) is what each
-batch shows, saturated or not, a mean in which the past weighs at most ``memory``
-batches; before the fixed part of a batch is known it is a lower bound, which the first measurement drops.
+A *row* is a :class:`~rheostat.policies.capacity.Figure`. As published (``rows="saturated"``) it is the processed rate
+while lag and utilization were high, and replaces the older row of that size. Ours (``rows="learned"``) is the rate that
+each batch shows, saturated or not, a mean in which the past weighs at most ``memory`` batches. Before the fixed part of
+a batch is known a row is a lower bound, which the first measurement removes.
 
 The look-up is literal: between two rows n₀ → r₀ and n₁ → r₁ the size for t is ⌈n₀ + (n₁ − n₀)(t − r₀) ÷ (r₁ − r₀)⌉,
-above the last ⌈t ÷ (r_last ÷ n_last)⌉. The corner cases, which the talk leaves open:
+above the last ⌈t ÷ (r_last ÷ n_last)⌉. The talk leaves these cases open:
 
 * *empty*: no size; the caller takes one more executor, and none less;
 * *below the first row*, and with *one row*: the line from the origin, ⌈t ÷ (r₀ ÷ n₀)⌉, never less than 1;
-* *contradictory rows*: more executors with no higher rate. The newer row drops the others; learned ones may differ by
-  a tenth, since waves of tasks make two numbers carry the same. The look-up then takes the first that carries t;
+* *contradictory rows*: more executors with no higher rate. The newer row replaces the others; learned ones may
+  differ by a tenth, since waves of tasks make two numbers carry the same. The look-up then takes the first
+  that carries t;
 * *another version* of the job: its rows are put *aside* when the option changes;
 * *another record size*, or another cost of a record for any reason: ``record_change`` times what it was, either way.
   As published by the slot time of a record when a row is written; learned ones when three batches in a row show it.
@@ -27,27 +28,174 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from rheostat.model import Assessment
-from rheostat.policies.capacity import Figure, Learned, from_healthy, from_overload
+from rheostat.policies.capacity import NOISE, Figure, Learned, learn_healthy, learn_overload, mean_with
 
-# What a batch costs, so that what executors carry shows before they are saturated [ours].
+_SHORT = 1.5
+"""Batches shorter than so many times their fixed part show too little."""
+_STRANGE = 3
+"""Batches in a row beyond ``record_change`` that are another record size; one may be a hiccup."""
 
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows, and what they belong to.
+
+    Attributes:
+        rows: in their ``figures``, by ascending number of executors.
+        aside: rows of an older version or another record size.
+        version: of the job, when the rows were written.
+        cost: slot seconds of a record when the last row was written.
+        strange: batches in a row that do not fit the row of their size.
+    """
+
+    rows: Learned = field(default_factory=Learned)
+    aside: tuple[Figure, ...] = ()
+    version: str = ""
+    cost: float | None = None
+    costs: BatchCosts = field(default_factory=lambda: BatchCosts())
+    strange: int = 0
+
+    def rows_for_increase(self) -> Learned:
+        """The rows that size an increase: those aside where there are no others."""
+        return self.rows if self.rows.figures or not self.aside else Learned(figures=self.aside)
+
+
+def make_room(rows: Learned, size: int, rate: float, utilization: float) -> int:
+    """The size, or more, so that no more than ``utilization`` of it is used.
+
+    >>> table = Learned(figures=(Figure(4, 10_000.0, 1, 0.0), Figure(10, 20_000.0, 1, 0.0)))
+    >>> make_room(table, 4, 9000.0, 0.6)
+    7
+    """
+    return max(size, rows.enough(rate / utilization) or size)
+
+
+def for_version(table: Table, version: str) -> Table:
+    """The table for this version of the job: rows of another one are put aside."""
+    return table if version == table.version else replace(_put_aside(table), version=version)
+
+
+def _put_aside(table: Table) -> Table:
+    return Table(Learned(), table.rows.figures or table.aside, table.version)
+
+
+def _is_beyond(ratio: float, factor: float) -> bool:
+    return not 1 / factor <= ratio <= factor
+
+
+def insert_row(rows: Learned, new: Figure, noise: float = 1.0) -> Learned:
+    """The rows with a new one in place of the row of its size, without those that contradict it.
+
+    Args:
+        rows: by ascending number of executors.
+        new: the row.
+        noise: ratio up to which two rates are the same; 1: two rows with the same rate contradict each other.
+
+    >>> insert_row(Learned(figures=(Figure(4, 20_000.0, 1, 0.0),)), Figure(10, 10_000.0, 1, 60.0)).figures
+    (Figure(executors=10, rate=10000.0, samples=1, at=60.0),)
+    """
+    most, least, size = new.rate * noise, new.rate / noise, new.executors
+    figures = [each for each in rows.figures if noise > 1 or each.rate != new.rate]
+    below = [each for each in figures if each.executors < size and each.rate <= most]
+    above = [each for each in figures if each.executors > size and each.rate >= least]
+    return replace(rows, figures=(*below, new, *above))
+
+
+# ---------------------------------------------------------------------------------------------- as published
+
+
+def write_saturated(table: Table, assessment: Assessment, record_change: float) -> Table:
+    """The table with a row of the processed rate; ``assessment.executors`` is the size at the metric's own time."""
+    if not assessment.executors or not assessment.processed_rate:
+        return table
+    cost = record_cost(assessment)
+    if cost is not None and table.cost is not None and _is_beyond(cost / table.cost, record_change):
+        table = _put_aside(table)
+    rows = insert_row(table.rows, Figure(assessment.executors, assessment.processed_rate, 1, assessment.at))
+    return replace(table, rows=rows, cost=cost or table.cost)
+
+
+def record_cost(assessment: Assessment) -> float | None:
+    """Slot seconds of a record; None: unknown.
+
+    >>> record_cost(Assessment(0.0, executors=4, slots_per_executor=2, busy_ratio=0.5, processed_rate=1000.0))
+    0.004
+    """
+    n, slots = assessment.executors, assessment.slots_per_executor
+    busy, processed = assessment.busy_ratio, assessment.processed_rate
+    return busy * n * slots / processed if n and slots and busy and processed else None
+
+
+# --------------------------------------------------------------------------------------------------- learned
+
+
+def learn_batch(
+    table: Table, assessment: Assessment, memory: int | None, record_change: float, *, saturated: bool
+) -> Table:
+    """The table with the rate of a batch that has ended since the last sample.
+
+    Where the records of the batch are unknown (several queries), it learns as ``reactive`` does.
+
+    Args:
+        table: as of the sample before.
+        assessment: a sample of a settled job.
+        memory: batches that a row weighs at most; None: all.
+        record_change: factor beyond which records cost something else.
+        saturated: whether the sample shows significant lag or utilization.
+    """
+    number, records, batch_s = assessment.last_batch_id, assessment.last_batch_records, assessment.last_batch_s
+    if number is None or records is None or not batch_s or not assessment.period_s or not assessment.executors:
+        rows = learn_overload(assessment, table.rows, memory) if saturated else learn_healthy(assessment, table.rows)
+        return replace(table, rows=rows)
+    if number == table.costs.last or records <= 0:
+        return table
+    table = replace(table, costs=add_batch(table.costs, number, assessment.executors, float(records), batch_s))
+    fixed = fixed_s(table.costs, assessment.executors)
+    if fixed is not None and batch_s < _SHORT * fixed:
+        return table
+    known, period_s = fixed or 0.0, assessment.period_s
+    rate = records / batch_s if assessment.capped else capacity_shown(float(records), batch_s, known, period_s)
+    shown = Figure(assessment.executors, rate, 0 if fixed is None else 1, assessment.at)
+    if fixed is not None:
+        return _measure(table, shown, memory, record_change)
+    more = rate > (table.rows.carried(shown.executors) or 0.0)
+    return replace(table, rows=insert_row(table.rows, shown, NOISE)) if more else table
+
+
+def _measure(table: Table, shown: Figure, memory: int | None, record_change: float) -> Table:
+    """The table with a measurement in the mean of its row; or restarted with it, where records have changed."""
+    before = table.rows.figure(shown.executors)
+    if before is None or not before.samples:
+        measured = replace(table.rows, figures=tuple(each for each in table.rows.figures if each.samples))
+        return replace(table, rows=insert_row(measured, shown, NOISE), strange=0)
+    if _is_beyond(shown.rate / before.rate, record_change):
+        if table.strange + 1 < _STRANGE:
+            return replace(table, strange=table.strange + 1)
+        restarted = _put_aside(table)
+        return replace(restarted, rows=insert_row(restarted.rows, shown, NOISE))
+    count = before.samples if memory is None else min(before.samples, memory - 1)
+    mean = mean_with(before.rate, before.samples, shown.rate, memory)
+    return replace(table, rows=insert_row(table.rows, replace(shown, rate=mean, samples=count + 1), NOISE), strange=0)
+
+
+# ------------------------------------------------------- the cost of a batch: capacity before saturation [ours]
 
 _FADE = 0.998
 """Weight of the past at each batch: those of the last two hours, at one each 15 s, are most of it."""
-_FEWEST = 12.0
-"""Batches, by their weights, before the fit is believed."""
+_LEAST_WEIGHT = 12.0
+"""Batches, by their weights, before the fit is used."""
 _SPREAD = 1e-3
-"""Variance ÷ mean² of R ÷ n, or of 1 ÷ n, below which its coefficient cannot be told: 3 % of variation."""
+"""Variance ÷ mean² of R ÷ n, or of 1 ÷ n, below which its coefficient is unknown: 3 % of variation."""
 _MOST_FIXED = 0.7
 _DOUBT = 2.0
-"""Standard errors that are taken off the fixed part: with too little of it a batch shows too little, never too much."""
+"""Standard errors subtracted from the fixed part: a batch then shows too little, never too much."""
 
 
 class BatchCosts(NamedTuple):
-    """Sums over the batches, each term weighted by age: of b on 1, 1 ÷ n and R ÷ n, and the moments of these.
+    """Sums for the regression of batch times on 1, 1 ÷ n and records ÷ n; the past is weighted by age.
 
     Attributes:
-        last: the batch that was counted last.
+        last: id of the batch that was added last.
     """
 
     last: int | None = None
@@ -63,36 +211,37 @@ class BatchCosts(NamedTuple):
     batch2: float = 0.0
 
 
-def watched(costs: BatchCosts, number: int, executors: int, records: float, batch_s: float) -> BatchCosts:
+def add_batch(costs: BatchCosts, number: int, executors: int, records: float, batch_s: float) -> BatchCosts:
     """The sums with one more batch."""
     inverse, share = 1 / executors, records / executors
-    return BatchCosts(
-        last=number,
-        weight=_FADE * costs.weight + 1,
-        inverse=_FADE * costs.inverse + inverse,
-        share=_FADE * costs.share + share,
-        inverse2=_FADE * costs.inverse2 + inverse * inverse,
-        cross=_FADE * costs.cross + inverse * share,
-        share2=_FADE * costs.share2 + share * share,
-        batch=_FADE * costs.batch + batch_s,
-        inverse_batch=_FADE * costs.inverse_batch + inverse * batch_s,
-        share_batch=_FADE * costs.share_batch + share * batch_s,
-        batch2=_FADE * costs.batch2 + batch_s * batch_s,
-    )
+    terms = {
+        "weight": 1.0,
+        "inverse": inverse,
+        "share": share,
+        "inverse2": inverse * inverse,
+        "cross": inverse * share,
+        "share2": share * share,
+        "batch": batch_s,
+        "inverse_batch": inverse * batch_s,
+        "share_batch": share * batch_s,
+        "batch2": batch_s * batch_s,
+    }
+    sums = {name: _FADE * getattr(costs, name) + term for name, term in terms.items()}
+    return BatchCosts(last=number, **sums)
 
 
 def fixed_s(costs: BatchCosts, executors: int) -> float | None:
-    """The fixed part f on so many executors, s; None while it cannot be told: then a batch shows a lower bound.
+    """The fixed part f of a batch on so many executors, s; None: unknown, and a batch shows a lower bound.
 
     >>> costs = BatchCosts()
     >>> for number in range(24):
     ...     n, records = 1 + number % 3, 1000.0 * (1 + number % 7)
-    ...     costs = watched(costs, number, n, records, 0.5 + 3 / n + records / (500 * n))
+    ...     costs = add_batch(costs, number, n, records, 0.5 + 3 / n + records / (500 * n))
     >>> round(fixed_s(costs, 3), 3), round(fixed_s(costs, 1), 3)
     (1.5, 3.5)
     """
     w = costs.weight
-    if w < _FEWEST:
+    if w < _LEAST_WEIGHT:
         return None
     x, z, y = costs.inverse / w, costs.share / w, costs.batch / w
     xx, xz, zz = costs.inverse2 / w - x * x, costs.cross / w - x * z, costs.share2 / w - z * z
@@ -108,197 +257,10 @@ def fixed_s(costs: BatchCosts, executors: int) -> float | None:
 
 
 def capacity_shown(records: float, batch_s: float, fixed: float, period_s: float) -> float:
-    """C of the executors that worked on a batch, records/s.
+    """Capacity of the executors that processed a batch, records/s.
 
     >>> capacity_shown(records=4000.0, batch_s=5.0, fixed=1.0, period_s=20.0)
     950.0
     """
     fixed = min(fixed, _MOST_FIXED * min(batch_s, period_s))
     return records / (batch_s - fixed) * (period_s - fixed) / period_s
-
-
-_NOISE = 1.1
-"""Learned rows that differ by no more than this are the same."""
-_SHORT = 1.5
-"""Batches shorter than so many times their fixed part show too little."""
-_STRANGE = 3
-"""Batches in a row beyond ``record_change`` that are another record size; one may be a hiccup."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The rows, and what they belong to.
-
-    Attributes:
-        rows: in their ``figures``, by ascending number of executors.
-        aside: rows of an older version or another record size.
-        version: of the job, when the rows were written.
-        cost: slot seconds of a record when the last row was written; None: not known.
-        costs: what batches cost so far.
-        strange: batches in a row that do not fit the row of their size.
-    """
-
-    rows: Learned = field(default_factory=Learned)
-    aside: tuple[Figure, ...] = ()
-    version: str = ""
-    cost: float | None = None
-    costs: BatchCosts = field(default_factory=BatchCosts)
-    strange: int = 0
-
-    def for_increase(self) -> Learned:
-        """The rows that size an increase: those aside where there are no others."""
-        return self.rows if self.rows.figures or not self.aside else Learned(figures=self.aside)
-
-
-def look_up(rows: Learned, rate: float) -> int | None:
-    """The size for a rate; None with an empty table.
-
-    >>> table = Learned(figures=tuple(Figure(n, r, 1, 0.0) for n, r in ((4, 1e4), (10, 2e4), (18, 3.5e4))))
-    >>> [look_up(table, rate) for rate in (15_000, 12_500, 17_500, 40_000)]
-    [7, 6, 9, 21]
-    """
-    return rows.enough(rate)
-
-
-def roomy(rows: Learned, size: int, rate: float, utilization: float) -> int:
-    """The step after the look-up: no less than ``size``, and used no more than ``utilization``.
-
-    >>> table = Learned(figures=(Figure(4, 10_000.0, 1, 0.0), Figure(10, 20_000.0, 1, 0.0)))
-    >>> roomy(table, 4, 9000.0, 0.6)
-    7
-    """
-    return max(size, rows.enough(rate / utilization) or size)
-
-
-def record_cost(assessment: Assessment) -> float | None:
-    """Slot seconds of a record; None where it is unknown.
-
-    >>> record_cost(Assessment(0.0, executors=4, slots_per_executor=2, busy_ratio=0.5, processed_rate=1000.0))
-    0.004
-    """
-    if (
-        not assessment.executors
-        or not assessment.slots_per_executor
-        or not assessment.processed_rate
-        or not assessment.busy_ratio
-    ):
-        return None
-    return assessment.busy_ratio * assessment.executors * assessment.slots_per_executor / assessment.processed_rate
-
-
-def current(table: Table, version: str) -> Table:
-    """The table for this version of the job: rows of another one are put aside."""
-    return table if version == table.version else replace(_put_aside(table), version=version)
-
-
-def _put_aside(table: Table) -> Table:
-    return Table(Learned(), table.rows.figures or table.aside, table.version)
-
-
-# ---------------------------------------------------------------------------------------------- as published
-
-
-def saturated(table: Table, assessment: Assessment, record_change: float) -> Table:
-    """The table with a row of what was processed; ``seen.executors`` is the size at the metric's own time."""
-    if not assessment.executors or not assessment.processed_rate:
-        return table
-    cost = record_cost(assessment)
-    if cost is not None and table.cost is not None and _beyond(cost / table.cost, record_change):
-        table = _put_aside(table)
-    rows = with_row(table.rows, Figure(assessment.executors, assessment.processed_rate, 1, assessment.at))
-    return replace(table, rows=rows, cost=cost or table.cost)
-
-
-def with_row(rows: Learned, new: Figure) -> Learned:
-    """The rows with a new one, without those that contradict it.
-
-    >>> with_row(Learned(figures=(Figure(4, 20_000.0, 1, 0.0),)), Figure(10, 10_000.0, 1, 60.0)).figures
-    (Figure(executors=10, rate=10000.0, samples=1, at=60.0),)
-    """
-    others = tuple(each for each in rows.figures if each.rate != new.rate)
-    return _between(replace(rows, figures=others), new, 1.0)
-
-
-def _between(rows: Learned, new: Figure, noise: float) -> Learned:
-    """The rows with a new one between those with fewer executors and less, and those with more of both.
-
-    Args:
-        rows: by ascending number of executors, as they stay.
-        new: takes the place of the row of its own size.
-        noise: ratio up to which two rates are the same.
-    """
-    most, least, size = new.rate * noise, new.rate / noise, new.executors
-    below = [each for each in rows.figures if each.executors < size and each.rate <= most]
-    above = [each for each in rows.figures if each.executors > size and each.rate >= least]
-    return replace(rows, figures=(*below, new, *above))
-
-
-def _beyond(ratio: float, factor: float) -> bool:
-    return not 1 / factor <= ratio <= factor
-
-
-# --------------------------------------------------------------------------------------------------- learned
-
-
-def learned(
-    table: Table, assessment: Assessment, memory: int | None, record_change: float, *, saturated: bool
-) -> Table:
-    """The table with what a batch shows that has ended since the last sample.
-
-    Where its records are not known (of several queries), as ``reactive`` learns.
-
-    Args:
-        table: before.
-        assessment: a sample of a job that is at rest.
-        memory: batches that a row weighs at most; None: all.
-        record_change: factor beyond which records cost something else.
-        saturated: whether the sample shows significant lag or utilization.
-    """
-    number, records, batch_s = assessment.last_batch_id, assessment.last_batch_records, assessment.last_batch_s
-    if number is None or records is None or not batch_s or not assessment.period_s or not assessment.executors:
-        rows = from_overload(assessment, table.rows, memory) if saturated else from_healthy(assessment, table.rows)
-        return replace(table, rows=rows)
-    if number == table.costs.last or records <= 0:
-        return table
-    costs = watched(table.costs, number, assessment.executors, float(records), batch_s)
-    fixed = fixed_s(costs, assessment.executors)
-    table = replace(table, costs=costs)
-    if fixed is not None and batch_s < _SHORT * fixed:
-        return table
-    known, period_s = fixed or 0.0, assessment.period_s
-    rate = records / batch_s if assessment.capped else capacity_shown(float(records), batch_s, known, period_s)
-    shown = Figure(assessment.executors, rate, 0 if fixed is None else 1, assessment.at)
-    return _bounded(table, shown) if fixed is None else _measured(table, shown, memory, record_change)
-
-
-def _bounded(table: Table, shown: Figure) -> Table:
-    """The table with a lower bound, if it says more than what is known."""
-    if shown.rate <= (table.rows.carried(shown.executors) or 0.0):
-        return table
-    return replace(table, rows=_near(table.rows, shown))
-
-
-def _measured(table: Table, shown: Figure, memory: int | None, record_change: float) -> Table:
-    """The table with a measurement in the mean of its row; or begun anew with it, where records have changed."""
-    before = table.rows.figure(shown.executors)
-    if before is None or not before.samples:
-        return replace(table, rows=_near(_measurements(table.rows), shown), strange=0)
-    if _beyond(shown.rate / before.rate, record_change):
-        if table.strange + 1 < _STRANGE:
-            return replace(table, strange=table.strange + 1)
-        anew = _put_aside(table)
-        return replace(anew, rows=_near(anew.rows, shown))
-    count = before.samples if memory is None else min(before.samples, memory - 1)
-    mean = (before.rate * count + shown.rate) / (count + 1)
-    rows = _near(table.rows, replace(shown, rate=mean, samples=count + 1))
-    return replace(table, rows=rows, strange=0)
-
-
-def _measurements(rows: Learned) -> Learned:
-    """The rows without lower bounds."""
-    return replace(rows, figures=tuple(each for each in rows.figures if each.samples))
-
-
-def _near(rows: Learned, new: Figure) -> Learned:
-    """The rows with a new one, without those that contradict it by more than a tenth."""
-    return _between(rows, new, _NOISE)

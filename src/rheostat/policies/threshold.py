@@ -8,9 +8,9 @@ The rule that the threshold algorithms of S2 (THR-NLUnaware, THR-NLAware) and mo
 The busy ratio is the share of slot time in tasks over the rate window; S2 has the CPU of its one-slot replicas.
 
 Source: S2, section V (CPU > 90 % adds a replica, < 50 % removes one; monitoring each minute). Where nodes are known,
-``threshold`` takes any (THR-NLUnaware), ``threshold-near`` the nearest and gives up the farthest (THR-NLAware). On
+``threshold`` takes any (THR-NLUnaware), ``threshold-near`` adds the nearest and removes the farthest (THR-NLAware). On
 micro-batches the limits of the preset ``tuned``, at every sample, cost less [ours]: a batch has a part in which no task
-runs, so 90 % are seen late or never.
+runs, so 90 % are reached late or never.
 """
 
 from __future__ import annotations
@@ -24,12 +24,10 @@ from pydantic import BaseModel, Field, model_validator
 
 from rheostat.config.models import FrozenModel, reject
 from rheostat.decide.placement import Placing
-from rheostat.decide.policy import PolicyContext, in_force
 from rheostat.errors import Fault
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
+from rheostat.policies.capacity import BuiltInPolicy, due_in_s, propose_nothing, valid_target
 from rheostat.text import percent, seconds
-
-_ROUNDING_S = 1e-6
 
 
 class ThresholdOptions(FrozenModel):
@@ -54,16 +52,15 @@ TUNED: Mapping[str, object] = MappingProxyType({"up_above": 0.85, "down_below": 
 
 @dataclass(frozen=True, slots=True)
 class ThresholdState:
-    """When the ratio was looked at last; None: not yet."""
+    """Time of the last check."""
 
     checked_at: float | None = None
 
 
-class ThresholdPolicy:
+class ThresholdPolicy(BuiltInPolicy[ThresholdOptions, ThresholdState]):
     """One up, one down."""
 
     name: ClassVar[str] = "threshold"
-    self_managed_steps: ClassVar[frozenset[str]] = frozenset()
     placing: ClassVar[Placing] = Placing.ANY
     state_type: type[ThresholdState] = ThresholdState
     options_type: ClassVar[type[BaseModel]] = ThresholdOptions
@@ -71,39 +68,18 @@ class ThresholdPolicy:
         {"default": TUNED, "tuned": TUNED, "faithful": {}}
     )
 
-    def __init__(self, options: ThresholdOptions, context: PolicyContext) -> None:
-        self.options = options
-        self.context = context
-
-    def initial(self) -> ThresholdState:
-        """The ratio was not looked at."""
-        return ThresholdState()
-
     def recommend(self, assessment: Assessment, state: ThresholdState) -> tuple[Recommendation, ThresholdState]:
-        """One more, one less or the same; no opinion where the busy ratio is unknown."""
-        current, busy = in_force(assessment), assessment.busy_ratio
-        if assessment.missing or assessment.invalid or not current or busy is None:
-            names = assessment.missing or assessment.invalid or ("busy_ratio",)
-            reason = Reason(ReasonCode.METRICS_MISSING, f"nothing is proposed without: {', '.join(names)}")
-            return Recommendation(None, reason), state
+        """One more, one less or the same; no proposal where the busy ratio is unknown."""
+        current, busy = valid_target(assessment), assessment.busy_ratio
+        if current is None or busy is None:
+            return propose_nothing(assessment, "busy_ratio"), state
         figures: dict[str, float | None] = {"busy_ratio": busy, "executors": float(current)}
-        waits = self._waits(assessment.at, state)
-        if waits > 0:
-            text = f"slots are {percent(busy)} busy; the next check is in {seconds(waits)}: {current} stays"
+        wait_s = due_in_s(assessment.at, state.checked_at, self.options.check_every_s)
+        if wait_s:
+            text = f"slots are {percent(busy)} busy; the next check is in {seconds(wait_s)}: {current} stays"
             return Recommendation(current, Reason(ReasonCode.STEADY, text, figures)), state
         target, code, text = self._compare(busy, current)
         return Recommendation(target, Reason(code, text, figures)), ThresholdState(assessment.at)
-
-    def capacity(self, executors: int, state: ThresholdState) -> float | None:  # noqa: ARG002
-        """No model."""
-        return None
-
-    def _waits(self, at: float, state: ThresholdState) -> float:
-        """Seconds until the next look, 0 or less where it is due."""
-        if self.options.check_every_s is None or state.checked_at is None:
-            return 0.0
-        left = state.checked_at + self.options.check_every_s - at
-        return 0.0 if left <= _ROUNDING_S else left
 
     def _compare(self, busy: float, current: int) -> tuple[int, ReasonCode, str]:
         up, down, used = self.options.up_above, self.options.down_below, f"slots are {percent(busy)} busy"

@@ -1,12 +1,12 @@
-"""Straight lines and parabolas through a series, with what they leave unexplained. S5, Predict Workload.
+"""Least-squares lines and parabolas (S5, Predict Workload), the forecast of a load (S1), and a change detector (S1).
 
-Both are least-squares fits in polynomials that are orthogonal over the points::
+Lines and parabolas are fits in polynomials that are orthogonal over the points::
 
     y(x) = c0 + c1 · p1(x) + c2 · p2(x)        p1 = x − x̄        p2 = p1² − α · p1 − β
 
-so that the line is the parabola without its last term, the share of each term is known by itself, and the leverage of
-a place is h(x) = 1/n + p1²/Σp1² + p2²/Σp2². The errors of S5 have the deviation σ = √(Σe²/n), around 0. A prediction
-interval is that of a new observation: ± z · √(Σe² ÷ (n − terms)) · √(1 + h(x)).
+so that the line is the parabola without its last term, and the leverage of a time is h(x) = 1/n + p1²/Σp1² + p2²/Σp2².
+The errors of S5 have the deviation σ = √(Σe²/n), around 0. A prediction interval is that of a new observation: ± z ·
+√(Σe² ÷ (n − terms)) · √(1 + h(x)).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import NamedTuple
 
 _FEWEST_FOR_A_TROUGH = 6
 _BEND = 4.0
-"""F from which on a bend is no chance: about the 95 % point for one term against ten or more points."""
+"""Least F of a significant bend: about the 95 % point for one term against ten or more points."""
 _LEVEL = 1e-9
-"""Σp2² ÷ (Σp1²)² up to which the points do not tell a bend."""
+"""Σp2² ÷ (Σp1²)² up to which the points do not determine a bend."""
 
 
 class Point(NamedTuple):
-    """What was measured at a time, s."""
+    """A value at a time, s."""
 
     at: float
     value: float
@@ -35,13 +35,13 @@ class Fit(NamedTuple):
     """A fitted line or parabola.
 
     Attributes:
-        points: how many it was fitted to, ≥ 1.
+        points: number of points, ≥ 1.
         middle: x̄, their mean time, s.
         first, last: the times of the first and the last.
         c0, c1, c2: coefficients of the orthogonal terms; c2 is 0 for a line.
         alpha, beta: of p2.
-        spread1, spread2: Σp1² and Σp2²; 0 where the term is not there.
-        error: Σe², of what is left.
+        spread1, spread2: Σp1² and Σp2²; 0 without the term.
+        error: Σe², of the residuals.
     """
 
     points: int
@@ -77,7 +77,7 @@ class Fit(NamedTuple):
         return self.c0 + self.c1 * x + self.c2 * (x * x - self.alpha * x - self.beta)
 
     def half_width(self, time: float, deviations: float = 1.96) -> float:
-        """Half of the prediction interval at a time; infinite where no error can be told from so few points.
+        """Half of the prediction interval at a time; infinite where there are too few points for an error.
 
         >>> points = [Point(x, 10 + 2 * x + e) for x, e in enumerate((1, -1, 0, 0, -1, 1))]
         >>> round(line(points).half_width(6, deviations=1.0), 4)
@@ -95,7 +95,7 @@ class Fit(NamedTuple):
         return deviations * math.sqrt(self.error / (self.points - terms) * (1 + leverage))
 
     def integral(self, start: float, end: float) -> float:
-        """∫ max(0, y) from ``start`` to ``end``: what will have come, if no rate is below 0.
+        """∫ max(0, y) from ``start`` to ``end``: what arrives, if no rate is below 0.
 
         >>> line([Point(0, 1000.0), Point(60, 1000.0)]).integral(100, 700)
         600000.0
@@ -123,7 +123,7 @@ class Fit(NamedTuple):
 
 
 def line(points: Sequence[Point]) -> Fit:
-    """The least-squares line; through one point, or several at the same time, it is level."""
+    """The least-squares line; level through one point, or several at the same time."""
     n = len(points)
     middle, c0 = math.fsum(point.at for point in points) / n, math.fsum(point.value for point in points) / n
     xs, rest = [point.at - middle for point in points], [point.value - c0 for point in points]
@@ -143,7 +143,7 @@ def line(points: Sequence[Point]) -> Fit:
 
 
 def parabola(points: Sequence[Point]) -> Fit:
-    """The least-squares parabola; a line where fewer than three times are there."""
+    """The least-squares parabola; a line where there are fewer than three times."""
     straight = line(points)
     if straight.spread1 == 0:
         return straight
@@ -162,9 +162,8 @@ def parabola(points: Sequence[Point]) -> Fit:
 def trough_or_line(points: Sequence[Point]) -> Fit:
     """The parabola, where the series goes through a trough; else the line.
 
-    A trough is a parabola that opens upwards, turns within the points, and explains more than chance does: of what the
-    line leaves unexplained it takes so much that F = (Σe² of the line − Σe²) ÷ (Σe² ÷ (n − 3)) ≥ 4. Fewer than six
-    points show none.
+    A trough is a parabola that opens upwards, turns within the points, and is significant:
+    F = (Σe² of the line − Σe²) ÷ (Σe² ÷ (n − 3)) ≥ 4. Fewer than six points have none.
     """
     bent = parabola(points)
     if bent.points < _FEWEST_FOR_A_TROUGH or bent.c2 <= 0:
@@ -179,31 +178,30 @@ def _products(left: Sequence[float], right: Sequence[float]) -> float:
     return math.fsum(a * b for a, b in zip(left, right, strict=True))
 
 
-# The workload of the next minute: a straight line through the last ten. S1, Workload Predictor.
-
+# -------------------------------------------------------------------------- forecast of a load: S1, Workload Predictor
 
 Rates = tuple[float, ...]
 """Records/s of each topic, in a fixed order."""
 
 _MOST = 240
-"""Points that a series has at most: two samples nearer than back ÷ 240 are one too many for a line."""
+"""Most points of a series: two samples nearer than back ÷ 240 are one too many for a line."""
 
 
 class LoadPoint(NamedTuple):
-    """The arrival rates that were measured at a time."""
+    """The measured arrival rates at a time."""
 
     at: float
     rates: Rates
 
 
-def extended(series: tuple[LoadPoint, ...], point: LoadPoint, back_s: float) -> tuple[LoadPoint, ...]:
+def add_point(series: tuple[LoadPoint, ...], point: LoadPoint, back_s: float) -> tuple[LoadPoint, ...]:
     """The series with one more point, and without what is older than ``back_s``.
 
-    Time that runs backwards, or another number of topics, starts it anew. A point nearer to the last but one than
-    ``back_s`` ÷ 240 takes the place of the last, so that the series is bounded however often one looks.
+    Time that runs backwards, or another number of topics, restarts it. A point nearer to the last but one than
+    ``back_s`` ÷ 240 replaces the last, so that the series is bounded at any sample period.
 
     >>> series = (LoadPoint(0.0, (1.0,)), LoadPoint(400.0, (2.0,)))
-    >>> [each.at for each in extended(series, LoadPoint(700.0, (3.0,)), 600.0)]
+    >>> [each.at for each in add_point(series, LoadPoint(700.0, (3.0,)), 600.0)]
     [400.0, 700.0]
     """
     if series and (point.at <= series[-1].at or len(point.rates) != len(series[-1].rates)):
@@ -215,7 +213,7 @@ def extended(series: tuple[LoadPoint, ...], point: LoadPoint, back_s: float) -> 
 
 
 def ahead(horizon_s: float, step_s: float) -> tuple[float, ...]:
-    """Seconds ahead that are looked at: step, 2 × step, … up to the horizon, which is met or passed by the last.
+    """The times of a forecast, s ahead: step, 2 × step, … up to the horizon, which the last one meets or passes.
 
     >>> ahead(20.0, 5.0), ahead(12.0, 5.0)
     ((5.0, 10.0, 15.0, 20.0), (5.0, 10.0, 15.0))
@@ -229,9 +227,9 @@ def forecast(series: Sequence[LoadPoint], times: Sequence[float], late_s: float 
     With one point, or all at the same time, the rates stay as they are.
 
     Args:
-        series: what was measured, by ascending time.
+        series: by ascending time.
         times: seconds after the last point.
-        late_s: how much older than its point a rate is: half the window that it is the mean of [ours].
+        late_s: age of a rate at its point: half the window that it is the mean of [ours].
 
     >>> forecast([LoadPoint(0.0, (100.0,)), LoadPoint(10.0, (110.0,))], [10.0])
     ((120.0,),)
@@ -256,8 +254,7 @@ def _line(away: Sequence[float], rates: Sequence[float], spread: float) -> tuple
     return math.fsum(rates) / len(rates), math.fsum(x * rate for x, rate in zip(away, rates, strict=True)) / spread
 
 
-# Whether a model still predicts: a score of its residuals, for abrupt and for gradual change.
-
+# -------------------------------------------- change detector: a score of residuals, for abrupt and for gradual change
 
 _CLIP = 2.0
 _CHANGED = 1.0
@@ -265,12 +262,12 @@ _CHANGED = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What a detector remembers.
+    """The state of a detector.
 
     Attributes:
-        recent: the last residuals, as many as must be high in a row, at most.
+        recent: the last residuals, at most ``in_a_row``.
         total: g, the cumulative sum.
-        misses: residuals in a row that came from the forecast and not from the model.
+        misses: residuals in a row that belong to the forecast and not to the model.
     """
 
     recent: tuple[float, ...] = ()
@@ -280,11 +277,11 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Worsening:
-    """What one residual says.
+    """The score after one residual.
 
     Attributes:
         score: 1 or more is a change point.
-        gradual: whether the cumulative sum made it, and not the residuals themselves.
+        gradual: whether it comes from the cumulative sum, and not from the residuals themselves.
     """
 
     score: float
@@ -292,7 +289,7 @@ class Worsening:
 
     @property
     def changed(self) -> bool:
-        """Whether the model no longer predicts.
+        """Whether this is a change point.
 
         >>> Worsening(1.0, gradual=True).changed, Worsening(0.99, gradual=False).changed
         (True, False)
@@ -302,13 +299,13 @@ class Worsening:
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """The settings of a detector; its state goes in and comes out.
+    """The settings of a detector.
 
     Attributes:
-        limit: residual that is too high, a share of slow records, > 0.
-        in_a_row: how many residuals must be so.
-        allowance: residual that a good model has; None: gradual change is not looked for.
-        patience: limits that may add up.
+        limit: least residual that is too high, > 0.
+        in_a_row: too high residuals in a row that are a change point.
+        allowance: residual of a good model; None: no detection of gradual change.
+        patience: cumulative sum that is a change point, in limits.
     """
 
     limit: float = 0.08
@@ -333,7 +330,7 @@ class Detector:
         return Worsening(max(abrupt, slow), gradual=slow > abrupt), Watched(recent, total, state.misses)
 
     def forecast_missed(self, residual: float, of_model: float) -> bool:
-        """Whether a residual is high only because the workload was not the forecast one.
+        """Whether a residual is high only because the forecast was wrong.
 
         Args:
             residual: measured − predicted for the forecast workload, absolute.

@@ -36,7 +36,7 @@ from rheostat.learn.slow_records import (
     TrainingOptions,
     columns,
     orthonormal,
-    resampled,
+    refit_resamples,
     stability,
     train,
 )
@@ -268,7 +268,7 @@ def _times() -> list[Metric]:
 
     def whole() -> None:
         found = train(samples, _CAPACITY)
-        refits = resampled(samples, found)
+        refits = refit_resamples(samples, found)
         refits.deviation(everywhere)
         refits.deviation(line)
         found.model.predict((3000.0,), 4)

@@ -18,7 +18,7 @@ from rheostat.loop.build import build_planner
 from rheostat.loop.loop import Loop
 from rheostat.model import ReasonCode
 from rheostat.policies.capacity import Learned, slow_records
-from rheostat.policies.proactive import ProactiveState, gathered
+from rheostat.policies.proactive import ProactiveState, read_rows
 from rheostat.sample_store import MemorySampleStore
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile
@@ -187,7 +187,7 @@ def run(
 
 
 def _collected(policy: ProactiveState, archive: MemorySampleStore) -> Sequence[Sample]:
-    return gathered(replace(policy.data, since=None), archive, _ALL)
+    return read_rows(replace(policy.data, since=None), archive, _ALL)
 
 
 def begun(planner: Planner, policy: Any) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from rheostat.config.loading import load_settings
 from rheostat.config.models import Settings
 from rheostat.judge.compare import Crew, crew
 from rheostat.judge.simulate import SimulatedTime
-from rheostat.learn.slow_records import Sample, TrainingOptions, resampled, train
+from rheostat.learn.slow_records import Sample, TrainingOptions, refit_resamples, train
 from rheostat.load.curves import Pieces, RateCurve
 from rheostat.load.files import read_trace
 from rheostat.load.prepare import prepare
@@ -596,7 +596,7 @@ def _learned(task: Learning) -> tuple[Cost, Cost]:
     points = sorted({(row.workload, row.executors) for row in task.rows})
     return (
         _repeated(lambda: train(task.rows, task.w_max, OPTIONS)),
-        _repeated(lambda: resampled(task.rows, trained, OPTIONS).deviation(points)),
+        _repeated(lambda: refit_resamples(task.rows, trained, OPTIONS).deviation(points)),
     )
 
 
