@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rheostat.errors import Fault, InputError, UnavailableError
+from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError
 from rheostat.host.java import SCALA_VERSION, Java
 from rheostat.host.processes import Launch, clean_environment
 
@@ -171,6 +171,22 @@ def require_free(port: int, field: str) -> None:
     if not is_free(port):
         message = f"port {port} is in use: stop the program that listens there, or give no port"
         raise InputError([Fault(field, str(port), "a free port", message)])
+
+
+def start_on_free_ports(start: Callable[[], None]) -> None:
+    """Call ``start``, which chooses its ports, up to three times if another program takes one of them first.
+
+    Raises:
+        PartFailedError: it failed for another reason, or for the third time.
+    """
+    for attempt in range(3):
+        try:
+            start()
+        except PartFailedError as error:
+            if attempt == 2 or not port_was_taken(error.log_tail):
+                raise
+        else:
+            return
 
 
 def port_was_taken(log_tail: str) -> bool:
