@@ -16,6 +16,7 @@ from typing import TextIO
 import pyarrow as pa
 
 from rheostat.errors import Fault, InputError, RheostatError
+from rheostat.files import replace_file
 from rheostat.load.payload import Records
 from rheostat.load.producer import Receipt, partition_of
 from rheostat.spark.log_files import LOG_SCHEMA, LogFolder
@@ -180,9 +181,8 @@ def _read_or_create(folder: Path, partitions: int | None) -> int:
         message = "the folder holds other things, and no log"
         raise InputError([Fault("--log", str(folder), "an empty folder or a log", message)])
     number = partitions or 8
-    hidden = folder / ".log.json"
-    hidden.write_text(json.dumps({"schema": LOG_SCHEMA, "partitions": number}) + "\n", encoding="utf-8")
-    hidden.rename(described)
+    text = json.dumps({"schema": LOG_SCHEMA, "partitions": number}) + "\n"
+    replace_file(described, lambda file: file.write(text.encode()))
     return number
 
 

@@ -288,10 +288,12 @@ _SEED = Option("a whole number ≥ 0", lambda value, _: value >= 0 and value == 
 
 
 def _play_levels(steps: Iterable[tuple[float, float]], seconds: float) -> Pieces:
-    """Levels (duration in s, records/s) until the time is over; the last one holds."""
+    """Levels (duration in s, records/s) until the time is over; empty ones are left out, the last one holds."""
     points: list[tuple[float, float]] = []
     begin, rate = 0.0, 0.0
     for lasts, rate in steps:
+        if lasts <= 0:
+            continue
         end = min(begin + lasts, seconds)
         points += [(begin, rate), (end, rate)]
         begin = end
@@ -308,7 +310,7 @@ def _build_step(part: Part) -> RateCurve:
 
 def _build_spike(part: Part) -> RateCurve:
     steps = [(part.options["at"], part.low), (part.options["width"], part.high), (part.seconds, part.low)]
-    return _play_levels([step for step in steps if step[0] > 0], part.seconds)
+    return _play_levels(steps, part.seconds)
 
 
 def _build_pulses(part: Part) -> RateCurve:
@@ -327,20 +329,14 @@ _DAY_PROFILE = ((0, 0.0), (2, 0.1), (5, 0.75), (8, 0.8), (11, 0.75), (15, 1.0), 
 """Hours since the trough, and the share of the height then; straight lines between them."""
 
 
-def _build_daily(part: Part) -> RateCurve:
-    return _build_days(part, part.options["period"], lambda _: 1.0)
-
-
-def _build_weekly(part: Part) -> RateCurve:
-    weekend = part.options["weekend"]
-    return _build_days(part, part.options["period"] / 7, lambda day: weekend if day % 7 >= _SATURDAY else 1.0)
-
-
-def _build_days(part: Part, day_s: float, height: Callable[[int], float]) -> RateCurve:
-    """Begins with the day before the first, whose last hours reach beyond midnight."""
+def _build_days(part: Part) -> RateCurve:
+    """Days, or weeks of them with the option ``weekend``. Begins a day early, whose last hours reach past midnight."""
+    weekly = "weekend" in part.options
+    day_s = part.options["period"] / 7 if weekly else part.options["period"]
     hour, points = day_s / 24, []
     for day in takewhile(lambda day: day * day_s < part.seconds + 2 * day_s, count(-1)):
-        rise = (part.high - part.low) * height(day) * max(0.0, part.random.gauss(1.0, part.options["vary"]))
+        height = part.options["weekend"] if weekly and day % 7 >= _SATURDAY else 1.0
+        rise = (part.high - part.low) * height * max(0.0, part.random.gauss(1.0, part.options["vary"]))
         points += [(((day + 1) * 24 + hours) * hour, part.low + rise * share) for hours, share in _DAY_PROFILE]
     begin = (24 - _TROUGH_H) * hour
     return Pieces(points).between(begin, begin + part.seconds)
@@ -410,7 +406,7 @@ def _build_outage(part: Part) -> RateCurve:
     at, surplus = part.options.get("at", drawn), part.high - part.low
     catch_up_s = part.low * width / surplus if surplus > 0 else 0.0
     steps = [(at, part.low), (width, 0.0), (catch_up_s, part.high), (part.seconds, part.low)]
-    return _play_levels([step for step in steps if step[0] > 0], part.seconds)
+    return _play_levels(steps, part.seconds)
 
 
 KINDS: dict[str, Kind] = {
@@ -453,12 +449,12 @@ KINDS: dict[str, Kind] = {
     ),
     "daily": Kind(
         "days of `period` seconds, lowest at 4:00, highest at 19:00; their heights vary",
-        _build_daily,
+        _build_days,
         options={"period": _interval("86400", lambda _: 86_400.0), "vary": _share(0.1), "seed": _SEED},
     ),
     "weekly": Kind(
         "weeks of `period` seconds, of such days; Saturday and Sunday reach `weekend` of the height",
-        _build_weekly,
+        _build_days,
         options={
             "period": _interval("604800", lambda _: 604_800.0),
             "weekend": _share(0.6),
