@@ -41,7 +41,7 @@ def kill_group(pid: int, created: float) -> None:
             return
 
 
-def carrying(token: str, variable: str = TOKEN_VARIABLE) -> list[int]:
+def find_by_token(token: str, variable: str = TOKEN_VARIABLE) -> list[int]:
     """Pids of the other processes whose environment has the token in that variable."""
     import psutil
 
@@ -55,10 +55,10 @@ def carrying(token: str, variable: str = TOKEN_VARIABLE) -> list[int]:
     return pids
 
 
-def kill_carrying(token: str, variable: str = TOKEN_VARIABLE) -> None:
+def kill_by_token(token: str, variable: str = TOKEN_VARIABLE) -> None:
     """Kill the processes with the token, until no new ones turn up."""
     for _ in range(5):
-        pids = carrying(token, variable)
+        pids = find_by_token(token, variable)
         if not pids:
             return
         for pid in pids:
@@ -108,7 +108,7 @@ class _Guard:
         for pid, created in self.watched.items():
             kill_group(pid, created)
         if self.token:
-            kill_carrying(self.token)
+            kill_by_token(self.token)
         if self.folders:
             import shutil
 

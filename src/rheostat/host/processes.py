@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rheostat.errors import PartFailedError
-from rheostat.host.guardian import TOKEN_VARIABLE, carrying, is_running, kill_carrying
+from rheostat.host.guardian import TOKEN_VARIABLE, find_by_token, is_running, kill_by_token
 
 _POLL_S = 0.05
 _DISK_FULL = "No space left on device"
@@ -315,12 +315,12 @@ class Processes:
 
     def running(self) -> list[int]:
         """Pids of all running processes of this lab, wherever they are in the process tree."""
-        return carrying(self._token)
+        return find_by_token(self._token)
 
     def close(self, grace_s: float = 5.0) -> None:
         """Stop all parts, kill remaining processes, end the guardian. May be called more than once."""
         with self._lock:
             self._closed = True
         stop_all(self.parts, grace_s)
-        kill_carrying(self._token)
+        kill_by_token(self._token)
         self.guardian.close()

@@ -25,7 +25,7 @@ from typing import Any, Protocol, TextIO
 from rheostat.config.loading import TOKEN_VARIABLE
 from rheostat.errors import Fault, InputError, UnavailableError
 from rheostat.files import replace_file
-from rheostat.host.guardian import carrying, kill_carrying
+from rheostat.host.guardian import find_by_token, kill_by_token
 from rheostat.host.processes import Identity, Launch
 from rheostat.host.spark_daemons import Daemons, WorkerSize, ask_daemon
 
@@ -257,12 +257,12 @@ class Workers:
         """Its process has ended. What may be left below it, executors and their Python, has nobody any more."""
         if worker.state in STAYING:
             self._failed(f"{worker.record.name} ended by itself; its log: {self._folder.log(worker.record)}")
-        kill_carrying(worker.record.mark, MARK)
+        kill_by_token(worker.record.mark, MARK)
         self._forget(worker)
 
     def _kill(self, worker: Worker) -> None:
         self._signal(worker, SIGKILL)
-        kill_carrying(worker.record.mark, MARK)
+        kill_by_token(worker.record.mark, MARK)
         self._forget(worker)
 
     # ------------------------------------------------------------------------------------------- records
@@ -271,10 +271,10 @@ class Workers:
         """A Worker of the server before: found by pid and start, or by its mark if it was just being started."""
         process = record.process
         if process is None:
-            leader = next((pid for pid in carrying(record.mark, MARK) if _leads(pid)), None)
+            leader = next((pid for pid in find_by_token(record.mark, MARK) if _leads(pid)), None)
             process = None if leader is None else Identity.of(leader)
         if process is None or not process.running():
-            kill_carrying(record.mark, MARK)
+            kill_by_token(record.mark, MARK)
             self._folder.forget(record)
             return
         record = replace(record, pid=process.pid, created=process.created)
