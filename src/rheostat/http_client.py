@@ -65,7 +65,7 @@ class Http:
         self._timeout_s = timeout_s
         self._client = httpx.AsyncClient(
             headers=headers,
-            timeout=None,
+            timeout=httpx.Timeout(None),
             follow_redirects=redirects,
             trust_env=False,
             limits=_LIMITS,

@@ -88,7 +88,7 @@ def test_of_several_addresses_the_next_is_tried_where_the_first_does_not_answer(
         silent.listen(0)
         for _ in range(3):
             filler = waiting.enter_context(socket.socket())
-            filler.setblocking(False)
+            filler.settimeout(0.0)
             filler.connect_ex(("127.0.0.9", port))
         with Http(60.0) as http:
             assert http.ask("GET", f"http://two.test:{port}").accepted().json() == [7]

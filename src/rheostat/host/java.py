@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
 import json
 import os
@@ -11,12 +10,12 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from rheostat.errors import Fault, InputError, UnavailableError, to_install
+from rheostat.files import lock_file
 
 SUPPORTED = (17, 21)
 """Major versions that Spark 4.0–4.2 and Kafka 4 both run on and that we test with."""
@@ -317,7 +316,7 @@ def resolve(
     place = cache_folder(env) / "jars"
     if not is_complete(jars, place / jars.folder):
         require_writable(place, "RHEOSTAT_CACHE")
-        with locked(place / f".{jars.folder}.lock"):
+        with lock_file(place / f".{jars.folder}.lock", wait=True):
             if not is_complete(jars, place / jars.folder):
                 _download(jars, place, say, java or find_java(env), env.get("RHEOSTAT_MAVEN_MIRROR"))
     return _files(place / jars.folder)
@@ -355,14 +354,6 @@ def ivy_module(jars: JarSet) -> str:
         '<configurations><conf name="default"/></configurations>'
         f"<dependencies>{dependencies}{exclusions}</dependencies></ivy-module>"
     )
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold a file lock; waits for other processes. The kernel gives it back when its holder dies."""
-    with path.open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _offline(jars: JarSet, root: Path) -> list[Path]:

@@ -17,7 +17,8 @@ from types import FrameType
 from typing import Any
 
 from rheostat.errors import Fault, InputError, PartFailedError, RheostatError, UnavailableError
-from rheostat.host.java import Say, cache_folder, locked, quiet, require_writable
+from rheostat.files import lock_file, replace_text
+from rheostat.host.java import Say, cache_folder, quiet, require_writable
 from rheostat.host.processes import Identity, module_command, module_environment
 from rheostat.host.spark_daemons import WorkerSize, ask_daemon
 from rheostat.lab.broker import ask_broker, quiet_client
@@ -44,7 +45,7 @@ def up(name: str, spec: LabSpec, say: Say = quiet) -> State:
         PartFailedError: it did not come up; nothing is left running.
     """
     place = _place(name)
-    with locked(place / f".{name}.lock"):
+    with lock_file(place / f".{name}.lock", wait=True):
         known = _read(place, name)
         if known is not None and _supervisor(known).running():
             message = f"lab {name} is up already: use it, end it with `rheostat lab down --name {name}`"
@@ -80,7 +81,7 @@ def down(name: str) -> State:
         PartFailedError: a process could not be ended.
     """
     place = _place(name)
-    with locked(place / f".{name}.lock"):
+    with lock_file(place / f".{name}.lock", wait=True):
         state = _read(place, name)
         if state is None:
             raise InputError([Fault("--name", name, ", ".join(_names(place)) or "none is up", "no such lab")])
@@ -97,9 +98,7 @@ def down(name: str) -> State:
 
 def write_state(file: Path, state: Mapping[str, Any]) -> None:
     """Replace a state file in one step."""
-    part = file.with_suffix(f".{os.getpid()}.part")
-    part.write_text(json.dumps({"schema": SCHEMA, **state}, indent=1))
-    part.rename(file)
+    replace_text(file, json.dumps({"schema": SCHEMA, **state}, indent=1))
 
 
 def read_spec(text: str) -> LabSpec:

@@ -7,7 +7,6 @@ power, since files are not forced to the disk.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from typing import TextIO
 import pyarrow as pa
 
 from rheostat.errors import Fault, InputError, RheostatError
+from rheostat.files import lock_file, replace_text
 from rheostat.load.payload import Records
 from rheostat.load.producer import Receipt, partition_of
 from rheostat.spark.log_files import LOG_SCHEMA, LogFolder
@@ -39,9 +39,8 @@ class LogWriter:
 
     def __init__(self, folder: Path, partitions: int | None = None) -> None:
         self.folder = folder
-        self._lock = _open_lock(folder)
+        self._lock = _lock(folder)
         try:
-            self._take_lock()
             self.partitions = _describe(folder, partitions)
             self._clean()
             self._ends = LogFolder(str(folder)).latest()
@@ -93,13 +92,6 @@ class LogWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _take_lock(self) -> None:
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            message = "another process is writing to this log: stop it, or take another folder"
-            raise InputError([Fault("--log", str(self.folder), "a log without a writer", message)]) from None
 
     def _clean(self) -> None:
         """Remove what a writer that was killed left half done."""
@@ -168,10 +160,13 @@ class LogSink:
         return Receipt(acknowledged, size, failed, error)
 
 
-def _open_lock(folder: Path) -> TextIO:
+def _lock(folder: Path) -> TextIO:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return (folder / ".writer").open("a", encoding="utf-8")
+        return lock_file(folder / ".writer")
+    except BlockingIOError:
+        message = "another process is writing to this log: stop it, or take another folder"
+        raise InputError([Fault("--log", str(folder), "a log without a writer", message)]) from None
     except OSError as error:
         fault = Fault("--log", str(folder), "a folder that can be written to", f"cannot be used: {error}")
         raise InputError([fault]) from error
@@ -190,9 +185,7 @@ def _describe(folder: Path, partitions: int | None) -> int:
         message = "the folder holds other things, and no log"
         raise InputError([Fault("--log", str(folder), "an empty folder or a log", message)])
     number = partitions or 8
-    hidden = folder / ".log.json"
-    hidden.write_text(json.dumps({"schema": LOG_SCHEMA, "partitions": number}) + "\n", encoding="utf-8")
-    hidden.rename(described)
+    replace_text(described, json.dumps({"schema": LOG_SCHEMA, "partitions": number}) + "\n")
     return number
 
 
