@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
 import json
 import os
@@ -11,12 +10,12 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from rheostat.errors import Fault, InputError, UnavailableError, to_install
+from rheostat.files import lock_file
 
 SUPPORTED = (17, 21)
 """Major versions that Spark 4.0–4.2 and Kafka 4 support and that are tested."""
@@ -181,14 +180,6 @@ def require_room(folder: Path, *, disk_mb: int, memory_mb: int) -> None:
         raise InputError(faults)
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold a file lock; waits for other processes. The kernel releases it when its holder dies."""
-    with path.open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 # Jars: fetched once by the Ivy that comes with PySpark, kept in the user's cache
 
 KAFKA_VERSION = "4.3.1"
@@ -310,7 +301,7 @@ def resolve(
     place = cache_folder(env) / "jars"
     if not is_complete(jars, place / jars.folder):
         require_writable(place, "RHEOSTAT_CACHE")
-        with locked(place / f".{jars.folder}.lock"):
+        with lock_file(place / f".{jars.folder}.lock", wait=True):
             if not is_complete(jars, place / jars.folder):
                 _download(jars, place, say, java or find_java(env), env.get("RHEOSTAT_MAVEN_MIRROR"))
     return _list_jars(place / jars.folder)

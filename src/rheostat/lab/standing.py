@@ -18,8 +18,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from rheostat.errors import Fault, InputError, PartFailedError, RheostatError, UnavailableError
-from rheostat.files import replace_file
-from rheostat.host.java import Say, cache_folder, locked, quiet, require_writable
+from rheostat.files import lock_file, replace_text
+from rheostat.host.java import Say, cache_folder, quiet, require_writable
 from rheostat.host.processes import Identity, module_command, module_environment
 from rheostat.host.spark_daemons import ask_daemon
 from rheostat.lab.broker import ask_broker, quiet_client
@@ -49,7 +49,7 @@ def up(name: str, spec: LabSpec, say: Say = quiet) -> State:
         PartFailedError: it did not start; nothing is left running.
     """
     place = _find_place(name)
-    with locked(place / f".{name}.lock"):
+    with lock_file(place / f".{name}.lock", wait=True):
         state = _read_state(place, name)
         if state is not None and _identity(state["supervisor"]).running():
             message = f"lab {name} is up already: use it, end it with `rheostat lab down --name {name}`"
@@ -90,7 +90,7 @@ def down(name: str) -> State:
         PartFailedError: a process could not be ended.
     """
     place = _find_place(name)
-    with locked(place / f".{name}.lock"):
+    with lock_file(place / f".{name}.lock", wait=True):
         state = _read_state(place, name)
         if state is None:
             names = sorted(file.stem for file in place.glob("*.json"))
@@ -111,8 +111,7 @@ def down(name: str) -> State:
 
 
 def write_state(file: Path, state: Mapping[str, Any]) -> None:
-    text = json.dumps({"schema": SCHEMA, **state}, indent=1)
-    replace_file(file, lambda out: out.write(text.encode()))
+    replace_text(file, json.dumps({"schema": SCHEMA, **state}, indent=1))
 
 
 def _find_place(name: str) -> Path:

@@ -6,7 +6,6 @@ acknowledged by renaming it. This survives a kill of the process but not a power
 
 from __future__ import annotations
 
-import fcntl
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from typing import TextIO
 import pyarrow as pa
 
 from rheostat.errors import Fault, InputError, RheostatError
-from rheostat.files import replace_file
+from rheostat.files import lock_file, replace_text
 from rheostat.load.payload import Records
 from rheostat.load.producer import Receipt, partition_of
 from rheostat.spark.log_files import LOG_SCHEMA, LogFolder
@@ -40,7 +39,6 @@ class LogWriter:
         self.folder = folder
         self._lock = _open_lock(folder)
         try:
-            self._take_lock()
             self.partitions = _read_or_create(folder, partitions)
             self._remove_unfinished()
             self._ends = LogFolder(str(folder)).latest()
@@ -87,13 +85,6 @@ class LogWriter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _take_lock(self) -> None:
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            message = "another process is writing to this log: stop it, or take another folder"
-            raise InputError([Fault("--log", str(self.folder), "a log without a writer", message)]) from None
 
     def _remove_unfinished(self) -> None:
         """Remove the segments that a killed writer left unfinished."""
@@ -162,7 +153,10 @@ class LogSink:
 def _open_lock(folder: Path) -> TextIO:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return (folder / ".writer").open("a", encoding="utf-8")
+        return lock_file(folder / ".writer")
+    except BlockingIOError:
+        message = "another process is writing to this log: stop it, or take another folder"
+        raise InputError([Fault("--log", str(folder), "a log without a writer", message)]) from None
     except OSError as error:
         fault = Fault("--log", str(folder), "a folder that can be written to", f"cannot be used: {error}")
         raise InputError([fault]) from error
@@ -181,8 +175,7 @@ def _read_or_create(folder: Path, partitions: int | None) -> int:
         message = "the folder holds other things, and no log"
         raise InputError([Fault("--log", str(folder), "an empty folder or a log", message)])
     number = partitions or 8
-    text = json.dumps({"schema": LOG_SCHEMA, "partitions": number}) + "\n"
-    replace_file(described, lambda file: file.write(text.encode()))
+    replace_text(described, json.dumps({"schema": LOG_SCHEMA, "partitions": number}) + "\n")
     return number
 
 
