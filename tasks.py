@@ -79,18 +79,18 @@ def demo(rest: Sequence[str]) -> int:
 
 
 def test(rest: Sequence[str]) -> int:
-    """Run every test: the fast suite, then the one on a real Kafka and a real Spark."""
-    return setup() or _call([_tool("python"), "-m", "pytest", *rest])
+    """Run every test: the fast suite on all cores, then the one on a real Kafka and a real Spark."""
+    return fast(rest) or cluster(rest)
 
 
 def fast(rest: Sequence[str]) -> int:
     """Run the fast suite: no Java, on all cores."""
-    return test(["-m", "not cluster", "-n", "auto", *rest])
+    return setup() or _call([_tool("python"), "-m", "pytest", "-m", "not cluster", "-n", "auto", *rest])
 
 
 def cluster(rest: Sequence[str]) -> int:
     """Run the suite on a real Kafka and a real Spark."""
-    return test(["-m", "cluster", *rest])
+    return setup() or _call([_tool("python"), "-m", "pytest", "-m", "cluster", *rest])
 
 
 def lint(rest: Sequence[str]) -> int:

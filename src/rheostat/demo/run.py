@@ -523,10 +523,6 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
-
-
 # What the executors of a run stand on: one Worker with room for all, or node servers that start and stop Workers.
 
 
@@ -688,3 +684,7 @@ class JournalWatch:
         """Whether an observation after ``at`` found nothing uncommitted."""
         late = [cycle for cycle in self.cycles() if cycle.at > at and cycle.assessment is not None]
         return any(cycle.assessment is not None and cycle.assessment.backlog == 0 for cycle in late)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -450,10 +450,6 @@ def main(argv: Sequence[str], play: type[Play] = Play, read: type[Job] = Job) ->
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
-
-
 # What samples of an application's executors tell of a rescale. Pure.
 
 
@@ -567,3 +563,7 @@ def cold_batch(batches: Iterable[tuple[float, float]], working: float, until: fl
         return None
     (began, took), *warm = after
     return Cold(began + took, took / statistics.median(seconds for _, seconds in warm))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
