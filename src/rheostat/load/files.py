@@ -66,10 +66,20 @@ def read_trace(path: Path) -> Trace:
         InputError: with every faulty line: not two numbers, negative, NaN, out of order, or after a gap.
     """
     faults = _FileFaults(path, "trace")
-    curve = _read_trace(path, faults)
-    if curve is None:
+    lines = _read_lines(path, faults)
+    if not faults:
+        number, header = lines[0] if lines else (1, "nothing")
+        if header.replace(" ", "") != HEADER:
+            faults.add(number, header, HEADER, "the file does not begin with the header of a trace")
+        elif len(lines) < 2:
+            faults.add(number, header, "at least one line of figures", "the trace is empty")
+    rows = [] if faults else _read_pairs(lines[1:], HEADER, faults)
+    places = {number: index for index, (number, _) in enumerate(lines)}
+    width = _bin_width(rows, places)
+    _check_order(rows, places, width, faults)
+    if faults:
         raise InputError(faults)
-    return curve
+    return Trace([rate for _, _, rate in rows], width)
 
 
 def read_traces(paths: Sequence[Path]) -> RateCurve:
@@ -85,28 +95,13 @@ def read_traces(paths: Sequence[Path]) -> RateCurve:
         if not files:
             faults.append(Fault("trace", str(path), f"a folder of CSV files that begin with {HEADER}", "has none"))
         for file in files:
-            file_faults = _FileFaults(file, "trace")
-            curve = _read_trace(file, file_faults)
-            faults += file_faults
-            curves += [] if curve is None else [curve]
+            try:
+                curves.append(read_trace(file))
+            except InputError as error:
+                faults += error.faults
     if faults or not curves:
         raise InputError(faults or [Fault("trace", "", "files or folders, comma separated", "no trace is named")])
     return curves[0] if len(curves) == 1 else Sequel(curves)
-
-
-def _read_trace(path: Path, faults: _FileFaults) -> Trace | None:
-    lines = _read_lines(path, faults)
-    if not faults:
-        number, header = lines[0] if lines else (1, "nothing")
-        if header.replace(" ", "") != HEADER:
-            faults.add(number, header, HEADER, "the file does not begin with the header of a trace")
-        elif len(lines) < 2:
-            faults.add(number, header, "at least one line of figures", "the trace is empty")
-    rows = [] if faults else _read_pairs(lines[1:], HEADER, faults)
-    places = {number: index for index, (number, _) in enumerate(lines)}
-    width = _bin_width(rows, places)
-    _check_order(rows, places, width, faults)
-    return None if faults else Trace([rate for _, _, rate in rows], width)
 
 
 def _bin_width(rows: list[tuple[int, float, float]], places: dict[int, int]) -> float:
@@ -143,17 +138,19 @@ def read_variation(paths: Sequence[Path], rate_per_level: float) -> RateCurve:
     agents: list[RateCurve] = []
     faults: list[Fault] = []
     for path in paths:
-        file_faults = _FileFaults(path, "variation")
-        levels = _read_levels(path, file_faults)
-        faults += file_faults
-        if levels:
+        try:
+            levels = _read_levels(path)
+        except InputError as error:
+            faults += error.faults
+        else:
             agents.append(staircase([(seconds, level * rate_per_level) for seconds, level in levels]))
     if faults or not agents:
         raise InputError(faults or [Fault("variation", "", "files, comma separated", "no file is named")])
     return agents[0] if len(agents) == 1 else Together(agents)
 
 
-def _read_levels(path: Path, faults: _FileFaults) -> list[tuple[float, float]]:
+def _read_levels(path: Path) -> list[tuple[float, float]]:
+    faults = _FileFaults(path, "variation")
     lines = _read_lines(path, faults)
     pairs = _read_pairs(lines, "seconds, level", faults)
     for number, seconds, level in pairs:
@@ -163,6 +160,8 @@ def _read_levels(path: Path, faults: _FileFaults) -> list[tuple[float, float]]:
             faults.add(number, f"{level:g}", "a whole number ≥ 0", "a level is a number of threads")
     if not lines and not faults:
         faults.add(1, "nothing", "lines of: seconds, level", "the file is empty")
+    if faults:
+        raise InputError(faults)
     return [(seconds, level) for _, seconds, level in pairs]
 
 

@@ -50,7 +50,7 @@ def ensure_topic(bootstrap: str, topic: str, partitions: int | None = None, *, c
     admin = AdminClient(_client_options(bootstrap))
     found = _count_partitions(admin, bootstrap, topic)
     if found is None and not create:
-        message = "the broker has no such topic: create it, or say --create and --partitions"
+        message = "the broker has no such topic: create it, or give --create and --partitions"
         raise InputError([Fault("--topic", topic, "a topic of the broker", message)])
     if found is None:
         return _create_topic(admin, topic, partitions or 8)

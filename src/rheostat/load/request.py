@@ -123,7 +123,7 @@ class _Range:
 
 
 class _Reader:
-    """Reads the options one by one and goes on after a fault; a faulty number reads as its default."""
+    """Reads the options one by one and collects all faults; a faulty number reads as its default."""
 
     def __init__(self, texts: LoadTexts) -> None:
         self.faults: list[Fault] = []

@@ -109,7 +109,7 @@ def _open_parts(text: str, rate: float | None, seconds: float | None, seed: int)
 
 
 class _PartReader:
-    """Reads one part and collects its faults and remarks; goes on after a fault."""
+    """Reads one part and collects all its faults and remarks."""
 
     def __init__(self, text: str, rate: float | None, seconds: float | None, seed: str, single: bool) -> None:
         self.faults: list[Fault] = []
