@@ -62,12 +62,10 @@ def prepare(
 ) -> Prepared:
     """Cut, refine and scale a load.
 
-    1. A load longer than ``longest_s`` is cut to a window of that length, with the peak in its middle as far as the
-       ends allow.
+    1. A load longer than ``longest_s`` is cut to that length around its peak, as far as the ends allow.
     2. A load whose bins are wider than ``step_s`` is averaged over steps of that length, and each step is multiplied by
        a gamma variable of mean 1 and coefficient of variation ``noise_cv``: an hour's mean says nothing of its seconds,
-       and Poisson noise alone vanishes at high rates. Finer bins have noise of their own, and a shape has no bins:
-       neither is changed.
+       and Poisson noise alone vanishes at high rates. Finer bins have noise of their own; a shape has no bins.
     3. Rates are multiplied so that the peak of the result is ``peak_rate``.
 
     Args:
