@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -10,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, cast
 
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.load.curves import MOST_RECORDS, Cut, RateCurve, Scaled
 from rheostat.load.files import read_traces, read_variation
 from rheostat.load.payload import PayloadSpec
@@ -189,7 +188,8 @@ class _Reader:
         """What the records say."""
         plain, key = PayloadSpec(), self._given["key"] or "user"
         if key not in _KEYS:
-            self._fault("key", ", ".join(_KEYS), "records are keyed by user, by ip, or not at all" + _hint(key, _KEYS))
+            message = f"records are keyed by user, by ip, or not at all{did_you_mean(key, _KEYS)}"
+            self._fault("key", ", ".join(_KEYS), message)
         return PayloadSpec(
             seed=self._seed,
             users=self.whole("users", plain.users, 1, 10_000_000),
@@ -285,8 +285,3 @@ class _Reader:
 
 def _option(name: str) -> str:
     return name if name.startswith("--") else "--" + name.replace("_", "-")
-
-
-def _hint(given: str, known: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(given, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

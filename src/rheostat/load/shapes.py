@@ -29,7 +29,6 @@ option ``seed`` of the part, or from the seed that is given apart (``--seed``), 
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -37,7 +36,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, count, cycle, takewhile
 from random import Random
 
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.load.curves import Gaussian, Pieces, RateCurve, Sequel, Sine, constant
 from rheostat.load.trips import TripPlan
 from rheostat.load.trips import trip_levels as _levels
@@ -494,7 +493,7 @@ class _PartReader:
         name, colon, rates_text = (piece.strip() for piece in head.partition(":"))
         kind = KINDS.get(name.lower())
         if kind is None:
-            self._fault(", ".join(SHAPES), f"there is no shape {name!r}" + _hint(name.lower(), SHAPES))
+            self._fault(", ".join(SHAPES), f"there is no shape {name!r}" + did_you_mean(name.lower(), SHAPES))
             return None
         seconds = self._duration(seconds_text.strip())
         low, high = self._rates(kind, rates_text) if colon else self._bare(kind)
@@ -545,17 +544,13 @@ class _PartReader:
             name, _, value_text = (piece.strip() for piece in text.partition("="))
             value = _number(value_text)
             if name not in known:
-                self._fault(", ".join(known) or "none", f"there is no option {name!r} here" + _hint(name, known))
+                message = f"there is no option {name!r} here{did_you_mean(name, known)}"
+                self._fault(", ".join(known) or "none", message)
             elif value is None or not known[name].fits(value, seconds):
                 self._fault(known[name].allowed, f"{value_text!r} does not suit the option {name!r}")
             else:
                 values[name] = value
         return values
-
-
-def _hint(given: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(given, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _number(text: str) -> float | None:
