@@ -15,6 +15,7 @@ Foreign exceptions are translated into one of these in the adapter that met them
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar, ParamSpec, TypeVar
@@ -72,6 +73,21 @@ def to_install(extras: str) -> str:
     "in a clone of Rheostat: pip install '.[spark,node]'"
     """
     return f"in a clone of Rheostat: pip install '.[{extras}]'"
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """The end of a message that names the closest known word, or nothing.
+
+    >>> did_you_mean("kafak", ["kafka", "log"]), did_you_mean("x", ["kafka", "log"])
+    ("; did you mean 'kafka'?", '')
+    """
+    close = closest(given, known)
+    return "" if close is None else f"; did you mean {close!r}?"
+
+
+def closest(given: str, known: Iterable[str]) -> str | None:
+    """The known word that is most like what was given; None if none is."""
+    return next(iter(difflib.get_close_matches(given, list(known), n=1)), None)
 
 
 def tried(read: Callable[P, T], instead: D, faults: list[Fault], *args: P.args, **kwargs: P.kwargs) -> T | D:

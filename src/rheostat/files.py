@@ -1,17 +1,15 @@
-"""Files that somebody named, read whole: neither for ever, as a device would be, nor without a bound.
-
-And files that are replaced as a whole: whoever reads one sees the old content or the new, never half of one.
-"""
+"""Bounded reads of files that users name, atomic replacement, and file locks."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 _KINDS = (
     (stat.S_ISDIR, errno.EISDIR, "it is a folder"),
@@ -44,7 +42,7 @@ _STARTS = (
     (b"\xff\xfe", "it is UTF-16: save it as UTF-8"),
     (b"\xfe\xff", "it is UTF-16: save it as UTF-8"),
 )
-"""How files begin that are no plain text, the longer of two beginnings first."""
+"""First bytes of files that are not plain text; a longer signature precedes its own prefix."""
 
 _SHEET = "it is a workbook or another Office document (in a zip): save it as CSV in UTF-8"
 _SHEETS = (b"[Content_Types].xml", b"application/vnd.oasis.opendocument")
@@ -54,11 +52,11 @@ _LOOK = 4096
 
 
 class NotTextError(ValueError):
-    """A file is no plain text in UTF-8; its words say what it looks to be, and what to do."""
+    """A file is not plain text in UTF-8; the message says what it seems to be and what to do."""
 
 
 def kind_of(start: bytes) -> str | None:
-    """What a file is that begins so, in words, and what to do; None: it may well be text.
+    """Describe a binary file by its first bytes, and say what to do with it; None: it may be text.
 
     >>> kind_of(b"PAR1....")
     'it is Parquet'
@@ -71,10 +69,10 @@ def kind_of(start: bytes) -> str | None:
 
 
 def refuse_kinds(path: Path) -> None:
-    """Refuse what is no ordinary file, or plainly no text, by its first bytes.
+    """Refuse a special file, and one whose first bytes show that it is not text.
 
     Raises:
-        OSError: as :func:`refuse_special`, or it cannot be read.
+        OSError: see :func:`refuse_special`; or it cannot be read.
         NotTextError: it is compressed, a workbook, Parquet, in UTF-16, …
     """
     refuse_special(path)
@@ -85,26 +83,22 @@ def refuse_kinds(path: Path) -> None:
 
 
 def refuse_nulls(text: str) -> None:
-    """Refuse what no text holds.
-
-    Raises:
-        NotTextError: there is a null character in it.
-    """
+    """Raise NotTextError if there is a null character in the text."""
     if "\0" in text:
         message = "it holds null characters: it is UTF-16, to be saved as UTF-8, or no text"
         raise NotTextError(message)
 
 
 def reason_of(error: Exception) -> str:
-    """Why a file could not be read or written, in words for people."""
+    """The message of an error of reading or writing, without its number and path."""
     return getattr(error, "strerror", None) or str(error)
 
 
 def refuse_special(path: Path) -> None:
-    """Refuse what is no ordinary file, before it is opened: a pipe would wait, a device may never end.
+    """Refuse a special file before it is opened: a pipe would block, a device may never end.
 
     Raises:
-        OSError: there is nothing, or it is a folder, a pipe, a socket or a device; ``strerror`` says which.
+        OSError: it does not exist, or is a folder, a pipe, a socket or a device; ``strerror`` says which.
     """
     mode = path.stat().st_mode
     for is_kind, number, words in _KINDS:
@@ -113,10 +107,10 @@ def refuse_special(path: Path) -> None:
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """What stands in a file of at most ``most`` bytes.
+    """Read a file of at most ``most`` bytes.
 
     Raises:
-        OSError: it cannot be read, is no ordinary file, or is larger; ``strerror`` says why.
+        OSError: it cannot be read, is a special file, or is larger; ``strerror`` says why.
     """
     refuse_special(path)
     with path.open("rb") as file:
@@ -127,16 +121,13 @@ def read_bytes(path: Path, most: int) -> bytes:
 
 
 def read_text(path: Path, most: int, encoding: str = "utf-8") -> str:
-    """Likewise, as text with line feeds.
+    """Read a text file of at most ``most`` bytes; line ends become line feeds.
 
-    Args:
-        path: the file.
-        most: bytes.
-        encoding: ``utf-8``; with ``utf-8-sig`` a byte-order mark, as spreadsheets write one, is left out.
+    The encoding ``utf-8-sig`` skips a byte-order mark, which spreadsheets write.
 
     Raises:
-        OSError: as :func:`read_bytes`.
-        NotTextError: it is no text in UTF-8.
+        OSError: see :func:`read_bytes`.
+        NotTextError: it is not text in UTF-8.
     """
     refuse_kinds(path)
     try:
@@ -149,16 +140,12 @@ def read_text(path: Path, most: int, encoding: str = "utf-8") -> str:
 
 
 def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Put a file in the place of another, or where there is none; it is on disk when this returns.
+    """Create or replace a file atomically: readers see the old content or the new. It is on disk on return.
 
-    What a crash leaves of an unfinished one is named ``.NAME-PROCESS``.
-
-    Args:
-        path: its folder is made.
-        write: writes the whole content.
+    The folder is created if needed. A crash may leave a temporary file ``.NAME-PROCESS`` behind.
 
     Raises:
-        OSError: it cannot be written; what was there before still is.
+        OSError: it cannot be written; the old file is unchanged.
     """
     fresh = path.with_name(f".{path.name}-{os.getpid()}")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -172,8 +159,34 @@ def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
         with contextlib.suppress(OSError):
             fresh.unlink()
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
+    sync_folder(path.parent)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Create or replace a text file in UTF-8; see :func:`replace_file`."""
+    replace_file(path, lambda file: file.write(text.encode()))
+
+
+def sync_folder(folder: Path) -> None:
+    """Force the names in a folder to disk."""
+    handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(handle)
     finally:
-        os.close(folder)
+        os.close(handle)
+
+
+def lock_file(path: Path, *, wait: bool = False) -> TextIO:
+    """Open a file, creating it if needed, and lock it until it is closed or this process ends.
+
+    Raises:
+        BlockingIOError: another holder has the lock, and ``wait`` is False.
+        OSError: the file cannot be opened.
+    """
+    file = path.open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BaseException:
+        file.close()
+        raise
+    return file

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 from tests.cluster.support import lives, until
 
-from rheostat.host.guardian import carrying
+from rheostat.host.guardian import find_by_token
 from rheostat.lab.lab import Lab
 from rheostat.node.options import StartedNode
 from rheostat.node.workers import MARK, Record
@@ -72,4 +72,4 @@ class Site:
 
     def left(self) -> list[int]:
         """Processes of any Worker that was seen, executors and their Python included."""
-        return [pid for mark in self.marks for pid in carrying(mark, MARK)]
+        return [pid for mark in self.marks for pid in find_by_token(mark, MARK)]

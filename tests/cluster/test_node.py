@@ -15,7 +15,7 @@ import pytest
 from tests.cluster.sites import Site
 from tests.cluster.support import App, Load, assert_every_change_has_its_reason, executor_pids, lives, make_app, until
 
-from rheostat.host.guardian import carrying
+from rheostat.host.guardian import find_by_token
 from rheostat.lab.lab import Lab
 from rheostat.model import Action
 from rheostat.node.workers import MARK
@@ -94,7 +94,7 @@ def test_a_server_that_is_killed_with_orders_in_hand_leaves_no_orphan(site: Site
 
     lives(site.lab, lambda: not site.tell()["doing"], "what was begun to be finished")
     known = {record.mark for record in site.records()}
-    assert [pid for mark in site.marks - known for pid in carrying(mark, MARK)] == []
+    assert [pid for mark in site.marks - known for pid in find_by_token(mark, MARK)] == []
     site.end()
 
 

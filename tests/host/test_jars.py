@@ -10,7 +10,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from rheostat.errors import InputError, UnavailableError
-from rheostat.host.java import BROKER, JarSet, Java, connector, is_complete, ivy_module, ivy_settings, locked, resolve
+from rheostat.files import lock_file
+from rheostat.host.java import BROKER, JarSet, Java, connector, is_complete, ivy_module, ivy_settings, resolve
 from rheostat.host.processes import module_environment
 
 SMALL = JarSet("small", "org.example", "thing", "1.0", megabytes=1, least=2)
@@ -166,8 +167,8 @@ def test_an_incomplete_offline_folder_is_an_input_error(tmp_path):
 
 def test_the_lock_goes_with_a_killed_holder(tmp_path):
     program = (
-        "import pathlib, sys\nfrom rheostat.host.java import locked\n"
-        "with locked(pathlib.Path(sys.argv[1])):\n    print('held', flush=True)\n    sys.stdin.read()\n"
+        "import pathlib, sys\nfrom rheostat.files import lock_file\n"
+        "with lock_file(pathlib.Path(sys.argv[1]), wait=True):\n    print('held', flush=True)\n    sys.stdin.read()\n"
     )
     lock = tmp_path / "lock"
     command = [sys.executable, "-c", program, str(lock)]
@@ -179,7 +180,7 @@ def test_the_lock_goes_with_a_killed_holder(tmp_path):
         got = threading.Event()
 
         def take():
-            with locked(lock):
+            with lock_file(lock, wait=True):
                 got.set()
 
         waiting = threading.Thread(target=take)

@@ -1,15 +1,14 @@
-"""Whoever sends elsewhere, again and again, has no more time for all of it than for one answer."""
+"""Redirects, addresses and bad URLs: a request with all of its redirects ends within its time."""
 
 from __future__ import annotations
 
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from rheostat import http_client
 from rheostat.errors import UnavailableError
 from rheostat.http_client import Http
 
@@ -74,18 +73,22 @@ def test_what_is_no_address_is_no_answer(url):
         http.ask("GET", url)
 
 
-def test_of_several_addresses_each_is_tried_within_its_share_of_the_time(monkeypatch):
-    """Nothing listens on the first; it gets half of what is left."""
-    tried, connect = [], socket.create_connection
+def test_of_several_addresses_the_next_is_tried_where_the_first_does_not_answer(monkeypatch):
+    """The queue of the first address is full: it neither accepts nor refuses a connection."""
+    resolve = socket.getaddrinfo
 
-    def noted(address, timeout, **more):
-        tried.append((address[0], timeout))
-        return connect(address, timeout, **more)
+    def two_addresses(host, port, *more, **named):
+        hosts = ["127.0.0.9", "127.0.0.1"] if host in ("two.test", b"two.test") else [host]
+        return [found for each in hosts for found in resolve(each, port, *more, **named)]
 
-    monkeypatch.setattr(http_client, "_addresses", lambda _host, _port: ["127.0.0.9", "127.0.0.1"])
-    monkeypatch.setattr(socket, "create_connection", noted)
-    with server(lambda _: (200, {}, b"[7]")) as url, Http(60.0) as http:
-        assert http.ask("GET", url).accepted().json() == [7]
-    (first, half), (second, rest) = tried
-    assert (first, second) == ("127.0.0.9", "127.0.0.1")
-    assert 0 < half <= 30.0 < rest <= 60.0
+    monkeypatch.setattr(socket, "getaddrinfo", two_addresses)
+    with server(lambda _: (200, {}, b"[7]")) as url, socket.socket() as silent, ExitStack() as waiting:
+        port = int(url.rpartition(":")[2])
+        silent.bind(("127.0.0.9", port))
+        silent.listen(0)
+        for _ in range(3):
+            filler = waiting.enter_context(socket.socket())
+            filler.settimeout(0.0)
+            filler.connect_ex(("127.0.0.9", port))
+        with Http(60.0) as http:
+            assert http.ask("GET", f"http://two.test:{port}").accepted().json() == [7]

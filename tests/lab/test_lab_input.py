@@ -2,7 +2,6 @@
 
 import json
 import socket
-from dataclasses import asdict
 from pathlib import Path
 
 import psutil
@@ -152,7 +151,7 @@ def test_a_lab_whose_supervisor_is_gone_has_failed_and_can_be_cleared(cache):
 def test_a_specification_survives_the_way_to_the_supervisor(tmp_path):
     spec = LabSpec(workers=0, size=WorkerSize(8, 4800), kafka_port=None, folder=tmp_path, keep=True)
 
-    assert standing.read_spec(json.dumps(asdict(spec), default=str)) == spec
+    assert standing.SPEC.validate_json(standing.SPEC.dump_json(spec)) == spec
 
 
 @pytest.mark.usefixtures("cache")

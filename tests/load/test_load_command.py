@@ -63,7 +63,7 @@ def test_what_is_no_number_does_not_hide_the_rest():
             "one of --shape, --trace, --variation, --trips",
         ),
         ({"shape": "constant"}, "--rate", "a number ≥ 0"),
-        ({"shape": "constant:5@6", "rate": "1"}, "--rate", "not with a shape that says its rates"),
+        ({"shape": "constant:5@6", "rate": "1"}, "--rate", "not with a shape that has rates of its own"),
         ({"shape": "constant:5@6", "seconds": "7"}, "--seconds", "> 0 and ≤ 6"),
         ({"shape": "constant:5@6", "time_scale": "2"}, "--time-scale", "with --trace or --variation"),
         ({"shape": "constant:5@6", "rate_per_level": "2"}, "--rate-per-level", "with --variation"),

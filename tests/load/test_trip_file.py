@@ -146,9 +146,9 @@ def test_more_trips_than_fit_into_memory_come_out_in_order_once(run, tmp_path, m
     entries = [(7 * number % 10, f"trip {number}") for number in range(20)] + [(7, "trip 1"), (7, "trip 1")]
     trips = SortedTrips(iter(entries), run)
     assert list(trips.bodies()) == [body for _, body in sorted(set(entries))] == list(trips.bodies())
-    counted = trips.counted()
+    counted = trips.count_by_second()
     assert list(counted.seconds) == list(range(10))
-    assert (list(counted.trips), counted.twice) == (list(range(2, 22, 2)), 2)
+    assert (list(counted.trips), counted.duplicates) == (list(range(2, 22, 2)), 2)
     assert bool(list(tmp_path.iterdir())) == (run < 1000)
     del trips
     assert list(tmp_path.iterdir()) == []

@@ -106,4 +106,4 @@ def test_no_more_trips_are_kept_than_may_be_asked_for_again():
     payloads = TripPayloads(bodies(), copies=2)
     for begin in range(0, 400, 10):
         payloads.make(begin, 20, 0.0)
-        assert (len(payloads._kept), read[-1]) == (10, begin // 2 + 9)
+        assert (len(payloads._buffer), read[-1]) == (10, begin // 2 + 9)

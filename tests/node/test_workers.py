@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rheostat.errors import InputError, UnavailableError
-from rheostat.host.guardian import carrying
+from rheostat.host.guardian import find_by_token
 from rheostat.host.java import Java
 from rheostat.host.processes import Identity
 from rheostat.host.spark_daemons import Daemons, WorkerSize
@@ -237,13 +237,13 @@ def test_a_killed_worker_is_noticed_and_nothing_of_it_is_left(node):
     node.spark.command = ["/bin/sh", "-c", "setsid sleep 300 & exec sleep 300"]
     node.have(1)
     record = node.record(1)
-    node.until(lambda: len(carrying(record.mark, MARK)) == 2)
+    node.until(lambda: len(find_by_token(record.mark, MARK)) == 2)
     os.kill(record.pid, signal.SIGKILL)
 
     node.until_gone(1)
 
     assert "ended by itself" in node.workers.situation().last_error[1]
-    assert carrying(record.mark, MARK) == []
+    assert find_by_token(record.mark, MARK) == []
     assert node.workers.create(1) == (1,)
 
 

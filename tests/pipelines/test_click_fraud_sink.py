@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from rheostat.errors import InputError
 from rheostat.load.checksum import IdChecksum
-from rheostat.pipelines.click_fraud import halves
+from rheostat.pipelines.click_fraud import split_halves
 from rheostat.pipelines.sink import verify
 
 FIRST, SECOND = datetime(2026, 1, 1, 0, 0, tzinfo=UTC), datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
@@ -24,7 +24,7 @@ def write(out: Path, batch: int, *rows: Row, success: bool = True) -> None:
     folder = out / f"batch={batch}"
     folder.mkdir(parents=True)
     for number, (kind, key, window, ids) in enumerate(rows):
-        sums = {name: int(column.sum()) for name, column in halves(np.array(ids, dtype=np.int64)).items()}
+        sums = {name: int(column.sum()) for name, column in split_halves(np.array(ids, dtype=np.int64)).items()}
         row = {"kind": kind, "key": key, "window_start": window, "others": 1, "records": len(ids), **sums}
         parquet.write_table(pa.Table.from_pylist([row]), folder / f"part-{number}.parquet")
     if success:

@@ -11,10 +11,10 @@ from pyarrow import parquet
 
 from rheostat.errors import InputError
 from rheostat.load.checksum import IdChecksum
-from rheostat.pipelines.click_fraud import waited
-from rheostat.pipelines.running import TaxiSettings
+from rheostat.pipelines.click_fraud import make_wait
+from rheostat.pipelines.running import TaxiSettings, read_settings
 from rheostat.pipelines.sink import verify_records
-from rheostat.pipelines.taxi_attractions import ATTRACTIONS, Attraction, parser, settings_of, squared_distance
+from rheostat.pipelines.taxi_attractions import ATTRACTIONS, Attraction, parser, squared_distance
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_stage_that_waits_hands_on_what_it_gets(monkeypatch: pytest.MonkeyPatc
     waits: list[float] = []
     monkeypatch.setattr("time.sleep", waits.append)
     batch = pa.RecordBatch.from_pydict({"id": [1, 2, 3], "attraction": ["a", "b", "c"]})
-    assert list(waited(20.0)([batch])) == [batch]
+    assert list(make_wait(20.0)([batch])) == [batch]
     assert waits == [0.06]
 
 
@@ -50,7 +50,7 @@ def test_the_settings_say_all_faults_at_once() -> None:
 
 def test_the_program_has_an_option_for_every_setting() -> None:
     given = ["--master=local[1]", "--source=log", "--log=in", "--checkpoint=kept", "--out=out", "--lookup-ms=18"]
-    found = settings_of(parser().parse_args(given))
+    found = read_settings(parser().parse_args(given), TaxiSettings)
     assert (found.log, found.lookup_ms, found.query_name, found.trigger_s) == ("in", 18.0, "taxi_attractions", 2.0)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,7 +23,7 @@ from rheostat.cli.common import (
     to_json,
     unused,
 )
-from rheostat.errors import Fault, InputError, tried
+from rheostat.errors import Fault, InputError, did_you_mean, tried
 
 if TYPE_CHECKING:
     from rheostat.demo.run import DemoPlan
@@ -180,9 +179,8 @@ def _finish(found: Experiment, out: Path | None, *, as_json: bool) -> None:
 
 
 def _unknown(field: str, given: str, allowed: tuple[str, ...]) -> Fault:
-    close = difflib.get_close_matches(given, allowed, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    return Fault(field, repr(given), " | ".join(allowed), f"there is no such {field}{hint}")
+    message = f"there is no such {field}{did_you_mean(given, allowed)}"
+    return Fault(field, repr(given), " | ".join(allowed), message)
 
 
 # ``rheostat bench NAME``: the benchmarks behind every figure that we state.
@@ -220,9 +218,8 @@ def bench(
 
     faults: list[Fault] = []
     if name not in BENCHMARKS:
-        close = difflib.get_close_matches(name, BENCHMARKS, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        faults.append(Fault("name", repr(name), ", ".join(BENCHMARKS), f"there is no such benchmark{hint}"))
+        message = f"there is no such benchmark{did_you_mean(name, BENCHMARKS)}"
+        faults.append(Fault("name", repr(name), ", ".join(BENCHMARKS), message))
     if page is not None:
         tried(require_page, None, faults, page)
     more = {} if recorded is None else tried(_recorded, {}, faults, name, recorded)

@@ -6,7 +6,6 @@ key (``kind``).
 
 from __future__ import annotations
 
-import difflib
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from rheostat.config.reference import allowed_of, keys_of, models_in
-from rheostat.errors import Fault
+from rheostat.errors import Fault, closest, did_you_mean
 
 
 def faults_of(error: ValidationError, root: type[BaseModel]) -> Iterator[Fault]:
@@ -128,8 +127,8 @@ def _translated(details: ErrorDetails, place: _Place) -> Iterable[Fault]:
 def _unknown_kind(details: ErrorDetails, place: _Place) -> Fault:
     kinds = [str(tag) for each in models_in(keys_of(place.model)[place.rest[0]].annotation) for tag in _tags(each)]
     given = str(details.get("ctx", {}).get("tag", "nothing"))
-    close = difflib.get_close_matches(given, kinds, n=1)
-    message = f"no such kind; did you mean {close[0]!r}?" if close else "each entry says of which kind it is"
+    hint = did_you_mean(given, kinds)
+    message = f"no such kind{hint}" if hint else "each entry says of which kind it is"
     return Fault(_joined(place.field, "kind"), given, "one of: " + ", ".join(kinds), message)
 
 
@@ -156,9 +155,9 @@ def _nearest(place: _Place) -> tuple[str, str]:
     given, fields = place.rest[-1], keys_of(place.model)
     known = dict(_keys(place.root))
     exact = [dotted for dotted, key in known.items() if key == given]
-    close = difflib.get_close_matches(given, fields) or difflib.get_close_matches(given, known.values())
-    here = [_joined(*place.path, close[0])] if close and close[0] in fields else []
-    dotted = exact or here or [full for full, key in known.items() if key in close[:1]]
+    close = closest(given, fields) or closest(given, known.values())
+    here = [_joined(*place.path, close)] if close in fields else []
+    dotted = exact or here or [full for full, key in known.items() if key == close]
     message = f"unknown key; did you mean {dotted[0]!r}?" if dotted else "unknown key"
     return "one of: " + ", ".join(_joined(*place.path, key) for key in fields), message
 
@@ -246,5 +245,4 @@ def given_of(value: object) -> str:
 
 def _meant(details: ErrorDetails, allowed: str) -> str:
     given, choices = details["input"], allowed.split("'")[1::2]
-    close = difflib.get_close_matches(given, choices, n=1) if isinstance(given, str) else []
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return did_you_mean(given, choices) if isinstance(given, str) else ""

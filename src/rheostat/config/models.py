@@ -6,7 +6,6 @@ messages are made from them. All models are frozen and reject unknown keys.
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.model import Bounds, Objective
 
 # What documented models are made of: fields with a meaning, a unit and a reason, and faults of our own.
@@ -728,10 +727,9 @@ def _entry_faults(given: Mapping[Any, Any], a: Any, b: Any, ms: Any, names: Coll
 
 
 def _unknown(field: str, name: str, names: Collection[str]) -> Fault:
-    close = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else "give it there as NAME=http://HOST:PORT"
+    hint = did_you_mean(name, names) or "; give it there as NAME=http://HOST:PORT"
     allowed = "one of: " + ", ".join(sorted(names)) if names else "names of nodes"
-    message = f"no node in workers.nodes has this name; {hint}" if is_node_name(name) else "this is no name of a node"
+    message = f"no node in workers.nodes has this name{hint}" if is_node_name(name) else "this is no name of a node"
     return Fault(field, name, allowed, message)
 
 

@@ -6,7 +6,6 @@ stale metrics: the guard pipeline (:mod:`rheostat.decide.guard`) shapes what the
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from rheostat.config.faults import faults_of
 from rheostat.config.reference import keys_of
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.model import Assessment, Objective, Reason, ReasonCode, Recommendation
 from rheostat.ports import SampleStore
 
@@ -187,12 +186,7 @@ def _entry(name: str) -> EntryPoint:
 
 
 def _unknown(field: str, given: str, allowed: tuple[str, ...], kind: str) -> Fault:
-    return Fault(field, repr(given), " | ".join(allowed) or "(none)", f"no such {kind}{_hint(given, allowed)}")
-
-
-def _hint(given: str, allowed: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(given, allowed, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return Fault(field, repr(given), " | ".join(allowed) or "(none)", f"no such {kind}{did_you_mean(given, allowed)}")
 
 
 def _faults(error: ValidationError, factory: PolicyFactory) -> list[Fault]:

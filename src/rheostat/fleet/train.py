@@ -14,7 +14,6 @@ arrival and processed rate the smaller): the mean over the samples that violate 
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import json
 import math
@@ -32,7 +31,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rheostat.config.faults import given_of, phrase
 from rheostat.config.loading import read_pairs
-from rheostat.errors import Fault, InputError, to_install, tried
+from rheostat.errors import Fault, InputError, did_you_mean, to_install, tried
 from rheostat.files import replace_file
 from rheostat.fleet.history import Row, jobs_in, read_rows
 from rheostat.sample_store import read_table, write_table
@@ -337,7 +336,6 @@ def _checked(kind: type[TrainingOptions], values: dict[str, Any]) -> TrainingOpt
 
 
 def _unknown(field: str, name: str, known: Sequence[str]) -> Fault:
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
     shown = ", ".join(known[:10]) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
-    return Fault(field, repr(name), shown, f"there is no such {'job' if field == 'job' else 'option'}{hint}")
+    kind = "job" if field == "job" else "option"
+    return Fault(field, repr(name), shown, f"there is no such {kind}{did_you_mean(name, known)}")

@@ -1,9 +1,9 @@
-"""A tiny process that ends the parts of a lab when their owner is gone, even by ``kill -9``.
+"""A tiny process that kills the parts of a lab when their owner is gone, even by ``kill -9``.
 
 Runs as ``python -m rheostat.host.guardian`` in a session of its own and reads lines from standard input:
 ``token T``, ``watch PID CREATED``, ``forget PID``, ``folder PATH``. When the input ends or the parent changes, it kills
-the process groups that are still watched and everything that carries the token in its environment, and removes the
-folders. Imports nothing beyond the standard library until then.
+the process groups that are still watched and every process with the token in its environment, and removes the folders.
+Imports nothing beyond the standard library until then.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import signal
 import sys
 
 TOKEN_VARIABLE = "RHEOSTAT_LAB_TOKEN"  # noqa: S105
-"""Environment variable that every process of a lab inherits; its value tells labs apart."""
+"""Environment variable that every process of a lab inherits; its value identifies the lab."""
 
-_LOOK_EVERY_S = 1.0
+_POLL_S = 1.0
 _SAME_START_S = 0.05
 
 
 def is_running(pid: int, created: float) -> bool:
-    """Whether the process that was started at ``created`` (seconds of the epoch) still runs; zombies do not."""
+    """Whether the process that was started at ``created`` (epoch seconds) still runs; zombies do not."""
     import psutil
 
     try:
@@ -33,7 +33,7 @@ def is_running(pid: int, created: float) -> bool:
 
 
 def kill_group(pid: int, created: float) -> None:
-    """Kill the process group that this process leads. A recycled pid is left alone."""
+    """Kill the process group of this leader, unless the pid has been reused."""
     if is_running(pid, created):
         try:
             os.killpg(pid, signal.SIGKILL)
@@ -41,24 +41,24 @@ def kill_group(pid: int, created: float) -> None:
             return
 
 
-def carrying(token: str, variable: str = TOKEN_VARIABLE) -> list[int]:
-    """Pids of the running processes whose environment has the token in that variable, other than this one."""
+def find_by_token(token: str, variable: str = TOKEN_VARIABLE) -> list[int]:
+    """Pids of the other processes whose environment has the token in that variable."""
     import psutil
 
-    found = []
+    pids = []
     for process in psutil.process_iter():
         try:
             if process.pid != os.getpid() and process.environ().get(variable) == token:
-                found.append(process.pid)
+                pids.append(process.pid)
         except (psutil.Error, OSError):
             continue
-    return found
+    return pids
 
 
-def kill_carrying(token: str, variable: str = TOKEN_VARIABLE) -> None:
-    """Kill what carries the token, until nothing new turns up."""
+def kill_by_token(token: str, variable: str = TOKEN_VARIABLE) -> None:
+    """Kill the processes with the token, until no new ones turn up."""
     for _ in range(5):
-        pids = carrying(token, variable)
+        pids = find_by_token(token, variable)
         if not pids:
             return
         for pid in pids:
@@ -68,15 +68,13 @@ def kill_carrying(token: str, variable: str = TOKEN_VARIABLE) -> None:
                 continue
 
 
-class _Orders:
-    """What the parent has told so far."""
-
+class _Guard:
     def __init__(self) -> None:
         self.token = ""
         self.watched: dict[int, float] = {}
         self.folders: list[str] = []
 
-    def take(self, line: str) -> None:
+    def handle(self, line: str) -> None:
         word, _, rest = line.partition(" ")
         if word == "token":
             self.token = rest
@@ -88,11 +86,29 @@ class _Orders:
         elif word == "folder":
             self.folders.append(rest)
 
-    def carry_out(self) -> None:
+    def listen(self, parent: int) -> None:
+        """Handle lines until the input ends or the parent changes (a forked sibling may hold the pipe open).
+
+        Lines written before the parent died are always read, even if it died before this process started to listen.
+        """
+        pending = b""
+        while True:
+            orphaned = os.getppid() != parent
+            if select.select([0], [], [], 0.0 if orphaned else _POLL_S)[0]:
+                chunk = os.read(0, 65536)
+                if not chunk:
+                    return
+                *lines, pending = (pending + chunk).split(b"\n")
+                for line in lines:
+                    self.handle(line.decode())
+            elif orphaned:
+                return
+
+    def clean_up(self) -> None:
         for pid, created in self.watched.items():
             kill_group(pid, created)
         if self.token:
-            kill_carrying(self.token)
+            kill_by_token(self.token)
         if self.folders:
             import shutil
 
@@ -100,32 +116,12 @@ class _Orders:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _listen(orders: _Orders, parent: int) -> None:
-    """Take orders until the input ends or the parent is another one (a forked sibling may hold the pipe open).
-
-    What was written before the parent died is always read, even if it died before we came to look.
-    """
-    pending = b""
-    while True:
-        orphaned = os.getppid() != parent
-        if select.select([0], [], [], 0.0 if orphaned else _LOOK_EVERY_S)[0]:
-            chunk = os.read(0, 65536)
-            if not chunk:
-                return
-            *lines, pending = (pending + chunk).split(b"\n")
-            for line in lines:
-                orders.take(line.decode())
-        elif orphaned:
-            return
-
-
 def main() -> int:
-    """Guard until the parent is gone, then clean up."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    orders = _Orders()
-    _listen(orders, int(sys.argv[1]))
-    orders.carry_out()
+    guard = _Guard()
+    guard.listen(int(sys.argv[1]))
+    guard.clean_up()
     return 0
 
 

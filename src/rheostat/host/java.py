@@ -1,8 +1,7 @@
-"""Finding a Java that Spark and Kafka run on."""
+"""Java, the jars of Spark and Kafka that we do not ship, and the folders that they are kept in."""
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
 import json
 import os
@@ -11,15 +10,15 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from rheostat.errors import Fault, InputError, UnavailableError, to_install
+from rheostat.files import lock_file
 
 SUPPORTED = (17, 21)
-"""Major versions that Spark 4.0–4.2 and Kafka 4 both run on and that we test with."""
+"""Major versions that Spark 4.0–4.2 and Kafka 4 support and that are tested."""
 
 COMMON_PLACES = (
     "/usr/lib/jvm/*/bin/java",
@@ -40,10 +39,10 @@ class Java:
     """One Java installation.
 
     Attributes:
-        executable: the ``java`` to start.
-        version: what it says of itself (``"17.0.15"``).
-        major: its feature release (17, 21; 8 for ``"1.8"``).
-        home: what ``JAVA_HOME`` has to be for it.
+        executable: path of ``java``.
+        version: as reported by it (``"17.0.15"``).
+        major: feature release (17, 21; 8 for ``"1.8"``).
+        home: its ``JAVA_HOME``.
     """
 
     executable: Path
@@ -55,20 +54,39 @@ class Java:
         return f"{self.version} at {self.executable}"
 
 
-def parse_version(output: str) -> tuple[str, int] | None:
-    """Version and feature release from what ``java -version`` prints; None if there is none in it.
+def find_java(environ: Mapping[str, str] | None = None, places: Iterable[str] = COMMON_PLACES) -> Java:
+    """Find a Java of a supported version: in ``JAVA_HOME``, on the path, in common places.
 
-    >>> parse_version('openjdk version "21.0.2" 2024-01-16')
-    ('21.0.2', 21)
-    >>> parse_version('java version "1.8.0_392"')
-    ('1.8.0_392', 8)
+    Raises:
+        InputError: there is none; names the package to install and lists the versions that were found.
     """
-    found = re.search(r'\bversion "((?:1\.)?(\d+)[^"]*)"', output)
-    return (found[1], int(found[2])) if found else None
+    unsupported: list[Java] = []
+    tried: set[Path] = set()
+    for executable in _list_candidates(os.environ if environ is None else environ, places):
+        if not executable.is_file() or executable.resolve() in tried:
+            continue
+        tried.add(executable.resolve())
+        java = _probe(executable)
+        if java is not None and java.major in SUPPORTED:
+            return java
+        unsupported += [java] if java else []
+    given = ", ".join(f"Java {java}" for java in unsupported) or "no Java"
+    allowed = " or ".join(f"Java {major}" for major in SUPPORTED)
+    message = f"Spark and Kafka need {allowed}, found {given}. Install it ({_PACKAGES}) or set JAVA_HOME to it"
+    raise InputError([Fault("JAVA_HOME", given, allowed, message)])
 
 
-def probe(executable: Path) -> Java | None:
-    """Run it and ask for its version; None if it does not run or is no Java (macOS has a stub that is none)."""
+def _list_candidates(environ: Mapping[str, str], places: Iterable[str]) -> Iterator[Path]:
+    if home := environ.get("JAVA_HOME"):
+        yield Path(home) / "bin" / "java"
+    if on_path := shutil.which("java", path=environ.get("PATH", "")):
+        yield Path(on_path)
+    for pattern in places:
+        yield from sorted(Path("/").glob(pattern.lstrip("/")))
+
+
+def _probe(executable: Path) -> Java | None:
+    """None if it does not run or is no Java (macOS has a stub that is none)."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         done = subprocess.run(
@@ -83,37 +101,20 @@ def probe(executable: Path) -> Java | None:
     return Java(executable, *version, Path(home[1].strip()) if home else executable.resolve().parents[1])
 
 
-def candidates(environ: Mapping[str, str], places: Iterable[str] = COMMON_PLACES) -> Iterator[Path]:
-    """Every ``java`` worth asking, the most deliberate choice first: ``JAVA_HOME``, the path, common places."""
-    if home := environ.get("JAVA_HOME"):
-        yield Path(home) / "bin" / "java"
-    if on_path := shutil.which("java", path=environ.get("PATH", "")):
-        yield Path(on_path)
-    for pattern in places:
-        yield from sorted(Path("/").glob(pattern.lstrip("/")))
+def parse_version(output: str) -> tuple[str, int] | None:
+    """Version and feature release in the output of ``java -version``.
 
-
-def find_java(environ: Mapping[str, str] | None = None, places: Iterable[str] = COMMON_PLACES) -> Java:
-    """The first Java of a supported version.
-
-    Raises:
-        InputError: there is none; names the package to install and lists what was found instead.
+    >>> parse_version('openjdk version "21.0.2" 2024-01-16')
+    ('21.0.2', 21)
+    >>> parse_version('java version "1.8.0_392"')
+    ('1.8.0_392', 8)
     """
-    found: list[Java] = []
-    asked: set[Path] = set()
-    for executable in candidates(os.environ if environ is None else environ, places):
-        if not executable.is_file() or executable.resolve() in asked:
-            continue
-        asked.add(executable.resolve())
-        java = probe(executable)
-        if java is not None and java.major in SUPPORTED:
-            return java
-        found += [java] if java else []
-    raise InputError([_no_java(found)])
+    match = re.search(r'\bversion "((?:1\.)?(\d+)[^"]*)"', output)
+    return (match[1], int(match[2])) if match else None
 
 
 def bash_faults(environ: Mapping[str, str] | None = None) -> list[Fault]:
-    """A fault if bash is not on the path: Spark's launch scripts, which start its JVM, are written for it."""
+    """A fault if bash is not on the path: Spark's launch scripts, which start its JVM, need it."""
     path = (os.environ if environ is None else environ).get("PATH", os.defpath)
     if shutil.which("bash", path=path) is not None:
         return []
@@ -121,29 +122,18 @@ def bash_faults(environ: Mapping[str, str] | None = None) -> list[Fault]:
     return [Fault("PATH", repr(path), "a path with bash on it", message)]
 
 
-def _no_java(found: list[Java]) -> Fault:
-    given = ", ".join(f"Java {java}" for java in found) or "no Java"
-    allowed = " or ".join(f"Java {major}" for major in SUPPORTED)
-    message = f"Spark and Kafka need {allowed}, found {given}. Install it ({_PACKAGES}) or set JAVA_HOME to it"
-    return Fault("JAVA_HOME", given, allowed, message)
-
-
-# Where things are kept between runs, and whether there is room for a run.
-
+# Folders and locks
 
 Say = Callable[[str], None]
-"""Takes one sentence for people. Library code never prints."""
+"""Shows a message to the user. Library code never prints."""
 
 
 def quiet(_sentence: str) -> None:
-    """A :data:`Say` that says nothing."""
+    """A :data:`Say` that shows nothing."""
 
 
 def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """The user's cache: ``RHEOSTAT_CACHE``, else ``XDG_CACHE_HOME/rheostat``, else ``~/.cache/rheostat``.
-
-    The same on macOS, where command-line tools keep to ``~/.cache`` too.
-    """
+    """The user's cache: ``RHEOSTAT_CACHE``, else ``XDG_CACHE_HOME/rheostat``, else ``~/.cache/rheostat``."""
     env = os.environ if environ is None else environ
     if own := env.get("RHEOSTAT_CACHE"):
         return Path(own).expanduser().absolute()
@@ -153,7 +143,7 @@ def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def require_writable(folder: Path, field: str) -> Path:
-    """Make the folder if needed and write a file in it.
+    """Create the folder if needed and write a test file into it.
 
     Raises:
         InputError: that is not possible (permissions, a file in the way, a full disk).
@@ -170,15 +160,10 @@ def require_writable(folder: Path, field: str) -> Path:
 
 
 def require_room(folder: Path, *, disk_mb: int, memory_mb: int) -> None:
-    """Check that a run has room, before anything is started.
-
-    Args:
-        folder: where data will be written; must exist.
-        disk_mb: free disk space wanted, in MB.
-        memory_mb: available memory wanted, in MB.
+    """Check free disk space, in a folder that exists, and available memory, in MB.
 
     Raises:
-        InputError: with one fault for each of the two that is short, and the figures.
+        InputError: with a fault for each of the two that is short.
     """
     import psutil
 
@@ -195,8 +180,7 @@ def require_room(folder: Path, *, disk_mb: int, memory_mb: int) -> None:
         raise InputError(faults)
 
 
-# The jars that we do not ship: fetched once by the Ivy that PySpark brings, kept in the user's cache.
-
+# Jars: fetched once by the Ivy that comes with PySpark, kept in the user's cache
 
 KAFKA_VERSION = "4.3.1"
 LOG4J_VERSION = "2.25.4"
@@ -219,15 +203,15 @@ _RESOLVE_TIMEOUT_S = 900.0
 
 @dataclass(frozen=True, slots=True)
 class JarSet:
-    """A published module with all that it needs at run time.
+    """A published module with its run-time dependencies.
 
     Attributes:
         name: folder in the cache, without the revision.
         organisation, module, revision: its coordinate.
-        megabytes: size of the download, about, to be told to people.
-        least: number of jars below which the set cannot be complete.
-        without: (organisation, module) pairs to leave out because they are there already.
-        also: (organisation, module, revision) of modules that are wanted with it.
+        megabytes: approximate size of the download, for messages.
+        least: smallest number of jars of a complete set.
+        without: (organisation, module) pairs that PySpark has already.
+        also: (organisation, module, revision) of further modules.
     """
 
     name: str
@@ -241,7 +225,7 @@ class JarSet:
 
     @property
     def folder(self) -> str:
-        """Name of its folder."""
+        """Name in the cache."""
         return f"{self.name}-{self.revision}"
 
     @property
@@ -259,17 +243,17 @@ BROKER = JarSet(
     least=46,
     also=(("org.apache.logging.log4j", "log4j-slf4j-impl", LOG4J_VERSION),),
 )
-"""A broker. Its published module lacks what leads its log to an output; ``also`` adds that."""
+"""A broker. Its published module lacks a logging backend; ``also`` adds it."""
 
 
 def connector(spark_version: str) -> JarSet:
-    """Spark's Kafka connector of that version, without what PySpark has in its own ``jars`` folder."""
+    """Spark's Kafka connector of that version, without the jars that PySpark has."""
     module = f"spark-sql-kafka-0-10_{SCALA_VERSION}"
     return JarSet("spark-kafka", "org.apache.spark", module, spark_version, megabytes=10, least=4, without=_IN_PYSPARK)
 
 
 def pyspark_home() -> Path:
-    """Folder of the installed PySpark package, which is a ``SPARK_HOME``. Does not import it.
+    """Folder of the installed PySpark package, which is a ``SPARK_HOME``; found without importing it.
 
     Raises:
         InputError: PySpark is not installed.
@@ -291,12 +275,12 @@ def pyspark_version() -> str:
 
 
 def broker_jars(say: Say = quiet, java: Java | None = None) -> list[Path]:
-    """The jars of a Kafka broker, downloaded if they are not in the cache; errors as :func:`resolve`."""
+    """The jars of a Kafka broker; see :func:`resolve`."""
     return resolve(BROKER, say, java)
 
 
 def kafka_connector_jars(say: Say = quiet, java: Java | None = None) -> list[Path]:
-    """The jars of Spark's Kafka connector, to be given as ``spark.jars``; errors as :func:`resolve`."""
+    """The jars of Spark's Kafka connector, for ``spark.jars``; see :func:`resolve`."""
     return resolve(connector(pyspark_version()), say, java)
 
 
@@ -305,7 +289,7 @@ def resolve(
 ) -> list[Path]:
     """The files of a set, sorted by name: from ``RHEOSTAT_JARS``, from the cache, or downloaded into the cache.
 
-    Safe when several processes ask at once: one downloads, the others wait for it.
+    Safe for concurrent processes: one downloads, the others wait for it.
 
     Raises:
         InputError: no Java, no PySpark, no room, a cache that cannot be written, an incomplete ``RHEOSTAT_JARS``.
@@ -313,28 +297,28 @@ def resolve(
     """
     env = os.environ if environ is None else environ
     if offline := env.get("RHEOSTAT_JARS"):
-        return _offline(jars, Path(offline).expanduser().absolute())
+        return _find_offline(jars, Path(offline).expanduser().absolute())
     place = cache_folder(env) / "jars"
     if not is_complete(jars, place / jars.folder):
         require_writable(place, "RHEOSTAT_CACHE")
-        with locked(place / f".{jars.folder}.lock"):
+        with lock_file(place / f".{jars.folder}.lock", wait=True):
             if not is_complete(jars, place / jars.folder):
                 _download(jars, place, say, java or find_java(env), env.get("RHEOSTAT_MAVEN_MIRROR"))
-    return _files(place / jars.folder)
+    return _list_jars(place / jars.folder)
 
 
 def is_complete(jars: JarSet, folder: Path) -> bool:
-    """Whether the marker, which is written last, is there and every file has the size that it records."""
+    """Whether the marker, which is written last, exists and every file has the size recorded in it."""
     try:
         sizes: dict[str, int] = json.loads((folder / _MARKER).read_text())
-        whole = all((folder / name).stat().st_size == size for name, size in sizes.items())
+        unchanged = all((folder / name).stat().st_size == size for name, size in sizes.items())
     except (OSError, ValueError, AttributeError):
         return False
-    return whole and jars.main in sizes and len(sizes) >= jars.least
+    return unchanged and jars.main in sizes and len(sizes) >= jars.least
 
 
 def ivy_settings(mirror: str | None) -> str:
-    """Ivy's settings: one Maven repository, the given one or Ivy's own default, Maven Central."""
+    """Ivy's settings: one Maven repository; default: Maven Central."""
     root = f" root={quoteattr(mirror)}" if mirror else ""
     return (
         '<ivysettings><settings defaultResolver="maven"/>'
@@ -343,11 +327,11 @@ def ivy_settings(mirror: str | None) -> str:
 
 
 def ivy_module(jars: JarSet) -> str:
-    """Ivy's module file that asks for the set."""
-    wanted = ((jars.organisation, jars.module, jars.revision), *jars.also)
+    """Ivy's module file for the set."""
+    modules = ((jars.organisation, jars.module, jars.revision), *jars.also)
     dependencies = "".join(
         f'<dependency org={quoteattr(org)} name={quoteattr(name)} rev={quoteattr(rev)} conf="default-&gt;default"/>'
-        for org, name, rev in wanted
+        for org, name, rev in modules
     )
     exclusions = "".join(f"<exclude org={quoteattr(org)} module={quoteattr(name)}/>" for org, name in jars.without)
     return (
@@ -357,17 +341,9 @@ def ivy_module(jars: JarSet) -> str:
     )
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold a file lock; waits for other processes. The kernel gives it back when its holder dies."""
-    with path.open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _offline(jars: JarSet, root: Path) -> list[Path]:
+def _find_offline(jars: JarSet, root: Path) -> list[Path]:
     folder = root / jars.folder
-    files = _files(folder)
+    files = _list_jars(folder)
     if len(files) < jars.least or jars.main not in {file.name for file in files}:
         allowed = f"{jars.folder}/ with {jars.main} and at least {jars.least} jars"
         message = f"{folder} has {len(files)} jars: copy the jars folder of a cache that is complete"
@@ -375,12 +351,12 @@ def _offline(jars: JarSet, root: Path) -> list[Path]:
     return files
 
 
-def _files(folder: Path) -> list[Path]:
+def _list_jars(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.jar"))
 
 
 def _download(jars: JarSet, place: Path, say: Say, java: Java, mirror: str | None) -> None:
-    """Fetch into a folder beside the final one, then rename. Runs under the set's lock."""
+    """Fetch into a folder beside the final one, then rename. The caller holds the set's lock."""
     require_room(place, disk_mb=3 * jars.megabytes + 50, memory_mb=0)
     for stale in place.glob(f".{jars.folder}.*.part"):
         shutil.rmtree(stale, ignore_errors=True)
@@ -392,7 +368,7 @@ def _download(jars: JarSet, place: Path, say: Say, java: Java, mirror: str | Non
     part = place / f".{jars.folder}.{os.getpid()}.part"
     try:
         _run_ivy(jars, part, java, mirror)
-        _put_in_place(jars, part / "jars", place / jars.folder)
+        _install(jars, part / "jars", place / jars.folder)
     except OSError as error:
         message = f"cannot keep the jars of {jars.module}: {error.strerror or error}"
         raise InputError([Fault("RHEOSTAT_CACHE", str(place), "a folder with room", message)]) from error
@@ -416,11 +392,10 @@ def _run_ivy(jars: JarSet, part: Path, java: Java, mirror: str | None) -> None:
         message = f"{jars.module} {jars.revision} did not arrive within {_RESOLVE_TIMEOUT_S:.0f} s"
         raise UnavailableError(message) from error
     if done.returncode != 0:
-        raise UnavailableError(_why(jars, mirror, done.stdout + done.stderr))
+        raise UnavailableError(_explain_failure(jars, mirror, done.stdout + done.stderr))
 
 
-def _why(jars: JarSet, mirror: str | None, output: str) -> str:
-    """What Ivy complained about, short, and the ways out."""
+def _explain_failure(jars: JarSet, mirror: str | None, output: str) -> str:
     marks = ("not found", "unresolved", "failed", "error", "exception", "no space")
     lines = [line.strip() for line in output.splitlines() if any(mark in line.lower() for mark in marks)]
     return (
@@ -430,8 +405,8 @@ def _why(jars: JarSet, mirror: str | None, output: str) -> str:
     )
 
 
-def _put_in_place(jars: JarSet, fetched: Path, target: Path) -> None:
-    sizes = {file.name: file.stat().st_size for file in _files(fetched)}
+def _install(jars: JarSet, fetched: Path, target: Path) -> None:
+    sizes = {file.name: file.stat().st_size for file in _list_jars(fetched)}
     if jars.main not in sizes or len(sizes) < jars.least:
         message = f"the download of {jars.module} {jars.revision} gave {len(sizes)} jars, not {jars.least}: try again"
         raise UnavailableError(message)

@@ -1,4 +1,4 @@
-"""Processes that we run: each in its own group, with a log, asked whether it is ready, stopped by pid, guarded."""
+"""Child processes: each in its own group, with a log, a readiness check and a guardian, stopped by pid."""
 
 from __future__ import annotations
 
@@ -16,27 +16,25 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rheostat.errors import PartFailedError
-from rheostat.host.guardian import TOKEN_VARIABLE, carrying, is_running, kill_carrying
+from rheostat.host.guardian import TOKEN_VARIABLE, find_by_token, is_running, kill_by_token
 
 _POLL_S = 0.05
-_TAIL_BYTES = 65536
-_REASON_LINES = 200
 _DISK_FULL = "No space left on device"
-"""What Java and Python say of a full disk."""
+"""Message of Java and Python."""
 
 _STRIPPED = ("SPARK_", "PYSPARK_", "KAFKA_", "CLASSPATH", "LOG_DIR")
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A process that cannot be mistaken for a later one of the same pid. ``created`` in seconds of the epoch."""
+    """Identifies a process even if its pid is reused. ``created`` in epoch seconds."""
 
     pid: int
     created: float
 
     @classmethod
     def of(cls, pid: int) -> Identity | None:
-        """Identity of a running process; None if it has gone."""
+        """None if there is no such process."""
         import psutil
 
         try:
@@ -45,11 +43,10 @@ class Identity:
             return None
 
     def running(self) -> bool:
-        """Whether it still runs."""
         return is_running(self.pid, self.created)
 
     def signal_group(self, number: int) -> None:
-        """Send a signal to the process group that it leads, if it runs."""
+        """Send a signal to the process group of this leader, if it runs."""
         if self.running():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, number)
@@ -57,18 +54,14 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start: the command, its whole environment, the folder to start in."""
+    """A process to start: its command, its whole environment, its working folder."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
     folder: Path
 
     def start(self, output: BinaryIO) -> subprocess.Popen[bytes]:
-        """Start it, in a session of its own, so that a signal to our terminal does not reach it.
-
-        Raises:
-            OSError: it cannot be started.
-        """
+        """Start it in a session of its own, so that signals to our terminal do not reach it."""
         return subprocess.Popen(
             self.command,
             stdin=subprocess.DEVNULL,
@@ -81,25 +74,25 @@ class Launch:
 
 
 def clean_environment(java_home: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's environment without what would redirect Spark or Kafka, with ``JAVA_HOME`` set."""
+    """This process's environment with ``JAVA_HOME``, without variables that would redirect Spark or Kafka."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_STRIPPED)}
     return {**kept, "JAVA_HOME": str(java_home), **(extra or {})}
 
 
 def module_command(module: str, *arguments: str) -> list[str]:
-    """Command that runs one of our modules with this Python, whatever lies in the current folder."""
+    """Command that runs one of our modules with this Python, ignoring modules in the current folder."""
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def module_environment() -> dict[str, str]:
-    """Environment in which that Python finds the package that runs now."""
+    """Environment in which that Python imports the running version of this package."""
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     return {**os.environ, "PYTHONPATH": path}
 
 
 class Guardian:
-    """The helper process that kills what it watches when this process dies. See :mod:`rheostat.host.guardian`."""
+    """The helper process that cleans up when this process dies. See :mod:`rheostat.host.guardian`."""
 
     def __init__(self, token: str) -> None:
         self._lock = threading.Lock()
@@ -112,33 +105,29 @@ class Guardian:
             env=module_environment(),
             start_new_session=True,
         )
-        self._tell(f"token {token}")
+        self._write(f"token {token}")
 
     @property
     def pid(self) -> int:
-        """Pid of the helper."""
         return self._process.pid
 
     def watch(self, identity: Identity) -> None:
-        """Kill this group when we die."""
-        self._tell(f"watch {identity.pid} {identity.created!r}")
+        self._write(f"watch {identity.pid} {identity.created!r}")
 
     def forget(self, pid: int) -> None:
-        """It has ended."""
-        self._tell(f"forget {pid}")
+        self._write(f"forget {pid}")
 
     def remove_at_death(self, folder: Path) -> None:
-        """Remove this folder when we die."""
-        self._tell(f"folder {folder}")
+        self._write(f"folder {folder}")
 
     def close(self) -> None:
-        """End the helper; what it still watches is killed. May be called more than once."""
+        """End the helper, which kills the processes that it still watches. May be called more than once."""
         with self._lock:
             if self._process.stdin is not None and not self._process.stdin.closed:
                 self._process.stdin.close()
         self._process.wait()
 
-    def _tell(self, line: str) -> None:
+    def _write(self, line: str) -> None:
         with self._lock:
             if self._process.stdin is None or self._process.stdin.closed:
                 return
@@ -150,18 +139,18 @@ class Guardian:
 
 
 class Part:
-    """One process of a lab. Made by :meth:`Processes.start`.
+    """One process of a lab, started by :meth:`Processes.start`.
 
     Attributes:
-        name: as shown to people (``"broker"``).
+        name: shown in messages (``"broker"``).
         log: file with its output and errors.
-        identity: pid and start.
+        identity: pid and time of start.
     """
 
     def __init__(self, name: str, launch: Launch, log: Path) -> None:
         self.name = name
         self.log = log
-        self._ending = False
+        self._end_expected = False
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
             try:
@@ -172,69 +161,64 @@ class Part:
 
     @property
     def pid(self) -> int:
-        """Its pid, which is also the id of its process group."""
+        """Also the id of its process group."""
         return self._process.pid
 
     def alive(self) -> bool:
-        """Whether it runs (a stopped one, SIGSTOP, does)."""
+        """Whether it runs; a process stopped by SIGSTOP does."""
         return self._process.poll() is None
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of its log."""
         try:
             with self.log.open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - _TAIL_BYTES))
+                file.seek(max(0, size - 65536))
                 text = file.read().decode(errors="replace")
         except OSError:
             return ""
         return "\n".join(text.splitlines()[-lines:])
 
-    def wait_ready(self, ask: Callable[[], bool], timeout_s: float) -> None:
-        """Ask until the answer is yes.
+    def wait_ready(self, is_ready: Callable[[], bool], timeout_s: float) -> None:
+        """Wait until ``is_ready`` returns True.
 
         Raises:
-            PartFailedError: it ended, or did not say yes in time; with the end of its log.
+            PartFailedError: it ended, or was not ready in time; with the end of its log.
         """
         deadline = time.monotonic() + timeout_s
-        while not ask():
+        while not is_ready():
             if not self.alive():
                 raise self.failure("ended while it was starting")
             if time.monotonic() > deadline:
-                what = f"did not answer within {timeout_s:.0f} s"
-                raise self.failure(what)
+                event = f"did not answer within {timeout_s:.0f} s"
+                raise self.failure(event)
             time.sleep(_POLL_S)
 
     def wait_exit(self, timeout_s: float) -> None:
-        """Wait for a process that has an end of its own.
+        """Wait for a process that ends by itself.
 
         Raises:
             PartFailedError: it ended with an error, or not in time.
         """
-        self._ending = True
+        self._end_expected = True
         try:
             code = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired as error:
-            what = f"did not end within {timeout_s:.0f} s"
-            raise self.failure(what) from error
+            event = f"did not end within {timeout_s:.0f} s"
+            raise self.failure(event) from error
         if code != 0:
             raise self.failure("failed")
 
     def check(self) -> None:
-        """Raise if it has died although nobody stopped it.
-
-        Raises:
-            PartFailedError: with the end of its log.
-        """
-        if not self._ending and not self.alive():
+        """Raise PartFailedError, with the end of its log, if it died although nobody stopped it."""
+        if not self._end_expected and not self.alive():
             raise self.failure("died")
 
-    def failure(self, what: str) -> PartFailedError:
-        """The error for this part, with exit code, the end of its log, and a full disk that the log tells of."""
+    def failure(self, event: str) -> PartFailedError:
+        """The error for this part, with its exit code, the end of its log, and a full disk found in the log."""
         code = self._process.poll()
         ending = "" if code is None else f" (exit code {code})" if code >= 0 else f" (signal {-code})"
-        full = f": {_DISK_FULL}" if _DISK_FULL in self.log_tail(_REASON_LINES) else ""
-        return PartFailedError(self.name, f"{what}{ending}{full}; its log: {self.log}", self.log_tail())
+        full = f": {_DISK_FULL}" if _DISK_FULL in self.log_tail(200) else ""
+        return PartFailedError(self.name, f"{event}{ending}{full}; its log: {self.log}", self.log_tail())
 
     def signal(self, number: int) -> None:
         """Send a signal to its process group, if it runs."""
@@ -242,11 +226,11 @@ class Part:
             os.killpg(self._process.pid, number)
 
     def stop(self, grace_s: float = 10.0) -> None:
-        """End it and its children: SIGTERM, then SIGKILL after the grace. May be called more than once."""
+        """End it and its children: SIGTERM, then SIGKILL after ``grace_s``. May be called more than once."""
         stop_all([self], grace_s)
 
     def descendants(self) -> list[Identity]:
-        """The processes below it. A child may have left the group, as Spark's Python daemons do."""
+        """Its child processes, also those that have left the group, as Spark's Python daemons do."""
         import psutil
 
         if not self.alive():
@@ -258,11 +242,11 @@ class Part:
         return [identity for identity in (Identity.of(child.pid) for child in children) if identity]
 
     def expect_end(self) -> None:
-        """From now on its end is no failure."""
-        self._ending = True
+        """From now on :meth:`check` does not raise."""
+        self._end_expected = True
 
     def wait(self, deadline: float) -> None:
-        """Wait until it has ended, at most until ``deadline`` on the monotonic clock, then kill its group."""
+        """Wait for its end until ``deadline`` on the monotonic clock, then kill its group."""
         try:
             self._process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -271,8 +255,8 @@ class Part:
 
 
 def stop_all(parts: Sequence[Part], grace_s: float) -> None:
-    """Stop several parts in one grace period, and whatever is left below them."""
-    below = [child for part in parts for child in part.descendants()]
+    """Stop several parts within one grace period, and all their children."""
+    children = [child for part in parts for child in part.descendants()]
     for part in parts:
         part.expect_end()
         part.signal(signal.SIGTERM)
@@ -280,20 +264,14 @@ def stop_all(parts: Sequence[Part], grace_s: float) -> None:
     deadline = time.monotonic() + grace_s
     for part in parts:
         part.wait(deadline)
-    _kill(below)
-
-
-def _kill(identities: Sequence[Identity]) -> None:
-    for identity in identities:
-        if identity.running():
-            try:
-                os.kill(identity.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+    for child in children:
+        if child.running():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child.pid, signal.SIGKILL)
 
 
 class Processes:
-    """All processes of one lab: starts them under a guardian, checks them, ends them. Safe to use from threads."""
+    """All processes of one lab, under a guardian. Thread-safe."""
 
     def __init__(self) -> None:
         self._token = uuid.uuid4().hex
@@ -304,7 +282,7 @@ class Processes:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The parts that were started and not released, in order."""
+        """Parts that were started and not released, in order."""
         return tuple(self._parts)
 
     def start(self, name: str, launch: Launch, log: Path) -> Part:
@@ -331,22 +309,18 @@ class Processes:
         self.guardian.forget(part.pid)
 
     def check(self) -> None:
-        """Raise for the first part that died although nobody stopped it.
-
-        Raises:
-            PartFailedError: with its name and the end of its log.
-        """
+        """Raise PartFailedError for the first part that died although nobody stopped it."""
         for part in self.parts:
             part.check()
 
     def running(self) -> list[int]:
-        """Pids of everything that belongs to this lab and runs, wherever it hangs in the process tree."""
-        return carrying(self._token)
+        """Pids of all running processes of this lab, wherever they are in the process tree."""
+        return find_by_token(self._token)
 
     def close(self, grace_s: float = 5.0) -> None:
-        """Stop everything, kill what is left, end the guardian. May be called more than once."""
+        """Stop all parts, kill remaining processes, end the guardian. May be called more than once."""
         with self._lock:
             self._closed = True
         stop_all(self.parts, grace_s)
-        kill_carrying(self._token)
+        kill_by_token(self._token)
         self.guardian.close()

@@ -1,21 +1,21 @@
-"""How a Spark master or Worker from the PySpark package is started, and what one says of itself."""
+"""Spark masters and Workers from the PySpark package: how they are started and queried; ports of this machine."""
 
 from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rheostat.errors import Fault, InputError, UnavailableError
+from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError
 from rheostat.host.java import SCALA_VERSION, Java
 from rheostat.host.processes import Launch, clean_environment
 
 MOST_CORES, MOST_MEMORY_MB = 1000, 4_000_000
-"""What a Worker may offer at most; a larger number is a slip of the keyboard."""
+"""Largest size of a Worker; a larger number is a typing error."""
 
 _DAEMON_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss512k")
 _REQUEST_TIMEOUT_S = 2.0
@@ -23,11 +23,11 @@ _REQUEST_TIMEOUT_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerSize:
-    """What a Worker offers to executors.
+    """Resources that a Worker offers to executors.
 
     Attributes:
-        cores: task slots; may be more than the machine has when tasks wait rather than compute.
-        memory_mb: sum of the executors' heaps that fit, MB.
+        cores: task slots; may exceed the cores of the machine if tasks wait rather than compute.
+        memory_mb: for the heaps of all executors.
     """
 
     cores: int = 4
@@ -39,25 +39,24 @@ class WorkerSize:
 
     @staticmethod
     def faults(cores: int, memory_mb: int) -> list[Fault]:
-        """Everything that is wrong with such a size."""
         faults = []
         if not 1 <= cores <= MOST_CORES:
-            message = "a Worker needs a core" if cores < 1 else "no machine keeps so many tasks apart"
+            message = "a Worker needs a core" if cores < 1 else "no machine runs so many tasks"
             faults.append(Fault("cores", str(cores), f"1 to {MOST_CORES}", message))
         if not 512 <= memory_mb <= MOST_MEMORY_MB:
-            small = "the smallest heap that Spark takes for an executor is about 450 MB"
-            message = small if memory_mb < 512 else "no machine has so much memory"
+            too_small = "the smallest heap that Spark accepts for an executor is about 450 MB"
+            message = too_small if memory_mb < 512 else "no machine has so much memory"
             faults.append(Fault("memory_mb", str(memory_mb), f"512 to {MOST_MEMORY_MB}", message))
         return faults
 
 
 @dataclass(frozen=True, slots=True)
 class Daemons:
-    """Masters and Workers that share a folder.
+    """Starts masters and Workers that share a folder.
 
     Attributes:
-        folder: work folders, scratch space and an empty ``conf`` are in it.
-        java: what they, and the executors, run on.
+        folder: for work folders, scratch space and an empty ``conf``.
+        java: of the daemons and the executors.
         home: the PySpark package.
     """
 
@@ -66,24 +65,23 @@ class Daemons:
     home: Path
 
     def make_folders(self) -> None:
-        """Make what the daemons expect to find."""
         for name in ("conf", "work", "scratch", "tmp"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
 
     def master(self, host: str, port: int, web_port: int) -> Launch:
-        """A master that listens there, or ends if it cannot."""
+        """A master that ends if it cannot listen on these ports."""
         arguments = ("--host", host, "--port", str(port), "--webui-port", str(web_port))
         options = ("-Dspark.master.rest.enabled=false", "-Dspark.port.maxRetries=0")
         return self._launch("org.apache.spark.deploy.master.Master", host, options, arguments)
 
     def worker(self, name: str, host: str, size: WorkerSize, master: str, options: Sequence[str] = ()) -> Launch:
-        """A Worker for a master (``spark://…``), which knows it by ``name``. It chooses its ports.
+        """A Worker that chooses its ports.
 
         Args:
             name: unique among the Workers that the master still remembers.
-            host: address that it, and its executors, listen at.
-            size: what it offers.
-            master: where it registers.
+            host: address that it and its executors listen on.
+            size: its resources.
+            master: where it registers (``spark://…``).
             options: for its JVM.
         """
         own = (f"-Dspark.worker.idPattern={name}", "-Dspark.port.maxRetries=0", *options)
@@ -110,7 +108,7 @@ class Daemons:
 
 
 def ask_daemon(web_url: str) -> dict[str, Any]:
-    """What a master or a Worker says of itself (``GET /json/``).
+    """State of a master or a Worker (``GET /json/``).
 
     Raises:
         UnavailableError: it does not answer.
@@ -119,24 +117,23 @@ def ask_daemon(web_url: str) -> dict[str, Any]:
 
     try:
         with Http(_REQUEST_TIMEOUT_S) as http:
-            said: dict[str, Any] = http.ask("GET", f"{web_url}/json/").accepted().json()
+            state: dict[str, Any] = http.ask("GET", f"{web_url}/json/").accepted().json()
     except UnavailableError as error:
         message = f"{web_url} does not answer: {error}"
         raise UnavailableError(message) from error
-    return said
+    return state
 
 
-# Ports of this machine.
-
+# Ports of this machine
 
 HOST = "127.0.0.1"
-"""Everything of a lab is bound here."""
+"""Address of all parts of a lab."""
 
 _TAKEN = ("Address already in use", "BindException")
 
 
 def free_ports(count: int) -> list[int]:
-    """That many different ports which nobody listens on now. Another program may be quicker: be ready to ask again."""
+    """Different ports that are free now. Another program may take one first: be ready to retry."""
     with ExitStack() as held:
         sockets = [held.enter_context(closing(socket.socket())) for _ in range(count)]
         for one in sockets:
@@ -145,7 +142,6 @@ def free_ports(count: int) -> list[int]:
 
 
 def is_free(port: int) -> bool:
-    """Whether we could listen on the port now."""
     with closing(socket.socket()) as one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -156,30 +152,41 @@ def is_free(port: int) -> bool:
 
 
 def answers(port: int) -> bool:
-    """Whether somebody accepts a connection on the port."""
+    """Whether a connection to the port is accepted."""
     with closing(socket.socket()) as one:
         one.settimeout(1.0)
         return one.connect_ex((HOST, port)) == 0
 
 
 def port_faults(port: int, field: str) -> list[Fault]:
-    """What is wrong with a port, wherever it is used."""
     if 1024 <= port <= 65535:
         return []
-    return [Fault(field, str(port), "1024 to 65535", "this is not a port that a program may take")]
+    return [Fault(field, str(port), "1024 to 65535", "programs cannot use this port")]
 
 
 def require_free(port: int, field: str) -> None:
-    """Check a port that was asked for.
-
-    Raises:
-        InputError: it is no port that a user may take, or in use.
-    """
+    """Raise InputError if the port is in use or cannot be used by programs."""
     if faults := port_faults(port, field):
         raise InputError(faults)
     if not is_free(port):
-        message = f"port {port} is in use: stop the program that listens there, or leave the choice to us"
+        message = f"port {port} is in use: stop the program that listens there, or give no port"
         raise InputError([Fault(field, str(port), "a free port", message)])
+
+
+def start_on_free_ports(start: Callable[[], None]) -> None:
+    """Call ``start``, which chooses its ports, up to three times if another program takes one of them first.
+
+    Raises:
+        PartFailedError: it failed for another reason, or for the third time.
+    """
+    for attempt in range(3):
+        try:
+            start()
+        except PartFailedError as error:
+            if attempt == 2 or not port_was_taken(error.log_tail):
+                raise
+        else:
+            return
 
 
 def port_was_taken(log_tail: str) -> bool:

@@ -1,9 +1,8 @@
-"""Writing a journal: append-only, on disk before anyone acts on it."""
+"""Files of a journal: append, rotate, lock and read; and the snapshot of the controller's state beside it."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import logging
 import os
@@ -13,15 +12,24 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 
 from rheostat.errors import Fault, InputError, JournalError
-from rheostat.files import read_bytes, reason_of, refuse_kinds
+from rheostat.files import lock_file, read_bytes, reason_of, refuse_kinds, replace_text, sync_folder
 from rheostat.journal.codec import Decoder, Encoder, session_line
 from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord, Record, SessionRecord
 
 States = Callable[[], Mapping[str, Any]]
-"""Gives the states of analysis, plan and loop *before* the record being written; asked only at a session's start."""
+"""Returns the states of analysis, plan and loop *before* the record being written; called only to start a session."""
+
+PATTERN = "journal-*.jsonl"
+STATE_SCHEMA = "rheostat.state/1"
+_TAIL_BYTES = 1 << 20
+_MAX_BYTES = 1 << 30
+"""A file holds one day: at the shortest sample period and 2 KiB a record it stays below this."""
+
+_DECISION = re.compile(rb'^{"type":"decision",[^\n]*?"decision":{"id":(\d+)', re.MULTILINE)
+_log = logging.getLogger("rheostat.journal")
 
 
 class Journal(Protocol):
@@ -29,41 +37,69 @@ class Journal(Protocol):
 
     @property
     def last_id(self) -> int:
-        """The greatest number of a decision in it when it was opened; 0: none."""
+        """The highest decision id in it when it was opened; 0: none."""
         ...
 
     def start(self, header: Header, note: str | None = None) -> None:
-        """Begin a session: a run, or other settings. Written together with the next record."""
+        """Begin a session: a run, or other settings. It is written together with the next record."""
         ...
 
     def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:
-        """Keep a record."""
+        """Append a record."""
         ...
 
     def close(self) -> None:
-        """Give the journal free. May be called more than once."""
+        """Release the journal. May be called more than once."""
         ...
 
 
-class JournalWriter:
-    """A journal in a folder: one file a day (UTC, by the records' own times), each readable without the others.
-
-    A write that fails leaves no trace: what got to the disk of it is cut off again, at the latest before the next
-    write. A last line that a crash cut short is cut off too, and the next session record says so.
-
-    One process at a time owns the folder.
-
-    Args:
-        folder: where it is, or will be.
-        forced: whether a record is forced to disk before :meth:`record` returns. A simulated run, which acts on nothing
-            that is real, does without: some thousand records a second.
+class MemoryJournal:
+    """A journal in memory, for tests, simulations, and jobs without a journal on disk.
 
     Attributes:
-        folder: where it is.
-        last_id: the greatest number of a decision that was in it when it was opened; 0: none.
+        records: the last ``keep`` records; all if that is None.
+        broken: while it is set, every write fails with this message.
+    """
+
+    def __init__(self, keep: int | None = None) -> None:
+        self.records: deque[Record] = deque(maxlen=keep)
+        self.broken: str | None = None
+        self.last_id = 0
+        self._session: tuple[Header, str | None] | None = None
+
+    def start(self, header: Header, note: str | None = None) -> None:
+        """Begin a session with the next record."""
+        self._session = (header, note)
+
+    def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:
+        """Append a record, unless the journal is broken."""
+        if self.broken is not None:
+            raise JournalError(self.broken)
+        if self._session is not None:
+            header, note = self._session
+            self.records.append(SessionRecord(at=record.at, header=header, states=states(), note=note))
+            self._session = None
+        self.records.append(record)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class JournalWriter:
+    """A journal in a folder: one file a day (UTC, by the time of the records), each readable without the others.
+
+    A failed write leaves no trace: its bytes are cut off again, at the latest before the next write. A last line that
+    a crash cut short is removed too, and the next session record says so. One process at a time owns the folder.
+
+    Args:
+        folder: created if needed.
+        forced: whether a record is forced to disk before :meth:`record` returns. A simulated run goes without.
+
+    Attributes:
+        last_id: the highest decision id in the folder when it was opened; 0: none.
 
     Raises:
-        InputError: the folder cannot be made or written, or another process owns it.
+        InputError: the folder cannot be created or written, or another process owns it.
     """
 
     def __init__(self, folder: str | Path, *, forced: bool = True) -> None:
@@ -75,10 +111,9 @@ class JournalWriter:
         self._starting = True
         self._file: Path | None = None
         self._handle: int | None = None
-        self._lock: int | None = None
         self._end = 0
         _check_writable(self.folder)
-        self._lock = _own(self.folder)
+        self._lock: TextIO | None = _lock(self.folder)
         self.last_id = last_decision_id(self.folder)
 
     def start(self, header: Header, note: str | None = None) -> None:
@@ -89,14 +124,18 @@ class JournalWriter:
             self._notes.append(note)
 
     def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:
-        """Append a record, and force it to disk unless the journal is made otherwise.
+        """Append a record.
 
         Raises:
             JournalError: it is not written.
         """
         try:
             handle = self._open(_file_of(self.folder, record.at, self._file))
-            session = self._session(record.at, states) if self._starting else b""
+            session = b""
+            if self._starting:
+                self._encoder = Encoder()
+                note = "; ".join(self._notes) or None
+                session = session_line(SessionRecord(at=record.at, header=self._header, states=states(), note=note))
             self._append(handle, session + self._encoder.record(record))
         except (OSError, TypeError, ValueError, OverflowError) as error:
             self._encoder = Encoder()
@@ -106,18 +145,14 @@ class JournalWriter:
         self._notes.clear()
 
     def close(self) -> None:
-        """Close the journal for good and give it free. May be called more than once."""
+        """Close the journal for good and release its lock. May be called more than once."""
         self._close_file()
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock.close()
             self._lock = None
 
-    def _session(self, at: float, states: States) -> bytes:
-        self._encoder = Encoder()
-        return session_line(SessionRecord(at, self._header, states(), "; ".join(self._notes) or None))
-
     def _open(self, file: Path) -> int:
-        """The handle of ``file``, with nothing in it behind the last whole record."""
+        """The handle of ``file``, cut off behind its last complete record."""
         if self._lock is None:
             raise ValueError("it is closed")
         if self._handle is not None and file == self._file and os.fstat(self._handle).st_nlink:
@@ -133,12 +168,12 @@ class JournalWriter:
         if torn:
             os.ftruncate(handle, self._end)
             self._notes.append(f"repaired: the last {torn} bytes of {file.name} were a line cut short by a crash")
-        _sync_folder(self.folder)
+        sync_folder(self.folder)
         return handle
 
     def _append(self, handle: int, data: bytes) -> None:
         try:
-            _write_whole(handle, data)
+            _write_all(handle, data)
             if self._forced:
                 os.fsync(handle)
         except OSError:
@@ -153,7 +188,7 @@ class JournalWriter:
             self._handle = None
 
 
-def _write_whole(handle: int, data: bytes) -> None:
+def _write_all(handle: int, data: bytes) -> None:
     written = os.write(handle, data)
     if written != len(data):
         message = f"only {written} of {len(data)} bytes were written: is the disk full?"
@@ -176,57 +211,38 @@ def _check_writable(folder: Path) -> None:
         raise InputError([Fault("journal", str(folder), "a folder that can be written", message)]) from error
 
 
-def _own(folder: Path) -> int:
-    """Lock the folder for this process; the lock ends with it, however it ends."""
-    handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+def _lock(folder: Path) -> TextIO:
+    path = folder / ".lock"
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        owner = os.pread(handle, 200, 0).decode(errors="replace").strip() or "another process"
-        os.close(handle)
+        lock = lock_file(path)
+    except BlockingIOError as error:
+        owner = path.read_text(encoding="utf-8", errors="replace")[:200].strip() or "another process"
         message = f"{owner} writes this journal; end it, or give this application a folder of its own"
         raise InputError([Fault("journal", str(folder), "a folder without another writer", message)]) from error
-    os.ftruncate(handle, 0)
-    os.write(handle, f"process {os.getpid()} on {socket.gethostname()}".encode())
-    return handle
+    lock.truncate(0)
+    lock.write(f"process {os.getpid()} on {socket.gethostname()}")
+    lock.flush()
+    return lock
 
 
 def _file_of(folder: Path, at: float, current: Path | None) -> Path:
-    """The file of the day; never one before the current one, should the clock be set back."""
+    """The file of the day; never an earlier one than the current one, even if the clock is set back."""
     file = folder / f"journal-{datetime.fromtimestamp(at, UTC):%Y-%m-%d}.jsonl"
     return file if current is None else max(file, current)
 
 
 def _end_of_last_line(handle: int) -> int:
-    """Bytes up to and including the last line end."""
     end = os.fstat(handle).st_size
     while end > 0:
         start = max(0, end - 65536)
-        found = os.pread(handle, end - start, start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
+        place = os.pread(handle, end - start, start).rfind(b"\n")
+        if place >= 0:
+            return start + place + 1
         end = start
     return 0
 
 
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-# Reading journals: one file, or a folder of them in the order of their days.
-
-
-PATTERN = "journal-*.jsonl"
-_TAIL = 1 << 20
-_MOST_BYTES = 1 << 30
-"""A file holds a day: at the shortest sample period and 2 KiB a record it stays under this."""
-
-_DECISION = re.compile(rb'^{"type":"decision",[^\n]*?"decision":{"id":(\d+)', re.MULTILINE)
-_log = logging.getLogger("rheostat.journal")
+# Reading.
 
 
 def journal_files(path: str | Path) -> list[Path]:
@@ -243,34 +259,42 @@ def journal_files(path: str | Path) -> list[Path]:
 
 
 def read_journal(path: str | Path, report: Callable[[str], None] = _log.warning) -> Iterator[Record]:
-    """The records of a journal, in order.
+    """The records of a journal file, or of a folder of them, in order.
 
-    A last line that was cut short (the writer was killed while writing it, so it was never acted on) is left out,
-    and told to ``report``.
+    A last line that was cut short is skipped and passed to ``report``: the writer was killed while writing it, so
+    nobody has acted on it.
 
     Raises:
-        InputError: there is no journal at ``path``, or a line is damaged: its file, its number and what is wrong. What
-            follows a damaged line cannot be read either, as each line builds on those before it.
+        InputError: there is no journal at ``path``, or a line is damaged: its file, its number and what is wrong. The
+            lines after it cannot be read either, as each builds on those before it.
     """
     for file in journal_files(path):
-        yield from _read_file(file, report)
+        decoder = Decoder()
+        lines = re.findall(rb"[^\n]*\n|[^\n]+", _read_file(file))  # splitlines() would split at carriage returns too
+        for number, line in enumerate(lines, start=1):
+            if not line.endswith(b"\n"):
+                report(f"{file}:{number}: the last line was cut short; it is left out")
+                break
+            record = decoder.line(line, f"{file}:{number}")
+            if record is not None:
+                yield record
 
 
 def last_decision_id(folder: Path) -> int:
-    """The number of the last decision in a journal; 0 where there is none. Reads the ends of its files only."""
+    """The id of the last decision in a journal; 0 if there is none. Reads only the ends of its files."""
     for file in sorted(folder.glob(PATTERN), reverse=True):
         with file.open("rb") as lines:
-            lines.seek(max(0, file.stat().st_size - _TAIL))
-            found = _DECISION.findall(lines.read())
-        if found:
-            return int(found[-1])
+            lines.seek(max(0, file.stat().st_size - _TAIL_BYTES))
+            ids = _DECISION.findall(lines.read())
+        if ids:
+            return int(ids[-1])
     return 0
 
 
-def _content(file: Path) -> bytes:
+def _read_file(file: Path) -> bytes:
     try:
         refuse_kinds(file)
-        return read_bytes(file, _MOST_BYTES)
+        return read_bytes(file, _MAX_BYTES)
     except (OSError, ValueError) as error:
         raise _fault(file, f"it cannot be read: {reason_of(error)}") from error
 
@@ -279,70 +303,11 @@ def _fault(path: Path, message: str) -> InputError:
     return InputError([Fault("journal", str(path), f"a journal file, or a folder that holds {PATTERN}", message)])
 
 
-def _lines(data: bytes) -> list[bytes]:
-    """Lines with their ends, which are line feeds and nothing else."""
-    return re.findall(rb"[^\n]*\n|[^\n]+", data)
-
-
-def _read_file(file: Path, report: Callable[[str], None]) -> Iterator[Record]:
-    decoder = Decoder()
-    for number, line in enumerate(_lines(_content(file)), start=1):
-        if not line.endswith(b"\n"):
-            report(f"{file}:{number}: the last line was cut short; it is left out")
-            return
-        record = decoder.line(line, f"{file}:{number}")
-        if record is not None:
-            yield record
-
-
-# A journal that is kept in memory: for tests, simulations, and jobs that want none on disk.
-
-
-class MemoryJournal:
-    """Keeps its last records.
-
-    Attributes:
-        records: what was recorded, at most ``keep`` records if that is given.
-        broken: as long as this is set, every write fails with it.
-        last_id: it begins empty.
-    """
-
-    def __init__(self, keep: int | None = None) -> None:
-        self.records: deque[Record] = deque(maxlen=keep)
-        self.broken: str | None = None
-        self.last_id = 0
-        self._session: tuple[Header, str | None] | None = None
-
-    def start(self, header: Header, note: str | None = None) -> None:
-        """Begin a session with the next record."""
-        self._session = (header, note)
-
-    def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:
-        """Keep a record, unless the journal is broken."""
-        if self.broken is not None:
-            raise JournalError(self.broken)
-        if self._session is not None:
-            header, note = self._session
-            self.records.append(SessionRecord(record.at, header, states(), note))
-            self._session = None
-        self.records.append(record)
-
-    def close(self) -> None:
-        """Nothing is to be given free."""
-
-
-# The state snapshot beside a journal: what a controller must still know after a crash.
-
-
-STATE_SCHEMA = "rheostat.state/1"
-
-
 class StateStore:
-    """One JSON file, replaced as a whole: a reader sees the old state or the new one, never half of one.
+    """The snapshot of what a controller must still know after a crash: one JSON file, replaced atomically.
 
     Attributes:
-        path: the file.
-        kind: what the state belongs to (policy and its options); a state of another kind is not taken over.
+        kind: what the state belongs to (policy and its options); a state of another kind is not loaded.
     """
 
     def __init__(self, path: str | Path, kind: str) -> None:
@@ -355,23 +320,15 @@ class StateStore:
         Raises:
             JournalError: it could not be written; the old one is still there.
         """
-        fresh = self.path.with_name(f".{self.path.name}-{os.getpid()}")
         try:
-            text = json.dumps({"schema": STATE_SCHEMA, "kind": self.kind, "state": state}, allow_nan=False)
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with fresh.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(self.path)
+            document = {"schema": STATE_SCHEMA, "kind": self.kind, "state": state}
+            replace_text(self.path, json.dumps(document, allow_nan=False))
         except (OSError, TypeError, ValueError) as error:
-            with contextlib.suppress(OSError):
-                fresh.unlink()
             message = f"the state {self.path} cannot be written: {error}"
             raise JournalError(message) from error
 
     def load(self) -> tuple[Mapping[str, Any] | None, str | None]:
-        """The snapshot, and why there is none although there is a file (None: there is no file, or all is well)."""
+        """The snapshot, and why an existing file was not loaded."""
         try:
             data = json.loads(self.path.read_text(encoding="utf-8"))
             if data["schema"] != STATE_SCHEMA:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rheostat import __version__
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.judge.compare import Cells, Comparison, Entry, Found, Scene
 from rheostat.judge.scoring import LEAST_MEAN_EXECUTORS, Points, Ranking, TimeSeries, shares
 from rheostat.judge.simulate import Act
@@ -95,9 +94,8 @@ def column_named(key: str) -> Column:
     known = {column.key: column for column in COLUMNS}
     if key in known:
         return known[key]
-    close = difflib.get_close_matches(key, known, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise InputError([Fault("sort", repr(key), " | ".join(known), f"there is no such column{hint}")])
+    message = f"there is no such column{did_you_mean(key, known)}"
+    raise InputError([Fault("sort", repr(key), " | ".join(known), message)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,7 @@
 
 ::
 
-    with Lab(LabSpec(workers=1, cores=4)) as lab:
+    with Lab(LabSpec(workers=1, size=WorkerSize(cores=4))) as lab:
         lab.broker.create_topic("clicks", partitions=4)
         lab.broker.bootstrap, lab.cluster.url, lab.cluster.driver_conf()
-
-Names are loaded when first used: the guardian process imports this package and must stay tiny.
 """

@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING
 from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError
 from rheostat.host.java import Java
 from rheostat.host.processes import Launch, Part, Processes, clean_environment
-from rheostat.host.spark_daemons import HOST, answers, free_ports, port_was_taken, require_free
+from rheostat.host.spark_daemons import HOST, answers, free_ports, require_free, start_on_free_ports
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
 
 JVM_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
-"""A small heap, one collector thread, the quick compiler only: made for a machine that is shared."""
+"""A small heap, one collector thread, the quick compiler only: for a machine that is shared."""
 
-_READY_TIMEOUT_S = 60.0
-_FORMAT_TIMEOUT_S = 60.0
+_START_TIMEOUT_S = 60.0
 _REQUEST_TIMEOUT_S = 10.0
-_ATTEMPTS = 3
 
 _LOG4J = """\
 status = error
@@ -46,10 +44,10 @@ logger.configs.level = warn
 def broker_properties(data: Path, port: int, controller_port: int) -> str:
     """The broker's configuration.
 
-    Topics are made on purpose only; system topics have one replica and few partitions; a group rebalances at once;
-    buffers are small. Records are kept for a day, longer than any lab lives.
+    Topics are never created automatically; system topics have one replica and few partitions; a group rebalances at
+    once; buffers are small. Records are kept for a day, longer than any lab lives.
     """
-    lines = {
+    properties = {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@{HOST}:{controller_port}",
@@ -72,11 +70,11 @@ def broker_properties(data: Path, port: int, controller_port: int) -> str:
         "num.io.threads": "2",
         "background.threads": "2",
     }
-    return "".join(f"{key}={value}\n" for key, value in lines.items())
+    return "".join(f"{key}={value}\n" for key, value in properties.items())
 
 
 def quiet_client(bootstrap: str) -> AdminClient:
-    """A client that keeps refused connections to itself and comes back quickly."""
+    """A client that does not log refused connections and reconnects quickly."""
     from confluent_kafka.admin import AdminClient
 
     logger = logging.Logger("rheostat.lab.broker", logging.CRITICAL)
@@ -86,7 +84,6 @@ def quiet_client(bootstrap: str) -> AdminClient:
 
 
 def ask_broker(client: AdminClient, timeout_s: float) -> bool:
-    """Whether a metadata request is answered in time."""
     from confluent_kafka import KafkaException
 
     try:
@@ -100,12 +97,12 @@ class Broker:
     """A broker that can be stopped and started again on the same data and port.
 
     Args:
-        folder: its own; data and configuration go there.
+        folder: for data and configuration; its own.
         log: file for its output.
-        java: what it runs on.
+        java: that it runs on.
         jars: its class path.
-        processes: who starts and ends it.
-        port: to listen on; chosen when None.
+        processes: starts and ends it.
+        port: to listen on; None: a free port.
     """
 
     def __init__(
@@ -123,7 +120,7 @@ class Broker:
         self._java = java
         self._jars = jars
         self._processes = processes
-        self._asked_port = port
+        self._fixed_port = port
         self._ports: tuple[int, int] | None = None
         self._part: Part | None = None
         self._client: AdminClient | None = None
@@ -141,53 +138,47 @@ class Broker:
 
     @property
     def part(self) -> Part | None:
-        """Its process while it is meant to run."""
+        """Its process; None unless it was started."""
         return self._part
 
     def start(self) -> None:
-        """Start and wait until a request is answered. Does nothing if it runs.
+        """Start and wait until it answers a request. Does nothing if it runs.
 
         Raises:
-            InputError: the port that was asked for is in use.
-            PartFailedError: it did not come up.
+            InputError: the given port is in use.
+            PartFailedError: it did not start.
         """
         if self._part is not None:
             return
         if self._ports is not None:
             self._launch()
-        else:
-            self._first_start()
+            return
+        if self._fixed_port is not None:
+            require_free(self._fixed_port, "kafka_port")
+        start_on_free_ports(self._first_start)
 
     def _first_start(self) -> None:
-        """Choose ports and format; again when another program was quicker at taking one."""
-        if self._asked_port is not None:
-            require_free(self._asked_port, "kafka_port")
-        for attempt in range(1, _ATTEMPTS + 1):
-            chosen = free_ports(2)
-            self._ports = (self._asked_port or chosen[0], chosen[1])
-            try:
-                self._format()
-                self._launch()
-            except PartFailedError as error:
-                self._ports = None
-                if attempt == _ATTEMPTS or not port_was_taken(error.log_tail):
-                    raise
-            else:
-                return
+        port, controller_port = free_ports(2)
+        self._ports = (self._fixed_port or port, controller_port)
+        try:
+            self._format(*self._ports)
+            self._launch()
+        except PartFailedError:
+            self._ports = None
+            raise
 
     def stop(self, grace_s: float = 10.0) -> None:
-        """Stop it; data and port stay. Does nothing if it does not run."""
+        """Stop it; keeps data and port. Does nothing if it does not run."""
         part, self._part, self._client = self._part, None, None
         if part is not None:
             self._processes.release(part, grace_s)
 
     def pause(self) -> None:
-        """Freeze it: it keeps its connections and answers nothing."""
+        """Freeze it: it keeps its connections but does not answer."""
         if self._part is not None:
             self._part.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a frozen one go on."""
         if self._part is not None:
             self._part.signal(signal.SIGCONT)
 
@@ -199,7 +190,7 @@ class Broker:
         """Create a topic and wait until every partition has a leader.
 
         Raises:
-            InputError: the topic is there already, or name or number are refused.
+            InputError: the topic exists already, or its name or number of partitions is invalid.
             UnavailableError: the broker did not answer.
         """
         from confluent_kafka import KafkaError, KafkaException
@@ -218,29 +209,28 @@ class Broker:
                 raise InputError([fault]) from error
             message = f"the broker did not create topic {name}: {error.args[0].str()}"
             raise UnavailableError(message) from error
-        self._running_part().wait_ready(lambda: self._has_leaders(name, partitions), _REQUEST_TIMEOUT_S)
+        self._require_part().wait_ready(lambda: self._has_leaders(name, partitions), _REQUEST_TIMEOUT_S)
 
     def _has_leaders(self, name: str, partitions: int) -> bool:
-        found = self._admin().list_topics(name, timeout=_REQUEST_TIMEOUT_S).topics[name].partitions
-        return len(found) == partitions and all(one.leader >= 0 for one in found.values())
+        metadata = self._admin().list_topics(name, timeout=_REQUEST_TIMEOUT_S).topics[name].partitions
+        return len(metadata) == partitions and all(one.leader >= 0 for one in metadata.values())
 
-    def _format(self) -> None:
+    def _format(self, port: int, controller_port: int) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
         (self._folder / "tmp").mkdir(parents=True)
-        port, controller_port = self._ports or (0, 0)
         (self._folder / "log4j2.properties").write_text(_LOG4J)
         (self._folder / "server.properties").write_text(broker_properties(self._folder / "data", port, controller_port))
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
         tool = self._run("broker format", "kafka.tools.StorageTool", "format", "-t", cluster, "-c")
         try:
-            tool.wait_exit(_FORMAT_TIMEOUT_S)
+            tool.wait_exit(_START_TIMEOUT_S)
         finally:
             self._processes.release(tool)
 
     def _launch(self) -> None:
         self._part = self._run("broker", "kafka.Kafka")
         try:
-            self._part.wait_ready(self.answers, _READY_TIMEOUT_S)
+            self._part.wait_ready(self.answers, _START_TIMEOUT_S)
         except BaseException:
             self.stop(grace_s=0.0)
             raise
@@ -254,12 +244,12 @@ class Broker:
         return self._processes.start(name, launch, self._log)
 
     def _admin(self) -> AdminClient:
-        """The client for questions; made once for each start, so that it does not wait out an old back-off."""
+        """The admin client, created for each start, so that it does not wait out an old back-off."""
         if self._client is None:
             self._client = quiet_client(self.bootstrap)
         return self._client
 
-    def _running_part(self) -> Part:
+    def _require_part(self) -> Part:
         if self._part is None:
             raise UnavailableError("the broker does not run")
         return self._part

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError
+from rheostat.errors import Fault, InputError, UnavailableError
 from rheostat.host.java import Java, pyspark_home
 from rheostat.host.processes import Launch, Part, Processes
-from rheostat.host.spark_daemons import HOST, Daemons, WorkerSize, ask_daemon, free_ports, port_was_taken
+from rheostat.host.spark_daemons import HOST, Daemons, WorkerSize, ask_daemon, free_ports, start_on_free_ports
 
 EXECUTOR_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xms32m -Xss512k"
-"""For executors that start quickly: on 2 cores one more is there 1.8 s after it was asked for (Java 17, Spark 4.2.0,
-idle cluster), at about 190 MB resident before it has worked."""
+"""For executors that start quickly: 1.8 s from the request to a running executor on 2 cores (Java 17, Spark 4.2.0, idle
+cluster), about 190 MB resident before its first task."""
 
 SCHEDULING = {"spark.locality.wait": "200ms", "spark.scheduler.revive.interval": "200ms"}
-"""So that a new executor takes waiting tasks of the batch in flight, and not only those of the next one.
+"""Lets a new executor take waiting tasks of the running batch, not only those of the next one.
 
-Kafka's tasks prefer the executors that were there when their batch was planned, by default for 3 s, longer than a short
-batch; and only at the scheduler's next look, each second by default, is the wait found to be over. Not 0: state would
-move to whichever executor is free."""
+Kafka's tasks prefer the executors that existed when their batch was planned, by default for 3 s, longer than a short
+batch; and the scheduler checks only each second by default whether that wait is over. Not 0: state would move to
+whichever executor is free."""
 
-_READY_TIMEOUT_S = 60.0
-_ATTEMPTS = 3
+_START_TIMEOUT_S = 60.0
 
 
 class Cluster:
     """A master, and Workers that come and go.
 
     Args:
-        folder: its own; work folders and scratch space go there.
+        folder: for work folders and scratch space; its own.
         logs: folder for the logs.
-        java: what master, Workers and executors run on.
-        processes: who starts and ends them.
-        size: of a Worker unless said otherwise.
+        java: that master, Workers and executors run on.
+        processes: starts and ends them.
+        size: default size of a Worker.
     """
 
     def __init__(
@@ -60,70 +59,61 @@ class Cluster:
         Raises:
             UnavailableError: the master has not been started.
         """
-        return f"spark://{HOST}:{self._started()[0]}"
+        return f"spark://{HOST}:{self._require_ports()[0]}"
 
     @property
     def web_url(self) -> str:
         """The master's web page, whose ``/json/`` describes the cluster."""
-        return f"http://{HOST}:{self._started()[1]}"
+        return f"http://{HOST}:{self._require_ports()[1]}"
 
     @property
     def workers(self) -> Mapping[str, Part]:
-        """The Workers' processes by name."""
         return dict(self._workers)
 
     def start(self) -> None:
         """Start the master and wait until it answers.
 
         Raises:
-            PartFailedError: it did not come up.
+            PartFailedError: it did not start.
         """
         self._daemons.make_folders()
-        for attempt in range(1, _ATTEMPTS + 1):
-            port, web_port = free_ports(2)
-            self._ports = (port, web_port)
-            try:
-                self._start_master(port, web_port)
-            except PartFailedError as error:
-                if attempt == _ATTEMPTS or not port_was_taken(error.log_tail):
-                    raise
-            else:
-                return
+        start_on_free_ports(self._start_master)
 
-    def _start_master(self, port: int, web_port: int) -> None:
+    def _start_master(self) -> None:
+        port, web_port = free_ports(2)
+        self._ports = (port, web_port)
         master = self._run("master", self._daemons.master(HOST, port, web_port))
-        try:
-            master.wait_ready(self.answers, _READY_TIMEOUT_S)
-        except BaseException:
-            self._processes.release(master, grace_s=0.0)
-            raise
+        self._wait_ready(master, self.answers)
         self._master = master
 
+    def _wait_ready(self, part: Part, is_ready: Callable[[], bool]) -> None:
+        """Wait for a part, and end it if it does not become ready."""
+        try:
+            part.wait_ready(is_ready, _START_TIMEOUT_S)
+        except BaseException:
+            self._processes.release(part, grace_s=0.0)
+            raise
+
     def add_worker(self, size: WorkerSize | None = None) -> str:
-        """Start a Worker and wait until the master has it; returns its name.
+        """Start a Worker and wait until it has registered with the master; returns its name.
 
         Raises:
             PartFailedError: it did not register.
         """
-        wanted = size or self._size
         name = next(self._names)
-        worker = self._run(name, self._daemons.worker(name, HOST, wanted, self.url))
-        try:
-            worker.wait_ready(lambda: name in self.registered(), _READY_TIMEOUT_S)
-        except BaseException:
-            self._processes.release(worker, grace_s=0.0)
-            raise
+        worker = self._run(name, self._daemons.worker(name, HOST, size or self._size, self.url))
+        self._wait_ready(worker, lambda: name in self.registered())
         self._workers[name] = worker
         return name
 
     def remove_worker(self, name: str) -> None:
-        """Kill a Worker with its executors, at once, and wait until the master knows.
+        """Kill a Worker with its executors, at once, and wait until the master has noticed.
 
-        A polite end is worse: the master keeps starting executors on a Worker that is shutting down.
+        A graceful stop is worse: the master keeps starting executors on a Worker that is shutting down.
 
         Raises:
             InputError: there is no such Worker.
-            PartFailedError: the master died or does not notice.
+            PartFailedError: the master died or did not notice.
         """
         worker = self._workers.pop(name, None)
         if worker is None:
@@ -131,10 +121,9 @@ class Cluster:
             raise InputError([Fault("worker", name, allowed, "there is no Worker of this name")])
         self._processes.release(worker, grace_s=0.0)
         if self._master is not None:
-            self._master.wait_ready(lambda: name not in self.registered(), _READY_TIMEOUT_S)
+            self._master.wait_ready(lambda: name not in self.registered(), _START_TIMEOUT_S)
 
     def answers(self) -> bool:
-        """Whether the master answers now."""
         try:
             return bool(self.describe()["status"] == "ALIVE")
         except UnavailableError:
@@ -143,13 +132,13 @@ class Cluster:
     def registered(self) -> tuple[str, ...]:
         """Names of the Workers that the master counts as alive; empty if it does not answer."""
         try:
-            found = self.describe()["workers"]
+            workers = self.describe()["workers"]
         except UnavailableError:
             return ()
-        return tuple(str(worker["id"]) for worker in found if worker["state"] == "ALIVE")
+        return tuple(str(worker["id"]) for worker in workers if worker["state"] == "ALIVE")
 
     def describe(self) -> dict[str, Any]:
-        """What the master says of itself, its Workers and applications; see :func:`ask_daemon`."""
+        """The master's description of itself, its Workers and applications; see :func:`ask_daemon`."""
         return ask_daemon(self.web_url)
 
     def driver_conf(
@@ -157,12 +146,12 @@ class Cluster:
     ) -> dict[str, str]:
         """Spark settings for a driver that uses this cluster.
 
-        An application takes every free core unless ``spark.cores.max`` is set, and that cannot be changed later. For
-        one that is to be scaled: start it while there is no Worker, ask for the number of executors, then add Workers.
+        An application takes every free core unless ``spark.cores.max`` is set, and that cannot be changed later. To
+        scale one: start it without Workers, request the number of executors, then add Workers.
 
         Args:
             executor_cores: slots of each executor.
-            executor_memory_mb: heap of each executor; under 450 Spark refuses.
+            executor_memory_mb: heap of each executor; Spark refuses less than 450.
             jars: for driver and executors, such as :func:`~rheostat.host.java.kafka_connector_jars`.
         """
         conf = {
@@ -186,7 +175,7 @@ class Cluster:
         return conf | ({"spark.jars": ",".join(str(jar) for jar in jars)} if jars else {})
 
     def driver_environment(self) -> dict[str, str]:
-        """Environment variables that a driver should have before its JVM starts."""
+        """Environment variables for a driver, before its JVM starts."""
         return {
             "JAVA_HOME": str(self._java.home),
             "SPARK_HOME": str(self._daemons.home),
@@ -194,7 +183,7 @@ class Cluster:
             "PYSPARK_PYTHON": sys.executable,
         }
 
-    def _started(self) -> tuple[int, int]:
+    def _require_ports(self) -> tuple[int, int]:
         if self._ports is None:
             raise UnavailableError("the master has not been started")
         return self._ports

@@ -1,4 +1,4 @@
-"""A broker, a master and Workers as one thing that starts, is watched and ends together."""
+"""A broker, a master and Workers that are started, watched and ended together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar
 
 from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError
@@ -31,28 +30,28 @@ from rheostat.lab.cluster import Cluster
 Made = TypeVar("Made")
 
 DISK_MB = 500
-"""Free disk space below which no lab is started: data, logs and scratch space of a run of some minutes."""
+"""Free disk space needed to start a lab: data, logs and scratch space of a run of some minutes."""
 
 MOST_WORKERS = 1000
-"""A larger number is a slip of the keyboard."""
+"""A larger number is a typing error."""
 
 BROKER_MB = 400
 DAEMON_MB = 250
-"""Resident memory to allow for. Measured: a broker 225–242 MB fresh, 271 MB after a million records of 200 bytes, and
+"""Resident memory needed. Measured: a broker 225–242 MB fresh, 271 MB after a million records of 200 bytes, and
 its heap may grow to 512 MB; a master or a Worker 218–241 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabSpec:
-    """What a lab consists of.
+    """Parts of a lab.
 
     Attributes:
         broker: whether there is a Kafka broker.
         spark: whether there is a Spark master.
-        workers: number of Workers at the start; 0 is how an application is held to few executors.
+        workers: number of Workers at the start; 0 keeps an application at few executors.
         size: of each Worker.
-        kafka_port: for the broker; None: one is chosen.
-        folder: where the lab makes its own folder; None: the system's temporary folder.
+        kafka_port: of the broker; None: a free port.
+        folder: in which the lab creates its own folder; None: the system's temporary folder.
         keep: keep logs and data at the end.
     """
 
@@ -70,7 +69,7 @@ class LabSpec:
 
     @staticmethod
     def faults(workers: int, anything: bool, kafka_port: int | None = None) -> list[Fault]:
-        """Everything that is wrong with so many Workers, with nothing to start, and with a port."""
+        """Faults of the number of Workers, of a lab without parts, and of the port."""
         faults = []
         if not 0 <= workers <= MOST_WORKERS:
             few, many = "there cannot be fewer than no Workers", "each is a process of 250 MB"
@@ -91,11 +90,11 @@ class Lab:
     """A real Kafka and a real Spark on this machine, as a context manager.
 
     Nothing is left when it ends, however it ends: parts run under a guardian process that survives ``kill -9`` of this
-    one. Data is removed; logs are kept if something failed. Several labs live side by side.
+    one. Data is removed; logs are kept after a failure. Several labs can run at the same time.
 
     Args:
-        spec: what to start.
-        say: told what happens, in sentences.
+        spec: its parts.
+        say: called with messages for the user.
 
     Example::
 
@@ -120,7 +119,7 @@ class Lab:
         Raises:
             UnavailableError: this lab has none.
         """
-        return _there(self._broker, "broker")
+        return _require(self._broker, "broker")
 
     @property
     def cluster(self) -> Cluster:
@@ -129,15 +128,15 @@ class Lab:
         Raises:
             UnavailableError: this lab has none.
         """
-        return _there(self._cluster, "Spark cluster")
+        return _require(self._cluster, "Spark cluster")
 
     @property
     def folder(self) -> Path:
         """The lab's own folder; ``logs`` and ``data`` are in it."""
-        return _there(self._folder, "folder")
+        return _require(self._folder, "folder")
 
     def scratch(self, name: str) -> Path:
-        """A new folder for data of the caller's, which goes with the lab's own even if this process is killed."""
+        """A new folder for data of the caller, removed with the lab's own even if this process is killed."""
         folder = self.folder / "data" / name
         folder.mkdir(parents=True)
         return folder
@@ -151,18 +150,16 @@ class Lab:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self.close(failed=isinstance(error, Exception))
 
     def start(self) -> None:
-        """Check what is needed, start everything, wait until each part answers.
+        """Check the requirements, start everything, wait until each part answers.
 
         Raises:
-            InputError: no Java, no PySpark, no room, a port in use: all that was found at once.
+            InputError: no Java, no PySpark, no room, a port in use: with every fault.
             UnavailableError: jars could not be downloaded.
-            PartFailedError: a part did not come up; nothing is left running.
+            PartFailedError: a part did not start; nothing is left running.
         """
         java, jars = self.prepare()
         self._folder = Path(tempfile.mkdtemp(prefix="rheostat-lab-", dir=self.spec.folder))
@@ -171,9 +168,8 @@ class Lab:
             self._processes = Processes()
             self._processes.guardian.remove_at_death(data)
             if self.spec.broker:
-                where = data / "broker"
                 self._broker = Broker(
-                    where,
+                    data / "broker",
                     logs / "broker.log",
                     java=java,
                     jars=jars,
@@ -192,44 +188,36 @@ class Lab:
             raise
 
     def prepare(self) -> tuple[Java, list[Path]]:
-        """Check what is needed and fetch the broker's jars; starts nothing. Errors as :meth:`start`."""
-        java = self._check()
+        """Check the requirements and fetch the broker's jars, without starting anything. Raises as :meth:`start`."""
+        java = self._check_requirements()
         return java, broker_jars(self._say, java) if self.spec.broker else []
 
     def run_part(self, name: str, launch: Launch) -> Part:
-        """Start a process of the caller's that ends with the lab; its log is kept beside the others.
+        """Start a process of the caller that ends with the lab; its log is kept with the others.
 
         Raises:
             PartFailedError: it cannot be started.
             UnavailableError: the lab does not run.
         """
-        return _there(self._processes, "processes").start(name, launch, self.folder / "logs" / f"{name}.log")
+        return _require(self._processes, "processes").start(name, launch, self.folder / "logs" / f"{name}.log")
 
     def check(self) -> None:
-        """Raise for the first part that died although nobody stopped it.
-
-        Raises:
-            PartFailedError: with its name and the end of its log.
-        """
+        """Raise PartFailedError for the first part that died although nobody stopped it."""
         if self._processes is not None:
             self._processes.check()
 
     def running(self) -> list[int]:
-        """Pids of everything that belongs to this lab and runs, executors and their Python included."""
+        """Pids of all running processes of this lab, with executors and their Python."""
         return self._processes.running() if self._processes else []
 
     def close(self, *, failed: bool = False) -> None:
-        """Stop everything and remove what it made. May be called more than once.
-
-        Args:
-            failed: keep the logs.
-        """
+        """Stop everything and remove its files; ``failed`` keeps the logs. May be called more than once."""
         if self._folder is None:
             return
         if self._processes is not None:
             failed = failed or self._has_died()
             self._processes.close()
-        self._tidy(self._folder, failed)
+        self._remove_files(self._folder, failed)
         self._folder = self._processes = self._broker = self._cluster = None
 
     def _has_died(self) -> bool:
@@ -239,7 +227,7 @@ class Lab:
             return True
         return False
 
-    def _tidy(self, folder: Path, failed: bool) -> None:
+    def _remove_files(self, folder: Path, failed: bool) -> None:
         if self.spec.keep:
             self._say(f"Logs and data are kept in {folder}")
         elif failed:
@@ -248,14 +236,14 @@ class Lab:
         else:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _check(self) -> Java:
-        """Everything that can be wrong before anything is started, gathered."""
+    def _check_requirements(self) -> Java:
+        """Check everything that can be checked before the start, and report all faults at once."""
         faults = bash_faults() if self.spec.spark else []
         java: list[Java] = []
         place = self.spec.folder or Path(tempfile.gettempdir())
         checks: list[Callable[[], object]] = [lambda: java.append(find_java())]
         checks.append(lambda: require_writable(place, "folder"))
-        checks.append(lambda: require_room(_existing(place), disk_mb=DISK_MB, memory_mb=self.spec.memory_mb))
+        checks.append(lambda: require_room(_nearest_existing(place), disk_mb=DISK_MB, memory_mb=self.spec.memory_mb))
         if self.spec.spark or self.spec.broker:
             checks.append(pyspark_home)
         if self.spec.kafka_port is not None:
@@ -271,7 +259,7 @@ class Lab:
         return java[0]
 
     def _start_parts(self) -> None:
-        """Broker and cluster at the same time; the first failure ends the other one's wait."""
+        """Start broker and cluster at the same time; the failure of one ends the wait for the other."""
         starts = ([self._broker.start] if self._broker else []) + ([self._start_spark] if self._cluster else [])
         with ThreadPoolExecutor(max_workers=2, thread_name_prefix="rheostat-lab") as pool:
             futures = [pool.submit(start) for start in starts]
@@ -289,12 +277,11 @@ class Lab:
             self.cluster.add_worker()
 
 
-def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that exists."""
+def _nearest_existing(folder: Path) -> Path:
     return next((one for one in (folder, *folder.absolute().parents) if one.exists()), Path("/"))
 
 
-def _there(value: Made | None, what: str) -> Made:
+def _require(value: Made | None, what: str) -> Made:
     if value is None:
         message = f"this lab has no {what}, or does not run"
         raise UnavailableError(message)

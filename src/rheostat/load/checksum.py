@@ -1,4 +1,4 @@
-"""An order-free checksum of record ids: the load and the sink compute it apart, and compare.
+"""An order-free checksum of record ids: computed by the load and by the sink, and compared.
 
 For ids ``i``::
 
@@ -7,7 +7,7 @@ For ids ``i``::
     mixed = sum of splitmix64(i), modulo 2**64
 
 A loss and a duplicate cancel in the count, and two of each may cancel in the total; in the sum of mixed values they
-cancel with probability 2**-64. The order of the ids, and how they were split into parts, does not matter.
+cancel with probability 2**-64. Neither the order of the ids matters nor how they were split into parts.
 
 Source of the mixing function: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from rheostat.errors import Fault, InputError
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _MASK = (1 << 64) - 1
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-_VECTOR_FROM = 64
 
 
 def splitmix64(value: int) -> int:
@@ -54,7 +53,7 @@ def splitmix64_array(ids: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, slots=True)
 class IdChecksum:
-    """Checksum of a collection of ids (signed 64-bit integers). A value: each method gives a new one.
+    """Checksum of a collection of ids (signed 64-bit integers). Immutable: each method returns a new one.
 
     >>> IdChecksum().add_many([3, 1, 2]) == IdChecksum().add(1).merge(IdChecksum().add_many([2, 3]))
     True
@@ -70,45 +69,30 @@ class IdChecksum:
     mixed: int = 0
 
     def add(self, record_id: int) -> IdChecksum:
-        """With one id more."""
         return self.merge(IdChecksum(1, record_id, splitmix64(record_id)))
 
     def add_many(self, ids: Iterable[int] | NDArray[np.integer[Any]]) -> IdChecksum:
-        """With more ids: an array of 64-bit integers, or any iterable; long ones are computed by numpy."""
-        if hasattr(ids, "dtype"):
-            return self.merge(_of_array(cast("NDArray[np.integer[Any]]", ids)))
-        listed = list(ids)
-        if len(listed) < _VECTOR_FROM:
-            return self.merge(IdChecksum(len(listed), sum(listed), sum(map(splitmix64, listed)) & _MASK))
+        """Add an array of integers, or any iterable. Needs numpy."""
         import numpy as np
 
-        return self.merge(_of_array(np.array(listed, dtype=np.int64)))
+        array = ids if isinstance(ids, np.ndarray) else np.fromiter(ids, dtype=np.int64)
+        wide = array.astype(np.int64, copy=False)
+        high, low = int((wide >> 32).sum()), int((wide & 0xFFFFFFFF).sum())
+        mixed = int(splitmix64_array(wide).sum(dtype=np.uint64))
+        return self.merge(IdChecksum(int(wide.size), (high << 32) + low, mixed))
 
     def merge(self, other: IdChecksum) -> IdChecksum:
-        """Of both collections together."""
         return IdChecksum(self.count + other.count, self.total + other.total, (self.mixed + other.mixed) & _MASK)
 
     def to_json(self) -> dict[str, Any]:
-        """For JSON; ``mixed`` as 16 hexadecimal digits, since most readers lose bits of large numbers."""
+        """``mixed`` becomes 16 hexadecimal digits, since many JSON readers lose bits of large numbers."""
         return {"count": self.count, "total": self.total, "mixed": f"{self.mixed:016x}"}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> IdChecksum:
-        """Back from :meth:`to_json`.
-
-        Raises:
-            InputError: a part is missing or is not a number.
-        """
+        """Raise InputError if a part is missing or is not a number."""
         try:
             return cls(int(value["count"]), int(value["total"]), int(value["mixed"], 16))
         except (KeyError, TypeError, ValueError) as error:
             fault = Fault("checksum", repr(value), "count, total and mixed (16 hexadecimal digits)", str(error))
             raise InputError([fault]) from error
-
-
-def _of_array(ids: NDArray[np.integer[Any]]) -> IdChecksum:
-    import numpy as np
-
-    wide = ids.astype(np.int64, copy=False)
-    high, low = int((wide >> 32).sum()), int((wide & 0xFFFFFFFF).sum())
-    return IdChecksum(int(wide.size), (high << 32) + low, int(splitmix64_array(wide).sum(dtype=np.uint64)))

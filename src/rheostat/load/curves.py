@@ -1,7 +1,8 @@
 """Rate curves: the offered load as a function of time, with its exact integral.
 
-Every curve answers in records/s and seconds, from time 0 to its duration; outside of it the rate is 0 and the integral
-stays. The integral is in closed form, so the moment at which record k is due does not depend on how often one looks.
+Rates are in records/s, times in seconds from 0 to the curve's duration. Outside of that range the rate is 0 and the
+integral constant. The integral is in closed form, so the time at which record k is due does not depend on how often a
+producer looks.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from itertools import accumulate, pairwise
 from typing import Protocol
 
 MOST_RECORDS = 2.0**62
-"""Of a load: ids are 64-bit numbers, and a first id may be as large as this."""
+"""Largest number of records of a load: ids are 64-bit numbers, and the first id may be this large too."""
 
 
 class RateCurve(Protocol):
@@ -22,7 +23,7 @@ class RateCurve(Protocol):
 
     @property
     def duration(self) -> float:
-        """Seconds from the first moment to the last; > 0."""
+        """Seconds, > 0."""
         ...
 
     def rate(self, t: float) -> float:
@@ -34,7 +35,7 @@ class RateCurve(Protocol):
         ...
 
     def pieces(self) -> Pieces:
-        """The same load in straight lines: exact where it has no others, else within 0.02 % of its span."""
+        """The same load in straight lines: exact for straight lines and jumps, else within 0.02 % of its span."""
         ...
 
 
@@ -50,7 +51,7 @@ class Pieces:
 
     def __init__(self, points: Sequence[tuple[float, float]]) -> None:
         if points[0][0] != 0 or any(right[0] < left[0] for left, right in pairwise(points)):
-            message = "points begin at second 0 and never go back"
+            message = "points must begin at second 0 and never go back"
             raise ValueError(message)
         self._times = [float(second) for second, _ in points]
         self._rates = [float(rate) for _, rate in points]
@@ -59,29 +60,26 @@ class Pieces:
 
     @property
     def duration(self) -> float:
-        """Second of the last point."""
         return self._times[-1]
 
     @property
     def points(self) -> list[tuple[float, float]]:
-        """The points, in order of time."""
         return list(zip(self._times, self._rates, strict=True))
 
     def rate(self, t: float) -> float:
-        """Records/s at ``t``."""
-        return self._on(bisect_right(self._times, t) - 1, t) if 0 <= t < self.duration else 0.0
+        return self._interpolate(bisect_right(self._times, t) - 1, t) if 0 <= t < self.duration else 0.0
 
     def cumulative(self, t: float) -> float:
-        """Records offered in [0, t]."""
         if t <= 0:
             return 0.0
         if t >= self.duration:
             return self._sums[-1]
         index = bisect_right(self._times, t) - 1
-        return self._sums[index] + (t - self._times[index]) * (self._rates[index] + self._on(index, t)) / 2
+        mean = (self._rates[index] + self._interpolate(index, t)) / 2
+        return self._sums[index] + (t - self._times[index]) * mean
 
     def when(self, count: float) -> float:
-        """The first second by which ``count`` records were offered; infinite if that many never are.
+        """The first second by which ``count`` records were offered; infinite if the load has fewer.
 
         The inverse of :meth:`cumulative`. Where a piece begins at r records/s and bends by a records/s², and n records
         of it are asked for, ``r·x + a·x²/2 = n`` gives ``x = 2n / (r + √(r² + 2an))``.
@@ -96,42 +94,36 @@ class Pieces:
             return math.inf
         index = bisect_left(self._sums, count) - 1
         begin, end, rate = self._times[index], self._times[index + 1], self._rates[index]
-        bend, wanted = (self._rates[index + 1] - rate) / (end - begin), count - self._sums[index]
-        root = math.sqrt(max(0.0, rate * rate + 2 * bend * wanted))
-        return min(end, begin + 2 * wanted / (rate + root))
+        bend, records = (self._rates[index + 1] - rate) / (end - begin), count - self._sums[index]
+        root = math.sqrt(max(0.0, rate * rate + 2 * bend * records))
+        return min(end, begin + 2 * records / (rate + root))
 
     def before(self, t: float) -> float:
         """Records/s just before ``t``: the limit from the left. 0 up to second 0 and after the end."""
-        if not 0 < t <= self.duration:
-            return 0.0
-        index = bisect_left(self._times, t) - 1
-        return self._on(index, t)
+        return self._interpolate(bisect_left(self._times, t) - 1, t) if 0 < t <= self.duration else 0.0
 
     def between(self, begin: float, end: float) -> Pieces:
-        """What is offered from ``begin`` to ``end``, as a load that starts at second 0; 0 ≤ begin < end ≤ duration."""
+        """The part from ``begin`` to ``end``, as a load that starts at second 0; 0 ≤ begin < end ≤ duration."""
         first, last = bisect_right(self._times, begin), bisect_left(self._times, end)
         inside = zip(self._times[first:last], self._rates[first:last], strict=True)
         middle = [(second - begin, rate) for second, rate in inside]
         return Pieces([(0.0, self.rate(begin)), *middle, (end - begin, self.before(end))])
 
     def pieces(self) -> Pieces:
-        """Itself."""
         return self
 
-    def _on(self, index: int, t: float) -> float:
-        """The rate at ``t`` on the line of one piece."""
+    def _interpolate(self, index: int, t: float) -> float:
         begin, end = self._times[index], self._times[index + 1]
         share = (t - begin) / (end - begin)
         return self._rates[index] + share * (self._rates[index + 1] - self._rates[index])
 
 
 def constant(rate: float, seconds: float) -> Pieces:
-    """The same rate all the time."""
     return Pieces([(0, rate), (seconds, rate)])
 
 
 def staircase(levels: Sequence[tuple[float, float]]) -> Pieces:
-    """Levels one after the other, each ``(seconds it lasts, records/s)``.
+    """Levels one after the other, each ``(duration in seconds, records/s)``.
 
     >>> stairs = staircase([(10, 100), (20, 50)])
     >>> stairs.rate(9.9), stairs.rate(10), stairs.cumulative(30)
@@ -145,6 +137,9 @@ def staircase(levels: Sequence[tuple[float, float]]) -> Pieces:
     return Pieces(points)
 
 
+# Curves made of others
+
+
 class Sequel:
     """Curves one after the other."""
 
@@ -155,33 +150,26 @@ class Sequel:
 
     @property
     def duration(self) -> float:
-        """Sum of the durations."""
         return self._begins[-1]
 
     def rate(self, t: float) -> float:
-        """Records/s of the curve whose turn it is."""
         if not 0 <= t < self.duration:
             return 0.0
-        index = self._turn(t)
+        index = bisect_right(self._begins, t) - 1
         return self._curves[index].rate(t - self._begins[index])
 
     def cumulative(self, t: float) -> float:
-        """Records offered in [0, t]."""
         if t <= 0:
             return 0.0
         if t >= self.duration:
             return self._sums[-1]
-        index = self._turn(t)
+        index = bisect_right(self._begins, t) - 1
         inside = self._sums[index] + self._curves[index].cumulative(t - self._begins[index])
         return min(inside, self._sums[index + 1])
 
     def pieces(self) -> Pieces:
-        """The pieces of each curve, moved to its turn."""
-        turns = zip(self._begins, self._curves, strict=False)
-        return Pieces([(begin + t, rate) for begin, curve in turns for t, rate in curve.pieces().points])
-
-    def _turn(self, t: float) -> int:
-        return bisect_right(self._begins, t) - 1
+        curves = zip(self._begins, self._curves, strict=False)
+        return Pieces([(begin + t, rate) for begin, curve in curves for t, rate in curve.pieces().points])
 
 
 class Together:
@@ -192,19 +180,15 @@ class Together:
 
     @property
     def duration(self) -> float:
-        """The longest duration."""
         return max(curve.duration for curve in self._curves)
 
     def rate(self, t: float) -> float:
-        """Sum of the rates."""
         return sum(curve.rate(t) for curve in self._curves)
 
     def cumulative(self, t: float) -> float:
-        """Sum of the integrals."""
         return sum(curve.cumulative(t) for curve in self._curves)
 
     def pieces(self) -> Pieces:
-        """A point, or a jump, wherever one of the curves has one."""
         curves = [curve.pieces() for curve in self._curves]
         times = sorted({t for curve in curves for t, _ in curve.points})
         ends = [(t, sum(curve.before(t) for curve in curves)) for t in times[1:]]
@@ -213,10 +197,9 @@ class Together:
 
 
 class Scaled:
-    """A curve played slower or faster, higher or lower.
+    """A curve stretched in time and in height: ``rate(t) = rate_scale · curve.rate(t / time_scale)``.
 
-    ``rate(t) = rate_scale · curve.rate(t / time_scale)``. A time scale of 0.1 plays ten times faster at the same rates,
-    so that a tenth of the records is offered.
+    A time scale of 0.1 plays ten times faster at the same rates, so that a tenth of the records is offered.
 
     >>> half = Scaled(constant(100, 60), time_scale=0.1, rate_scale=2)
     >>> half.duration, half.rate(1), half.cumulative(6)
@@ -229,19 +212,15 @@ class Scaled:
 
     @property
     def duration(self) -> float:
-        """Seconds as played."""
         return self._curve.duration * self._time
 
     def rate(self, t: float) -> float:
-        """Records/s as played."""
         return self._rate * self._curve.rate(t / self._time)
 
     def cumulative(self, t: float) -> float:
-        """Records offered in [0, t], as played."""
         return self._rate * self._time * self._curve.cumulative(t / self._time)
 
     def pieces(self) -> Pieces:
-        """The pieces of the curve, stretched."""
         return Pieces([(t * self._time, rate * self._rate) for t, rate in self._curve.pieces().points])
 
 
@@ -250,30 +229,19 @@ class Cut:
 
     def __init__(self, curve: RateCurve, seconds: float) -> None:
         self._curve = curve
-        self._seconds = min(seconds, curve.duration)
-
-    @property
-    def duration(self) -> float:
-        """Where it was cut."""
-        return self._seconds
+        self.duration = min(seconds, curve.duration)
 
     def rate(self, t: float) -> float:
-        """Records/s; 0 from the cut on."""
-        return self._curve.rate(t) if t < self._seconds else 0.0
+        return self._curve.rate(t) if t < self.duration else 0.0
 
     def cumulative(self, t: float) -> float:
-        """Records offered in [0, t]."""
-        return self._curve.cumulative(min(t, self._seconds))
+        return self._curve.cumulative(min(t, self.duration))
 
     def pieces(self) -> Pieces:
-        """The pieces of the curve, up to the cut."""
-        return self._curve.pieces().between(0.0, self._seconds)
+        return self._curve.pieces().between(0.0, self.duration)
 
 
-# Loads that are no straight lines: waves and bells, each with its integral in closed form.
-
-
-_ROOT_2 = math.sqrt(2)
+# Smooth curves
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,20 +259,16 @@ class Sine:
     period: float
 
     def rate(self, t: float) -> float:
-        """Records/s at ``t``."""
-        if not 0 <= t < self.duration:
-            return 0.0
-        return self._level(t)
+        return self._level(t) if 0 <= t < self.duration else 0.0
 
     def cumulative(self, t: float) -> float:
-        """Records offered in [0, t]."""
         t = min(max(t, 0.0), self.duration)
         wave = self.period / (2 * math.pi) * math.sin(2 * math.pi * t / self.period)
         return (self.low + self.high) / 2 * t - (self.high - self.low) / 2 * wave
 
     def pieces(self) -> Pieces:
-        """256 lines or a few more to a period: each within (2π/256)² / 8 = 0.0075 % of the amplitude."""
-        return _lines(self._level, 0.0, self.duration, self.duration, self.period / 256)
+        """At least 256 lines to a period: each within (2π/256)² / 8 = 0.0075 % of the amplitude."""
+        return _draw_lines(self._level, 0.0, self.duration, self.duration, self.period / 256)
 
     def _level(self, t: float) -> float:
         return (self.low + self.high) / 2 - (self.high - self.low) / 2 * math.cos(2 * math.pi * t / self.period)
@@ -312,10 +276,7 @@ class Sine:
 
 @dataclass(frozen=True, slots=True)
 class Gaussian:
-    """A bell upon a base rate.
-
-    ``rate(t) = base + (peak − base) · exp(−(t − at)² / (2 · width²))``; its integral by the error function.
-    """
+    """A bell upon a base rate: ``rate(t) = base + (peak − base) · exp(−(t − at)² / (2 · width²))``."""
 
     base: float
     peak: float
@@ -324,29 +285,25 @@ class Gaussian:
     width: float
 
     def rate(self, t: float) -> float:
-        """Records/s at ``t``."""
-        if not 0 <= t < self.duration:
-            return 0.0
-        return self._level(t)
+        return self._level(t) if 0 <= t < self.duration else 0.0
 
     def cumulative(self, t: float) -> float:
-        """Records offered in [0, t]."""
         t = min(max(t, 0.0), self.duration)
-        scale = self.width * _ROOT_2
+        scale = self.width * math.sqrt(2)
         bell = self.width * math.sqrt(math.pi / 2) * (math.erf((t - self.at) / scale) - math.erf(-self.at / scale))
         return self.base * t + (self.peak - self.base) * bell
 
     def pieces(self) -> Pieces:
         """32 lines to a width, up to six widths away: each within (1/32)² / 8 = 0.012 % of the bell's height."""
         begin, end = max(0.0, self.at - 6 * self.width), min(self.duration, self.at + 6 * self.width)
-        return _lines(self._level, begin, end, self.duration, self.width / 32)
+        return _draw_lines(self._level, begin, end, self.duration, self.width / 32)
 
     def _level(self, t: float) -> float:
         return self.base + (self.peak - self.base) * math.exp(-(((t - self.at) / self.width) ** 2) / 2)
 
 
-def _lines(level: Callable[[float], float], begin: float, end: float, duration: float, step: float) -> Pieces:
-    """Lines no longer than ``step`` from ``begin`` to ``end``, and one on either side of that."""
+def _draw_lines(level: Callable[[float], float], begin: float, end: float, duration: float, step: float) -> Pieces:
+    """Lines no longer than ``step`` from ``begin`` to ``end``, and one line on either side."""
     number = max(1, math.ceil((end - begin) / step))
     inner = (begin + (end - begin) * index / number for index in range(number))
     times = dict.fromkeys([0.0, *inner, end, duration])

@@ -1,8 +1,12 @@
-"""Load traces: CSV with the header ``second,events_per_second``, one line for each bin.
+"""Loads from files: traces and variation files, two comma-separated numbers a line.
 
-A line gives the mean rate over its bin, which begins at that second; all bins are equally wide. Between the middles of
-the bins the rate is a straight line, in the first and the last half bin it is level: a coarse trace has no steps that
-its source did not have, and offers exactly Σ rate × bin records. The first line is time 0.
+A trace is CSV with the header ``second,events_per_second`` and a line for each bin: the second at which it begins and
+its mean rate. All bins are equally wide; the first line is time 0. Between the middles of the bins the rate is a
+straight line, in the first and the last half bin it is level: a coarse trace gets no steps that its source did not
+have, and offers exactly Σ rate × bin records.
+
+A variation file, as Faban reads it (S1, section 2.8), has lines of seconds and level: for how long so many threads
+produce records. Every fault is reported with its line number.
 """
 
 from __future__ import annotations
@@ -20,12 +24,14 @@ from rheostat.load.curves import Pieces, RateCurve, Sequel, Together, staircase
 
 HEADER = "second,events_per_second"
 
-_LONGEST_HEADER = 200
-"""Characters that are read to see whether a file is a trace."""
+_MAX_HEADER_CHARACTERS = 200
+_MAX_FAULTS = 100
+_MAX_BYTES = 64 * 2**20
+"""Three million lines: a month of seconds."""
 
 
 class Trace(Pieces):
-    """A load as it was recorded.
+    """A recorded load.
 
     Attributes:
         bin_s: width of a bin, in seconds; > 0.
@@ -44,21 +50,40 @@ def trace_files(path: Path) -> tuple[Path, ...]:
     return tuple(file for file in sorted(path.glob("*.csv")) if _is_trace(file))
 
 
+def _is_trace(file: Path) -> bool:
+    try:
+        refuse_special(file)
+        with file.open(encoding="utf-8-sig") as lines:
+            return lines.readline(_MAX_HEADER_CHARACTERS).replace(" ", "").strip() == HEADER
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
 def read_trace(path: Path) -> Trace:
-    """One trace.
+    """Read one trace.
 
     Raises:
         InputError: with every faulty line: not two numbers, negative, NaN, out of order, or after a gap.
     """
-    faults = FaultList(path, "trace")
-    curve = _read(path, faults)
-    if curve is None:
+    faults = _FileFaults(path, "trace")
+    lines = _read_lines(path, faults)
+    if not faults:
+        number, header = lines[0] if lines else (1, "nothing")
+        if header.replace(" ", "") != HEADER:
+            faults.add(number, header, HEADER, "the file does not begin with the header of a trace")
+        elif len(lines) < 2:
+            faults.add(number, header, "at least one line of figures", "the trace is empty")
+    rows = [] if faults else _read_pairs(lines[1:], HEADER, faults)
+    places = {number: index for index, (number, _) in enumerate(lines)}
+    width = _bin_width(rows, places)
+    _check_order(rows, places, width, faults)
+    if faults:
         raise InputError(faults)
-    return curve
+    return Trace([rate for _, _, rate in rows], width)
 
 
 def read_traces(paths: Sequence[Path]) -> RateCurve:
-    """Files and folders of traces, played one after the other.
+    """Read files and folders of traces, to be played one after the other.
 
     Raises:
         InputError: with every faulty line of every file.
@@ -70,36 +95,17 @@ def read_traces(paths: Sequence[Path]) -> RateCurve:
         if not files:
             faults.append(Fault("trace", str(path), f"a folder of CSV files that begin with {HEADER}", "has none"))
         for file in files:
-            found = FaultList(file, "trace")
-            curve = _read(file, found)
-            faults += list(found)
-            curves += [] if curve is None else [curve]
+            try:
+                curves.append(read_trace(file))
+            except InputError as error:
+                faults += error.faults
     if faults or not curves:
         raise InputError(faults or [Fault("trace", "", "files or folders, comma separated", "no trace is named")])
     return curves[0] if len(curves) == 1 else Sequel(curves)
 
 
-def _read(path: Path, faults: FaultList) -> Trace | None:
-    lines = read_lines(path, faults)
-    if not list(faults):
-        _check_header(lines, faults)
-    rows = [] if list(faults) else number_pairs(lines[1:], HEADER, faults)
-    places = {number: index for index, (number, _) in enumerate(lines)}
-    width = _bin(rows, places)
-    _check_order(rows, places, width, faults)
-    return None if list(faults) else Trace([rate for _, _, rate in rows], width)
-
-
-def _check_header(lines: list[tuple[int, str]], faults: FaultList) -> None:
-    number, header = lines[0] if lines else (1, "nothing")
-    if header.replace(" ", "") != HEADER:
-        faults.add(number, header, HEADER, "the file does not begin with the header of a trace")
-    elif len(lines) < 2:
-        faults.add(number, header, "at least one line of figures", "the trace is empty")
-
-
-def _bin(rows: list[tuple[int, float, float]], places: dict[int, int]) -> float:
-    """The usual distance between two lines, those counted that could not be read; 1 s for a single line."""
+def _bin_width(rows: list[tuple[int, float, float]], places: dict[int, int]) -> float:
+    """The most common distance between two lines, unreadable ones counted; 1 s for a single line."""
     steps = Counter(
         round((right[1] - left[1]) / (places[right[0]] - places[left[0]]), 9) for left, right in pairwise(rows)
     )
@@ -107,8 +113,10 @@ def _bin(rows: list[tuple[int, float, float]], places: dict[int, int]) -> float:
     return max(forward, key=lambda step: (forward[step], -step)) if forward else 1.0
 
 
-def _check_order(rows: list[tuple[int, float, float]], places: dict[int, int], width: float, faults: FaultList) -> None:
-    """Each line one bin after the one before; a line that could not be read keeps its place."""
+def _check_order(
+    rows: list[tuple[int, float, float]], places: dict[int, int], width: float, faults: _FileFaults
+) -> None:
+    """Each line begins one bin after the one before; an unreadable line keeps its place."""
     for (line, before, _), (number, second, _) in pairwise(rows):
         expected = before + width * (places[number] - places[line])
         if second <= before:
@@ -117,20 +125,8 @@ def _check_order(rows: list[tuple[int, float, float]], places: dict[int, int], w
             faults.add(number, f"{second:g}", f"{expected:g}", f"a gap, or another width: bins are {width:g} s wide")
 
 
-def _is_trace(file: Path) -> bool:
-    try:
-        refuse_special(file)
-        with file.open(encoding="utf-8-sig") as lines:
-            return lines.readline(_LONGEST_HEADER).replace(" ", "").strip() == HEADER
-    except (OSError, UnicodeDecodeError):
-        return False
-
-
-# Variation files, as Faban reads them (S1, section 2.8): how many threads drive the load, and for how long.
-
-
 def read_variation(paths: Sequence[Path], rate_per_level: float) -> RateCurve:
-    """The load of one or more agents.
+    """Read the load of one or more agents, which produce at the same time.
 
     Args:
         paths: one file for each agent.
@@ -139,41 +135,41 @@ def read_variation(paths: Sequence[Path], rate_per_level: float) -> RateCurve:
     Raises:
         InputError: with every faulty line of every file.
     """
-    agents, faults = [], []
+    agents: list[RateCurve] = []
+    faults: list[Fault] = []
     for path in paths:
-        found = FaultList(path, "variation")
-        levels = _levels(path, found)
-        faults += list(found)
-        if levels:
+        try:
+            levels = _read_levels(path)
+        except InputError as error:
+            faults += error.faults
+        else:
             agents.append(staircase([(seconds, level * rate_per_level) for seconds, level in levels]))
     if faults or not agents:
         raise InputError(faults or [Fault("variation", "", "files, comma separated", "no file is named")])
     return agents[0] if len(agents) == 1 else Together(agents)
 
 
-def _levels(path: Path, faults: FaultList) -> list[tuple[float, float]]:
-    lines = read_lines(path, faults)
-    for number, seconds, level in (pairs := number_pairs(lines, "seconds, level", faults)):
+def _read_levels(path: Path) -> list[tuple[float, float]]:
+    faults = _FileFaults(path, "variation")
+    lines = _read_lines(path, faults)
+    pairs = _read_pairs(lines, "seconds, level", faults)
+    for number, seconds, level in pairs:
         if seconds == 0:
             faults.add(number, f"{seconds:g}", "seconds > 0", "a level must last some time")
         if level != int(level):
             faults.add(number, f"{level:g}", "a whole number ≥ 0", "a level is a number of threads")
-    if not lines and not list(faults):
+    if not lines and not faults:
         faults.add(1, "nothing", "lines of: seconds, level", "the file is empty")
+    if faults:
+        raise InputError(faults)
     return [(seconds, level) for _, seconds, level in pairs]
 
 
-# Reading files of two comma-separated numbers a line, with every fault by its line number.
-
-
-_MOST = 100
-
-_MOST_BYTES = 64 * 2**20
-"""Three million lines: a month of seconds."""
+# Reading lines of two numbers
 
 
 @dataclass(slots=True)
-class FaultList:
+class _FileFaults:
     """Faults of one file; beyond a hundred they are only counted.
 
     Attributes:
@@ -187,15 +183,17 @@ class FaultList:
     _more: int = 0
 
     def add(self, line: int, given: str, allowed: str, message: str) -> None:
-        """One more fault."""
-        if len(self._faults) < _MOST:
+        if len(self._faults) < _MAX_FAULTS:
             self._faults.append(Fault(self.option, given, allowed, f"{self.path}, line {line}: {message}"))
         else:
             self._more += 1
 
-    def whole(self, message: str) -> None:
-        """A fault of the file itself, not of one of its lines."""
-        self._faults.append(Fault(self.option, str(self.path), "a readable text file", f"{self.path}: {message}"))
+    def add_unreadable(self, reason: str) -> None:
+        message = f"{self.path}: cannot be read: {reason}"
+        self._faults.append(Fault(self.option, str(self.path), "a readable text file", message))
+
+    def __bool__(self) -> bool:
+        return bool(self._faults)
 
     def __iter__(self) -> Iterator[Fault]:
         yield from self._faults
@@ -204,32 +202,27 @@ class FaultList:
             yield Fault(self.option, str(self.path), "a file without faults", message)
 
 
-def read_lines(path: Path, faults: FaultList) -> list[tuple[int, str]]:
-    """The lines that say something, with their numbers from 1; blank lines and comments (``#``) are left out."""
+def _read_lines(path: Path, faults: _FileFaults) -> list[tuple[int, str]]:
+    """Lines with their numbers from 1, without blank lines and comments (``#``)."""
     try:
-        text = read_text(path, _MOST_BYTES, "utf-8-sig")
+        text = read_text(path, _MAX_BYTES, "utf-8-sig")
     except (OSError, ValueError) as error:
-        faults.whole(f"cannot be read: {reason_of(error)}")
+        faults.add_unreadable(reason_of(error))
         return []
     stripped = ((number, line.partition("#")[0].strip()) for number, line in enumerate(text.splitlines(), start=1))
     return [(number, line) for number, line in stripped if line]
 
 
-def number_pairs(lines: list[tuple[int, str]], names: str, faults: FaultList) -> list[tuple[int, float, float]]:
-    """``(line number, first, second)`` of each line with two finite numbers, both ≥ 0; faults for the others."""
+def _read_pairs(lines: list[tuple[int, str]], names: str, faults: _FileFaults) -> list[tuple[int, float, float]]:
+    """``(line number, first, second)`` of each line with two finite numbers, both ≥ 0."""
     pairs = []
     for number, line in lines:
-        values = [_number(piece) for piece in line.split(",")]
-        if len(values) == 2 and values[0] is not None and values[1] is not None:
-            pairs.append((number, values[0], values[1]))
+        try:
+            first, second = map(float, line.split(","))
+        except ValueError:
+            first = second = math.nan
+        if 0 <= first < math.inf and 0 <= second < math.inf:
+            pairs.append((number, first, second))
         else:
             faults.add(number, line, f"{names}: two finite numbers ≥ 0", "cannot be read")
     return pairs
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value >= 0 else None

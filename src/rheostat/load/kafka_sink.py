@@ -1,7 +1,7 @@
 """Records into Kafka: idempotent, acknowledged by all replicas. Needs confluent-kafka; the only file here that does.
 
-A broker that goes away for a while loses and doubles nothing: librdkafka keeps the records, tries again for five
-minutes, and the broker drops what it has already seen.
+A broker that is away for a while loses and duplicates nothing: librdkafka keeps the records and retries for five
+minutes, and the broker drops records that it already has.
 """
 
 from __future__ import annotations
@@ -35,30 +35,27 @@ _PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 
 
 
 def ensure_topic(bootstrap: str, topic: str, partitions: int | None = None, *, create: bool = False) -> int:
-    """See that a topic is there, and make it if asked.
+    """Check that a topic exists, or create it; returns its number of partitions.
 
     Args:
         bootstrap: ``host:port``, comma separated.
         topic: its name.
-        partitions: how many it has, or is to have. None: any number; 8 for a new one.
-        create: make it if it is missing.
-
-    Returns:
-        Its number of partitions.
+        partitions: the number that it must have or is created with. None: any number; 8 for a new topic.
+        create: create it if it is missing.
 
     Raises:
         UnavailableError: no broker answers, in ten seconds at most.
         InputError: no such topic, or it has another number of partitions.
     """
-    admin = AdminClient(_quiet(bootstrap))
-    found = _partitions(admin, bootstrap, topic)
+    admin = AdminClient(_client_options(bootstrap))
+    found = _count_partitions(admin, bootstrap, topic)
     if found is None and not create:
-        message = "the broker has no such topic: create it, or say --create and --partitions"
+        message = "the broker has no such topic: create it, or give --create and --partitions"
         raise InputError([Fault("--topic", topic, "a topic of the broker", message)])
     if found is None:
-        return _create(admin, topic, partitions or 8)
+        return _create_topic(admin, topic, partitions or 8)
     if partitions not in (None, found):
-        message = f"the topic {topic} is there already, with another number of partitions"
+        message = f"the topic {topic} exists already, with another number of partitions"
         raise InputError([Fault("--partitions", str(partitions), str(found), message)])
     return found
 
@@ -79,17 +76,16 @@ class KafkaSink:
         self._error: str | None = None
         self._finished = False
         try:
-            self._producer = Producer({**_quiet(bootstrap), **_PRODUCER, **(options or {})})
+            self._producer = Producer({**_client_options(bootstrap), **_PRODUCER, **(options or {})})
         except (KafkaException, ValueError) as error:
             raise InputError([Fault("options", str(options), "options of librdkafka", str(error))]) from error
 
     def send(self, records: Records) -> int:
-        """Queue as many as there is room for."""
         for index, value in enumerate(records.values):
-            done = partial(self._settle, records.first_id + index, len(value))
+            on_delivery = partial(self._settle, records.first_id + index, len(value))
             key = None if records.keys is None else records.keys[index]
             try:
-                self._producer.produce(self._topic, value, key, on_delivery=done)
+                self._producer.produce(self._topic, value, key, on_delivery=on_delivery)
             except BufferError:
                 self._producer.poll(0.02)
                 return index
@@ -99,14 +95,13 @@ class KafkaSink:
         return len(records)
 
     def collect(self) -> Receipt:
-        """What the broker has acknowledged."""
         self._producer.poll(0)
         receipt = Receipt(self._acknowledged, self._size, self._failed, self._error)
         self._acknowledged, self._size, self._failed, self._error = [], 0, 0, None
         return receipt
 
     def finish(self, timeout_s: float) -> Receipt:
-        """Wait for the rest; what is not acknowledged in time is dropped from the queue, and stays in doubt."""
+        """Records that are not acknowledged in time are dropped from the queue, and stay in doubt."""
         if not self._finished:
             self._finished = True
             if self._producer.flush(timeout_s) > 0:
@@ -123,16 +118,16 @@ class KafkaSink:
             self._error = self._error or error.str()
 
 
-def _quiet(bootstrap: str) -> dict[str, Any]:
-    """Where the broker is; librdkafka's own log lines go nowhere, since what matters comes as an error."""
+def _client_options(bootstrap: str) -> dict[str, Any]:
+    """Client options. librdkafka's log lines are dropped, since everything that matters is reported as an error."""
     log = logging.getLogger("rheostat.load.librdkafka")
     log.addHandler(logging.NullHandler())
     log.propagate = False
     return {"bootstrap.servers": bootstrap, "log_level": 0, "logger": log, "error_cb": lambda _: None}
 
 
-def _partitions(admin: AdminClient, bootstrap: str, topic: str) -> int | None:
-    """Asks for all topics: asking for one would make it, where the broker creates topics by itself."""
+def _count_partitions(admin: AdminClient, bootstrap: str, topic: str) -> int | None:
+    """Lists all topics: asking for one would create it where the broker creates topics automatically."""
     try:
         topics = admin.list_topics(timeout=_ANSWER_S).topics
     except KafkaException as error:
@@ -144,7 +139,7 @@ def _partitions(admin: AdminClient, bootstrap: str, topic: str) -> int | None:
     return len(topics[topic].partitions) if topic in topics else None
 
 
-def _create(admin: AdminClient, topic: str, partitions: int) -> int:
+def _create_topic(admin: AdminClient, topic: str, partitions: int) -> int:
     future = admin.create_topics([NewTopic(topic, partitions, 1)], operation_timeout=_CREATE_S)[topic]
     try:
         future.result(_CREATE_S)

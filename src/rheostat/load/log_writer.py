@@ -1,23 +1,21 @@
-"""The log on disk, written: Arrow IPC segments that appear whole or not at all. Needs pyarrow.
+"""Writes the log on disk: Arrow IPC segments that appear whole or not at all. Needs pyarrow.
 
-The layout is described in :mod:`rheostat.spark.log_files`. A segment that is being written has a name that begins with
-``.``; its renaming is the acknowledgement. That holds when this process is killed; it is not proof against a loss of
-power, since files are not forced to the disk.
+The layout is described in :mod:`rheostat.spark.log_files`. A segment is written under a name that begins with ``.`` and
+acknowledged by renaming it. This survives a kill of the process but not a power failure, since files are not synced.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TextIO
 
 import pyarrow as pa
 
 from rheostat.errors import Fault, InputError, RheostatError
+from rheostat.files import lock_file, replace_text
 from rheostat.load.payload import Records
 from rheostat.load.producer import Receipt, partition_of
 from rheostat.spark.log_files import LOG_SCHEMA, LogFolder
@@ -26,11 +24,11 @@ _SCHEMA = pa.schema([("value", pa.string()), ("timestamp", pa.timestamp("us", tz
 
 
 class LogWriter:
-    """Appends to a log; makes it if it is not there, and otherwise goes on at its end. One writer at a time.
+    """Appends to a log, which is created if it does not exist. One writer at a time.
 
     Args:
         folder: of the log.
-        partitions: of a new log; of an existing one the number must be its own. None: 8 for a new one.
+        partitions: the number that the log must have or is created with. None: any number; 8 for a new log.
 
     Raises:
         InputError: another number of partitions, a folder that is no log and not empty or cannot be written to, or
@@ -41,11 +39,10 @@ class LogWriter:
         self.folder = folder
         self._lock = _open_lock(folder)
         try:
-            self._take_lock()
-            self.partitions = _describe(folder, partitions)
-            self._clean()
+            self.partitions = _read_or_create(folder, partitions)
+            self._remove_unfinished()
             self._ends = LogFolder(str(folder)).latest()
-            _segment([""], 0.0)  # pyarrow loads pandas at its first conversion: here, not in the middle of a load
+            _encode_segment([""], 0.0)  # pyarrow loads pandas at its first conversion: not in the middle of a load
         except BaseException:
             self._lock.close()
             raise
@@ -55,25 +52,22 @@ class LogWriter:
         return dict(self._ends)
 
     def append(self, partition: int, values: Sequence[str], timestamp: float) -> int:
-        """Append one segment to a partition.
+        """Append one segment of at least one value; returns the offset of the first.
 
         Args:
             partition: 0 … partitions − 1.
-            values: at least one.
-            timestamp: epoch seconds, of all of them.
-
-        Returns:
-            The offset of the first.
+            values: of the records.
+            timestamp: of all of them, epoch seconds.
 
         Raises:
-            RheostatError: it could not be written, as on a full disk. Nothing of it is visible then.
+            RheostatError: the disk refused it. Nothing of it is visible then.
         """
         base = self._ends[partition]
         folder = self.folder / f"partition={partition}"
         name = f"{base:020d}-{len(values):09d}.arrow"
         hidden = folder / f".{name}"
         try:
-            hidden.write_bytes(_segment(values, timestamp))
+            hidden.write_bytes(_encode_segment(values, timestamp))
             hidden.rename(folder / name)
         except OSError as error:
             hidden.unlink(missing_ok=True)
@@ -83,26 +77,17 @@ class LogWriter:
         return base
 
     def close(self) -> None:
-        """Let another writer come. May be called more than once."""
+        """Release the log for another writer. May be called more than once."""
         self._lock.close()
 
     def __enter__(self) -> LogWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _take_lock(self) -> None:
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            message = "another process is writing to this log: stop it, or take another folder"
-            raise InputError([Fault("--log", str(self.folder), "a log without a writer", message)]) from None
-
-    def _clean(self) -> None:
-        """Remove what a writer that was killed left half done."""
+    def _remove_unfinished(self) -> None:
+        """Remove the segments that a killed writer left unfinished."""
         for partition in range(self.partitions):
             folder = self.folder / f"partition={partition}"
             folder.mkdir(exist_ok=True)
@@ -111,12 +96,12 @@ class LogWriter:
 
 
 class LogSink:
-    """A :class:`~rheostat.load.producer.Sink` upon a log. A segment is written twice a second for each busy partition.
+    """A :class:`~rheostat.load.producer.Sink` into a log. It writes a segment for each busy partition twice a second.
 
     Args:
         writer: closed by :meth:`finish`.
-        roll_s: seconds for which records are gathered, at most; they become visible together.
-        now: epoch seconds, for the records' append time.
+        roll_s: longest time between two segments, in seconds.
+        now: returns epoch seconds, for the records' append time.
     """
 
     def __init__(self, writer: LogWriter, roll_s: float = 0.5, now: Callable[[], float] = time.time) -> None:
@@ -126,7 +111,6 @@ class LogSink:
         self._finished = False
 
     def send(self, records: Records) -> int:
-        """Gather them all."""
         partitions = self._writer.partitions
         for index, value in enumerate(records.values):
             record_id = records.first_id + index
@@ -137,20 +121,18 @@ class LogSink:
         return len(records)
 
     def collect(self) -> Receipt:
-        """Write segments if it is time; a written segment is acknowledged."""
-        return self._roll() if self._now() - self._rolled_at >= self._roll_s else Receipt()
+        return self._write_segments() if self._now() - self._rolled_at >= self._roll_s else Receipt()
 
     def finish(self, timeout_s: float) -> Receipt:  # noqa: ARG002 (a disk either takes it or fails)
-        """Write what is left, and close the writer."""
         if self._finished:
             return Receipt()
         self._finished = True
         try:
-            return self._roll()
+            return self._write_segments()
         finally:
             self._writer.close()
 
-    def _roll(self) -> Receipt:
+    def _write_segments(self) -> Receipt:
         acknowledged: list[int] = []
         size = failed = 0
         error = None
@@ -171,32 +153,33 @@ class LogSink:
 def _open_lock(folder: Path) -> TextIO:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return (folder / ".writer").open("a", encoding="utf-8")
+        return lock_file(folder / ".writer")
+    except BlockingIOError:
+        message = "another process is writing to this log: stop it, or take another folder"
+        raise InputError([Fault("--log", str(folder), "a log without a writer", message)]) from None
     except OSError as error:
         fault = Fault("--log", str(folder), "a folder that can be written to", f"cannot be used: {error}")
         raise InputError([fault]) from error
 
 
-def _describe(folder: Path, partitions: int | None) -> int:
+def _read_or_create(folder: Path, partitions: int | None) -> int:
     """Read ``log.json``, or write it for a new log; returns the number of partitions."""
     described = folder / "log.json"
     if described.exists():
         own = LogFolder(str(folder)).partitions
         if partitions not in (None, own):
-            message = "a log keeps the number of partitions that it was made with"
+            message = "the number of partitions of a log cannot be changed"
             raise InputError([Fault("--partitions", str(partitions), str(own), message)])
         return own
     if any(not entry.name.startswith(".") for entry in folder.iterdir()):
         message = "the folder holds other things, and no log"
         raise InputError([Fault("--log", str(folder), "an empty folder or a log", message)])
     number = partitions or 8
-    hidden = folder / ".log.json"
-    hidden.write_text(json.dumps({"schema": LOG_SCHEMA, "partitions": number}) + "\n", encoding="utf-8")
-    hidden.rename(described)
+    replace_text(described, json.dumps({"schema": LOG_SCHEMA, "partitions": number}) + "\n")
     return number
 
 
-def _segment(values: Sequence[str], timestamp: float) -> memoryview:
+def _encode_segment(values: Sequence[str], timestamp: float) -> memoryview:
     """An Arrow IPC file of records with the same append time."""
     stamps = pa.array([round(timestamp * 1e6)] * len(values), pa.timestamp("us", tz="UTC"))
     table = pa.record_batch([pa.array(values, pa.string()), stamps], schema=_SCHEMA)

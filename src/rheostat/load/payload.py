@@ -4,9 +4,9 @@ One record is a line of JSON::
 
     {"id":17,"ip":"10.3.129.7","userID":"6d1a…","timestamp":1700000000.123,"eventType":"display"}
 
-``id`` ascends from the first one and is unique within a producer. Who clicks follows a power law: the user of rank r
-appears in proportion to ``r ** -skew``; addresses likewise, independently. What record k says depends on the seed and
-on k alone, not on how the records were cut into batches; only its timestamp is that of its production.
+``id`` ascends from the first one and is unique within a producer. Users follow a power law: the user of rank r appears
+in proportion to ``r ** -skew``; addresses likewise, independently. The content of record k depends on the seed and on k
+alone, not on how the records were cut into batches; its timestamp is that of its production.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 _BLOCK = 4096
 _ADDRESSES = 1 << 24
-_SPREAD = 0x9E3779B1
+_ODD_STEP = 0x9E3779B1
 
 
 @dataclass(frozen=True, slots=True)
 class PayloadSpec:
-    """What the records say.
+    """The content of the records.
 
     Attributes:
         seed: ≥ 0; the same seed gives the same records.
-        users: different user ids, ≥ 1.
-        ips: different addresses, 1 … 2**24.
-        skew: exponent of the power law; 0: all alike. 0.8 gives the first of 10 000 users about 3 % of the records, so
-            that no partition is overwhelmed by one key.
+        users: number of different user ids, ≥ 1.
+        ips: number of different addresses, 1 … 2**24.
+        skew: exponent of the power law; 0: all equally frequent. 0.8 gives the first of 10 000 users about 3 % of the
+            records, so that no partition is overwhelmed by one key.
         click_share: share of clicks among the events, 0 … 1; the others are displays.
-        key: what the records are keyed by, and therefore which share a partition.
+        key: the key of the records, which decides their partition.
     """
 
     seed: int = 0
@@ -50,13 +50,7 @@ class PayloadSpec:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records with consecutive ids.
-
-    Attributes:
-        first_id: id of the first.
-        values: their JSON, ASCII only.
-        keys: their keys; None if they have none.
-    """
+    """Records with consecutive ids from ``first_id``: JSON, ASCII only; ``keys`` is None without keys."""
 
     first_id: int
     values: Sequence[str]
@@ -67,7 +61,7 @@ class Records:
 
 
 class RecordMaker(Protocol):
-    """Says what the records of a load are. Used by one thread."""
+    """Makes the records of a load. Used by one thread."""
 
     @property
     def first_id(self) -> int:
@@ -83,13 +77,12 @@ class RecordMaker(Protocol):
 
 
 class Payloads:
-    """Makes records. Needs numpy.
+    """Makes click-fraud records. Needs numpy.
 
-    The pieces of JSON that do not change are made once, and the first of them here already: what takes long only the
-    first time must not make the first records late.
+    The first block is drawn at once: a slow first call must not make the first records late.
 
     Args:
-        spec: what the records say.
+        spec: their content.
         first_id: id of record 0.
     """
 
@@ -99,14 +92,13 @@ class Payloads:
         self.spec = spec or PayloadSpec()
         self.first_id = first_id
         random = np.random.default_rng([self.spec.seed, 0])
-        self._users = _user_ids(self.spec.users, random)
-        self._ips = _addresses(self.spec.ips, random)
-        self._user_ladder = _ladder(self.spec.users, self.spec.skew)
-        self._ip_ladder = _ladder(self.spec.ips, self.spec.skew)
-        self._blocks: dict[int, tuple[list[str], list[str], list[str] | None]] = {0: self._draw(0)}
+        self._users = _draw_user_ids(self.spec.users, random)
+        self._ips = _draw_addresses(self.spec.ips, random)
+        self._user_shares = _cumulate_shares(self.spec.users, self.spec.skew)
+        self._ip_shares = _cumulate_shares(self.spec.ips, self.spec.skew)
+        self._blocks: dict[int, tuple[list[str], list[str], list[str] | None]] = {0: self._draw_block(0)}
 
     def make(self, begin: int, count: int, timestamp: float) -> Records:
-        """Records ``begin`` … ``begin + count − 1``, counted from 0, produced at ``timestamp`` (epoch seconds)."""
         heads: list[str] = []
         tails: list[str] = []
         keys: list[str] = []
@@ -114,51 +106,51 @@ class Payloads:
         while position < end:
             number, inside = divmod(position, _BLOCK)
             until = min(_BLOCK, inside + end - position)
-            block = self._block(number)
-            heads += block[0][inside:until]
-            tails += block[1][inside:until]
-            keys += block[2][inside:until] if block[2] is not None else []
+            block_heads, block_tails, block_keys = self._get_block(number)
+            heads += block_heads[inside:until]
+            tails += block_tails[inside:until]
+            keys += [] if block_keys is None else block_keys[inside:until]
             position += until - inside
         at = f"{timestamp:.3f}"
         ids = range(self.first_id + begin, self.first_id + end)
         values = [f'{{"id":{i}{head}{at}{tail}' for i, head, tail in zip(ids, heads, tails, strict=True)]
         return Records(self.first_id + begin, values, keys if self.spec.key != "none" else None)
 
-    def _block(self, number: int) -> tuple[list[str], list[str], list[str] | None]:
+    def _get_block(self, number: int) -> tuple[list[str], list[str], list[str] | None]:
         if number not in self._blocks:
-            kept = list(self._blocks.items())[-1:]
-            self._blocks = dict([*kept, (number, self._draw(number))])
+            latest = list(self._blocks.items())[-1:]
+            self._blocks = dict([*latest, (number, self._draw_block(number))])
         return self._blocks[number]
 
-    def _draw(self, number: int) -> tuple[list[str], list[str], list[str] | None]:
-        """What comes before and after the timestamp of 4096 records, and their keys."""
+    def _draw_block(self, number: int) -> tuple[list[str], list[str], list[str] | None]:
+        """The text before and after the timestamp of 4096 records, and their keys."""
         import numpy as np
 
         chances = np.random.default_rng([self.spec.seed, 1, number]).random((3, _BLOCK))
-        users = [self._users[rank] for rank in np.searchsorted(self._user_ladder, chances[0], side="right").tolist()]
-        ips = [self._ips[rank] for rank in np.searchsorted(self._ip_ladder, chances[1], side="right").tolist()]
+        users = [self._users[rank] for rank in np.searchsorted(self._user_shares, chances[0], side="right").tolist()]
+        ips = [self._ips[rank] for rank in np.searchsorted(self._ip_shares, chances[1], side="right").tolist()]
         heads = [f',"ip":"{ip}","userID":"{user}","timestamp":' for ip, user in zip(ips, users, strict=True)]
         clicked = (chances[2] < self.spec.click_share).tolist()
         tails = [',"eventType":"click"}' if click else ',"eventType":"display"}' for click in clicked]
         return heads, tails, {"user": users, "ip": ips, "none": None}[self.spec.key]
 
 
-def _ladder(count: int, skew: float) -> NDArray[np.float64]:
-    """Cumulative chances of the ranks, the last of them 1."""
+def _cumulate_shares(count: int, skew: float) -> NDArray[np.float64]:
+    """Cumulative probabilities of the ranks; the last is 1."""
     import numpy as np
 
     sums = np.cumsum(np.arange(1, count + 1, dtype=np.float64) ** -skew)
-    ladder: NDArray[np.float64] = sums / sums[-1]
-    return ladder
+    shares: NDArray[np.float64] = sums / sums[-1]
+    return shares
 
 
-def _user_ids(count: int, random: np.random.Generator) -> list[str]:
+def _draw_user_ids(count: int, random: np.random.Generator) -> list[str]:
     drawn: Any = random.bytes(16 * count)
     return [str(uuid.UUID(bytes=drawn[16 * index : 16 * index + 16], version=4)) for index in range(count)]
 
 
-def _addresses(count: int, random: np.random.Generator) -> list[str]:
+def _draw_addresses(count: int, random: np.random.Generator) -> list[str]:
     """Different addresses of 10.0.0.0/8: an odd step modulo 2**24 meets each number once."""
     offset = int(random.integers(_ADDRESSES))
-    numbers = ((offset + index * _SPREAD) % _ADDRESSES for index in range(count))
+    numbers = ((offset + index * _ODD_STEP) % _ADDRESSES for index in range(count))
     return [f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}" for number in numbers]

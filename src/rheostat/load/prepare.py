@@ -1,7 +1,7 @@
-"""A load as the judge plays it: cut to what is worth playing, refined where it is coarse, scaled to the job.
+"""A load as the simulator plays it: cut to its busiest week, refined where it is coarse, scaled to the job.
 
-The peak of a load is its largest mean over 30 seconds. A shorter spike is not what a job must be sized for, and a
-longer window would hide what it must. This module needs numpy.
+The peak of a load is its largest mean over 30 seconds: jobs are not sized for shorter spikes, and a longer window would
+hide spikes that they are sized for.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A load that can be played, and what was done to it.
+    """A load ready to be played.
 
     Attributes:
         curve: the load itself.
-        name: what it is called in tables.
+        name: shown in tables.
         seed: of its noise.
         peak: largest mean over 30 s of ``curve``, records/s.
-        scale: by what the rates were multiplied.
-        cut: seconds of the given load between which ``curve`` lies; None if all of it is there.
-        noise_cv: coefficient of variation of the noise that was added; 0 where none was.
+        scale: factor of the rates.
+        cut: begin and end of ``curve`` in the given load, seconds; None if all of it is there.
+        noise_cv: coefficient of variation of the added noise; 0 without noise.
         bin_s: width of the bins of the given load, in seconds; None if it has none.
-        said: what was done, each in a sentence.
+        said: each preparation step in a sentence.
     """
 
     curve: Pieces
@@ -60,23 +60,21 @@ def prepare(
     longest_s: float | None = 7 * 86_400,
     step_s: float = 5.0,
 ) -> Prepared:
-    """Make a load fit to be played.
+    """Cut, refine and scale a load.
 
-    1. What is longer than ``longest_s`` is cut to the window of that length with the peak in its middle, or as near to
-       the middle as the ends allow.
+    1. A load longer than ``longest_s`` is cut to that length around its peak, as far as the ends allow.
     2. A load whose bins are wider than ``step_s`` is averaged over steps of that length, and each step is multiplied by
        a gamma variable of mean 1 and coefficient of variation ``noise_cv``: an hour's mean says nothing of its seconds,
-       and Poisson noise alone vanishes at high rates. Finer bins have noise of their own, a shape has no bins: both
-       stay as they are.
+       and Poisson noise alone vanishes at high rates. Finer bins have noise of their own; a shape has no bins.
     3. Rates are multiplied so that the peak of the result is ``peak_rate``.
 
     Args:
         curve: the load.
-        name: what it is called; with ``seed`` it decides the noise, so that two traces do not share theirs.
+        name: shown in tables; seeds the noise together with ``seed``, so that two traces do not share theirs.
         seed: of the noise.
         peak_rate: records/s, > 0; None: rates stay as they are.
         noise_cv: ≥ 0.
-        bin_s: width of its bins; None: as the curve says (a :class:`~rheostat.load.files.Trace` does), or none.
+        bin_s: width of its bins; None: that of the curve (a :class:`~rheostat.load.files.Trace` has one), or no bins.
         longest_s: > 0; None: any length.
         step_s: > 0.
 
@@ -85,13 +83,16 @@ def prepare(
     """
     _check(peak_rate=peak_rate, noise_cv=noise_cv, bin_s=bin_s, longest_s=longest_s, step_s=step_s)
     bins = getattr(curve, "bin_s", None) if bin_s is None else bin_s
-    played, cut = _shorter(curve.pieces(), longest_s)
+    played, cut = _cut_around_peak(curve.pieces(), longest_s)
     noise = noise_cv if bins is not None and bins > step_s else None
     if noise is not None:
-        played = _finer(played, step_s, noise, Random(f"{seed} noise of {name}"))
-    scale = _scale(peak_mean(played), peak_rate, name)
-    played = played if scale == 1 else Pieces([(t, rate * scale) for t, rate in played.points])
-    peak = peak_mean(played) if peak_rate is None else peak_rate
+        played = _add_noise(played, step_s, noise, Random(f"{seed} noise of {name}"))
+    own_peak = peak_mean(played)
+    if own_peak <= 0:
+        raise InputError([Fault("load", name, "a load with records", "it offers nothing at all")])
+    peak, scale = (own_peak, 1.0) if peak_rate is None else (peak_rate, peak_rate / own_peak)
+    if scale != 1:
+        played = Pieces([(t, rate * scale) for t, rate in played.points])
     said = [
         "" if cut is None else f"cut to {cut[0]:.0f} .. {cut[1]:.0f} s of {curve.duration:.0f} s, around the peak",
         "" if noise is None else f"bins of {bins:g} s put onto steps of {step_s:g} s, noise {noise:.0%} (seed {seed})",
@@ -119,33 +120,32 @@ def peak_mean(curve: RateCurve, window_s: float = PEAK_WINDOW_S) -> float:
     >>> peak_mean(Pieces([(0, 0), (60, 600), (120, 0)]))
     525.0
     """
-    return _peak(curve.pieces(), window_s)[0]
+    return _find_peak(curve.pieces(), window_s)[0]
 
 
 def _check(**numbers: float | None) -> None:
-    bounds = {"noise_cv": "≥ 0"}
     faults = []
     for name, value in numbers.items():
-        least = 0.0 if name in bounds else math.nextafter(0.0, 1.0)
-        if value is not None and not (math.isfinite(value) and value >= least):
-            faults.append(Fault(name, f"{value:g}", f"a number {bounds.get(name, '> 0')}", "it is out of range"))
+        zero_allowed = name == "noise_cv"
+        if value is not None and not (math.isfinite(value) and (value > 0 or (zero_allowed and value == 0))):
+            allowed = f"a number {'≥' if zero_allowed else '>'} 0"
+            faults.append(Fault(name, f"{value:g}", allowed, "it is out of range"))
     if faults:
         raise InputError(faults)
 
 
-def _shorter(curve: Pieces, longest_s: float | None) -> tuple[Pieces, tuple[float, float] | None]:
-    """The window of that length around the peak, and where it lies; the curve itself if it is no longer."""
+def _cut_around_peak(curve: Pieces, longest_s: float | None) -> tuple[Pieces, tuple[float, float] | None]:
     if longest_s is None or curve.duration <= longest_s:
         return curve, None
-    middle = _peak(curve, PEAK_WINDOW_S)[1] + PEAK_WINDOW_S / 2
+    middle = _find_peak(curve, PEAK_WINDOW_S)[1] + PEAK_WINDOW_S / 2
     begin = min(max(0.0, middle - longest_s / 2), curve.duration - longest_s)
     return curve.between(begin, begin + longest_s), (begin, begin + longest_s)
 
 
-def _finer(curve: Pieces, step_s: float, noise_cv: float, random: Random) -> Pieces:
+def _add_noise(curve: Pieces, step_s: float, noise_cv: float, random: Random) -> Pieces:
     """Levels of ``step_s`` seconds, each the mean of the curve over it, times a gamma variable of mean 1."""
     grid = np.append(np.arange(0.0, curve.duration, step_s), curve.duration)
-    means = np.diff(_Curve(curve).cumulative(grid)) / np.diff(grid)
+    means = np.diff(_PiecesArray(curve).cumulative(grid)) / np.diff(grid)
     if noise_cv > 0:
         shape = 1 / noise_cv**2
         means *= np.array([random.gammavariate(shape, 1 / shape) for _ in means])
@@ -153,30 +153,24 @@ def _finer(curve: Pieces, step_s: float, noise_cv: float, random: Random) -> Pie
     return Pieces(list(zip(times, rates, strict=True)))
 
 
-def _scale(peak: float, peak_rate: float | None, name: str) -> float:
-    if peak <= 0:
-        raise InputError([Fault("load", name, "a load with records", "it offers nothing at all")])
-    return 1.0 if peak_rate is None else peak_rate / peak
-
-
-def _peak(curve: Pieces, window_s: float) -> tuple[float, float]:
-    """The largest mean over a window, and where that window begins."""
+def _find_peak(curve: Pieces, window_s: float) -> tuple[float, float]:
+    """The largest mean over a window, and the second at which that window begins."""
     window = min(window_s, curve.duration)
-    seen = _Curve(curve)
-    edges = np.unique(np.clip(np.concatenate([seen.times, seen.times - window]), 0.0, curve.duration - window))
+    lines = _PiecesArray(curve)
+    edges = np.unique(np.clip(np.concatenate([lines.times, lines.times - window]), 0.0, curve.duration - window))
     begins, ends = edges[:-1], edges[1:]
-    first = seen.after(begins + window) - seen.after(begins)
-    last = seen.before(ends + window) - seen.before(ends)
+    first = lines.rate_after(begins + window) - lines.rate_after(begins)
+    last = lines.rate_before(ends + window) - lines.rate_before(ends)
     top = (first > 0) & (last < 0)
     inner = begins[top] + (ends - begins)[top] * first[top] / (first - last)[top]
     places = np.concatenate([edges, inner])
-    means = (seen.cumulative(places + window) - seen.cumulative(places)) / window
+    means = (lines.cumulative(places + window) - lines.cumulative(places)) / window
     best = int(np.argmax(means))
     return float(means[best]), float(places[best])
 
 
-class _Curve:
-    """Straight lines, asked at many seconds at once. Each argument and each answer is an array."""
+class _PiecesArray:
+    """:class:`Pieces` evaluated at many seconds at once."""
 
     def __init__(self, curve: Pieces) -> None:
         points = np.array(curve.points)
@@ -185,24 +179,21 @@ class _Curve:
         areas = np.diff(self.times) * (self._rates[:-1] + self._rates[1:]) / 2
         self._sums = np.concatenate([[0.0], np.cumsum(areas)])
 
-    def after(self, t: _Floats) -> _Floats:
-        """Records/s from each second on; the last point holds."""
-        return self._on(np.searchsorted(self.times, t, side="right") - 1, t)
+    def rate_after(self, t: _Floats) -> _Floats:
+        return self._interpolate(np.searchsorted(self.times, t, side="right") - 1, t)
 
-    def before(self, t: _Floats) -> _Floats:
-        """Records/s just before each second; the first point holds."""
-        return self._on(np.searchsorted(self.times, t, side="left") - 1, t)
+    def rate_before(self, t: _Floats) -> _Floats:
+        return self._interpolate(np.searchsorted(self.times, t, side="left") - 1, t)
 
     def cumulative(self, t: _Floats) -> _Floats:
-        """Records offered up to each second of the load."""
-        index = self._piece(np.searchsorted(self.times, t, side="right") - 1)
-        return self._sums[index] + (t - self.times[index]) * (self._rates[index] + self._on(index, t)) / 2
+        index = self._clip(np.searchsorted(self.times, t, side="right") - 1)
+        return self._sums[index] + (t - self.times[index]) * (self._rates[index] + self._interpolate(index, t)) / 2
 
-    def _on(self, index: NDArray[np.intp], t: _Floats) -> _Floats:
-        piece = self._piece(index)
+    def _interpolate(self, index: NDArray[np.intp], t: _Floats) -> _Floats:
+        piece = self._clip(index)
         width = self.times[piece + 1] - self.times[piece]
         share = np.divide(t - self.times[piece], width, out=np.ones_like(t), where=width > 0)
         return self._rates[piece] + np.clip(share, 0.0, 1.0) * (self._rates[piece + 1] - self._rates[piece])
 
-    def _piece(self, index: NDArray[np.intp]) -> NDArray[np.intp]:
+    def _clip(self, index: NDArray[np.intp]) -> NDArray[np.intp]:
         return np.clip(index, 0, len(self.times) - 2)

@@ -1,8 +1,7 @@
-"""What a load is asked to be, read from texts, with every fault at once."""
+"""The options of ``rheostat load`` -> a load, with every fault at once."""
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -10,30 +9,27 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, cast
 
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.load.curves import MOST_RECORDS, Cut, RateCurve, Scaled
 from rheostat.load.files import read_traces, read_variation
 from rheostat.load.payload import PayloadSpec
-from rheostat.load.shapes import asks_apart, read_shape
+from rheostat.load.shapes import asks_apart, parse_shape
 from rheostat.load.trip_files import file_trips
 from rheostat.load.trips import DAYS_S, MILLION_RATE, TripLoad, TripPlan, synthetic_trips
 
 DEFAULT_SECONDS = 60.0
-"""How long a shape lasts that does not say so."""
+"""Duration of a shape without its own."""
 
-_BOOTSTRAP = "localhost:9092"
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SERVER = re.compile(r"(?:\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 _KEYS = ("user", "ip", "none")
 _KINDS = ("shape", "trace", "variation", "trips")
 _SYNTHETIC = "synthetic"
-_MOST_PARTITIONS = 10_000
-_MOST_COPIES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class LoadTexts:
-    """The options of ``rheostat load`` as they were typed; None where nothing was."""
+    """The options of ``rheostat load`` as typed on the command line; None where not given."""
 
     topic: str | None = None
     bootstrap: str | None = None
@@ -62,7 +58,7 @@ class LoadTexts:
 
 @dataclass(frozen=True, slots=True)
 class KafkaTarget:
-    """A topic. ``partitions``: how many it has or is to have; None: any number."""
+    """A topic. ``partitions``: the number it must have or is created with; None: any number."""
 
     bootstrap: str
     topic: str
@@ -72,7 +68,7 @@ class KafkaTarget:
 
 @dataclass(frozen=True, slots=True)
 class LogTarget:
-    """A log on disk. ``partitions``: how many it has or is to have; None: any number."""
+    """A log on disk. ``partitions`` as in :class:`KafkaTarget`."""
 
     folder: Path
     partitions: int | None
@@ -80,7 +76,7 @@ class LogTarget:
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """A load that can be run. Its records are trips, or click-fraud records as ``payload`` says."""
+    """A valid load. Its records are trips, or click-fraud records made from ``payload``."""
 
     curve: RateCurve
     target: KafkaTarget | LogTarget
@@ -96,9 +92,8 @@ def read_request(texts: LoadTexts) -> LoadRequest:
         InputError: with every fault; fields are the options as typed on the command line.
     """
     reader = _Reader(texts)
-    target, curve = reader.target(), reader.curve()
-    payload, first_id = reader.payload(), reader.whole("first_id", 0)
-    reader.countable(curve)
+    target, curve = reader.read_target(), reader.read_curve()
+    payload, first_id = reader.read_payload(), reader.read_whole("first_id", 0)
     if reader.faults or curve is None or target is None:
         raise InputError(reader.faults)
     return LoadRequest(curve, target, payload, first_id, reader.trips)
@@ -106,7 +101,7 @@ def read_request(texts: LoadTexts) -> LoadRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """What a number may be."""
+    """Allowed values of a number; ``above``: ``low`` itself is not allowed."""
 
     low: float = 0.0
     high: float = math.inf
@@ -119,7 +114,6 @@ class _Range:
         return f"{kind} {low}" + (f" and ≤ {self.high:.0f}" if math.isfinite(self.high) else "")
 
     def read(self, text: str) -> float | None:
-        """The number, or None if it is none, or out of range."""
         try:
             value = int(text) if self.whole else float(text)
         except ValueError:
@@ -129,127 +123,70 @@ class _Range:
 
 
 class _Reader:
-    """Reads the options one by one and goes on after a fault; a faulty number reads as its default."""
+    """Reads the options one by one and collects all faults; a faulty number reads as its default."""
 
     def __init__(self, texts: LoadTexts) -> None:
         self.faults: list[Fault] = []
         self.trips: TripLoad | None = None
         self._given = {item.name: getattr(texts, item.name) for item in fields(texts)}
-        self._seed = self.whole("seed", PayloadSpec().seed)
+        self._seed = self.read_whole("seed", PayloadSpec().seed)
 
-    def whole(self, name: str, default: int, low: int = 0, high: float = 2**62) -> int:
-        """A whole number within limits."""
-        return int(self._number(name, default, _Range(low, high, whole=True)) or default)
-
-    def target(self) -> KafkaTarget | LogTarget | None:
-        """Where the load goes."""
-        partitions = self._number("partitions", None, _Range(1, _MOST_PARTITIONS, whole=True))
+    def read_target(self) -> KafkaTarget | LogTarget | None:
+        partitions = self._read_number("partitions", None, _Range(1, 10_000, whole=True))
         number = None if partitions is None else int(partitions)
         if self._given["log"] is None:
-            return self._kafka(number)
+            return self._read_kafka(number)
         for name in ("topic", "bootstrap", "create"):
             if self._given[name]:
-                self._fault(name, "not together with --log", "a load goes into Kafka or into a log, not into both")
+                self._add_fault(name, "not together with --log", "a load goes into Kafka or into a log, not into both")
         if not self._given["log"].strip():
-            self._fault("log", "a folder", "say where the log is to be")
+            self._add_fault("log", "a folder", "name the folder of the log")
         return LogTarget(Path(self._given["log"]), number)
 
-    def curve(self) -> RateCurve | None:
-        """The load itself."""
+    def _read_kafka(self, partitions: int | None) -> KafkaTarget:
+        topic, bootstrap = self._given["topic"], self._given["bootstrap"]
+        if not topic or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+            allowed = "1 to 249 letters, digits, dots, underscores and hyphens"
+            self._add_fault("topic", allowed, "name the topic that the load goes to (or --log FOLDER)")
+        servers = "localhost:9092" if bootstrap is None else bootstrap
+        ports = [_SERVER.fullmatch(server.strip()) for server in servers.split(",")]
+        if not all(port is not None and 0 < int(port[1]) < 65_536 for port in ports):
+            self._add_fault("bootstrap", "HOST:PORT, comma separated", "give the address of the broker")
+        return KafkaTarget(servers, topic or "", partitions, bool(self._given["create"]))
+
+    def read_curve(self) -> RateCurve | None:
         kinds = [name for name in _KINDS if self._given[name] is not None]
-        rate = self._number("rate", None, _Range())
-        seconds = self._number("seconds", None, _Range(above=True))
-        per_level = self._number("rate_per_level", None, _Range(above=True))
-        self._misplaced(kinds)
+        rate = self._read_number("rate", None, _Range())
+        seconds = self._read_number("seconds", None, _Range(above=True))
+        per_level = self._read_number("rate_per_level", None, _Range(above=True))
+        self._check_misplaced(kinds)
         if len(kinds) != 1:
             given = ", ".join(_option(kind) for kind in kinds) or "none of them"
-            message = "say what the load is, in one way"
-            self.faults.append(Fault("--shape", given, f"one of {', '.join(map(_option, _KINDS))}", message))
+            allowed = f"one of {', '.join(map(_option, _KINDS))}"
+            self.faults.append(Fault("--shape", given, allowed, "give the load in exactly one way"))
             return None
-        sources: Mapping[str, Callable[[], RateCurve | None]] = {
-            "shape": lambda: self._shape(rate, seconds),
-            "trace": lambda: self._files(lambda: read_traces(self._paths("trace"))),
-            "variation": lambda: self._files(lambda: read_variation(self._paths("variation"), per_level or 1.0)),
-            "trips": lambda: self._trips(rate, seconds),
+        sources: Mapping[str, Callable[[], RateCurve]] = {
+            "shape": lambda: self._read_shape(rate, seconds),
+            "trace": lambda: self._read_files(lambda: read_traces(self._paths("trace"))),
+            "variation": lambda: self._read_files(lambda: read_variation(self._paths("variation"), per_level or 1.0)),
+            "trips": lambda: self._read_trips(rate, seconds),
         }
         try:
             curve = sources[kinds[0]]()
         except InputError as error:
             self.faults += [Fault(_option(f.field), f.given, f.allowed, f.message) for f in error.faults]
-            curve = None
-        return self._played(curve, seconds)
-
-    def countable(self, curve: RateCurve | None) -> None:
-        """A load whose records cannot be numbered is a fault."""
-        if curve is not None and not curve.cumulative(curve.duration) <= MOST_RECORDS:
-            kind = next(name for name in _KINDS if self._given[name] is not None)
-            self._fault(kind, f"at most {MOST_RECORDS:.1e} records", "these are more records than there are numbers")
-
-    def payload(self) -> PayloadSpec:
-        """What the records say."""
-        plain, key = PayloadSpec(), self._given["key"] or "user"
-        if key not in _KEYS:
-            self._fault("key", ", ".join(_KEYS), "records are keyed by user, by ip, or not at all" + _hint(key, _KEYS))
-        return PayloadSpec(
-            seed=self._seed,
-            users=self.whole("users", plain.users, 1, 10_000_000),
-            ips=self.whole("ips", plain.ips, 1, 2**24),
-            skew=self._number("skew", plain.skew, _Range(0, 10)) or 0.0,
-            click_share=self._number("click_share", plain.click_share, _Range(0, 1)) or 0.0,
-            key=cast('Literal["user", "ip", "none"]', key),
-        )
-
-    def _kafka(self, partitions: int | None) -> KafkaTarget:
-        topic, bootstrap = self._given["topic"], self._given["bootstrap"]
-        servers = _BOOTSTRAP if bootstrap is None else bootstrap
-        if not topic or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
-            allowed = "1 to 249 letters, digits, dots, underscores and hyphens"
-            self._fault("topic", allowed, "say which topic the load goes to (or --log FOLDER)")
-        ports = [_SERVER.fullmatch(server.strip()) for server in servers.split(",")]
-        if not all(port is not None and 0 < int(port[1]) < 65_536 for port in ports):
-            self._fault("bootstrap", "HOST:PORT, comma separated", "say where the broker answers")
-        return KafkaTarget(servers, topic or "", partitions, bool(self._given["create"]))
-
-    def _shape(self, rate: float | None, seconds: float | None) -> RateCurve | None:
-        text = self._given["shape"]
-        stand_in = 1.0 if self._given["rate"] is not None else None
-        curve, faults = read_shape(text, rate if rate is not None else stand_in, seconds or DEFAULT_SECONDS, self._seed)
-        self.faults += [Fault(_option(fault.field), fault.given, fault.allowed, fault.message) for fault in faults]
-        if curve is not None and self._given["rate"] is not None and not asks_apart(text)[0]:
-            self._fault("rate", "not with a shape that says its rates", "the shape says its own rates already")
+            return None
+        if seconds is not None and seconds != curve.duration:
+            if seconds > curve.duration:
+                self._add_fault("seconds", f"> 0 and ≤ {curve.duration:g}", "the load is shorter than that")
+            curve = Cut(curve, seconds)
+        if not curve.cumulative(curve.duration) <= MOST_RECORDS:
+            self._add_fault(kinds[0], f"at most {MOST_RECORDS:.1e} records", "the load has more records than ids exist")
         return curve
 
-    def _files(self, read: Callable[[], RateCurve]) -> RateCurve:
-        """A load from files, with its scales; they are read first, so that their faults are not lost."""
-        time_scale = self._number("time_scale", 1.0, _Range(above=True))
-        rate_scale = self._number("rate_scale", 1.0, _Range(above=True))
-        return Scaled(read(), time_scale=time_scale or 1.0, rate_scale=rate_scale or 1.0)
-
-    def _trips(self, rate: float | None, seconds: float | None) -> RateCurve:
-        """Trips, made or read; they are kept for their records."""
-        speed = self._number("speed", 1.0, _Range(above=True)) or 1.0
-        copies = self.whole("copies", 1, 1, _MOST_COPIES)
-        if self._given["trips"].strip() == _SYNTHETIC:
-            city_rate = MILLION_RATE if rate is None else rate / speed / copies
-            self.trips = synthetic_trips(TripPlan(city_rate, seconds or DAYS_S / speed, speed, copies, self._seed))
-        else:
-            if rate is not None:
-                self._fault("rate", f"with --trips {_SYNTHETIC}", "a file says its own times; --speed plays it faster")
-            if self._given["seed"] is not None:
-                self._fault("seed", f"with --trips {_SYNTHETIC}", "in trips from a file nothing is left to chance")
-            self.trips = file_trips(self._paths("trips"), speed, copies)
-        return self.trips.arrivals
-
-    def _played(self, curve: RateCurve | None, seconds: float | None) -> RateCurve | None:
-        if curve is None or seconds is None or seconds == curve.duration:
-            return curve
-        if seconds > curve.duration:
-            self._fault("seconds", f"> 0 and ≤ {curve.duration:g}", "the load lasts no longer than that")
-        return Cut(curve, seconds)
-
-    def _misplaced(self, kinds: list[str]) -> None:
-        """Options that mean nothing for this kind of load."""
-        belongs = {
+    def _check_misplaced(self, kinds: list[str]) -> None:
+        """Options that have no meaning for this kind of load."""
+        owners_by_option = {
             "rate": ("shape", "trips"),
             "rate_per_level": ("variation",),
             "time_scale": ("trace", "variation"),
@@ -258,35 +195,76 @@ class _Reader:
             "copies": ("trips",),
             **dict.fromkeys(("users", "ips", "skew", "click_share", "key"), _KINDS[:3]),
         }
-        for name, owners in belongs.items():
+        for name, owners in owners_by_option.items():
             if self._given[name] is not None and kinds and not set(owners) & set(kinds):
                 allowed = "with " + " or ".join(map(_option, owners))
-                self._fault(name, allowed, f"means nothing together with {_option(kinds[0])}")
+                self._add_fault(name, allowed, f"has no meaning together with {_option(kinds[0])}")
         if kinds == ["variation"] and self._given["rate_per_level"] is None:
-            self._fault("rate_per_level", "a number > 0", "a level is a number of threads: say the records/s of one")
+            message = "a level is a number of threads: give the records/s of one thread"
+            self._add_fault("rate_per_level", "a number > 0", message)
 
-    def _paths(self, name: str) -> list[Path]:
-        return [Path(piece.strip()) for piece in self._given[name].split(",") if piece.strip()]
+    def _read_shape(self, rate: float | None, seconds: float | None) -> RateCurve:
+        text, rate_given = self._given["shape"], self._given["rate"] is not None
+        stand_in = 1.0 if rate_given and rate is None else rate
+        curve = parse_shape(text, rate=stand_in, seconds=seconds or DEFAULT_SECONDS, seed=self._seed)
+        if rate_given and not asks_apart(text)[0]:
+            self._add_fault("rate", "not with a shape that has rates of its own", "the shape has its own rates")
+        return curve
 
-    def _number(self, name: str, default: float | None, allowed: _Range) -> float | None:
+    def _read_files(self, read: Callable[[], RateCurve]) -> RateCurve:
+        """The scales are read first, so that their faults are not lost when the files have faults too."""
+        time_scale = self._read_number("time_scale", 1.0, _Range(above=True))
+        rate_scale = self._read_number("rate_scale", 1.0, _Range(above=True))
+        return Scaled(read(), time_scale=time_scale or 1.0, rate_scale=rate_scale or 1.0)
+
+    def _read_trips(self, rate: float | None, seconds: float | None) -> RateCurve:
+        speed = self._read_number("speed", 1.0, _Range(above=True)) or 1.0
+        copies = self.read_whole("copies", 1, 1, 1_000)
+        if self._given["trips"].strip() == _SYNTHETIC:
+            city_rate = MILLION_RATE if rate is None else rate / speed / copies
+            self.trips = synthetic_trips(TripPlan(city_rate, seconds or DAYS_S / speed, speed, copies, self._seed))
+        else:
+            if rate is not None:
+                self._add_fault("rate", f"with --trips {_SYNTHETIC}", "a file has its own times; use --speed instead")
+            if self._given["seed"] is not None:
+                self._add_fault("seed", f"with --trips {_SYNTHETIC}", "trips from a file are not random")
+            self.trips = file_trips(self._paths("trips"), speed, copies)
+        return self.trips.arrivals
+
+    def read_payload(self) -> PayloadSpec:
+        default, key = PayloadSpec(), self._given["key"] or "user"
+        if key not in _KEYS:
+            message = "records are keyed by user, by ip, or not at all" + did_you_mean(key, _KEYS)
+            self._add_fault("key", ", ".join(_KEYS), message)
+        return PayloadSpec(
+            seed=self._seed,
+            users=self.read_whole("users", default.users, 1, 10_000_000),
+            ips=self.read_whole("ips", default.ips, 1, 2**24),
+            skew=self._read_number("skew", default.skew, _Range(0, 10)) or 0.0,
+            click_share=self._read_number("click_share", default.click_share, _Range(0, 1)) or 0.0,
+            key=cast('Literal["user", "ip", "none"]', key),
+        )
+
+    def read_whole(self, name: str, default: int, low: int = 0, high: float = 2**62) -> int:
+        return int(self._read_number(name, default, _Range(low, high, whole=True)) or default)
+
+    def _read_number(self, name: str, default: float | None, allowed: _Range) -> float | None:
         text = self._given[name]
         if text is None:
             return default
         value = allowed.read(text.strip())
         if value is None:
-            self._fault(name, str(allowed), f"{text!r} will not do")
+            self._add_fault(name, str(allowed), f"{text!r} is not allowed")
             return default
         return value
 
-    def _fault(self, name: str, allowed: str, message: str) -> None:
+    def _paths(self, name: str) -> list[Path]:
+        return [Path(piece.strip()) for piece in self._given[name].split(",") if piece.strip()]
+
+    def _add_fault(self, name: str, allowed: str, message: str) -> None:
         given = self._given[name]
         self.faults.append(Fault(_option(name), "nothing" if given is None else repr(given), allowed, message))
 
 
 def _option(name: str) -> str:
     return name if name.startswith("--") else "--" + name.replace("_", "-")
-
-
-def _hint(given: str, known: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(given, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,13 +1,13 @@
 """Real trips from CSV files, in any order, larger than memory.
 
-Two forms are read, by the names of their columns; other columns are left out:
+Two formats are read; columns that are not needed are ignored:
 
 - the yellow-cab files of New York's Taxi and Limousine Commission, as long as they had coordinates (2010 to June 2016),
   and the data of S2 (Donovan and Work), which have the same names;
 - the file of the DEBS 2015 Grand Challenge, which has no header and no passengers.
 
-The order of the rows does not matter; a stray date makes a long pause. Of trips that
-are alike in all that is read one is kept, as in S2.
+The order of the rows does not matter; a stray date makes a long pause. Of trips that are equal in all fields that are
+read one is kept, as in S2.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 import heapq
 import math
+import re
 import shutil
 import tempfile
 import weakref
@@ -37,33 +38,32 @@ _NEEDED = (
     *("dropoff_longitude", "dropoff_latitude", "trip_distance"),
 )
 _PLACES = _NEEDED[2:6]
-_PASSENGERS = "passenger_count"
 _PREFIXES = ("tpep_", "lpep_")
 _DEBS = (
     *("medallion", "hack_license", "pickup_datetime", "dropoff_datetime", "trip_time_in_secs", "trip_distance"),
     *("pickup_longitude", "pickup_latitude", "dropoff_longitude", "dropoff_latitude", "payment_type", "fare_amount"),
     *("surcharge", "mta_tax", "tip_amount", "tolls_amount", "total_amount"),
 )
-_MEDALLION = 32
-"""Hexadecimal digits with which each line of the DEBS file begins."""
+_MEDALLION = re.compile("[0-9A-Fa-f]{32}")
+"""The first field of each line of the DEBS file."""
 
-_LONGEST_HEADER = 10_000
-_FARTHEST = {"longitude": 180.0, "latitude": 90.0}
+_MAX_HEADER_CHARACTERS = 10_000
+_LARGEST = {"longitude": 180.0, "latitude": 90.0}
 
 
 class _BadRowError(Exception):
-    """A row that is no trip; its text is the reason."""
+    """A row is no valid trip; the text is the reason."""
 
 
 class _Columns(NamedTuple):
-    """Where a file has what, by name; and whether its first line says so."""
+    """Positions of the columns by name, and whether the first line is a header."""
 
     places: Mapping[str, int]
     header: bool
 
 
 def file_trips(paths: Sequence[Path], speed: float = 1.0, copies: int = 1) -> TripLoad:
-    """The trips of one or more files, played together. They are read here, to count and to sort.
+    """Read the trips of one or more files, to be played together.
 
     Args:
         paths: the files.
@@ -71,24 +71,24 @@ def file_trips(paths: Sequence[Path], speed: float = 1.0, copies: int = 1) -> Tr
         copies: records of each trip, ≥ 1.
 
     Raises:
-        InputError: a file cannot be read or lacks columns (every one that it lacks), or there is no trip in them. Rows
-            that are no trip are left out and counted, see ``left_out``.
+        InputError: a file cannot be read or lacks columns (every one that it lacks), or there is no trip in them.
+            Invalid rows are left out and counted, see ``left_out``.
     """
-    columns = _columns_of(paths)
+    columns_by_path = _read_headers(paths)
     left_out: Counter[str] = Counter()
-    rows = chain.from_iterable(_entries(path, of, left_out) for path, of in columns.items())
+    entries = chain.from_iterable(_read_entries(path, columns, left_out) for path, columns in columns_by_path.items())
     try:
-        trips = SortedTrips(rows)
+        trips = SortedTrips(entries)
     except TooManyTripsError:
         raise InputError([_fault(paths, "at most 125 million trips", "there are more")]) from None
     except OSError as error:
         raise InputError([_fault(paths, "files that can be read and sorted", f"{error}")]) from error
-    seconds, sums, twice = trips.counted()
+    seconds, sums, duplicates = trips.count_by_second()
     if not sums:
-        told = (f"{number} {'row' if number == 1 else 'rows'}: {reason}" for reason, number in left_out.items())
-        reasons = "; ".join(told) or "no rows"
+        counts = (f"{number} {'row' if number == 1 else 'rows'}: {reason}" for reason, number in left_out.items())
+        reasons = "; ".join(counts) or "no rows"
         raise InputError([_fault(paths, "at least one trip", f"there is no trip in it: {reasons}")])
-    left_out.update({"the same trip again": twice} if twice else {})
+    left_out.update({"the same trip again": duplicates} if duplicates else {})
     arrivals = Arrivals(
         seconds=seconds,
         trips=sums,
@@ -100,32 +100,29 @@ def file_trips(paths: Sequence[Path], speed: float = 1.0, copies: int = 1) -> Tr
     return TripLoad(arrivals, trips.bodies, dict(left_out))
 
 
-def _columns_of(paths: Sequence[Path]) -> dict[Path, _Columns]:
-    found, faults = {}, []
+def _read_headers(paths: Sequence[Path]) -> dict[Path, _Columns]:
+    found: dict[Path, _Columns] = {}
+    faults: list[Fault] = []
     for path in paths:
         try:
-            columns = found[path] = _columns(_first_row(path))
+            columns = found[path] = _read_header(path)
         except (OSError, ValueError, csv.Error) as error:
-            message = f"cannot be read: {reason_of(error)}"
-            faults.append(_fault([path], "a CSV file of trips", message))
+            faults.append(_fault([path], "a CSV file of trips", f"cannot be read: {reason_of(error)}"))
         else:
-            faults += [_lacks(path, name, columns) for name in _NEEDED if name not in columns.places]
+            faults += [_missing(path, name, columns) for name in _NEEDED if name not in columns.places]
     if faults or not paths:
         raise InputError(faults or [Fault("trips", "nothing", "synthetic, or CSV files", "no file is named")])
     return found
 
 
-def _first_row(path: Path) -> list[str]:
+def _read_header(path: Path) -> _Columns:
+    """From the first line: the names of the columns, or a trip of the DEBS file."""
     refuse_kinds(path)
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
-        header = lines.readline(_LONGEST_HEADER)
+        header = lines.readline(_MAX_HEADER_CHARACTERS)
     refuse_nulls(header)
-    return next(csv.reader([header]), [])
-
-
-def _columns(first: Sequence[str]) -> _Columns:
-    """By the first row: names, or a trip of the DEBS file."""
-    if len(first) == len(_DEBS) and len(first[0]) == _MEDALLION and set(first[0]) <= set("0123456789ABCDEFabcdef"):
+    first = next(csv.reader([header]), [])
+    if len(first) == len(_DEBS) and _MEDALLION.fullmatch(first[0]):
         return _Columns({name: place for place, name in enumerate(_DEBS)}, header=False)
     names = [name.strip().lower() for name in first]
     for prefix in _PREFIXES:
@@ -133,7 +130,7 @@ def _columns(first: Sequence[str]) -> _Columns:
     return _Columns({name: place for place, name in enumerate(names)}, header=True)
 
 
-def _lacks(path: Path, name: str, columns: _Columns) -> Fault:
+def _missing(path: Path, name: str, columns: _Columns) -> Fault:
     message = f"it has no column {name}"
     if name in _PLACES and "pulocationid" in columns.places:
         message += ": it names zones; files with coordinates end in June 2016"
@@ -145,8 +142,8 @@ def _fault(paths: Sequence[Path], allowed: str, message: str) -> Fault:
     return Fault("trips", names, allowed, f"{names}: {message}")
 
 
-def _entries(path: Path, columns: _Columns, left_out: Counter[str]) -> Iterator[Entry]:
-    """The trips of a file; what is none is counted by its reason. Blank lines are left out."""
+def _read_entries(path: Path, columns: _Columns, left_out: Counter[str]) -> Iterator[Entry]:
+    """The trips of a file without blank lines; counts invalid rows by reason."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
         rows = csv.reader(lines)
         if columns.header:
@@ -155,7 +152,7 @@ def _entries(path: Path, columns: _Columns, left_out: Counter[str]) -> Iterator[
             try:
                 row = next(rows)
                 if row:
-                    trip = _trip(row, columns.places)
+                    trip = _parse_trip(row, columns.places)
                     yield trip.pickup, trip.body()
             except StopIteration:
                 return
@@ -165,17 +162,13 @@ def _entries(path: Path, columns: _Columns, left_out: Counter[str]) -> Iterator[
                 left_out[str(error)] += 1
 
 
-def _trip(row: Sequence[str], places: Mapping[str, int]) -> Trip:
-    """The trip of a row.
-
-    Raises:
-        _BadRowError: it is none.
-    """
+def _parse_trip(row: Sequence[str], places: Mapping[str, int]) -> Trip:
     try:
-        pickup, dropoff = (_seconds(row[places[name]]) for name in _NEEDED[:2])
-        where = [_coordinate(name, row[places[name]]) for name in _PLACES]
-        miles = _number(row[places["trip_distance"]])
-        passengers = _passengers(row[places[_PASSENGERS]]) if _PASSENGERS in places else None
+        pickup, dropoff = (_parse_time(row[places[name]]) for name in _NEEDED[:2])
+        where = [_parse_coordinate(name, row[places[name]]) for name in _PLACES]
+        miles = _parse_number(row[places["trip_distance"]])
+        aboard = row[places["passenger_count"]] if "passenger_count" in places else ""
+        passengers = round(_parse_number(aboard)) if aboard.strip() else None
     except IndexError:
         raise _BadRowError("it has too few fields") from None
     if dropoff < pickup:
@@ -194,8 +187,8 @@ def _trip(row: Sequence[str], places: Mapping[str, int]) -> Trip:
     )
 
 
-def _seconds(text: str) -> int:
-    """What a clock showed, in seconds since 1970 as if that were UTC."""
+def _parse_time(text: str) -> int:
+    """Local time in seconds since 1970, as if it were UTC."""
     try:
         shown = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -203,34 +196,29 @@ def _seconds(text: str) -> int:
     return math.floor((shown if shown.tzinfo else shown.replace(tzinfo=UTC)).timestamp())
 
 
-def _coordinate(name: str, text: str) -> float:
-    value = _number(text)
-    if abs(value) > _FARTHEST[name.partition("_")[2]]:
+def _parse_coordinate(name: str, text: str) -> float:
+    value = _parse_number(text)
+    if abs(value) > _LARGEST[name.partition("_")[2]]:
         raise _BadRowError("its coordinates are not on earth")
     return value
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise _BadRowError("a number cannot be read") from None
+        value = math.nan
     if not math.isfinite(value):
         raise _BadRowError("a number cannot be read")
     return value
 
 
-def _passengers(text: str) -> int | None:
-    return round(_number(text)) if text.strip() else None
-
-
-# Sorting more trips than fit into memory: runs on disk, merged while they are read.
-
+# Sorting more trips than fit into memory: runs on disk, merged while they are read
 
 RUN = 250_000
 """Trips that are sorted in memory at once; twice as many are held."""
 
-MOST_RUNS = 500
+MAX_RUNS = 500
 """Files that are open at once while runs are merged."""
 
 Entry = tuple[int, str]
@@ -241,22 +229,22 @@ class TooManyTripsError(Exception):
     """More trips than can be merged."""
 
 
-class Counted(NamedTuple):
-    """Pickups by second: each second once, the trips up to and with it, and how many were left out as told twice."""
+class CountsBySecond(NamedTuple):
+    """Seconds with pickups, the trips up to and including each, and the number of duplicates left out."""
 
     seconds: array[int]
     trips: array[int]
-    twice: int
+    duplicates: int
 
 
 class SortedTrips:
-    """Trips in the order of their pickups, those of one second in that of their texts, equal ones once.
+    """Trips sorted by pickup, then by body, without duplicates.
 
-    The last ``run`` trips or fewer stay in memory. Those before are kept in a temporary folder, which goes when this
-    object does.
+    The last ``run`` trips or fewer stay in memory. Those before are kept in a temporary folder, which is removed with
+    this object.
 
     Args:
-        entries: in any order; read here, to the end.
+        entries: in any order; consumed here.
         run: trips that are sorted in memory.
 
     Raises:
@@ -271,28 +259,26 @@ class SortedTrips:
         self._files: list[Path] = []
         self._memory = next(runs, [])
         for following in runs:
-            self._spill(self._memory)
+            self._write_run(self._memory)
             self._memory = following
 
     def bodies(self) -> Iterator[str]:
-        """The trips; may be opened again and again."""
-        for (_, body), _ in groupby(self._merged()):
+        """The bodies of all trips; may be called again."""
+        for (_, body), _ in groupby(self._merge()):
             yield body
 
-    def counted(self) -> Counted:
-        """How many there are in each second."""
-        seconds, sums, trips, twice = array("q"), array("q"), 0, 0
-        for second, entries in groupby(self._merged(), key=itemgetter(0)):
+    def count_by_second(self) -> CountsBySecond:
+        seconds, sums, trips, duplicates = array("q"), array("q"), 0, 0
+        for second, entries in groupby(self._merge(), key=itemgetter(0)):
             bodies = [body for _, body in entries]
             different = len(set(bodies))
-            trips, twice = trips + different, twice + len(bodies) - different
+            trips, duplicates = trips + different, duplicates + len(bodies) - different
             seconds.append(second)
             sums.append(trips)
-        return Counted(seconds, sums, twice)
+        return CountsBySecond(seconds, sums, duplicates)
 
-    def _spill(self, entries: list[Entry]) -> None:
-        """Write a run to a file."""
-        if len(self._files) == MOST_RUNS:
+    def _write_run(self, entries: list[Entry]) -> None:
+        if len(self._files) == MAX_RUNS:
             raise TooManyTripsError
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="rheostat-trips-"))
@@ -302,13 +288,13 @@ class SortedTrips:
             out.writelines(f"{second}\t{body}\n" for second, body in entries)
         self._files.append(file)
 
-    def _merged(self) -> Iterator[Entry]:
+    def _merge(self) -> Iterator[Entry]:
         with ExitStack() as stack:
-            runs = [_read(stack.enter_context(file.open(encoding="utf-8"))) for file in self._files]
+            runs = [_read_run(stack.enter_context(file.open(encoding="utf-8"))) for file in self._files]
             yield from heapq.merge(self._memory, *runs)
 
 
-def _read(lines: TextIO) -> Iterator[Entry]:
+def _read_run(lines: TextIO) -> Iterator[Entry]:
     for line in lines:
         second, _, body = line.rstrip("\n").partition("\t")
         yield int(second), body

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
@@ -20,12 +19,12 @@ from enum import StrEnum
 from ipaddress import ip_address
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
 from rheostat.config.loading import TOKEN_VARIABLE
 from rheostat.errors import Fault, InputError, UnavailableError
-from rheostat.files import replace_file
-from rheostat.host.guardian import carrying, kill_carrying
+from rheostat.files import lock_file, replace_text
+from rheostat.host.guardian import find_by_token, kill_by_token
 from rheostat.host.processes import Identity, Launch
 from rheostat.host.spark_daemons import Daemons, WorkerSize, ask_daemon
 
@@ -257,12 +256,12 @@ class Workers:
         """Its process has ended. What may be left below it, executors and their Python, has nobody any more."""
         if worker.state in STAYING:
             self._failed(f"{worker.record.name} ended by itself; its log: {self._folder.log(worker.record)}")
-        kill_carrying(worker.record.mark, MARK)
+        kill_by_token(worker.record.mark, MARK)
         self._forget(worker)
 
     def _kill(self, worker: Worker) -> None:
         self._signal(worker, SIGKILL)
-        kill_carrying(worker.record.mark, MARK)
+        kill_by_token(worker.record.mark, MARK)
         self._forget(worker)
 
     # ------------------------------------------------------------------------------------------- records
@@ -271,10 +270,10 @@ class Workers:
         """A Worker of the server before: found by pid and start, or by its mark if it was just being started."""
         process = record.process
         if process is None:
-            leader = next((pid for pid in carrying(record.mark, MARK) if _leads(pid)), None)
+            leader = next((pid for pid in find_by_token(record.mark, MARK) if _leads(pid)), None)
             process = None if leader is None else Identity.of(leader)
         if process is None or not process.running():
-            kill_carrying(record.mark, MARK)
+            kill_by_token(record.mark, MARK)
             self._folder.forget(record)
             return
         record = replace(record, pid=process.pid, created=process.created)
@@ -471,7 +470,11 @@ class Folder:
         self.logs = path / "logs"
         for each in (self._records, self.logs):
             each.mkdir(parents=True, exist_ok=True)
-        self._lock = self._locked()
+        try:
+            self._lock = lock_file(path / ".lock")
+        except BlockingIOError:
+            message = "another node server has it: end that one, or give this one a --name or --folder of its own"
+            raise InputError([Fault("--folder", str(path), "a folder of its own", message)]) from None
 
     @property
     def spark(self) -> Path:
@@ -501,7 +504,7 @@ class Folder:
 
     def save(self, record: Record) -> None:
         """Keep a Worker; on disk when this returns."""
-        self._write(self._records / f"{record.id}.json", asdict(record))
+        replace_text(self._records / f"{record.id}.json", json.dumps(asdict(record)))
 
     def forget(self, record: Record) -> None:
         """It has ended: its file and its folder go, its log stays."""
@@ -510,26 +513,12 @@ class Folder:
 
     def announce(self, server: dict[str, Any]) -> None:
         """Write where the server listens, for people and scripts: ``server.json``."""
-        self._write(self.path / "server.json", server)
+        replace_text(self.path / "server.json", json.dumps(server))
 
     def close(self) -> None:
         """Let another server have it."""
         (self.path / "server.json").unlink(missing_ok=True)
         self._lock.close()
-
-    def _write(self, file: Path, value: dict[str, Any]) -> None:
-        text = json.dumps(value)
-        replace_file(file, lambda out: out.write(text.encode()))
-
-    def _locked(self) -> TextIO:
-        lock = (self.path / ".lock").open("a")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.close()
-            message = "another node server has it: end that one, or give this one a --name or --folder of its own"
-            raise InputError([Fault("--folder", str(self.path), "a folder of its own", message)]) from None
-        return lock
 
 
 # What is known of a node and of its Workers: frozen values.

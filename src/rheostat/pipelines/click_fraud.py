@@ -12,10 +12,9 @@ one, the **backlog is latest − committed of this one query**, and a batch is c
 **Distinct counts are approximate** (HyperLogLog++, relative standard deviation ``distinct_error``): Spark refuses
 exact distinct counts on streams, and a set per key has no bound. Small counts come out nearly exact.
 
-Counting what gets through: every output row carries the number of its records and sums over their ids, see
-:mod:`rheostat.pipelines.sink`. Records that are not understood are left out and counted: ``malformed`` among the
-``observedMetrics`` of the progress events. Records later than the watermark show there as
-``numRowsDroppedByWatermark``.
+Every output row carries the number of its records and sums over their ids, for the verification in
+:mod:`rheostat.pipelines.sink`. Invalid records are left out and counted as ``malformed`` in the ``observedMetrics`` of
+the progress events; records later than the watermark as ``numRowsDroppedByWatermark``.
 
 As a program: ``python -m rheostat.pipelines.click_fraud --help``. SIGTERM and SIGINT, sent to the Python process,
 end it at the next boundary between two batches.
@@ -36,12 +35,11 @@ from rheostat.load.checksum import splitmix64_array
 from rheostat.pipelines.running import (
     ClickFraudSettings,
     base_conf,
-    base_parser,
+    make_parser,
+    open_session,
     parse_seconds,
-    program,
+    run_program,
     run_query,
-    session_of,
-    settings_from,
     start_query,
 )
 
@@ -53,8 +51,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-# The stage of a pipeline that runs in Python: each record waits for its look-up.
-
+# The stage in Python, in which each record waits for its look-up
 
 Stage = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 """A function for ``mapInArrow``."""
@@ -64,8 +61,8 @@ HALVES = ("id_low", "id_high", "mixed_low", "mixed_high")
 :func:`~rheostat.load.checksum.splitmix64`."""
 
 
-def halves(ids: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.int64]]:
-    """The columns :data:`HALVES` for these ids."""
+def split_halves(ids: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.int64]]:
+    """The columns :data:`HALVES` of these ids."""
     import numpy as np
 
     mix = splitmix64_array(ids)
@@ -77,44 +74,46 @@ def halves(ids: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.int64]]:
     }
 
 
-def waited(lookup_ms: float) -> Stage:
-    """Waits ``lookup_ms`` for each record, and hands it on as it is."""
+def make_wait(lookup_ms: float) -> Stage:
+    """A stage that waits ``lookup_ms`` for each record."""
 
-    def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def wait(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             time.sleep(batch.num_rows * lookup_ms / 1000)
             yield batch
 
-    return stage
+    return wait
 
 
-def looked_up(lookup_ms: float) -> Stage:
-    """Waits ``lookup_ms`` for each record, and adds :data:`HALVES` by ``id``."""
+def make_lookup(lookup_ms: float) -> Stage:
+    """A stage that waits ``lookup_ms`` for each record and replaces ``id`` by :data:`HALVES`."""
 
-    def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return map(_with_halves, waited(lookup_ms)(batches))
+    def look_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return map(_replace_id, make_wait(lookup_ms)(batches))
 
-    return stage
+    return look_up
 
 
-def _with_halves(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _replace_id(batch: pa.RecordBatch) -> pa.RecordBatch:
     import pyarrow as pa
 
-    added = halves(batch.column("id").to_numpy())
-    kept = {name: batch.column(name) for name in batch.schema.names if name != "id"}
-    return pa.RecordBatch.from_pydict(kept | {name: pa.array(column) for name, column in added.items()})
+    added = split_halves(batch.column("id").to_numpy())
+    others = {name: batch.column(name) for name in batch.schema.names if name != "id"}
+    return pa.RecordBatch.from_pydict(others | {name: pa.array(column) for name, column in added.items()})
 
+
+# The query
 
 _JSON = "id LONG, ip STRING, userID STRING, timestamp DOUBLE, eventType STRING"
 _LOOKED_UP = "ip STRING, userID STRING, at TIMESTAMP, click INT, " + ", ".join(f"{name} LONG" for name in HALVES)
 
 
 def spark_conf(settings: ClickFraudSettings) -> dict[str, str]:
-    """Session settings for short batches with state: those of all pipelines, and these.
+    """Session settings for short batches with state.
 
-    RocksDB keeps the state, so that its partitions can be changed later; with the changelog a batch uploads only what
-    it changed. (Measured, two executors on two cores: no slower than Spark's default provider within the spread of the
-    runs.) Batches without records are not run: in update mode they would only tidy up, which the next batch with
+    RocksDB holds the state, so that its partitions can be changed later; with the changelog a batch uploads only its
+    changes. (Measured, two executors on two cores: no slower than Spark's default provider within the spread of the
+    runs.) Batches without records are not run: in update mode they would only clean up, which the next batch with
     records does as well.
     """
     return base_conf() | {
@@ -130,19 +129,20 @@ def spark_conf(settings: ClickFraudSettings) -> dict[str, str]:
 def build(settings: ClickFraudSettings, records: DataFrame) -> DataFrame:
     """The pipeline from a stream with the column ``value`` to its output rows.
 
-    Columns: kind (``ip`` or ``user``), key, window_start, window_end, others (about how many different user ids or
-    ips), clicks, displays, click_through_rate (null without a display), records, and the sums of
-    :data:`~rheostat.pipelines.click_fraud.HALVES`.
+    Columns: kind (``ip`` or ``user``), key, window_start, window_end, others (approximate number of different user ids
+    or ips), clicks, displays, click_through_rate (null without a display), records, and the sums of :data:`HALVES`.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    understood = _understood(records)
-    waited = understood.mapInArrow(looked_up(settings.lookup_ms), _LOOKED_UP)
-    keyed = waited.select(
-        F.explode(F.array(_keyed("ip", "ip", "userID"), _keyed("user", "userID", "ip"))).alias("row"),
-        "at",
-        "click",
-        *HALVES,
+    keyed = (
+        _parse(records)
+        .mapInArrow(make_lookup(settings.lookup_ms), _LOOKED_UP)
+        .select(
+            F.explode(F.array(_keyed("ip", "ip", "userID"), _keyed("user", "userID", "ip"))).alias("row"),
+            "at",
+            "click",
+            *HALVES,
+        )
     )
     window = F.window("at", f"{settings.window_s} seconds").alias("window")
     counted = (
@@ -155,11 +155,23 @@ def build(settings: ClickFraudSettings, records: DataFrame) -> DataFrame:
             *(F.sum(name).alias(name) for name in HALVES),
         )
     )
-    return _output(counted)
+    displays = F.col("records") - F.col("clicks")
+    return counted.select(
+        "kind",
+        "key",
+        F.col("window.start").alias("window_start"),
+        F.col("window.end").alias("window_end"),
+        "others",
+        "clicks",
+        displays.alias("displays"),
+        F.try_divide("clicks", displays).alias("click_through_rate"),
+        "records",
+        *HALVES,
+    )
 
 
-def _understood(records: DataFrame) -> DataFrame:
-    """Records that have all their fields; the others are counted, and left out."""
+def _parse(records: DataFrame) -> DataFrame:
+    """Records with all their fields; the others are counted, and left out."""
     from pyspark.sql import functions as F  # noqa: N812
 
     parsed = records.select(F.from_json("value", _JSON).alias("r")).select(
@@ -180,30 +192,8 @@ def _keyed(kind: str, key: str, other: str) -> Column:
     return F.struct(F.lit(kind).alias("kind"), F.col(key).alias("key"), F.col(other).alias("other"))
 
 
-def _output(counted: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    displays = F.col("records") - F.col("clicks")
-    return counted.select(
-        "kind",
-        "key",
-        F.col("window.start").alias("window_start"),
-        F.col("window.end").alias("window_end"),
-        "others",
-        "clicks",
-        displays.alias("displays"),
-        F.try_divide("clicks", displays).alias("click_through_rate"),
-        "records",
-        *HALVES,
-    )
-
-
 def start(settings: ClickFraudSettings, spark: SparkSession) -> StreamingQuery:
-    """Start the query and return at once.
-
-    Raises:
-        RheostatError: Spark refuses it: no connector for Kafka, no log in the folder, a checkpoint of another query.
-    """
+    """Start the query and return at once, as :func:`~rheostat.pipelines.running.start_query`."""
     spark.conf.set("spark.sql.shuffle.partitions", settings.shuffle_partitions)
     return start_query(settings, spark, partial(build, settings))
 
@@ -214,45 +204,30 @@ def run(
     on_session: Callable[[SparkSession], object] | None = None,
     stop: threading.Event | None = None,
 ) -> None:
-    """Run the query until it ends or ``stop`` is set; see :func:`~rheostat.pipelines.running.run_query`.
-
-    Raises:
-        RheostatError: the query failed.
-    """
+    """Run the query until it ends or ``stop`` is set, as :func:`~rheostat.pipelines.running.run_query`."""
     run_query(partial(start, settings), spark, on_session, stop)
 
 
 def session(
     settings: ClickFraudSettings, master: str, jars: Sequence[str], conf: dict[str, str]
 ) -> AbstractContextManager[SparkSession]:
-    """A session for the pipeline; ended on leaving. ``conf`` has the last word over :func:`spark_conf`."""
-    return session_of(settings.query_name, master, jars, spark_conf(settings) | conf)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the pipeline as a program; see :func:`~rheostat.pipelines.running.program` for its exit code."""
-    options = parser().parse_args(argv)
-    return program(options, settings_of, session, lambda settings, spark, stop: run(settings, spark, stop=stop))
-
-
-def settings_of(options: argparse.Namespace) -> ClickFraudSettings:
-    """The settings that the options of the program ask for.
-
-    Raises:
-        InputError: every setting that is wrong.
-    """
-    return settings_from(options, ClickFraudSettings)
+    """A session for the pipeline, stopped on leaving. ``conf`` overrides :func:`spark_conf`."""
+    return open_session(settings.query_name, master, jars, spark_conf(settings) | conf)
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options of the program: one for each setting, and those of the session."""
-    made = base_parser("click_fraud", "Count click fraud.", lookup_ms=2.0)
-    add = made.add_argument
-    add("--shuffle-partitions", type=int, default=2, help="tasks of the aggregation (default: 2)")
-    add("--distinct-error", type=float, default=0.1, help="relative error of the distinct counts (default: 0.1)")
-    add("--lateness", type=parse_seconds, dest="lateness_s", default=600.0, help="watermark (default: 10min)")
-    add("--window", type=parse_seconds, dest="window_s", default=60.0, help="length of the windows (default: 60s)")
-    return made
+    options = make_parser("click_fraud", "Count click fraud.", ClickFraudSettings)
+    add = options.add_argument
+    add("--shuffle-partitions", type=int, help="tasks of the aggregation (default: %(default)s)")
+    add("--distinct-error", type=float, help="relative error of the distinct counts (default: %(default)s)")
+    add("--lateness", type=parse_seconds, dest="lateness_s", help="watermark (default: %(default)s s)")
+    add("--window", type=parse_seconds, dest="window_s", help="length of the windows (default: %(default)s s)")
+    return options
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the pipeline as a program; returns the exit code of :func:`~rheostat.pipelines.running.run_program`."""
+    return run_program(parser().parse_args(argv), ClickFraudSettings, session, start)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""The idempotent sink of the pipelines, and the count of what got through it.
+"""The idempotent sink of the pipelines, and its verification by checksum.
 
 Each batch is written to ``OUT/batch=ID`` in Spark's overwrite mode: a batch that is run again, after a crash between
-its writing and its commit, replaces itself. A folder without ``_SUCCESS`` was being written when the query died; it
-does not count, and the restart writes it again.
+its writing and its commit, replaces itself. A folder without ``_SUCCESS`` was being written when the query died; it is
+not counted, and the restart writes it again.
 
-The click-fraud query runs in update mode, so a batch holds the rows that changed, each with its totals so far. The
-newest batch therefore has the last word on a (kind, key, window): :func:`verify`. The taxi query writes each record
-once: :func:`verify_records`.
+The click-fraud query runs in update mode: a batch holds the rows that changed, each with its totals so far, and the
+newest row of a (kind, key, window) counts (:func:`verify`). The taxi query writes each record once
+(:func:`verify_records`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _GROUP = ["kind", "key", "window_start"]
 _SUMS = ["records", "id_low", "id_high", "mixed_low", "mixed_high"]
 
 
-def writer(out: str) -> Callable[[DataFrame, int], None]:
+def make_writer(out: str) -> Callable[[DataFrame, int], None]:
     """The function for ``foreachBatch``."""
 
     def write(rows: DataFrame, batch_id: int) -> None:
@@ -39,12 +39,12 @@ def writer(out: str) -> Callable[[DataFrame, int], None]:
 
 @dataclass(frozen=True, slots=True)
 class SinkTotals:
-    """What got through a sink.
+    """Totals of a click-fraud sink.
 
     Attributes:
-        by_kind: the checksum over the record ids, once for each kind of row. Each record has a row of each kind.
-        batches: complete batches in the sink.
-        rows: different (kind, key, window).
+        by_kind: checksum of the record ids, for each kind of row. Each record has a row of each kind.
+        batches: number of complete batches.
+        rows: number of different (kind, key, window).
         incomplete: folders of batches that were being written when the query died, and were not written again.
     """
 
@@ -55,31 +55,40 @@ class SinkTotals:
 
     @property
     def checksum(self) -> IdChecksum | None:
-        """The checksum on which all kinds agree; None if they do not, or if there is no record."""
+        """The checksum on which all kinds agree; None if they do not, or without records."""
         different = set(self.by_kind.values())
         return different.pop() if len(different) == 1 else None
 
 
 def verify(out: str | Path) -> SinkTotals:
-    """Count what is in a sink; needs no Spark.
+    """Sum up a click-fraud sink, without Spark.
 
-    Records that came later than the watermark allows are not in it: ``numRowsDroppedByWatermark`` of the query's
-    progress events, summed over its batches, says how many rows those were (one for each kind).
+    Records later than the watermark are not in it: ``numRowsDroppedByWatermark`` of the query's progress events, summed
+    over its batches, is the number of their rows (one for each kind).
 
     Raises:
         InputError: there is no such folder.
     """
-    complete, incomplete = _batches(out)
-    newest = _newest_rows(complete)
-    return SinkTotals(by_kind=_by_kind(newest), batches=len(complete), rows=len(newest), incomplete=incomplete)
+    complete, incomplete = _find_batches(out)
+    newest: dict[tuple[Any, ...], tuple[int, ...]] = {}
+    for table in _read_tables(complete, _GROUP + _SUMS):
+        keys = zip(*(table.column(name).to_pylist() for name in _GROUP), strict=True)
+        totals = zip(*(table.column(name).to_pylist() for name in _SUMS), strict=True)
+        newest.update(zip(keys, totals, strict=True))
+    sums: dict[str, list[int]] = {}
+    for (kind, _, _), row in newest.items():
+        so_far = sums.get(kind, [0] * len(_SUMS))
+        sums[kind] = [a + b for a, b in zip(so_far, row, strict=True)]
+    by_kind = {kind: _join_halves(*totals) for kind, totals in sorted(sums.items())}
+    return SinkTotals(by_kind=by_kind, batches=len(complete), rows=len(newest), incomplete=incomplete)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordTotals:
-    """What got through a sink of single records.
+    """Totals of a sink of single records.
 
     Attributes:
-        checksum: over the record ids; one that is there twice counts twice.
+        checksum: of the record ids; duplicates count.
         batches, incomplete: as in :class:`SinkTotals`.
     """
 
@@ -89,58 +98,36 @@ class RecordTotals:
 
 
 def verify_records(out: str | Path) -> RecordTotals:
-    """Count what is in a sink that holds records, by their column ``id``; needs no Spark.
+    """Sum up a sink of records, by their column ``id``, without Spark.
 
     Raises:
         InputError: there is no such folder.
     """
-    complete, incomplete = _batches(out)
+    complete, incomplete = _find_batches(out)
     checksum = IdChecksum()
-    for batch in complete:
-        for table in _tables(batch, ["id"]):
-            checksum = checksum.add_many(table.column("id").to_numpy())
+    for table in _read_tables(complete, ["id"]):
+        checksum = checksum.add_many(table.column("id").to_numpy())
     return RecordTotals(checksum, len(complete), incomplete)
 
 
-def _batches(out: str | Path) -> tuple[list[Path], tuple[str, ...]]:
+def _find_batches(out: str | Path) -> tuple[list[Path], tuple[str, ...]]:
     """Complete batches in order, and the names of the others."""
     folder = Path(out)
     if not folder.is_dir():
         raise InputError([Fault("out", str(out), "the folder of a sink", "there is no such folder")])
-    found = sorted(folder.glob("batch=*"), key=lambda batch: int(batch.name.removeprefix("batch=")))
-    complete = [batch for batch in found if (batch / "_SUCCESS").exists()]
-    return complete, tuple(batch.name for batch in found if batch not in complete)
+    batches = sorted(folder.glob("batch=*"), key=lambda batch: int(batch.name.removeprefix("batch=")))
+    complete = [batch for batch in batches if (batch / "_SUCCESS").exists()]
+    return complete, tuple(batch.name for batch in batches if batch not in complete)
 
 
-def _newest_rows(batches: list[Path]) -> dict[tuple[Any, ...], tuple[int, ...]]:
-    """Totals by (kind, key, window); later batches replace earlier ones."""
-    newest: dict[tuple[Any, ...], tuple[int, ...]] = {}
-    for batch in batches:
-        for table in _tables(batch, _GROUP + _SUMS):
-            keys = zip(*(table.column(name).to_pylist() for name in _GROUP), strict=True)
-            totals = zip(*(table.column(name).to_pylist() for name in _SUMS), strict=True)
-            newest.update(zip(keys, totals, strict=True))
-    return newest
-
-
-def _tables(batch: Path, columns: list[str]) -> Iterator[pa.Table]:
+def _read_tables(batches: list[Path], columns: list[str]) -> Iterator[pa.Table]:
     from pyarrow import parquet
 
-    for file in batch.glob("*.parquet"):
-        yield parquet.ParquetFile(file).read(columns=columns)
+    for batch in batches:
+        for file in batch.glob("*.parquet"):
+            yield parquet.ParquetFile(file).read(columns=columns)
 
 
-def _by_kind(rows: Mapping[tuple[Any, ...], tuple[int, ...]]) -> dict[str, IdChecksum]:
-    sums: dict[str, list[int]] = {}
-    for (kind, _, _), totals in rows.items():
-        so_far = sums.setdefault(kind, [0] * len(_SUMS))
-        sums[kind] = [a + b for a, b in zip(so_far, totals, strict=True)]
-    return {kind: _checksum(*totals) for kind, totals in sorted(sums.items())}
-
-
-def _checksum(records: int, id_low: int, id_high: int, mixed_low: int, mixed_high: int) -> IdChecksum:
-    return IdChecksum(
-        count=records,
-        total=(id_high << 32) + id_low,
-        mixed=((mixed_high << 32) + mixed_low) % 2**64,
-    )
+def _join_halves(records: int, id_low: int, id_high: int, mixed_low: int, mixed_high: int) -> IdChecksum:
+    mixed = ((mixed_high << 32) + mixed_low) % 2**64
+    return IdChecksum(count=records, total=(id_high << 32) + id_low, mixed=mixed)

@@ -3,17 +3,16 @@
 Input: the JSON records of :mod:`rheostat.load.trips`, from Kafka through Spark's own source, or from the embedded
 log. Output: each record with the columns ``attraction`` (the nearest to its pickup) and ``attraction_distance``.
 
-**Euclidean in degrees**, as the document has it: √(Δlongitude² + Δlatitude²). A degree of longitude counts like one of
+**Euclidean in degrees**, as in the document: √(Δlongitude² + Δlatitude²). A degree of longitude counts like one of
 latitude, though in New York it is a quarter shorter. The document does not name its three attractions; these are ours.
 At equal distances the first by name is taken.
 
 The query has no state and no exchange: a batch is one stage, with a task for each partition of the source. The
-distances are column expressions; only the wait, where one is asked for (``lookup_ms``), goes through Python.
+distances are column expressions; only a wait (``lookup_ms``) goes through Python.
 
-Counting what gets through: each record is written once, with its id, see
-:func:`~rheostat.pipelines.sink.verify_records`. Records without an id, or whose pickup is not on earth, are left out
-and counted: ``malformed`` among the ``observedMetrics`` of the progress events. What else they say is handed on, or
-null.
+Each record is written once, with its id, for :func:`~rheostat.pipelines.sink.verify_records`. Records without an id, or
+whose pickup is not on earth, are left out and counted as ``malformed`` in the ``observedMetrics`` of the progress
+events. Other invalid fields become null.
 
 As a program: ``python -m rheostat.pipelines.taxi_attractions --help``. SIGTERM and SIGINT, sent to the Python process,
 end it at the next boundary between two batches.
@@ -29,15 +28,14 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rheostat.pipelines.click_fraud import waited
+from rheostat.pipelines.click_fraud import make_wait
 from rheostat.pipelines.running import (
     TaxiSettings,
     base_conf,
-    base_parser,
-    program,
+    make_parser,
+    open_session,
+    run_program,
     run_query,
-    session_of,
-    settings_from,
     start_query,
 )
 
@@ -78,29 +76,29 @@ def squared_distance(longitude: Any, latitude: Any, place: Attraction) -> Any:
 
 
 def build(settings: TaxiSettings, records: DataFrame) -> DataFrame:
-    """The pipeline from a stream with the column ``value`` to its output: each record with what is nearest to it."""
+    """The pipeline from a stream with the column ``value`` to its output: each record with the nearest attraction."""
     from pyspark.sql import functions as F  # noqa: N812
 
     nearest = F.array_min(F.array(*(_candidate(place) for place in ATTRACTIONS)))
     found = (
-        _understood(records)
+        _parse(records)
         .withColumn("nearest", nearest)
         .withColumn("attraction", F.col("nearest.name"))
         .withColumn("attraction_distance", F.sqrt("nearest.squared"))
         .drop("nearest")
     )
-    return found.mapInArrow(waited(settings.lookup_ms), found.schema) if settings.lookup_ms else found
+    return found.mapInArrow(make_wait(settings.lookup_ms), found.schema) if settings.lookup_ms else found
 
 
 def _candidate(place: Attraction) -> Column:
-    """An attraction with its squared distance; of several the least is the nearest one."""
+    """An attraction with its squared distance first, so that the smallest candidate is the nearest attraction."""
     from pyspark.sql import functions as F  # noqa: N812
 
     squared = squared_distance(F.col("pickup_longitude"), F.col("pickup_latitude"), place)
     return F.struct(squared.alias("squared"), F.lit(place.name).alias("name"))
 
 
-def _understood(records: DataFrame) -> DataFrame:
+def _parse(records: DataFrame) -> DataFrame:
     """Records with an id and a pickup on earth; the others are counted, and left out."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -112,11 +110,7 @@ def _understood(records: DataFrame) -> DataFrame:
 
 
 def start(settings: TaxiSettings, spark: SparkSession) -> StreamingQuery:
-    """Start the query and return at once.
-
-    Raises:
-        RheostatError: Spark refuses it: no connector for Kafka, no log in the folder, a checkpoint of another query.
-    """
+    """Start the query and return at once, as :func:`~rheostat.pipelines.running.start_query`."""
     return start_query(settings, spark, partial(build, settings))
 
 
@@ -126,39 +120,24 @@ def run(
     on_session: Callable[[SparkSession], object] | None = None,
     stop: threading.Event | None = None,
 ) -> None:
-    """Run the query until it ends or ``stop`` is set; see :func:`~rheostat.pipelines.running.run_query`.
-
-    Raises:
-        RheostatError: the query failed.
-    """
+    """Run the query until it ends or ``stop`` is set, as :func:`~rheostat.pipelines.running.run_query`."""
     run_query(partial(start, settings), spark, on_session, stop)
 
 
 def session(
     settings: TaxiSettings, master: str, jars: Sequence[str], conf: dict[str, str]
 ) -> AbstractContextManager[SparkSession]:
-    """A session for the pipeline; ended on leaving. ``conf`` has the last word."""
-    return session_of(settings.query_name, master, jars, base_conf() | conf)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the pipeline as a program; see :func:`~rheostat.pipelines.running.program` for its exit code."""
-    options = parser().parse_args(argv)
-    return program(options, settings_of, session, lambda settings, spark, stop: run(settings, spark, stop=stop))
-
-
-def settings_of(options: argparse.Namespace) -> TaxiSettings:
-    """The settings that the options of the program ask for.
-
-    Raises:
-        InputError: every setting that is wrong.
-    """
-    return settings_from(options, TaxiSettings)
+    """A session for the pipeline, stopped on leaving. ``conf`` overrides the defaults."""
+    return open_session(settings.query_name, master, jars, base_conf() | conf)
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options of the program: one for each setting, and those of the session."""
-    return base_parser("taxi_attractions", "Find the attraction nearest to each taxi trip.", lookup_ms=0.0)
+    return make_parser("taxi_attractions", "Find the attraction nearest to each taxi trip.", TaxiSettings)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the pipeline as a program; returns the exit code of :func:`~rheostat.pipelines.running.run_program`."""
+    return run_program(parser().parse_args(argv), TaxiSettings, session, start)
 
 
 if __name__ == "__main__":

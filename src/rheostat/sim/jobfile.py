@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +15,7 @@ from rheostat.config.faults import faults_of
 from rheostat.config.loading import read_document
 from rheostat.config.models import FrozenModel, documented, reject
 from rheostat.decide.placement import grown
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.model import Bounds, NodeReading, Nodes, Objective, RoundTrip
 from rheostat.sim.events import CodeChange, Event, FullNode, LostNode, SlowNode, tuples_of_lists
 
@@ -731,10 +730,9 @@ def _locate(given: str) -> str:
         return given
     names = preset_names()
     if given not in names:
-        close = difflib.get_close_matches(given, names, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
         allowed = f"{', '.join(names)}, or the path of a file (*.yaml)"
-        raise InputError([Fault("job", repr(given), allowed, f"there is no job of this name{hint}")])
+        message = f"there is no job of this name{did_you_mean(given, names)}"
+        raise InputError([Fault("job", repr(given), allowed, message)])
     return str(files("rheostat.sim") / "presets" / f"{given}.yaml")
 
 

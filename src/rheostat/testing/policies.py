@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -19,6 +18,7 @@ from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import Planner
 from rheostat.decide.policy import Policy, in_force, misanswered, mismeasured, misshapen
 from rheostat.decide.state import PlanState
+from rheostat.errors import did_you_mean
 from rheostat.journal.records import DecisionRecord, Header, SessionRecord
 from rheostat.journal.store import JournalWriter, read_journal
 from rheostat.model import (
@@ -111,10 +111,8 @@ def _check_structure(policy: object) -> None:
 def _check_exemptions(exempt: Mapping[str, str]) -> None:
     allowed = [law.name for law in LAWS if law.may_be_exempted]
     for name, why in exempt.items():
-        close = difflib.get_close_matches(name, allowed, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
         if name not in allowed:
-            fault = f"no policy is exempt from {name!r}, only from {' | '.join(allowed)}{hint}"
+            fault = f"no policy is exempt from {name!r}, only from {' | '.join(allowed)}{did_you_mean(name, allowed)}"
             raise AssertionError(fault)
         if not why.strip():
             fault = f"the exemption from {name!r} has no reason"

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rheostat.errors import Fault, InputError, RheostatError, UnavailableError
-from rheostat.files import read_text, reason_of
+from rheostat.files import read_text, reason_of, replace_text
 from rheostat.host.processes import Launch, Part, module_command, module_environment
 from rheostat.lab.lab import Lab
 
@@ -309,9 +309,7 @@ ASKED, PROGRESS, RESULT = "asked.json", "progress.json", "result.json"
 
 def tell(path: Path, value: object) -> None:
     """Write JSON that nobody ever sees by halves."""
-    fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps(value), encoding="utf-8")
-    fresh.replace(path)
+    replace_text(path, json.dumps(value))
 
 
 def progress_in(folder: Path) -> Callable[[int, int, str], None]:
