@@ -1,8 +1,8 @@
-"""The nodes that executors can be on, from their servers: who is there, with how much room, how far apart.
+"""The nodes that executors can be on, from the node servers: their executors, their room, and their round trips.
 
-The servers are asked in the background, each in a thread of its own, once for every look; a look takes what has been
-answered by then. So a server that is slow costs age, one that is down costs its own entry, and no look waits for any.
-Only the first look waits a little for each to be heard: else the first executor would come to whoever answers first.
+Each server is asked in a background thread, once per observation, and an observation takes the answers that are there.
+So a slow server makes its figures older, one that is down costs its own entry, and no observation waits for any. Only
+the first one waits a little for each: otherwise the first executor would start on the node that answers first.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from rheostat.text import several as count_of
 _Spawn = Callable[[Callable[[], None]], None]
 
 STALE_S = 60.0
-"""A round trip that was measured longer ago is not known any more."""
+"""Older measurements of round trips are ignored, s."""
 
 _SAME_PART, _SAME_MS = 0.2, 0.5
 
 _FIRST_S = 5.0
-"""How long the first look waits for servers that have neither answered nor failed, s."""
+"""How long the first observation waits for servers that have neither answered nor failed, s."""
 
 
 class NodeWord(Protocol):
-    """What a node server says; :class:`~rheostat.execute.node_client.NodeState` is one."""
+    """The state of a node; :class:`~rheostat.execute.node_client.NodeState` implements it."""
 
     @property
     def name(self) -> str:
-        """Of the node."""
+        """Name of the node."""
         ...
 
     @property
@@ -62,7 +62,7 @@ class NodeWord(Protocol):
 
 
 class NodeServer(Protocol):
-    """Where a node server is asked; what is wrong with it is a RheostatError."""
+    """Client of a node server. Every failure is a RheostatError."""
 
     @property
     def address(self) -> str:
@@ -70,7 +70,7 @@ class NodeServer(Protocol):
         ...
 
     def state(self) -> NodeWord:
-        """How it stands."""
+        """Read its state."""
         ...
 
     def close(self) -> None:
