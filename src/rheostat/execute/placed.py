@@ -1,9 +1,9 @@
-"""Executors on named nodes: a decision's placement, obeyed through the Workers that stand there (S2, "Execute").
+"""Executors on named nodes: carries out the placement of a decision through the Workers of the nodes (S2, "Execute").
 
-The standalone master puts an executor on whatever Worker is free, wherever that stands. So before the job grows, idle
-Workers are made to stand where executors are to come, and nowhere else; the others are sent away, and the master must
-know it before an executor is asked for. That costs the increase the time of a decommissioning, and the standby that was
-elsewhere is started anew afterwards. When the job shrinks, executors are chosen by their node.
+The standalone master puts an executor on any free Worker, whatever its node. So before the job grows, idle Workers are
+created on the nodes of the new executors and removed everywhere else, and the master must know this before an executor
+is requested. An increase therefore takes the time of a decommissioning longer, and the removed standby is started again
+afterwards. When the job shrinks, executors are chosen by their node.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from rheostat.text import several
 
 
 class JobOnNodes(Protocol):
-    """What the application says of its executors. May raise :class:`~rheostat.errors.ActuationError`."""
+    """The executors of the application. May raise :class:`~rheostat.errors.ActuationError`."""
 
     def registered(self) -> tuple[str, ...]:
-        """Those that get tasks, oldest first."""
+        """Executors that get tasks, oldest first."""
         ...
 
     def placed(self) -> Mapping[str, str]:
-        """Executor → web page (``host:port``) of its Worker; the host alone where Spark does not tell."""
+        """Executor → web page (``host:port``) of its Worker; only the host if Spark does not tell the port."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyMap:
-    """What obeying a placement needs beside the nodes.
+    """What a placement needs besides the nodes.
 
     Attributes:
-        round_trips: as they are known now.
-        clock: when its wait is cut short, nothing is waited for any more.
-        leave_s: how long Workers that are sent away may take until the master knows; then the job grows all the same.
-        look_s: between two looks at them.
+        round_trips: returns the present ones.
+        clock: when a wait of it is interrupted, waiting ends.
+        leave_s: time for the master to learn of removed Workers, s; after it the job grows nevertheless.
+        look_s: time between two polls of them, s.
     """
 
     round_trips: Callable[[], tuple[RoundTrip, ...]]
@@ -52,12 +52,12 @@ class LatencyMap:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change on named nodes that has begun.
+    """A change on named nodes in progress.
 
     Attributes:
-        before: executor → its node, oldest first.
-        first: executors that are to leave, in this order.
-        words: what is to be said of the beginning.
+        before: executor → its node before the change, oldest first.
+        first: executors to remove, in this order.
+        words: what its beginning did, for the outcome.
     """
 
     placement: Placement
@@ -67,7 +67,7 @@ class Change:
 
 
 class Placed:
-    """Both layers on named nodes. Used by one thread at a time."""
+    """Executors and Workers on named nodes. Used by one thread at a time."""
 
     def __init__(self, doors: NodeGateways, job: JobOnNodes, backup: int, known: LatencyMap) -> None:
         self._doors, self._job, self._backup, self._known = doors, job, backup, known
@@ -75,13 +75,13 @@ class Placed:
         self._slow: frozenset[str] = frozenset()
 
     def begin(self, at: float, placement: Placement, still: Callable[[], bool], first: Sequence[str] = ()) -> Change:
-        """Before the job changes: idle Workers where executors are to come, none elsewhere; who is to leave.
+        """Prepare a change of the job: move the idle Workers, and choose the executors to remove.
 
         Args:
-            at: when this was decided.
-            placement: what to obey.
+            at: time of the decision.
+            placement: to carry out.
             still: whether the change is still wanted.
-            first: executors that leave before others of their node.
+            first: executors to remove before others of their node.
         """
         self._slow = frozenset(placement.slow)
         states = self._doors.states(at)
@@ -92,10 +92,10 @@ class Placed:
         return change
 
     def settle(self, at: float, change: Change | None, *, settled: bool) -> list[str]:
-        """After the job has changed, and between changes: the standby where the next executors would come; in words."""
+        """Move the standby to where the next executors would come, after a change and between changes; describe it."""
         states = self._doors.states(at)
         executors = self._executors(states)
-        words = [] if change is None else [*change.words, *_told(change, executors)]
+        words = [] if change is None else [*change.words, *_describe_change(change, executors)]
         used = Counter(node for node in executors.values() if node != ELSEWHERE)
         wanted = standby_moves(used, _stands(states), self._backup, self._seen(), settled=settled)
         idle = sum(state.idle for state in states.values())
@@ -125,7 +125,7 @@ class Placed:
             change.words.append(f"{sent} on other nodes sent away first, in {waited_s:.1f} s{late}")
 
     def _move(self, at: float, states: Mapping[int, NodeState], wanted: Moves) -> tuple[int, int]:
-        """Workers that are created, and that are let go. Who is used is read now, from the job."""
+        """The numbers of Workers created and removed. The Workers in use are read from the job now."""
         numbers = {name: number for number, name in _names(states).items()}
         created = self._doors.create(at, {numbers[name]: count for name, count in wanted.create.items()})
         if not wanted.keep:
@@ -134,7 +134,7 @@ class Placed:
         return created, self._doors.remove(at, states, keep, sorted(set(self._job.placed().values())))
 
     def _until_known(self, began: float, still: Callable[[], bool]) -> bool:
-        """Wait until the master places nothing on Workers that leave; False: not in time, or not wanted any more."""
+        """Wait until the master places nothing on leaving Workers; False: not in time, or no longer wanted."""
         while still():
             now = self._known.clock.now()
             if not any(state.leaving for state in self._doors.states(now).values()):
@@ -144,7 +144,7 @@ class Placed:
         return False
 
     def _executors(self, states: Mapping[int, NodeState]) -> dict[str, str]:
-        """Executor → its node, oldest first. Where Workers are is remembered: their server may be gone by now."""
+        """Executor → its node, oldest first. The nodes of Workers are remembered, as their server may be gone."""
         fresh = {host: state.name for state in states.values() for host in state.hosts}
         fresh |= {page: state.name for state in states.values() for page in state.names}
         pages = self._job.placed()
@@ -154,7 +154,7 @@ class Placed:
         return {each: self._node(pages[each]) for each in self._job.registered() if each in pages}
 
     def _seen(self) -> Known:
-        """The round trips now, and the nodes that were slow when executors were last placed."""
+        """The present round trips, and the nodes that were slow in the last placement."""
         return Known(self._known.round_trips(), self._slow)
 
     def _node(self, page: str) -> str:
@@ -166,7 +166,7 @@ def _host(page: str) -> str:
 
 
 def _names(states: Mapping[int, NodeState]) -> dict[int, str]:
-    """The nodes by their numbers; of two with one name, the first."""
+    """Names of the nodes by number; of two with one name, only the first."""
     found: dict[int, str] = {}
     for number, state in states.items():
         if state.name not in found.values():
@@ -178,39 +178,38 @@ def _stands(states: Mapping[int, NodeState]) -> dict[str, Stand]:
     return {name: Stand(states[number].idle, states[number].free) for number, name in _names(states).items()}
 
 
-def _told(change: Change, now: Mapping[str, str]) -> list[str]:
-    """Where executors came and went, and what that has in common with what was wanted."""
+def _describe_change(change: Change, now: Mapping[str, str]) -> list[str]:
     came = [node for executor, node in now.items() if executor not in change.before]
     went = [node for executor, node in change.before.items() if executor not in now]
-    parts = [*_compared("came on", came, change.placement.add), *_compared("went from", went, change.placement.leave)]
+    parts = [*_compare("came on", came, change.placement.add), *_compare("went from", went, change.placement.leave)]
     return [f"executors {', '.join(parts)}"] if parts else []
 
 
-def _compared(verb: str, found: Collection[str], wanted: Collection[str]) -> list[str]:
+def _compare(verb: str, found: Collection[str], wanted: Collection[str]) -> list[str]:
     said = [f"{verb} {', '.join(sorted(found)) or 'no node'}"] if found or wanted else []
     missed = Counter(wanted) - Counter(found)
     return [*said, *([f"not, as was wanted, {verb} {', '.join(sorted(missed.elements()))}"] if missed else [])]
 
 
-# Which Workers must stand where before executors come to named nodes, and who goes first from them. Pure.
+# Pure functions: which Workers to create and remove, and which executors to remove first.
 
 
 class Stand(NamedTuple):
-    """The Workers of a node that host no executor, and how many more it can start."""
+    """Workers of a node without an executor, and how many more it can start."""
 
     idle: int
     free: int
 
 
 class Known(NamedTuple):
-    """What is known of the nodes: the round trips between them, and which are slow."""
+    """The round trips between the nodes, and the slow nodes."""
 
     round_trips: tuple[RoundTrip, ...] = ()
     slow: frozenset[str] = frozenset()
 
 
 class Moves(NamedTuple):
-    """What to ask of the nodes, by name: Workers to create; idle ones to keep, where some are to go."""
+    """Requests to the nodes, by name: Workers to create; idle Workers to keep where some are removed."""
 
     create: dict[str, int]
     keep: dict[str, int]
@@ -219,13 +218,13 @@ class Moves(NamedTuple):
 def possible(
     add: Sequence[str], used: Counter[str], stands: Mapping[str, Stand], known: Known
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """The nodes of ``add`` that have room, those that have none (or do not answer), and what is taken for these.
+    """The nodes of ``add`` with room, those without room (or without an answer), and the nodes taken instead.
 
     Args:
-        add: where executors are to come, in that order.
+        add: nodes of the new executors, in order.
         used: executors of the application by node, without those of ``add``.
         stands: of the nodes that answer.
-        known: of the nodes; the nearest one with room is taken instead, a slow one after all others.
+        known: the nearest node with room is taken instead, slow ones last.
 
     >>> possible(["far", "far"], Counter(mid=1), {"far": Stand(1, 0), "mid": Stand(0, 2)}, Known())
     (('far',), ('far',), ('mid',))
@@ -240,10 +239,10 @@ def possible(
 
 
 def moves(add: Sequence[str], stands: Mapping[str, Stand]) -> Moves:
-    """What makes executors come to ``add``, given that they come to any idle Worker.
+    """The requests that make executors start on ``add``, given that they start on any idle Worker.
 
-    Each node gets as many idle Workers as executors are to come there, and no node keeps more; but where all come to
-    one node, what is idle there beyond their number may stay.
+    Each node gets as many idle Workers as new executors, and keeps no more; if all executors start on one node, further
+    idle Workers may stay there.
 
     >>> moves(["near"], {"near": Stand(2, 0), "far": Stand(1, 0)})
     Moves(create={}, keep={'far': 0})
@@ -259,10 +258,10 @@ def moves(add: Sequence[str], stands: Mapping[str, Stand]) -> Moves:
 def standby_moves(
     used: Counter[str], stands: Mapping[str, Stand], backup: int, known: Known, *, settled: bool
 ) -> Moves:
-    """What brings the standby to where the next executors would come: to the nearest nodes with room, slow ones last.
+    """The requests that move the standby to where the next executors would start: near nodes with room, slow ones last.
 
-    Unless the job is ``settled``, idle Workers may be about to be used: none is sent away, and only as many are created
-    as are missing in all.
+    Unless the job is ``settled``, idle Workers may be about to be used: none is removed, and no more are created than
+    are missing in total.
 
     >>> known = Known((RoundTrip("far", "near", 300.0),))
     >>> standby_moves(Counter(near=1), {"near": Stand(0, 1), "far": Stand(2, 0)}, 2, known, settled=True)
@@ -284,12 +283,12 @@ def standby_moves(
 
 
 def first_to_leave(leave: Sequence[str], executors: Mapping[str, str], first: Sequence[str] = ()) -> tuple[str, ...]:
-    """The executors that go for ``leave``: for each of its nodes in turn, one that is named, or the newest left there.
+    """The executors to remove for ``leave``: for each node in turn one of ``first``, else the newest one left there.
 
     Args:
-        leave: nodes, one entry for each executor that is to go.
+        leave: nodes, one entry for each executor to remove.
         executors: executor → its node, oldest first.
-        first: those that go before others of their node, in this order.
+        first: executors to remove before others of their node, in this order.
 
     >>> first_to_leave(["far", "mid", "far"], {"1": "far", "2": "mid", "3": "far", "4": "near"})
     ('3', '2', '1')
@@ -308,7 +307,7 @@ def first_to_leave(leave: Sequence[str], executors: Mapping[str, str], first: Se
 
 
 def _next(used: Counter[str], room: Counter[str], count: int, known: Known) -> tuple[str, ...]:
-    """Where so many more executors would come."""
+    """The nodes of the next ``count`` executors."""
     rows = tuple([NodeReading(name, used[name], room[name]) for name in sorted(room)])
     nodes = Nodes(0.0, rows, known.round_trips)
     return grown(tuple(sorted(used.elements())), nodes, count, Choice(slow=known.slow))

@@ -1,8 +1,8 @@
-"""Executors and the Workers below them, moved together: job layer and cluster layer (S1, Algorithm 10, corrected).
+"""Actuator for executors and the Workers below them: job layer and cluster layer (S1, Algorithm 10, corrected).
 
-Growing: what the standby lacks is asked of the node servers, the job grows, the standby is filled up. Shrinking: the
-job shrinks, which Workers it uses is read afterwards, idle ones beyond the standby go. Whatever is wrong with a node,
-the executors are changed all the same, the outcome says what is missing, and it is tried again.
+To grow, it creates the Workers that the standby lacks, grows the job, and refills the standby. To shrink, it shrinks
+the job, reads which Workers are in use, and removes idle ones beyond the standby. When a node fails, the executors are
+changed nevertheless, the outcome says what is missing, and the request is repeated later.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _LONGEST = 300
 
 
 class JobView(JobOnNodes, Protocol):
-    """What the application says of its executors. May raise :class:`~rheostat.errors.ActuationError`."""
+    """The executors of the application and their Workers. May raise :class:`~rheostat.errors.ActuationError`."""
 
     def worker_pages(self) -> tuple[str, ...]:
-        """Web pages (``host:port``) of the Workers that they are on; the host alone where Spark does not tell."""
+        """Web pages (``host:port``) of their Workers; only the host if Spark does not tell the port."""
         ...
 
 
@@ -39,12 +39,12 @@ class WorkersActuator:
 
     Args:
         live: changes the executors of the application.
-        job: what the application says of them.
+        job: reads the executors of the application.
         nodes: the node servers.
         upkeep: how the standby is kept.
         paused: whether nothing may be changed now.
-        runner: where the work with the nodes is done; None: one daemon thread.
-        known: round trips between the nodes; None: nodes play no part, and no placement is obeyed.
+        runner: runs the requests to the nodes; None: one daemon thread.
+        known: round trips between the nodes; None: placements are ignored.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class WorkersActuator:
 
     @property
     def requested(self) -> int | None:
-        """The number of executors asked for last; None: nobody has asked yet."""
+        """The number of executors requested last; None: none yet."""
         return self._live.requested
 
     def apply(self, decision: Decision) -> None:
-        """Begin to execute ``decision``; one that is still being executed is superseded."""
+        """Start to execute ``decision``; it supersedes one that is still being executed."""
         with self._lock:
             self._turn += 1
             turn, self._busy, self._outcome = self._turn, True, None
@@ -87,7 +87,7 @@ class WorkersActuator:
         self._runner(lambda: self._begin(decision, turn))
 
     def poll(self, at: float) -> Outcome | None:
-        """The outcome of the last decision, once, when both layers have moved. Keeps the standby meanwhile."""
+        """The outcome of the last decision, once, after both layers have changed. Also maintains the standby."""
         ended = self._live.poll(at)
         with self._lock:
             outcome, self._outcome = self._outcome, None
@@ -100,7 +100,7 @@ class WorkersActuator:
         return outcome
 
     def close(self) -> None:
-        """End. Executors and Workers stay as they are. May be called more than once."""
+        """Stop; executors and Workers stay as they are. May be called more than once."""
         with self._lock:
             self._turn += 1
             self._closed, self._busy = True, False
@@ -108,16 +108,16 @@ class WorkersActuator:
         self._runner(self._doors.close)
         self._runner.close()
 
-    # ------------------------------------------------------------------------------- in the background
+    # Run in the background.
 
     def _begin(self, decision: Decision, turn: int) -> None:
-        """Before the job changes: what an increase needs beyond the standby. Then the job is changed in any case."""
+        """Create the Workers that an increase needs beyond the standby; then change the job in any case."""
         if turn != self._turn:
             return
         change, self._disobeyed = None, ""
         try:
             change = self._before(decision, turn)
-        except Exception as error:  # nothing that is wrong with a node may keep the job from its executors
+        except Exception as error:  # a failing node must not keep the job from its executors
             _log.warning("the nodes could not be prepared: %s", error)
             self._disobeyed = f"the nodes could not be prepared: {error}" if decision.placement else ""
         self._change = change
@@ -141,7 +141,7 @@ class WorkersActuator:
         self._create(at, states, wanted.create_first)
 
     def _finish(self, ended: Outcome, at: float, turn: int) -> None:
-        """After the job has changed: the standby; and the outcome of both."""
+        """Adjust the standby after the job has changed, and set the outcome of both."""
         try:
             settled = ended.status is OutcomeStatus.APPLIED
             words = self._settle(at, self._change, settled=settled)
@@ -154,7 +154,7 @@ class WorkersActuator:
                 self._busy, self._outcome, self._looked_at = False, outcome, at
 
     def _keep(self, at: float, turn: int) -> None:
-        """Between two changes: Workers that were lost, requests that failed, nodes that are back."""
+        """Adjust the standby between two changes: Workers may be lost, requests may have failed, nodes may be back."""
         if turn != self._turn or self._busy:
             return
         try:
@@ -164,10 +164,10 @@ class WorkersActuator:
             _log.warning("the standby could not be looked after: %s", error)
 
     def _settle(self, at: float, change: Change | None, *, settled: bool) -> str:
-        """Bring the standby to its number; what was done and what is wrong, in words.
+        """Adjust the size of the standby; describe what was done and what is wrong.
 
-        Unless the job is ``settled``, with as many executors as were asked for, idle Workers may be about to be used:
-        none is removed then.
+        Unless the job is ``settled``, with as many executors as requested, idle Workers may be about to be used, so
+        none is removed.
         """
         if self._placed is not None:
             words = self._placed.settle(at, change, settled=settled)
@@ -176,7 +176,6 @@ class WorkersActuator:
         return "; ".join([*words, *self._doors.troubles])[: 2 * _LONGEST]
 
     def _refill(self, at: float, *, settled: bool) -> list[str]:
-        """Bring the standby to its number, on whichever nodes."""
         states = self._doors.states(at)
         used, idle, n_max = _sums(states)
         wanted = around(used, used, idle, n_backup=self._upkeep.backup, n_max=n_max)
@@ -189,15 +188,13 @@ class WorkersActuator:
             return [f"standby: {idle} of {self._upkeep.backup} idle Workers, as the nodes have no room for more"]
         return []
 
-    # ----------------------------------------------------------------------------------------- the nodes
-
     def _create(self, at: float, states: dict[int, NodeState], wanted: int) -> int:
-        """POST to the nodes with the most free ids; how many Workers they take on."""
+        """Create Workers on the nodes with the most free ids; returns how many."""
         shared = shares(wanted, [state.free for state in states.values()])
         return self._doors.create(at, dict(zip(states, shared, strict=True)))
 
     def _remove(self, at: float, states: dict[int, NodeState], surplus: int) -> int:
-        """DELETE where the most are idle; how many Workers are let go. Who is used is read now, from the job."""
+        """Remove idle Workers where most are idle; returns how many. The Workers in use are read from the job now."""
         pages = self._job.worker_pages()
         shared = zip(states, shares(surplus, [state.idle for state in states.values()]), strict=True)
         keep = {number: states[number].idle - share for number, share in shared if share}
@@ -208,22 +205,19 @@ class WorkersActuator:
 
 
 def _sums(states: dict[int, NodeState]) -> tuple[int, int, int]:
-    """Used, idle and possible Workers over all nodes that answered."""
+    """Used, idle and possible Workers, over all nodes that answered."""
     used = sum(len(state.used) for state in states.values())
     idle = sum(state.idle for state in states.values())
     free = sum(state.free for state in states.values())
     return used, idle, used + idle + free
 
 
-# How a number of Workers is shared out among nodes. Pure.
-
-
 def shares(number: int, most: Sequence[int]) -> tuple[int, ...]:
-    """How many of ``number`` Workers fall to each node: one after the other to the node that has the most left.
+    """Share ``number`` Workers out among nodes, one by one to the node that has the most left.
 
     Args:
-        number: Workers to start or to let go; beyond what all nodes have it is clipped.
-        most: what each node has: free ids to start one, idle Workers to let one go.
+        number: Workers to start or to remove; clipped to the sum of ``most``.
+        most: of each node the free ids, to start Workers, or the idle Workers, to remove some.
 
     >>> shares(3, [1, 4]), shares(4, [2, 2]), shares(9, [1, 2])
     ((0, 3), (2, 2), (1, 2))
@@ -236,7 +230,7 @@ def shares(number: int, most: Sequence[int]) -> tuple[int, ...]:
     return tuple(found)
 
 
-# What the application says of its executors, for the cluster layer: how many there are, and on which Workers.
+# The executors of the application and their Workers, as Spark tells them.
 
 
 class _Levers(Protocol):
@@ -248,10 +242,10 @@ class _Driver(Protocol):
 
 
 def page_of(executor: Mapping[str, Any]) -> str:
-    """The web page (``host:port``) of the Worker that an executor is on, from the address of its log.
+    """The web page (``host:port``) of the Worker of an executor, from the address of its log.
 
     Args:
-        executor: as Spark's REST interface describes it. Without a log its host alone is known.
+        executor: from Spark's REST interface. Without a log only its host is known.
 
     >>> page_of({"hostPort": "127.0.0.2:41", "executorLogs": {"stdout": "http://127.0.0.2:8081/logPage/?logType=stdout"}})
     '127.0.0.2:8081'
@@ -274,22 +268,22 @@ class SparkJob:
         self._levers, self._driver = levers, driver
 
     def registered(self) -> tuple[str, ...]:
-        """The executors that get tasks."""
+        """Executors that get tasks, oldest first."""
         return self._levers.registered()
 
     def worker_pages(self) -> tuple[str, ...]:
-        """The Workers that they are on, each by its web page.
+        """Web pages of their Workers.
 
         Raises:
-            ActuationError: the driver does not tell.
+            ActuationError: the driver cannot be read.
         """
         return tuple(sorted({page for _, page in self._pages()}))
 
     def placed(self) -> dict[str, str]:
-        """The executors by their ids, each with the web page of its Worker.
+        """Executor → web page of its Worker.
 
         Raises:
-            ActuationError: the driver does not tell.
+            ActuationError: the driver cannot be read.
         """
         return dict(self._pages())
 
@@ -301,17 +295,17 @@ class SparkJob:
             raise ActuationError(message) from error
 
 
-# Hot standby: what the cluster layer must have around a change of the job layer. S1 Algorithm 10, corrected.
+# Hot standby: what the cluster layer does before and after a change of the job layer (S1, Algorithm 10, corrected).
 
 
 @dataclass(frozen=True, slots=True)
 class Standby:
-    """What to ask of the cluster layer around one change, in this order; 0 and False: nothing.
+    """Requests to the cluster layer before and after one change.
 
     Attributes:
-        create_first: POST so many, and wait for them, before the job grows.
-        create_after: POST so many once the change of the job is confirmed.
-        keep_after: DELETE with ``free`` = this once the job has shrunk, with `used` read then; None: no DELETE.
+        create_first: Workers to create before the job grows.
+        create_after: Workers to create after the change of the job is confirmed.
+        keep_after: idle Workers to keep after the job has shrunk; None: none is removed.
     """
 
     create_first: int = 0
@@ -320,17 +314,17 @@ class Standby:
 
 
 def around(before: int, after: int, idle: int, *, n_backup: int, n_max: int) -> Standby:
-    """What the cluster layer must do around ``before`` → ``after``.
+    """Requests to the cluster layer before and after a change from ``before`` to ``after`` Workers in use.
 
     Args:
         before: Workers that the job uses now.
-        after: Workers that it shall use; beyond ``n_max`` there are none.
-        idle: Workers that are registered, or on their way, and not used.
-        n_backup: Workers to be kept in standby.
-        n_max: Workers that there can be, standby included.
+        after: Workers that it shall use, at most ``n_max``.
+        idle: unused Workers, registered or starting.
+        n_backup: size of the standby.
+        n_max: maximum number of Workers, standby included.
 
     Raises:
-        InputError: a number is negative, or there are more Workers than there can be.
+        InputError: a number is negative, or there are more Workers than ``n_max``.
 
     >>> around(2, 5, 2, n_backup=2, n_max=12)
     Standby(create_first=1, create_after=2, keep_after=None)
@@ -347,7 +341,7 @@ def around(before: int, after: int, idle: int, *, n_backup: int, n_max: int) -> 
 
 
 def refill(used: int, idle: int, *, n_backup: int, n_max: int) -> int:
-    """Workers to POST so that ``n_backup`` are in standby, where the number of executors stays.
+    """Workers to create so that ``n_backup`` are in standby, while the number of executors stays.
 
     >>> refill(3, 1, n_backup=2, n_max=12), refill(3, 4, n_backup=2, n_max=12), refill(3, 1, n_backup=2, n_max=4)
     (1, 0, 0)

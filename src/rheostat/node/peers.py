@@ -1,4 +1,4 @@
-"""Round trips from one node to its peers: measured again and again, told with their age; and delays for trials."""
+"""Round trips from a node to its peers, measured repeatedly; and artificial delays for trials."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 CALLER = "X-Rheostat-Node"
-"""The header by which a node that pings says who it is."""
+"""Header with the name of the node that pings."""
 
 PING_S = 2.0
-"""A ping that takes longer is no answer."""
+"""Timeout of a ping, s."""
 
 _PINGS = 5
 _ROUNDS = 3
@@ -29,10 +29,9 @@ class Measured:
     """The round trip to one peer.
 
     Attributes:
-        ms: the median of the last three rounds that were answered, as one in which a machine was busy says nothing of
-            the way; None: there is none yet.
-        at: when the last of them was measured, seconds of the epoch.
-        trouble: what went wrong at the last try; None: nothing.
+        ms: median of the last three answered rounds, which ignores one in which a machine was busy; None: none yet.
+        at: time of the last of them, epoch seconds.
+        trouble: error of the last attempt.
     """
 
     peer: str
@@ -43,15 +42,15 @@ class Measured:
 
 
 class PeerRoundTrips:
-    """The ways to the peers of a node. One thread of its own measures; safe to ask from others.
+    """Measures the round trips to the peers of a node, in a thread of its own. Thread-safe.
 
     Args:
         name: of this node.
         peers: name → address, ``http://host:port``.
-        delays_ms: caller → how long its pings wait for their answer; only for trials.
-        every_s: between two rounds.
-        measure: (address, our name) → round trip, ms. May raise.
-        now: the time, seconds of the epoch.
+        delays_ms: caller → delay of the answers to its pings; only for trials.
+        every_s: time between two rounds.
+        measure: (address, own name) → round trip, ms. May raise.
+        now: epoch seconds.
     """
 
     def __init__(
@@ -73,35 +72,35 @@ class PeerRoundTrips:
         self._thread = threading.Thread(target=self._run, name="rheostat-ways", daemon=True)
 
     def start(self) -> None:
-        """Begin to measure, if there is a peer."""
+        """Start to measure, if there is a peer."""
         if self._found:
             self._thread.start()
 
     def close(self) -> None:
-        """Measure no more. A ping that is under way is not waited for."""
+        """Stop measuring, without waiting for a ping in progress."""
         self._ended.set()
 
     def measured(self) -> tuple[Measured, ...]:
-        """What is known of the way to each peer, by name."""
+        """The latest result for each peer, by name."""
         return tuple(self._found.values())
 
     def age_s(self, one: Measured) -> float | None:
-        """How old a measurement is, s; None: there is none."""
+        """The age of a measurement, s; None: there is none."""
         return None if one.at is None else max(0.0, round(self._now() - one.at, 1))
 
     def delay_s(self, caller: str | None) -> float:
-        """How long a ping of this caller waits, s."""
+        """The artificial delay of a ping of this caller, s."""
         return self.delays_ms.get(caller or "", 0.0) / 1000
 
     def look(self) -> None:
-        """Measure the way to each peer once, one after the other, so that they do not disturb each other."""
+        """Measure each peer once, one after the other, so that pings do not disturb each other."""
         for peer, before in self._found.items():
             if self._ended.is_set():
                 return
             try:
                 self._rounds[peer].append(self._measure(before.url, self._name))
                 found = Measured(peer, before.url, round(median(self._rounds[peer]), 3), self._now())
-            except Exception as error:  # whatever a peer is or does, the others are measured
+            except Exception as error:  # one bad peer must not stop the measurements of the others
                 found = Measured(peer, before.url, before.ms, before.at, f"{type(error).__name__}: {error}"[:200])
             self._found[peer] = found
 
@@ -112,10 +111,10 @@ class PeerRoundTrips:
 
 
 def round_trip_ms(url: str, caller: str, pings: int = _PINGS) -> float:
-    """The median time from a ping to its answer over a connection that is open already, ms; nothing is taken off it.
+    """The median time from a ping to its answer over an open connection, ms.
 
     Raises:
-        UnavailableError: there is no answer, or not in ``PING_S``, or a refusal.
+        UnavailableError: there is no answer within ``PING_S``, or its status is not 2xx.
     """
     from rheostat.http_client import Http
 

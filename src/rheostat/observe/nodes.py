@@ -1,8 +1,8 @@
-"""The nodes that executors can be on, from their servers: who is there, with how much room, how far apart.
+"""The nodes that executors can be on, from the node servers: their executors, their room, and their round trips.
 
-The servers are asked in the background, each in a thread of its own, once for every look; a look takes what has been
-answered by then. So a server that is slow costs age, one that is down costs its own entry, and no look waits for any.
-Only the first look waits a little for each to be heard: else the first executor would come to whoever answers first.
+Each server is asked in a background thread, once per observation, and an observation takes the answers that are there.
+So a slow server makes its figures older, one that is down costs its own entry, and no observation waits for any. Only
+the first one waits a little for each: otherwise the first executor would start on the node that answers first.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from rheostat.text import several as count_of
 _Spawn = Callable[[Callable[[], None]], None]
 
 STALE_S = 60.0
-"""A round trip that was measured longer ago is not known any more."""
+"""Older measurements of round trips are ignored, s."""
 
 _SAME_PART, _SAME_MS = 0.2, 0.5
 
 _FIRST_S = 5.0
-"""How long the first look waits for servers that have neither answered nor failed, s."""
+"""How long the first observation waits for servers that have neither answered nor failed, s."""
 
 
 class NodeWord(Protocol):
-    """What a node server says; :class:`~rheostat.execute.node_client.NodeState` is one."""
+    """The state of a node; :class:`~rheostat.execute.node_client.NodeState` implements it."""
 
     @property
     def name(self) -> str:
-        """Of the node."""
+        """Name of the node."""
         ...
 
     @property
@@ -62,7 +62,7 @@ class NodeWord(Protocol):
 
 
 class NodeServer(Protocol):
-    """Where a node server is asked; what is wrong with it is a RheostatError."""
+    """Client of a node server. Every failure is a RheostatError."""
 
     @property
     def address(self) -> str:
@@ -70,22 +70,22 @@ class NodeServer(Protocol):
         ...
 
     def state(self) -> NodeWord:
-        """How it stands."""
+        """Read its state."""
         ...
 
     def close(self) -> None:
-        """Give back the connection."""
+        """Close the connection."""
         ...
 
 
 def daemon(work: Callable[[], None]) -> None:
-    """Do it in a thread that never holds up an exit."""
+    """Run in a daemon thread, which never delays an exit."""
     threading.Thread(target=work, name="rheostat-look", daemon=True).start()
 
 
 @dataclass(frozen=True, slots=True)
 class _Heard:
-    """What a server said last, when, and whether it has failed since."""
+    """The last answer of a server, its time, and the error since, if any."""
 
     at: float
     word: NodeWord
@@ -93,7 +93,7 @@ class _Heard:
 
 
 class _Listener:
-    """One server: asked again only when it has answered or failed."""
+    """One server; there is at most one request to it at a time."""
 
     def __init__(self, server: NodeServer, now: Callable[[], float], spawn: _Spawn) -> None:
         self.server = server
@@ -125,9 +125,9 @@ class NodesWatch:
 
     Args:
         servers: of the nodes.
-        given: (a, b), a < b → round trip, ms; None: as the servers measure it.
-        now: the time, seconds of the epoch.
-        spawn: does work in the background.
+        given: (a, b), a < b → round trip, ms; None: as measured by the servers.
+        now: epoch seconds.
+        spawn: runs work in the background.
     """
 
     def __init__(
@@ -143,26 +143,26 @@ class NodesWatch:
         self._round_trips: tuple[RoundTrip, ...] = ()
 
     def ask(self) -> None:
-        """Begin to ask every server; returns at once."""
+        """Send a request to every server; returns at once."""
         for listener in self._listeners:
             listener.ask()
 
     def settle(self, most_s: float) -> None:
-        """Wait until every server has answered or failed once, so many seconds at the most."""
+        """Wait until every server has answered or failed once, at most ``most_s`` seconds."""
         until = time.monotonic() + most_s
         for listener in self._listeners:
             listener.settled.wait(max(0.0, until - time.monotonic()))
 
     def round_trips(self) -> tuple[RoundTrip, ...]:
-        """As they stood when last told."""
+        """The round trips of the last section."""
         return self._round_trips
 
     def told(self, cluster: Cluster | None) -> tuple[Cluster | None, Nodes | None, tuple[Gap, ...]]:
-        """What has been answered so far: the executors with their nodes, the section, and what is not known, in words.
+        """The executors with their nodes, the section, and its gaps, from the answers so far.
 
-        ``at`` is the time of the oldest answer in it. A node whose server does not answer has no room; while executors
-        of the application are on its Workers it stays in the section, else it has vanished. Executors whose node is not
-        known are on one that is called ``elsewhere``, without room, and no round trip to it is known.
+        ``at`` is the time of the oldest answer used. A node whose server does not answer has no room; it stays in the
+        section as long as executors of the application are on it. Executors whose node is unknown are on a node named
+        ``elsewhere``, which has no room and no known round trips.
         """
         known = _by_name(self._listeners)
         gaps = [Gap("nodes", f"{one.server.address}: {one.trouble}") for one in self._listeners if one.trouble]
@@ -184,7 +184,7 @@ class NodesWatch:
         return _named(cluster, where), Nodes(at, tuple(sorted(readings)), self._round_trips), tuple(gaps)
 
     def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections."""
         for listener in self._listeners:
             listener.server.close()
 
@@ -195,7 +195,7 @@ class NodesWatch:
         return tuple(trips), [pair for pair in pairs if pair not in found]
 
     def _measured(self, pairs: list[tuple[str, str]], there: Mapping[str, _Heard]) -> Mapping[tuple[str, str], float]:
-        """The greater of what the two ends have measured; a change under a fifth, or half a ms, is not passed on."""
+        """The greater of the two ends' measurements; a change below a fifth, or half a ms, is ignored."""
         told = {}
         for pair in pairs:
             fresh = [*_fresh(there[pair[0]], pair[1], self._now()), *_fresh(there[pair[1]], pair[0], self._now())]
@@ -208,13 +208,13 @@ class NodesWatch:
 
 
 class SourceWithNodes:
-    """A source whose observations have the section ``nodes`` too (``rheostat.ports.Source``)."""
+    """A :class:`~rheostat.ports.Source` that adds the section ``nodes`` to the observations of another."""
 
     def __init__(self, source: Source, watch: NodesWatch) -> None:
         self._source, self._watch, self._settled = source, watch, False
 
     def observe(self, at: float) -> Observation:
-        """Look once; the node servers are asked meanwhile, and not waited for but the first time."""
+        """Observe once. Node servers are asked in the background; only the first time are they waited for."""
         self._watch.ask()
         seen = self._source.observe(at)
         if not self._settled:
@@ -230,7 +230,7 @@ class SourceWithNodes:
 
 
 def _by_name(listeners: Sequence[_Listener]) -> dict[str, _Heard]:
-    """What was heard of each node; of two with one name, of the first."""
+    """The last answer of each node; of two nodes with one name, that of the first."""
     known: dict[str, _Heard] = {}
     for one in listeners:
         if one.heard is not None:
@@ -245,7 +245,7 @@ def _doubles(listeners: Sequence[_Listener]) -> Iterator[str]:
 
 
 def _where(cluster: Cluster, known: Mapping[str, _Heard]) -> list[str]:
-    """The node of each executor; ``elsewhere`` where its address is that of none, or of several nodes."""
+    """The node of each executor; ``elsewhere`` if its address belongs to no node or to several."""
     nodes_of: dict[str, list[str]] = {}
     for name, one in known.items():
         for host in one.word.hosts:
@@ -255,7 +255,7 @@ def _where(cluster: Cluster, known: Mapping[str, _Heard]) -> list[str]:
 
 
 def _named(cluster: Cluster, where: Sequence[str]) -> Cluster:
-    """The executors with the nodes that they are on; none where it is not known, or is called as its address."""
+    """The executors with their nodes; None if the node is unknown, or has the executor's address as its name."""
     pairs = zip(cluster.roster.hosts, where, strict=True)
     nodes = tuple([None if node in (host, ELSEWHERE) else node for host, node in pairs])
     return replace(cluster, roster=replace(cluster.roster, nodes=nodes))
