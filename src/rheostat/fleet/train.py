@@ -21,7 +21,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from rheostat.config.faults import given_of, phrase
+from rheostat.config.faults import faults_of
 from rheostat.config.loading import read_pairs
+from rheostat.config.reference import keys_of
 from rheostat.errors import Fault, InputError, did_you_mean, to_install, tried
 from rheostat.files import replace_file
 from rheostat.fleet.history import Row, jobs_in, read_rows
@@ -308,12 +309,17 @@ def training_options(changes: Sequence[str]) -> TrainingOptions:
 
     faults: list[Fault] = []
     values = dict(read_pairs(changes, faults, "option"))
-    known = tuple(field.name for field in fields(TrainingOptions))
+    known = tuple(keys_of(TrainingOptions))
     faults += [_unknown(name, name, known) for name in values if name not in known]
-    read = tried(_checked, None, faults, TrainingOptions, {name: values[name] for name in values if name in known})
-    if faults or read is None:
+    try:
+        options = TypeAdapter(TrainingOptions).validate_python(values)
+    except ValidationError as error:
+        raise InputError([*faults, *faults_of(error, TrainingOptions)]) from None
+    except InputError as error:
+        raise InputError([*faults, *error.faults]) from None
+    if faults:
         raise InputError(faults)
-    return read
+    return options
 
 
 def pyspark_faults() -> list[Fault]:
@@ -323,16 +329,6 @@ def pyspark_faults() -> list[Fault]:
         for name in ("pyspark", "pyarrow")
         if importlib.util.find_spec(name) is None
     ]
-
-
-def _checked(kind: type[TrainingOptions], values: dict[str, Any]) -> TrainingOptions:
-    try:
-        return TypeAdapter(kind).validate_python(values)
-    except ValidationError as error:
-        raise InputError(
-            Fault(".".join(map(str, each["loc"])), given_of(each["input"]), *reversed(phrase(each)))
-            for each in error.errors(include_url=False)
-        ) from None
 
 
 def _unknown(field: str, name: str, known: Sequence[str]) -> Fault:
