@@ -76,11 +76,11 @@ def train(
     as_json: JsonFlag = False,
 ) -> int:
     """Train a model for each job of a history, in one PySpark pipeline. A job with broken data gets its fault."""
-    from rheostat.fleet.train import asked, session, train_fleet, write_models
+    from rheostat.fleet.train import read_request, session, train_fleet, write_models
     from rheostat.text import several
 
     place, faults = _place(jobs, master, out)
-    what = asked(history, job or (), change or (), faults)
+    what = read_request(history, job or (), change or (), faults)
     with progress_lines("fleet train") as watch:
         watch(0, 0, f"{several(len(what.jobs), 'job')} on {place}")
         with session(place) as spark:
