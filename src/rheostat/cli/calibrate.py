@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from rheostat.load.curves import Pieces
 
 
-def register_calibrate(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("calibrate")(calibrate)
-
-
 def calibrate(
     context: typer.Context,
     journals: Annotated[list[Path] | None, typer.Argument(help="Journals of real runs of one job.")] = None,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rheostat.cli.common import (
-    FIGURES_HELP,
     Jobs,
     JsonFlag,
     Out,
@@ -37,11 +36,6 @@ if TYPE_CHECKING:
     from rheostat.judge.compare import Cells, Comparison
     from rheostat.judge.request import Asked, Tables
     from rheostat.judge.worst_case import Defeat
-
-
-def register_compare(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("compare", epilog=FIGURES_HELP)(compare)
 
 
 @spread(Played)

@@ -40,16 +40,10 @@ FiguresFlag = Annotated[bool, typer.Option("--figures", help="The definitions of
 JobsFlag = Annotated[bool, typer.Option("--jobs", help="The reference of job files, for the simulator.")]
 
 
-def register_config(app: typer.Typer) -> None:
-    """Add ``config check`` and ``config reference``."""
-    group = typer.Typer(
-        no_args_is_help=True, help="Check a settings file or a job file, print the documented reference."
-    )
-    group.command("check")(check)
-    group.command("reference")(print_reference)
-    app.add_typer(group, name="config")
+config = typer.Typer(no_args_is_help=True, help="Check a settings file or a job file, print the documented reference.")
 
 
+@config.command("check")
 def check(
     file: Annotated[Path, typer.Argument(help="The YAML file to check.", show_default=False)],
     as_json: JsonFlag = False,
@@ -86,6 +80,7 @@ def _check_job(values: Mapping[str, Any], faults: list[Fault], as_json: bool) ->
         print_json({"schema": "rheostat.config/1", "job": job.model_dump(mode="json", by_alias=True)})
 
 
+@config.command("reference")
 def print_reference(
     out: OutOption = None, jobs: JobsFlag = False, figures: FiguresFlag = False, as_json: JsonFlag = False
 ) -> None:

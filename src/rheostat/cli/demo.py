@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rheostat.cli.common import FIGURES_HELP, JsonFlag, console, executors_of, number_of, print_json, program
+from rheostat.cli.common import JsonFlag, console, executors_of, number_of, print_json, program
 from rheostat.errors import Fault, InputError, RheostatError, tried
 
 _OPTIONS = {"peak_rate": "rate"}
@@ -22,11 +22,6 @@ _OPTIONS = {"peak_rate": "rate"}
 
 _TABLE_WIDTH = 80
 """Narrowest terminal for the table of ratios, columns."""
-
-
-def register_demo(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("demo", epilog=FIGURES_HELP)(demo)
 
 
 def demo(

@@ -8,32 +8,26 @@ from typing import Annotated, Any
 
 import typer
 
-from rheostat.cli.common import FIGURES_HELP, JsonFlag, console, print_json
+from rheostat.cli.common import JsonFlag, console, print_json
 from rheostat.errors import Fault, InputError, tried
 
 _TIMES = "an ISO time, seconds of the epoch, HH:MM[:SS] (UTC), or a duration before the journal's end as in 10m"
 
 
-def register_explain(app: typer.Typer) -> None:
-    """Add the command."""
-
-    @app.command()
-    def explain(
-        journal: Annotated[Path, typer.Argument(help="A journal: its folder, or one of its files.")],
-        at: Annotated[str | None, typer.Option("--at", help=f"Explain the decision at this time: {_TIMES}.")] = None,
-        since: Annotated[str | None, typer.Option("--since", help=f"List what happened since: {_TIMES}.")] = None,
-        decision: Annotated[
-            int | None, typer.Option("--decision", help="Explain the decision with this number.")
-        ] = None,
-        as_json: JsonFlag = False,
-    ) -> None:
-        """Explain decisions in sentences: observation, decision, action, reason. Default: a summary."""
-        result = _explained(journal, at, since, decision)
-        if as_json:
-            print_json(result)
-            return
-        for line in result["lines"]:
-            typer.echo(line)
+def explain(
+    journal: Annotated[Path, typer.Argument(help="A journal: its folder, or one of its files.")],
+    at: Annotated[str | None, typer.Option("--at", help=f"Explain the decision at this time: {_TIMES}.")] = None,
+    since: Annotated[str | None, typer.Option("--since", help=f"List what happened since: {_TIMES}.")] = None,
+    decision: Annotated[int | None, typer.Option("--decision", help="Explain the decision with this number.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Explain decisions in sentences: observation, decision, action, reason. Default: a summary."""
+    result = _explained(journal, at, since, decision)
+    if as_json:
+        print_json(result)
+        return
+    for line in result["lines"]:
+        typer.echo(line)
 
 
 def _explained(journal: Path, at: str | None, since: str | None, decision: int | None) -> dict[str, Any]:
@@ -65,31 +59,27 @@ def _explained(journal: Path, at: str | None, since: str | None, decision: int |
 # replay
 
 
-def register_replay(app: typer.Typer) -> None:
-    """Add the command."""
-
-    @app.command(epilog=FIGURES_HELP)
-    def replay(
-        journal: Annotated[Path, typer.Argument(help="A journal: its folder, or one of its files.")],
-        policy: Annotated[
-            str | None, typer.Option("--policy", help="Replay with this policy (or POLICY:PRESET) and its defaults.")
-        ] = None,
-        change: Annotated[
-            list[str] | None,
-            typer.Option(
-                "--set", metavar="KEY=VALUE", help="Override a setting, as in guard.cooldown_down_s=120. Repeatable."
-            ),
-        ] = None,
-        as_json: JsonFlag = False,
-    ) -> int:
-        """Decide again from the recorded observations. With the same settings all decisions must be equal."""
-        screen = console()
-        result = _replayed(journal, policy, change or [])
-        for line in _lines(result):
-            screen.print(line, markup=False)
-        if as_json:
-            print_json(result)
-        return 0 if result["open_loop"] or not result["differences"] else 1
+def replay(
+    journal: Annotated[Path, typer.Argument(help="A journal: its folder, or one of its files.")],
+    policy: Annotated[
+        str | None, typer.Option("--policy", help="Replay with this policy (or POLICY:PRESET) and its defaults.")
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Override a setting, as in guard.cooldown_down_s=120. Repeatable."
+        ),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Decide again from the recorded observations. With the same settings all decisions must be equal."""
+    screen = console()
+    result = _replayed(journal, policy, change or [])
+    for line in _lines(result):
+        screen.print(line, markup=False)
+    if as_json:
+        print_json(result)
+    return 0 if result["open_loop"] or not result["differences"] else 1
 
 
 def _replayed(journal: Path, policy: str | None, changes: Sequence[str]) -> dict[str, Any]:

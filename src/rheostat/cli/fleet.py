@@ -24,14 +24,10 @@ _IN_FILES = ("coefficients", "model")
 History = Annotated[Path, typer.Option("--history", help="Folder of the history: Parquet, partitioned by job.")]
 
 
-def register_fleet(app: typer.Typer) -> None:
-    """Add the command group."""
-    fleet = typer.Typer(no_args_is_help=True, help="Many jobs at once, in PySpark.")
-    fleet.command("collect")(collect)
-    fleet.command("train")(train)
-    app.add_typer(fleet, name="fleet")
+fleet = typer.Typer(no_args_is_help=True, help="Many jobs at once, in PySpark.")
 
 
+@fleet.command("collect")
 def collect(
     sources: Annotated[list[Path], typer.Argument(help="Journals, or archives (JOURNAL/samples).")],
     history: History,
@@ -63,6 +59,7 @@ def collect(
     return 0 if any(each.rows for each in found) else 1
 
 
+@fleet.command("train")
 def train(
     history: History,
     out: Annotated[Path, typer.Option("--out", help="Folder for models.parquet and models.json.")],

@@ -15,15 +15,10 @@ from rheostat.errors import Fault, InputError, to_install
 Name = Annotated[str, typer.Option("--name", help="Name of the lab; several can be up at once.")]
 
 
-def register_lab(app: typer.Typer) -> None:
-    """Add the command group."""
-    lab = typer.Typer(no_args_is_help=True, help="A real Kafka and a real Spark cluster on this machine.")
-    lab.command("up")(up)
-    lab.command("status")(status)
-    lab.command("down")(down)
-    app.add_typer(lab, name="lab")
+lab = typer.Typer(no_args_is_help=True, help="A real Kafka and a real Spark cluster on this machine.")
 
 
+@lab.command("up")
 def up(
     context: typer.Context,
     name: Name = "default",
@@ -52,6 +47,7 @@ def up(
     _show(state, as_json)
 
 
+@lab.command("status")
 def status(name: Name = "default", as_json: JsonFlag = False) -> int:
     """Check every part of a lab; exit code 1 unless all answer."""
     from rheostat.lab import standing
@@ -61,6 +57,7 @@ def status(name: Name = "default", as_json: JsonFlag = False) -> int:
     return 0 if state["state"] == "up" else 1
 
 
+@lab.command("down")
 def down(name: Name = "default", as_json: JsonFlag = False) -> None:
     """Stop a lab and check that no process of it is left."""
     from rheostat.lab import standing
@@ -87,11 +84,6 @@ def _health(part: dict[str, Any]) -> str:
 
 
 # node
-
-
-def register_node(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("node")(node)
 
 
 def node(

@@ -32,11 +32,6 @@ _TRIPS_HELP = (
 _SHAPE_HELP = f"{escape(GRAMMAR)}. Shapes and their options: {', '.join(_WITH_OPTIONS)}."
 
 
-def register_load(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("load")(load)
-
-
 def _option(words: str) -> Any:
     """An option that is parsed as text, so that all faults are reported at once."""
     return typer.Option(help=words)

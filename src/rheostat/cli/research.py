@@ -35,11 +35,6 @@ EXPERIMENTS = ("s1", "s2", "s5")
 _LIVE_EXPERIMENTS = ("s1", "s2")
 
 
-def register_experiment(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("experiment")(experiment)
-
-
 def experiment(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(EXPERIMENTS)}.")],
@@ -196,11 +191,6 @@ BENCHMARKS = {
     "truth": "truth",
 }
 """The module of :mod:`rheostat.research.bench` for each benchmark; it has ``run_BENCHMARK(watch)``."""
-
-
-def register_bench(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("bench")(bench)
 
 
 def bench(

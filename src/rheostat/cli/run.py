@@ -13,13 +13,6 @@ import typer
 from rheostat.cli.common import JsonFlag, executors_of, print_json
 from rheostat.errors import Fault, InputError, RheostatError, tried
 
-_CONTEXT = {"allow_interspersed_args": False}
-
-
-def register_run(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("run", context_settings=_CONTEXT)(run)
-
 
 def run(
     script: Annotated[Path, typer.Argument(help="A PySpark script; later arguments are passed to it.")],

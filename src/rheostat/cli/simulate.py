@@ -10,7 +10,6 @@ import typer
 from rich.markup import escape
 
 from rheostat.cli.common import (
-    FIGURES_HELP,
     Jobs,
     JsonFlag,
     Out,
@@ -37,11 +36,6 @@ if TYPE_CHECKING:
     from rheostat.judge.compare import Entry, Found
     from rheostat.judge.request import Asked, Tables
     from rheostat.judge.tune import Candidate, Outcome, Tuning
-
-
-def register_simulate(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("simulate", epilog=FIGURES_HELP)(simulate)
 
 
 @spread(Played)
@@ -136,11 +130,6 @@ def _node_rows(run: Found) -> list[list[str]]:
 
 
 _MOST_VALUES = 20
-
-
-def register_tune(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("tune")(tune)
 
 
 @spread(Played)
