@@ -120,12 +120,14 @@ def test_bounds_are_read(text, bounds):
 
 @pytest.mark.parametrize("text", ["", "3", "a,b", "1,2,3"])
 def test_what_is_no_bounds_is_a_fault(text):
-    assert isinstance(executors_of(text), InputError)
+    with pytest.raises(InputError):
+        executors_of(text)
 
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "12x"])
 def test_what_is_no_number_is_a_fault(text):
-    assert isinstance(number_of("rate", text, float), InputError)
+    with pytest.raises(InputError):
+        number_of("rate", text, float)
 
 
 @pytest.mark.parametrize(

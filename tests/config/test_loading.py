@@ -192,7 +192,7 @@ def test_a_policy_may_be_named_with_its_preset():
 def test_an_empty_file_lacks_the_objective(tmp_path):
     file = tmp_path / "job.yaml"
     file.write_text("")
-    assert faults_of(file)["objective"].message == "this key is needed"
+    assert faults_of(file)["objective"].message == "this key is required"
 
 
 def test_settings_are_frozen_and_survive_json():

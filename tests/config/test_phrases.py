@@ -1,4 +1,4 @@
-"""No message of the validation library reaches a user: every model of ours is fed wrong values of every kind."""
+"""No name of a Python type reaches a user: every model of ours is fed wrong values of every kind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from rheostat.config.faults import PHRASES, faults_of
+from rheostat.config.faults import faults_of
 from rheostat.config.loading import load_settings
 from rheostat.config.models import Settings
 from rheostat.config.reference import keys_of, models_in
@@ -49,9 +49,7 @@ WRONG: list[Any] = [
     datetime.date(2020, 1, 1),
     (1, 2),
 ]
-RAW = re.compile(
-    r"Input should|Field required|should have|Extra inputs|not permitted|Value error|<class|pydantic|valid "
-)
+RAW = re.compile(r"Value error|<class|pydantic|[Tt]uple|[Dd]ictionary|instance of|after validation")
 CONTEXT = PolicyContext(Objective(30.0), 15.0)
 
 
@@ -95,34 +93,39 @@ def errors(model: type[BaseModel]) -> Iterator[tuple[object, ValidationError]]:
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-def test_every_error_of_every_model_is_told_in_our_words(model):
+def test_every_error_of_every_model_names_key_and_allowed_values_without_python_types(model):
     for where, error in errors(model):
-        assert {each["type"] for each in error.errors()} <= PHRASES.keys()
         for fault in faults_of(error, model):
             assert not RAW.search(f"{fault.message} {fault.allowed}"), (where, fault)
             assert all((fault.field, fault.given, fault.allowed)), (where, fault)
 
 
-def test_a_phrase_stands_there_only_for_an_error_that_can_be_met():
-    met = {each["type"] for model in MODELS.values() for _, error in errors(model) for each in error.errors()}
-    of_events = {"union_tag_invalid", "union_tag_not_found"}
-    of_others = {"value_error", "mapping_type"}
-    of_dataclasses = {"dataclass_type", "missing_argument", "unexpected_keyword_argument"}
-    of_texts = {"float_parsing", "int_from_float", "int_parsing", "int_parsing_size"}
-    assert PHRASES.keys() - met - of_events - of_others - of_dataclasses - of_texts == set()
-
-
 @pytest.mark.parametrize(
     ("name", "options", "field", "message", "allowed"),
     [
-        pytest.param("hpa", {"tolerance": "a"}, "tolerance", "this is no number; No change", "number ≥ 0", id="text"),
-        pytest.param("hpa", {"tolerance": 2}, "tolerance", "it is too large; No change", "< 1", id="too large"),
-        pytest.param("hpa", {"metrics": {"util": 1.0}}, "metrics.util", "no such choice", "'utilization'", id="a name"),
-        pytest.param("hpa", {"metrics": {"occupancy": "x"}}, "metrics.occupancy", "this is no number", "keys", id="in"),
+        pytest.param(
+            "hpa", {"tolerance": "a"}, "tolerance", "input should be a valid number; No change", "number ≥ 0", id="text"
+        ),
+        pytest.param(
+            "hpa", {"tolerance": 2}, "tolerance", "input should be less than 1; No change", "< 1", id="too large"
+        ),
+        pytest.param(
+            "hpa", {"metrics": {"util": 1.0}}, "metrics.util", "input should be '", "'utilization'", id="a name"
+        ),
+        pytest.param(
+            "hpa",
+            {"metrics": {"occupancy": "x"}},
+            "metrics.occupancy",
+            "input should be a valid number",
+            "keys",
+            id="in",
+        ),
         pytest.param(
             "hpa", {"scale_up": {"polices": 1}}, "scale_up.polices", "'scale_up.policies'", "select", id="key"
         ),
-        pytest.param("schedule", {"steps": 3}, "steps", "this is no list", "list of", id="a number for a list"),
+        pytest.param(
+            "schedule", {"steps": 3}, "steps", "input should be a valid list", "list of", id="a number for a list"
+        ),
         pytest.param("schedule", {"steps": [[0, 1], [0, 2]]}, "steps", "must ascend", "ascending", id="twice at once"),
         pytest.param(
             "threshold", {"down_below": 0.95}, "down_below", "must be less", "< up_above (0.85)", id="crossed"
@@ -163,6 +166,6 @@ def test_an_option_of_the_training_is_told_likewise():
         training_options(["resamples=many", "degrees=[1, x]"])
     told = [(each.field, each.given, each.allowed, each.message) for each in caught.value.faults]
     assert told == [
-        ("degrees.1", "'x'", "an integer", "this is no whole number"),
-        ("resamples", "'many'", "an integer", "this is no whole number"),
+        ("degrees.1", "'x'", "list of integers", "input should be a valid integer"),
+        ("resamples", "'many'", "integer", "input should be a valid integer"),
     ]

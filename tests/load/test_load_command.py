@@ -157,7 +157,7 @@ def test_trips_of_a_file_go_into_a_log(tmp_path, capsys):
     assert (result["records"], result["next_id"], result["seconds_scheduled"]) == (9, 59, 0.5)
     assert result["checksum"]["total"] == sum(range(50, 59))
     assert LogFolder(str(tmp_path / "log")).latest() == {0: 5, 1: 4}
-    assert "left out: 1 row, its coordinates are 0, 0" in captured.err + captured.out
+    assert "skipped: 1 row, its coordinates are 0, 0" in captured.err + captured.out
 
 
 def test_a_trip_file_may_be_cut(tmp_path):

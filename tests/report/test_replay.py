@@ -116,7 +116,7 @@ def test_the_command_says_identical(eventful, capsys):
     assert main(["replay", str(eventful), "--json"]) == 0
     out = capsys.readouterr()
     result = json.loads(out.out.splitlines()[-1])
-    assert f"identical: {result['identical']} of {result['decisions']}; 1 failed cycle was passed over" in out.err
+    assert f"identical: {result['identical']} of {result['decisions']}; 1 failed cycle skipped" in out.err
     assert result["schema"] == "rheostat.score/1"
 
 

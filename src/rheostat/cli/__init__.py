@@ -1,4 +1,4 @@
-"""The commands. One file each; this one gathers them and turns every error into an exit code and JSON."""
+"""The commands. This file registers them and turns every error into an exit code and JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from typing import Annotated, Any
 import typer
 
 from rheostat import __version__
-from rheostat.cli.common import abandon_output, forgive_encodings, print_error, unknown_command, wants_json
+from rheostat.cli.common import (
+    FIGURES_HELP,
+    abandon_output,
+    forgive_encodings,
+    print_error,
+    unknown_command,
+    wants_json,
+)
 from rheostat.errors import Fault, InputError, RheostatError
 
 __all__ = [
@@ -28,13 +35,13 @@ __all__ = [
 
 
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
-"""The parser's base class for wrong command lines; which package it lives in depends on typer's version."""
+"""The parser's base class for usage errors; its package depends on typer's version."""
 
 _INTERRUPTED = 130
 """Exit code after Ctrl-C; newer versions of the parser return it instead of raising."""
 
 _SCRIPTS = "run"
-"""The command in which signals are for somebody's own script."""
+"""The command whose signals and arguments belong to the user's script."""
 
 COMMANDS = {
     "demo": "demo",
@@ -53,7 +60,9 @@ COMMANDS = {
     "experiment": "research",
     "config": "config",
 }
-"""The module of this package for each command; it has ``register_COMMAND(app)``."""
+"""The module of each command; it has a function or a group of commands of that name."""
+
+_WITH_FIGURES = ("demo", "replay", "simulate", "compare")
 
 
 def build() -> typer.Typer:
@@ -75,7 +84,13 @@ def build() -> typer.Typer:
             raise typer.Exit
 
     for command, module in COMMANDS.items():
-        getattr(importlib.import_module(f"rheostat.cli.{module}"), f"register_{command}")(app)
+        found = getattr(importlib.import_module(f"rheostat.cli.{module}"), command)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=command)
+        else:
+            epilog = FIGURES_HELP if command in _WITH_FIGURES else None
+            own_arguments = {"allow_interspersed_args": False} if command == _SCRIPTS else None
+            app.command(command, epilog=epilog, context_settings=own_arguments)(found)
     return app
 
 
@@ -83,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        0 if it went well, 1 if the run failed, 2 if the input was wrong, 130 if it was interrupted.
+        0 on success, 1 if the run failed, 2 if the input is wrong, 130 if interrupted.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     forgive_encodings()
@@ -109,22 +124,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _system_error(error: OSError) -> RheostatError:
-    """What the system refused and no command foresaw: a full disk, a path that it does not take."""
+    """An error of the operating system that no command handles: a full disk, an invalid path."""
     what = error.strerror or str(error)
     if error.errno == errno.ENAMETOOLONG:
-        return InputError([Fault("path", str(error.filename), "a path that this system takes", what)])
+        return InputError([Fault("path", str(error.filename), "a path that this system supports", what)])
     return RheostatError(f"{error.filename}: {what}" if error.filename else what)
 
 
 def _unexpected(error: Exception) -> RheostatError:
-    """A fault of ours, in one line that is worth reporting."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(last.filename).name}, line {last.lineno}"
     return RheostatError(f"a fault of Rheostat, please report it: {type(error).__name__}: {error} ({where})")
 
 
 def _usage_fault(error: Any, arguments: Sequence[str]) -> Fault:
-    """What the parser calls a usage error, in our words."""
     unknown = unknown_command(error, arguments)
     if unknown is not None:
         return unknown
@@ -135,7 +148,7 @@ def _usage_fault(error: Any, arguments: Sequence[str]) -> Fault:
     return Fault(field, " ".join(arguments), f"see: {command} --help", error.format_message() or "a command is missing")
 
 
-# Signals that end a command.
+# Signals that end a command
 
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
@@ -143,10 +156,9 @@ _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """SIGTERM and SIGHUP end what is run as Ctrl-C does: everything is stopped on the way out.
+    """SIGTERM and SIGHUP end the block as Ctrl-C does. Signals that are handled or ignored (``nohup``) stay so.
 
-    What somebody else has taken, or lets be ignored as ``nohup`` does, stays so. For the main thread; elsewhere nothing
-    changes.
+    In threads other than the main one, nothing changes.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

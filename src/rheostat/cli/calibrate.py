@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from rheostat.cli.common import JsonFlag, check_file, console, number_of, print_json, unused
+from rheostat.cli.common import JsonFlag, check_file, console, number_of, print_json, unused, write_text
 from rheostat.errors import Fault, InputError, tried
 
 if TYPE_CHECKING:
@@ -22,57 +22,50 @@ if TYPE_CHECKING:
     from rheostat.load.curves import Pieces
 
 
-def register_calibrate(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("calibrate")(calibrate)
-
-
 def calibrate(
     context: typer.Context,
     journals: Annotated[list[Path] | None, typer.Argument(help="Journals of real runs of one job.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the job file here (*.yaml).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Job file to write (*.yaml).")] = None,
     name: Annotated[str, typer.Option(help="Name of the job.")] = "calibrated",
     check: Annotated[
         list[Path] | None,
-        typer.Option(help="A journal that is not fitted to: replay it, and say how far off it is. May be repeated."),
+        typer.Option(help="Journal to replay and validate against; not fitted. Repeatable."),
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="Write what was checked as one HTML file.")] = None,
-    warm_up: Annotated[str, typer.Option(help="Seconds after a run's first batch that are left out.")] = "30",
+    report: Annotated[Path | None, typer.Option(help="Write the validation as one HTML file.")] = None,
+    warm_up: Annotated[str, typer.Option(help="Seconds after a run's first batch to skip.")] = "30",
     profiles: Annotated[
-        Path | None, typer.Option(help="CSV of what numbers of workers carried: scaleOut,avgThr,isBckPres.")
+        Path | None, typer.Option(help="CSV of measured throughput: scaleOut,avgThr,isBckPres.")
     ] = None,
     recorded: Annotated[
         Path | None, typer.Option(help="CSV of recorded runs: run,second,throughput,consumer_lag,task_managers.")
     ] = None,
-    trace: Annotated[Path | None, typer.Option(help="The input of the recorded runs, a trace.")] = None,
-    scale: Annotated[str, typer.Option(help="The trace's rates times this were offered.")] = "1",
-    fit_to: Annotated[
-        str | None, typer.Option(help="The recorded run that is fitted to; the first one unless said.")
-    ] = None,
+    trace: Annotated[Path | None, typer.Option(help="Trace: the input of the recorded runs.")] = None,
+    scale: Annotated[str, typer.Option(help="Factor on the rates of the trace.")] = "1",
+    fit_to: Annotated[str | None, typer.Option(help="Recorded run to fit. Default: the first.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Fit the simulator to real runs, and say what they tell and what they do not.
+    """Fit the simulator to real runs, and show which parameters they identify.
 
-    Journals give a micro-batch job file. With --profiles or --recorded the record-at-a-time model is held against
-    what a cluster did.
+    Journals give a micro-batch job file. --profiles and --recorded compare the record-at-a-time model with a
+    measured cluster.
     """
     given = _Given(tuple(journals or ()), tuple(check or ()), out, report, profiles, recorded, trace, fit_to)
     read = _read(given, warm_up, scale, unused(context, given.places()))
-    found = _fitted(read, name)
+    found = _fit(read, name)
     result: dict[str, Any] = {}
     if found.job is not None:
-        result |= _told(given, found.job, found.checked)
+        result |= _show_job(given, found.job, found.checked)
     if found.capacity is not None:
-        result["profiles"] = _profiles(found.capacity)
+        result["profiles"] = _show_capacity(found.capacity)
     if read.recordings and read.load is not None:
-        result["recorded"] = _recorded(read.recordings, read.load, fit_to)
+        result["recorded"] = _show_recorded(read.recordings, read.load, fit_to)
     if as_json:
         print_json({"schema": "rheostat.calibration/1", **result})
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """The files of a command line, and the run that is fitted to."""
+    """The files of a command line, and the run to fit."""
 
     journals: tuple[Path, ...]
     check: tuple[Path, ...]
@@ -84,12 +77,10 @@ class _Given:
     fit_to: str | None
 
     def places(self) -> dict[str, str | None]:
-        """Where the options mean something that have a default; None: here."""
         journals = None if self.journals else "with journals"
         return {"name": journals, "warm_up": journals, "scale": None if self.recorded else "with --recorded"}
 
     def faults(self) -> list[Fault]:
-        """Everything that is wrong with them together."""
         found = []
         if not (self.journals or self.profiles or self.recorded):
             found.append(
@@ -119,8 +110,6 @@ class _Given:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What the files hold."""
-
     warm_up_s: float
     runs: tuple[RealRun, ...]
     checks: tuple[RealRun, ...]
@@ -130,14 +119,14 @@ class _Read:
 
 
 def _read(given: _Given, warm_up: str, scale: str, faults: list[Fault]) -> _Read:
-    """Read everything, or name every fault of the command line and of all files at once."""
     from rheostat.calibrate.measured import read_run
     from rheostat.calibrate.recorded import read_profiles, read_recordings
     from rheostat.load.curves import Scaled
     from rheostat.load.files import read_trace
 
     faults += given.faults()
-    warm_up_s, factor = _number("warm_up", warm_up, 0.0, faults), _number("scale", scale, 1e-9, faults)
+    warm_up_s = tried(number_of, 0.0, faults, "warm_up", warm_up, float, 0.0, 1e6)
+    factor = tried(number_of, 1.0, faults, "scale", scale, float, 1e-9, 1e6)
     runs, checks = ([tried(read_run, None, faults, path) for path in paths] for paths in (given.journals, given.check))
     profiles = [] if given.profiles is None else tried(read_profiles, [], faults, given.profiles)
     recordings = () if given.recorded is None else tried(read_recordings, (), faults, given.recorded)
@@ -157,16 +146,6 @@ def _known(runs: Iterable[RealRun | None]) -> tuple[RealRun, ...]:
     return tuple(run for run in runs if run is not None)
 
 
-def _number(field: str, text: str, least: float, faults: list[Fault]) -> float:
-    value = number_of(field, text, float)
-    if isinstance(value, InputError):
-        faults += value.faults
-        return 1.0
-    if not least <= value <= 1e6:
-        faults.append(Fault(field, text, f"{least:g} to 1000000", "it is out of range"))
-    return value
-
-
 def _check_report(report: Path | None) -> None:
     from rheostat.report.html import plots_installed
 
@@ -176,16 +155,15 @@ def _check_report(report: Path | None) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fitted:
-    """What was fitted: a job, with the runs that it was held against; a capacity. None: not asked for."""
+class _Fit:
+    """A job with its validation runs, and a capacity; None where not asked for."""
 
     job: Calibration | None
     checked: list[tuple[Replay, Errors]]
     capacity: CapacityFit | None
 
 
-def _fitted(read: _Read, name: str) -> _Fitted:
-    """Fit, or name every fault of the figures at once."""
+def _fit(read: _Read, name: str) -> _Fit:
     from rheostat.calibrate.fit import calibrate as fit
     from rheostat.calibrate.recorded import fit_capacity
     from rheostat.calibrate.truth import errors_of, replay, window_of
@@ -198,10 +176,10 @@ def _fitted(read: _Read, name: str) -> _Fitted:
     if faults:
         raise InputError(faults)
     replays = [] if job is None else [replay(run, job.job, warm_up_s=read.warm_up_s) for run in read.checks]
-    return _Fitted(job, [(each, errors_of(each)) for each in replays], capacity)
+    return _Fit(job, [(each, errors_of(each)) for each in replays], capacity)
 
 
-def _told(given: _Given, fitted: Calibration, checked: list[tuple[Replay, Errors]]) -> dict[str, Any]:
+def _show_job(given: _Given, fitted: Calibration, checked: list[tuple[Replay, Errors]]) -> dict[str, Any]:
     screen = console()
     screen.print(_table(fitted))
     for line in _lines(fitted, checked):
@@ -216,7 +194,7 @@ def _told(given: _Given, fitted: Calibration, checked: list[tuple[Replay, Errors
     return {**fitted.to_json(), "checked": runs}
 
 
-def _profiles(fit: CapacityFit) -> dict[str, Any]:
+def _show_capacity(fit: CapacityFit) -> dict[str, Any]:
     console().print(
         f"capacity {fit.alpha:.5g} · n^{fit.beta:.3f} records/s; each of {len(fit.points)} numbers of workers "
         f"predicted from the others: off by {fit.mean_error:.1%} on average, {fit.largest_error:.1%} at most",
@@ -227,7 +205,7 @@ def _profiles(fit: CapacityFit) -> dict[str, Any]:
     return {"alpha": fit.alpha, "beta": fit.beta, **errors, "points": points}
 
 
-def _recorded(recordings: Sequence[Recording], load: Pieces, fit_to: str | None) -> dict[str, Any]:
+def _show_recorded(recordings: Sequence[Recording], load: Pieces, fit_to: str | None) -> dict[str, Any]:
     from rheostat.calibrate.recorded import fit_recording, held_against
 
     runs = {run.name: run for run in recordings}
@@ -281,9 +259,4 @@ def _write(path: Path, fitted: Calibration) -> None:
     told = [f"#   {each.key}: not identified, {each.why}" for each in fitted.estimates if not each.told]
     head = ["# Made by rheostat calibrate from the journals of real runs.", *told]
     text = "\n".join(head) + "\n" + yaml.safe_dump(fitted.values, sort_keys=False)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        message = f"the job file cannot be written: {error.strerror}"
-        raise InputError([Fault("out", str(path), "a path that can be written", message)]) from error
+    write_text(path, text, "the job file")

@@ -1,4 +1,4 @@
-"""What ``simulate``, ``compare`` and ``tune`` share: their options, tables and progress bars."""
+"""Options, tables, output and progress that several commands share."""
 
 from __future__ import annotations
 
@@ -34,45 +34,42 @@ if TYPE_CHECKING:
 
 
 Shapes = Annotated[
-    list[str] | None, typer.Option("--shape", help=f"{escape(GRAMMAR)}; may be repeated. Shapes: {', '.join(SHAPES)}.")
+    list[str] | None, typer.Option("--shape", help=f"{escape(GRAMMAR)}. Repeatable. Shapes: {', '.join(SHAPES)}.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the HTML report and the JSON.")]
-Jobs = Annotated[str | None, typer.Option("--jobs", help="Processes; as many as there are cores unless said.")]
+Jobs = Annotated[str | None, typer.Option("--jobs", help="Number of processes. Default: number of cores.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """Options of every command that plays loads on a simulated job; see :func:`spread`."""
+    """Options of every command that runs a load on a simulated job; see :func:`spread`."""
 
-    job: Annotated[str, typer.Option("--job", help="A job: the name of a preset, or a YAML file.")] = "base"
-    rate: Annotated[str | None, typer.Option("--rate", help="Records/s, for a shape given by its bare name.")] = None
-    seconds: Annotated[str | None, typer.Option("--seconds", help="How long a shape lasts that does not say so.")] = (
-        None
-    )
-    preset: Annotated[str | None, typer.Option("--preset", help="Defaults of the policies: default or faithful.")] = (
-        None
-    )
+    job: Annotated[str, typer.Option("--job", help="Job: name of a preset, or a YAML file.")] = "base"
+    rate: Annotated[str | None, typer.Option("--rate", help="Records/s, for a shape without its own rate.")] = None
+    seconds: Annotated[str | None, typer.Option("--seconds", help="Duration in s, for a shape without its own.")] = None
+    preset: Annotated[str | None, typer.Option("--preset", help="Policy defaults: default or faithful.")] = None
     change: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Another setting, as in guard.cooldown_down_s=120, policy_options.headroom=0.8 or job.trigger_s=5.",
+            help="Override a setting: guard.cooldown_down_s=120, job.trigger_s=5. Repeatable.",
         ),
     ] = None
     config: Annotated[
-        Path | None, typer.Option("--config", help="Settings file; its objective and bounds go before the job's.")
+        Path | None, typer.Option("--config", help="Settings file. Its objective and bounds override the job's.")
     ] = None
     longest: Annotated[
-        str, typer.Option("--longest", help="Cut a longer load to so much around its peak: 12h, 7d; all: never.")
+        str,
+        typer.Option("--longest", help="Cut a longer load to this much around its peak: 12h, 7d; all: never."),
     ] = "7d"
     as_is: Annotated[
         bool,
-        typer.Option("--as-is", help="Leave the rates as they are; else the peak is 80 % of what the job can carry."),
+        typer.Option("--as-is", help="Keep the rates. Default: scale the peak to 80 % of the job's capacity."),
     ] = False
 
     def texts(self, shapes: Sequence[str] | None, **more: Any) -> Tables:
-        """All that was asked; ``more``: what the command has beside these."""
+        """The request as text; ``more``: further options of the command."""
         from rheostat.judge.request import Tables as Texts
 
         shared = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "change"}
@@ -80,7 +77,7 @@ class Played:
 
 
 def without_effect(context: typer.Context, texts: Tables) -> list[Fault]:
-    """A fault for each option of a load that was typed and would change nothing."""
+    """A fault for each given load option that has no effect."""
     asked = [asks_apart(shape) for shape in texts.shapes]
     sought = "without --worst-case" if texts.worst_case else None
     places = {
@@ -94,14 +91,13 @@ def without_effect(context: typer.Context, texts: Tables) -> list[Fault]:
 
 
 MOST_PROCESSES = 256
-"""More than any machine that this is run on has cores for."""
 
 
 def check_out(out: Path | None) -> None:
-    """Say at the start, not at the end, that a report cannot be made; its folder is made.
+    """Check before the run that a report can be written, and create its folder.
 
     Raises:
-        InputError: plotly is not installed, or nothing can be written into the folder.
+        InputError: plotly is not installed, or the folder is not writable.
     """
     if out is not None:
         from rheostat.report.html import plots_installed, require_folder
@@ -111,10 +107,10 @@ def check_out(out: Path | None) -> None:
 
 
 def check_file(field: str, path: Path | None, *suffixes: str) -> None:
-    """Say at the start that a file cannot be written; the folder that it lies in is made.
+    """Check before the run that a file can be written, and create its folder.
 
     Raises:
-        InputError: its name has another ending, it is a folder, or nothing can be written beside it: all of it.
+        InputError: its name has none of the suffixes, it is a folder, or its folder is not writable.
     """
     if path is None:
         return
@@ -123,7 +119,7 @@ def check_file(field: str, path: Path | None, *suffixes: str) -> None:
     faults: list[Fault] = []
     if suffixes and path.suffix not in suffixes:
         allowed = f"a name that ends in {' or '.join(suffixes)}"
-        faults.append(Fault(field, str(path), allowed, "its name does not tell what it will be"))
+        faults.append(Fault(field, str(path), allowed, "the file type is not supported"))
     if path.is_dir():
         faults.append(Fault(field, str(path), "a file", "it is a folder"))
     tried(require_folder, None, faults, field, path.absolute().parent)
@@ -132,11 +128,7 @@ def check_file(field: str, path: Path | None, *suffixes: str) -> None:
 
 
 def check_page(page: Path | None) -> None:
-    """Say at the start that a page cannot be written.
-
-    Raises:
-        InputError: it cannot.
-    """
+    """Check before the run that a Markdown page can be written."""
     if page is not None:
         from rheostat.research.bench.harness import require_page
 
@@ -144,35 +136,37 @@ def check_page(page: Path | None) -> None:
 
 
 def check_sort(column: str) -> None:
-    """Say at the start that there is no such column.
-
-    Raises:
-        InputError: there is none.
-    """
+    """Check that tables can be sorted by this column."""
     from rheostat.judge.report import column_named
 
     column_named(column)
 
 
-def processes_of(jobs: str | None) -> int:
-    """How many processes are wanted; as many as there are cores where nothing was said.
+def processes_of(jobs: str | None, most: int = MOST_PROCESSES) -> int:
+    """The number of processes; the number of cores if ``jobs`` is None.
 
     Raises:
-        InputError: it is no number, or out of range.
+        InputError: it is not a number, or out of range.
     """
-    processes = number_of("jobs", jobs or str(os.cpu_count() or 1), int)
-    if isinstance(processes, InputError):
-        raise processes
-    if not 1 <= processes <= MOST_PROCESSES:
-        raise InputError([Fault("jobs", str(processes), f"1 to {MOST_PROCESSES}", "so many processes will not do")])
-    return processes
+    return number_of("jobs", jobs or str(os.cpu_count() or 1), int, 1, most)
+
+
+def write_text(path: Path, text: str, what: str) -> None:
+    """Write a file that ``--out`` names, and create its folder.
+
+    Raises:
+        InputError: it cannot be written; ``what`` is its name in the message.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        message = f"{what} cannot be written: {error.strerror}"
+        raise InputError([Fault("out", str(path), "a path that can be written", message)]) from error
 
 
 def show_table(title: str, table: Table, notes: Sequence[str]) -> None:
-    """A table of figures, the best of each column marked, and what must be known of it.
-
-    On a narrow terminal the last columns are left out.
-    """
+    """Print a table of figures, the best of each column marked. A narrow terminal omits the last columns."""
     texts, best = table.texts(), table.best_cells
     rows = [
         [f"{cell}*" if (row, column) in best else cell for column, cell in enumerate(cells)]
@@ -188,21 +182,20 @@ def show_table(title: str, table: Table, notes: Sequence[str]) -> None:
 
 
 def show_rows(title: str, rows: Sequence[Sequence[str]]) -> None:
-    """A table, header row first, numbers to the right; a figure that ends with a star is the best of its column."""
+    """Print a table, header row first. A figure that ends with a star is the best of its column."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
     shown = RichTable(title=title, title_justify="left", box=box.SIMPLE)
     for place, name in enumerate(rows[0]):
-        shown.add_column(name, justify="left" if place == 0 else "right", overflow="fold", min_width=_word(name))
+        shown.add_column(name, justify="left" if place == 0 else "right", overflow="fold", min_width=_word_width(name))
     for row in rows[1:]:
         shown.add_row(*(Text(cell, style="bold green" if cell.endswith("*") else "") for cell in row))
     _wide_console().print(shown)
 
 
 def _wide_console() -> Console:
-    """The screen; what is no terminal has no width to keep to."""
     screen = console()
     if not screen.is_terminal:
         screen.width = 200
@@ -210,33 +203,27 @@ def _wide_console() -> Console:
 
 
 def _columns_that_fit(rows: Sequence[Sequence[str]], width: int) -> int:
-    """How many columns can be shown whole, with two blanks around each."""
     used = fit = 0
     for place, name in enumerate(rows[0]):
-        used += 2 + max(_word(name), *(len(row[place]) for row in rows[1:]))
+        used += 2 + max(_word_width(name), *(len(row[place]) for row in rows[1:]))
         if used > width:
             break
         fit = place + 1
     return max(2, fit)
 
 
-def _word(heading: str) -> int:
-    """The longest word of a heading: it is broken between words only."""
+def _word_width(heading: str) -> int:
     return max(map(len, heading.split()), default=1)
 
 
-# Options that several commands have, and options that mean nothing beside others.
+# Shared options, and options without effect
 
 
 Result = TypeVar("Result")
 
 
 def spread(group: type[Any]) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """A command whose parameter of this kind is the fields of a dataclass, each an option.
-
-    Args:
-        group: a dataclass; its fields are annotated as options are, and have defaults.
-    """
+    """Replace the parameter of type ``group``, a dataclass of annotated options, with one option for each field."""
 
     def decorate(command: Callable[..., Result]) -> Callable[..., Result]:
         listed = inspect.signature(command, eval_str=True).parameters.values()
@@ -259,65 +246,55 @@ def spread(group: type[Any]) -> Callable[[Callable[..., Result]], Callable[..., 
 
 
 def unused(context: typer.Context, places: Mapping[str, str | None]) -> list[Fault]:
-    """A fault for each option that was typed and would change nothing.
+    """A fault for each given option that has no effect.
 
     Args:
         context: of the command.
-        places: parameter → where it means something, in words; None: it does here.
+        places: parameter → where it has an effect, in words; None: here.
     """
-    return [
-        Fault(name, _given(context, name), place, "it would change nothing here")
-        for name, place in places.items()
-        if place is not None and _typed(context, name)
-    ]
+    faults = []
+    for name, place in places.items():
+        source, value = context.get_parameter_source(name), context.params.get(name)
+        if place is not None and source is not None and source.name != "DEFAULT":
+            given = f"--{name.replace('_', '-')}" if isinstance(value, bool) else str(value)
+            faults.append(Fault(name, given, place, "it has no effect here"))
+    return faults
 
 
-def _typed(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
-
-
-def _given(context: typer.Context, name: str) -> str:
-    value = context.params[name]
-    return f"--{name.replace('_', '-')}" if isinstance(value, bool) else str(value)
-
-
-# What commands print: one JSON object as the last line of standard output, words for people on standard error.
+# Output: one JSON object as the last line of standard output, text for people on standard error
 
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of standard output.")]
-"""The ``--json`` option, spelled alike everywhere."""
 
 FIGURES_HELP = "What each figure is: rheostat config reference --figures (docs/figures.md)."
-"""At the end of the help of every command that prints figures."""
 
 
 def console() -> Console:
-    """Where people read: standard error, so that standard output stays for machines."""
+    """Standard error, for people; standard output is for machines."""
     return Console(stderr=True, highlight=False)
 
 
 def forgive_encodings() -> None:
-    """From now on a character that a terminal cannot show is escaped instead of ending the command."""
+    """Escape characters that the terminal cannot encode, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def abandon_output() -> int:
-    """Nobody reads standard output any more, as after ``| head``: say nothing more; returns the exit code."""
+    """Stop writing to a closed standard output, as after ``| head``; returns the exit code."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether ``--json`` stands among the arguments before a ``--``; asked before they are parsed."""
+    """Whether ``--json`` is among the arguments before a ``--``; used before parsing."""
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in own
 
 
 def to_json(value: Mapping[str, Any]) -> str:
-    """One line of JSON, in ASCII as nobody knows where it is read; NaN and infinities become null.
+    """One line of ASCII JSON; NaN and infinities become null.
 
     >>> to_json({"a": float("nan"), "b": [1, float("inf")]})
     '{"a": null, "b": [1, null]}'
@@ -326,13 +303,12 @@ def to_json(value: Mapping[str, Any]) -> str:
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """Print a result for machines."""
     sys.stdout.write(to_json(value) + "\n")
     sys.stdout.flush()
 
 
 def program() -> str:
-    """How a shell starts this program: by its name where that finds the one that runs, else by its path."""
+    """The shell command for this program: its name if that is on the PATH, else its path."""
     running = Path(sys.argv[0])
     if running.stem != "rheostat":
         return shlex.join([sys.executable, "-m", "rheostat"])
@@ -342,7 +318,7 @@ def program() -> str:
 
 
 def print_error(error: RheostatError, *, as_json: bool, code: int | None = None) -> int:
-    """Tell people, and machines if asked, what went wrong; returns the exit code."""
+    """Print an error for people and, if asked, as JSON; returns the exit code."""
     out = console()
     faults: list[dict[str, str | None]] = []
     if isinstance(error, InputError):
@@ -360,7 +336,7 @@ def print_error(error: RheostatError, *, as_json: bool, code: int | None = None)
 
 
 def show_idle(idle: Iterable[object]) -> None:
-    """Settings that were given and change nothing, each in its own sentence."""
+    """Print one warning for each setting that has no effect."""
     for each in idle:
         console().print(f"[yellow]![/yellow] {_plain(str(each))}")
 
@@ -379,7 +355,7 @@ def _finite(value: Any) -> Any:
     return value
 
 
-# Options that arrive as text, so that all faults of a command line can be reported at once.
+# Options parsed from text, so that all faults of a command line are reported at once
 
 
 Number = TypeVar("Number", int, float)
@@ -387,57 +363,57 @@ Number = TypeVar("Number", int, float)
 _PAIR = re.compile(r"\s*(-?\d+)\s*(?:,|\.\.|-|–)\s*(-?\d+)\s*")
 
 
-def number_of(field: str, text: str, kind: type[Number]) -> Number | InputError:
-    """The number, or the error that says why it is none; not raised, so that others can be found too.
+def number_of(field: str, text: str, kind: type[Number], least: float = -math.inf, most: float = math.inf) -> Number:
+    """Parse a number within limits.
 
     >>> number_of("rate", "12", int)
     12
+
+    Raises:
+        InputError: it is not a finite number, or out of range.
     """
     try:
         value = kind(text)
     except ValueError:
-        value = kind(0)
-    else:
-        if math.isfinite(value):
-            return value
-    allowed = {"int": "an integer"}.get(kind.__name__, "a number")
-    return InputError([Fault(field, repr(text), allowed, "it is not a number")])
+        value = None
+    if value is None or not math.isfinite(value):
+        allowed = "an integer" if kind is int else "a number"
+        raise InputError([Fault(field, repr(text), allowed, "it is not a number")])
+    if not least <= value <= most:
+        raise InputError([Fault(field, text, f"{least:g} to {most:.0f}", "it is out of range")])
+    return value
 
 
-def executors_of(text: str) -> tuple[int, int] | InputError:
-    """Bounds written ``1,20`` or ``1..20``, or the error that says why they are none.
+def executors_of(text: str) -> tuple[int, int]:
+    """Parse bounds such as ``1,20`` or ``1..20``.
 
     >>> executors_of("1..20")
     (1, 20)
+
+    Raises:
+        InputError: these are not bounds.
     """
     match = _PAIR.fullmatch(text)
     if match is None:
-        return InputError([Fault("executors", repr(text), "LEAST,GREATEST, as in 1,20", "these are no bounds")])
+        raise InputError([Fault("executors", repr(text), "LEAST,GREATEST, as in 1,20", "these are not bounds")])
     return int(match[1]), int(match[2])
 
 
-# How far a long command is: a bar on a terminal, elsewhere a plain line now and then.
+# Progress: a bar on a terminal, else a line now and then
 
 
 Watch = Callable[[int, int, str], None]
 
 
 class PlainLines:
-    """Prints a line when the words change, and otherwise at most one in ``every_s`` seconds.
-
-    Args:
-        what: before each line.
-        screen: where to.
-        clock: seconds that only grow.
-        every_s: ≥ 0.
-    """
+    """Prints a line when the words change, and otherwise at most one in ``every_s`` seconds of a monotonic clock."""
 
     def __init__(self, what: str, screen: Console, clock: Callable[[], float], every_s: float = 30.0) -> None:
         self._what, self._screen, self._clock, self._every_s = what, screen, clock, every_s
         self._words, self._said_at = "", 0.0
 
     def __call__(self, done: int, total: int, words: str) -> None:
-        """Tell ``done`` of ``total`` (0: not known)."""
+        """Report ``done`` of ``total`` (0: unknown)."""
         now = self._clock()
         if words == self._words and now - self._said_at < self._every_s:
             return
@@ -448,7 +424,7 @@ class PlainLines:
 
 @contextmanager
 def progress_lines(what: str) -> Iterator[Watch]:
-    """Give a function to be told ``(done, total, words)``; all of it goes to standard error."""
+    """Yield a function that reports ``(done, total, words)`` on standard error."""
     screen = console()
     if not screen.is_terminal:
         yield PlainLines(what, screen, time.monotonic)
@@ -465,7 +441,7 @@ def progress_lines(what: str) -> Iterator[Watch]:
         yield show
 
 
-# What may have been meant by a command that there is not: another group's, a mistyped one, or a file.
+# Hints at an unknown command: a command of another group, a misspelt one, or one for the given file
 
 
 _UNKNOWN = re.compile(r"No such command '(.*)'\.", re.DOTALL)
@@ -477,7 +453,7 @@ _OF_FILES = {
     ".jsonl": "explain {}",
     ".csv": "simulate --trace {}",
 }
-"""What is done with a file by the ending of its name."""
+"""Suffix of a file → the command for it."""
 
 _ALIKE = {
     "version": "--version",
@@ -490,13 +466,13 @@ _ALIKE = {
     "why": "explain",
     "journal": "explain",
 }
-"""What other programs call it, and what it is here."""
+"""Name in other programs → command here."""
 
 _MOST = 4
 
 
 def unknown_command(error: Any, arguments: Sequence[str]) -> Fault | None:
-    """The fault of a usage error that is an unknown command, with what may be meant; None: it is another error."""
+    """The fault of an unknown command, with hints; None for other usage errors."""
     found = _UNKNOWN.match(error.format_message() or "")
     if found is None or error.ctx is None:
         return None
@@ -508,7 +484,7 @@ def unknown_command(error: Any, arguments: Sequence[str]) -> Fault | None:
 
 
 def commands_in(group: Any) -> list[str]:
-    """Every command of a group and of the groups in it, with the way to it."""
+    """Every command of a group and of the groups in it, with its full path."""
     inside: Mapping[str, Any] = getattr(group, "commands", {})
     return [
         f"{name} {below}" if below else name for name, each in inside.items() for below in (commands_in(each) or [""])
@@ -516,12 +492,12 @@ def commands_in(group: Any) -> list[str]:
 
 
 def meant(given: str, here: Sequence[str], commands: Sequence[str]) -> list[str]:
-    """What may be meant, the likeliest first, at most four.
+    """Commands that may be meant, the likeliest first, at most four.
 
     Args:
-        given: what is no command.
-        here: the group in which it was looked for.
-        commands: all there are.
+        given: the unknown word.
+        here: the path of the group that it was given to.
+        commands: all known ones.
 
     >>> meant("check", [], ["config check", "lab start"]), meant("sim", [], ["simulate", "tune"])
     (['config check'], ['simulate'])
@@ -540,7 +516,7 @@ def meant(given: str, here: Sequence[str], commands: Sequence[str]) -> list[str]
 
 
 def _with_file(given: str, here: Sequence[str]) -> str | None:
-    """The command for a file; None: it is none."""
+    """The command for a file; None if it is not one."""
     path = Path(given)
     if list(here) == ["config"] and ("." in given or "/" in given or path.exists()):
         return f"config check {shlex.quote(given)}"
@@ -551,7 +527,7 @@ def _with_file(given: str, here: Sequence[str]) -> str | None:
 
 
 def _close(given: str, commands: Sequence[str]) -> Iterator[str]:
-    """Commands of which a word is it, then begins with it, then is like it."""
+    """Commands with a word that equals it, then begins with it, then is similar to it."""
     words = {command: command.split() for command in commands}
     yield from (command for command in commands if given in words[command])
     if len(given) > 1:

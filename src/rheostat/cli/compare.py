@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rheostat.cli.common import (
-    FIGURES_HELP,
     Jobs,
     JsonFlag,
     Out,
@@ -39,33 +38,30 @@ if TYPE_CHECKING:
     from rheostat.judge.worst_case import Defeat
 
 
-def register_compare(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("compare", epilog=FIGURES_HELP)(compare)
-
-
 @spread(Played)
 def compare(
     context: typer.Context,
     *,
     policy: Annotated[
-        str | None, typer.Option(help="Policies, comma separated, each NAME or NAME:PRESET; all unless said.")
+        str | None, typer.Option(help="Policies, comma separated, each NAME or NAME:PRESET. Default: all.")
     ] = None,
     trace: Annotated[
-        str | None, typer.Option(help="Traces (CSV: second,events_per_second) or folders of them, comma separated.")
+        str | None, typer.Option(help="Trace files (CSV: second,events_per_second) or folders, comma separated.")
     ] = None,
     shape: Shapes = None,
-    seed: Annotated[str, typer.Option(help="Seeds, comma separated.")] = "1",
+    seed: Annotated[str, typer.Option(help="Random seeds, comma separated.")] = "1",
     jobs: Jobs = None,
-    matrix: Annotated[bool, typer.Option("--matrix", help="Also on jobs that differ in one thing each.")] = False,
-    worst_case: Annotated[
-        bool, typer.Option("--worst-case", help="Instead of loads that are named, seek the worst one for each policy.")
+    matrix: Annotated[
+        bool, typer.Option("--matrix", help="Also run on variants of the job that differ in one property.")
     ] = False,
-    tries: Annotated[str, typer.Option(help="Loads that are tried for each policy with --worst-case.")] = "60",
+    worst_case: Annotated[
+        bool, typer.Option("--worst-case", help="Search the worst load for each policy, instead of given loads.")
+    ] = False,
+    tries: Annotated[str, typer.Option(help="Loads to try for each policy with --worst-case.")] = "60",
     played: Played,
-    sort: Annotated[str, typer.Option(help="Column that the tables are sorted by.")] = "cost",
+    sort: Annotated[str, typer.Option(help="Column to sort the tables by.")] = "cost",
     out: Out = None,
-    page: Annotated[Path | None, typer.Option(help="Also write the figures into this Markdown page.")] = None,
+    page: Annotated[Path | None, typer.Option(help="Also write the figures to this Markdown page.")] = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Compare policies on a simulated job, with the clairvoyant optimum beside them."""
@@ -81,7 +77,7 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What was found: runs, and the matrix or the worst loads, where those were asked for; settings without effect."""
+    """The runs; matrix or worst loads, if asked for; settings without effect."""
 
     comparison: Comparison
     cells: Cells | None = None
@@ -113,7 +109,6 @@ def _judge(asked: Asked, processes: int, *, drawn: bool, matrix: bool) -> _Judge
 def _asked(
     texts: Tables, jobs: str | None, sort: str, out: Path | None, page: Path | None, faults: list[Fault]
 ) -> tuple[Asked, int]:
-    """What is to be compared, and in how many processes; or every fault of the options at once."""
     from rheostat.judge.request import read_asked
 
     tried(check_sort, None, faults, sort)
@@ -140,9 +135,9 @@ def _finish(found: _Judged, sort: str, out: Path | None, page: Path | None, *, a
     if page is not None:
         _update(page, found)
     for text in comparison.invalid:
-        screen.print(f"does not count: {text}", markup=False)
+        screen.print(f"invalid: {text}", markup=False)
     for text in comparison.undercuts:
-        screen.print(f"✗ costs less than the optimum, a fault of the judge, please report it: {text}", markup=False)
+        screen.print(f"✗ costs less than the optimum, a bug of the judge, please report it: {text}", markup=False)
     if as_json:
         print_json(result)
     return 1 if comparison.undercuts else 0
@@ -162,7 +157,7 @@ def _show(found: _Judged, sort: str) -> None:
     from rheostat.report.html import WHERE
 
     if found.defeats is not None:
-        show_rows("The worst load that was found for each policy", defeat_rows(found.defeats))
+        show_rows("The worst load for each policy", defeat_rows(found.defeats))
         return
     comparison = found.comparison
     if found.cells is None:

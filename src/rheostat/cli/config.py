@@ -13,7 +13,7 @@ import typer
 from pydantic import BaseModel
 from rich.markup import escape
 
-from rheostat.cli.common import JsonFlag, console, print_json, show_idle
+from rheostat.cli.common import JsonFlag, console, print_json, show_idle, write_text
 from rheostat.config.reference import models_in, table
 from rheostat.errors import Fault, InputError
 from rheostat.sim.events import Event
@@ -40,16 +40,10 @@ FiguresFlag = Annotated[bool, typer.Option("--figures", help="The definitions of
 JobsFlag = Annotated[bool, typer.Option("--jobs", help="The reference of job files, for the simulator.")]
 
 
-def register_config(app: typer.Typer) -> None:
-    """Add ``config check`` and ``config reference``."""
-    group = typer.Typer(
-        no_args_is_help=True, help="Check a settings file or a job file, print the documented reference."
-    )
-    group.command("check")(check)
-    group.command("reference")(print_reference)
-    app.add_typer(group, name="config")
+config = typer.Typer(no_args_is_help=True, help="Check a settings file or a job file, print the documented reference.")
 
 
+@config.command("check")
 def check(
     file: Annotated[Path, typer.Argument(help="The YAML file to check.", show_default=False)],
     as_json: JsonFlag = False,
@@ -86,6 +80,7 @@ def _check_job(values: Mapping[str, Any], faults: list[Fault], as_json: bool) ->
         print_json({"schema": "rheostat.config/1", "job": job.model_dump(mode="json", by_alias=True)})
 
 
+@config.command("reference")
 def print_reference(
     out: OutOption = None, jobs: JobsFlag = False, figures: FiguresFlag = False, as_json: JsonFlag = False
 ) -> None:
@@ -95,27 +90,13 @@ def print_reference(
 
     if jobs and figures:
         raise InputError([Fault("figures", "--jobs --figures", "one of them", "these are two pages")])
-    text = _job_reference() if jobs else figures_page() if figures else reference()
+    text = job_reference() if jobs else figures_page() if figures else reference()
     if out is not None:
-        _write(out, text)
+        write_text(out, text, "the page")
     if as_json:
         print_json({"schema": "rheostat.config-reference/1", "out": out and str(out), "markdown": text})
     elif out is None:
         typer.echo(text, nl=False)
-
-
-def _job_reference() -> str:
-
-    return job_reference()
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        message = f"the page cannot be written: {error.strerror}"
-        raise InputError([Fault("out", str(path), "a path that can be written", message)]) from None
 
 
 # The reference page of job files, made from the models themselves.

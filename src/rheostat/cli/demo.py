@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,66 +14,55 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rheostat.cli.common import FIGURES_HELP, JsonFlag, console, executors_of, number_of, print_json, program
+from rheostat.cli.common import JsonFlag, console, executors_of, number_of, print_json, program
 from rheostat.errors import Fault, InputError, RheostatError, tried
 
 _OPTIONS = {"peak_rate": "rate"}
-"""Fields of the plan whose option has another name."""
+"""Field of the plan → its option, where they differ."""
 
 _TABLE_WIDTH = 80
-"""Columns below which the table of ratios would break words."""
-
-
-def register_demo(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("demo", epilog=FIGURES_HELP)(demo)
+"""Narrowest terminal for the table of ratios, columns."""
 
 
 def demo(
-    source: Annotated[str, typer.Option(help="kafka (a real broker), or log where no broker can be had.")] = "kafka",
+    source: Annotated[str, typer.Option(help="kafka (a real broker), or log (files, without a broker).")] = "kafka",
     objective: Annotated[str, typer.Option(help=r"lag < DURATION \[for PERCENT%].")] = "lag < 20s",
-    executors: Annotated[str, typer.Option(help="Least and greatest number of executors, LEAST,GREATEST.")] = "1,6",
+    executors: Annotated[str, typer.Option(help="Bounds MIN,MAX of the executors.")] = "1,6",
     policy: Annotated[str, typer.Option(help="A policy, or POLICY:PRESET.")] = "reactive",
     rate: Annotated[str, typer.Option(help="Records/s at the plateau.")] = "500",
     partitions: Annotated[str, typer.Option(help="Partitions of the topic.")] = "12",
     seed: Annotated[str, typer.Option(help="Seed of keys and payloads.")] = "7",
-    baseline: Annotated[bool, typer.Option("--baseline", help="Also run the static size for real.")] = False,
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="Also run with the static size, for comparison.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the report, the score and the journal.")] = Path(
         "rheostat-demo"
     ),
     as_json: JsonFlag = False,
 ) -> None:
-    """Run load, pipeline, cluster and autoscaler here, and report what was saved and what was violated."""
-    given = {
-        "source": source,
-        "objective": objective,
-        "executors": executors_of(executors),
-        "policy": policy,
-        "peak_rate": number_of("rate", rate, float),
-        "partitions": number_of("partitions", partitions, int),
-        "seed": number_of("seed", seed, int),
-    }
-    _run(_plan(given), out.absolute(), with_baseline=baseline, as_json=as_json)
-
-
-def _plan(given: dict[str, Any]) -> Any:
-    """The plan, or every fault of the options at once."""
+    """Run load, pipeline, cluster and autoscaler on this machine; report savings and violations."""
     from rheostat.demo.run import DemoPlan
 
-    faults = [fault for value in given.values() if isinstance(value, InputError) for fault in value.faults]
-    defaults: dict[str, Any] = {field.name: field.default for field in fields(DemoPlan)}
-    known = {key: defaults[key] if isinstance(value, InputError) else value for key, value in given.items()}
-    tried(_policy, None, faults, given["policy"])
+    faults: list[Fault] = []
+    given: dict[str, Any] = {
+        "source": source,
+        "objective": objective,
+        "executors": tried(executors_of, None, faults, executors),
+        "policy": policy,
+        "peak_rate": tried(number_of, None, faults, "rate", rate, float),
+        "partitions": tried(number_of, None, faults, "partitions", partitions, int),
+        "seed": tried(number_of, None, faults, "seed", seed, int),
+    }
+    tried(_check_policy, None, faults, policy)
     wrong: list[Fault] = []
-    plan = tried(DemoPlan, None, wrong, **known)
+    plan = tried(DemoPlan, None, wrong, **{name: value for name, value in given.items() if value is not None})
     faults += [replace(fault, field=_OPTIONS.get(fault.field, fault.field)) for fault in wrong]
     if faults:
         raise InputError(faults)
-    return plan
+    _run(plan, out.absolute(), with_baseline=baseline, as_json=as_json)
 
 
-def _policy(text: str) -> None:
-    """Check that there is such a policy, with such a preset."""
+def _check_policy(text: str) -> None:
     from rheostat.decide.settings_check import checked_settings
 
     checked_settings({"objective": "lag < 60s", "profile": "demo", "policy": text})
@@ -86,7 +75,7 @@ def _run(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> None:
     from rheostat.demo.show import LiveTable
 
     screen = console()
-    folder = _fresh(out)
+    folder = _new_folder(out)
     show_ratios(screen, report.ratio_rows())
     with LiveTable(plan, folder, screen).open() as table:
         run = run_demo(plan, folder, table.say, table.show)
@@ -100,15 +89,15 @@ def _run(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> None:
     (folder / "score.json").write_text(to_json(result) + "\n", encoding="utf-8")
     screen.print(report.verdict(run, static), markup=False)
     screen.print(f"Report: {page}", markup=False, soft_wrap=True)
-    why = f"Why it did what it did: {program()} explain {shlex.quote(str(folder / 'journal'))}"
+    why = f"To see why: {program()} explain {shlex.quote(str(folder / 'journal'))}"
     screen.print(why, markup=False, soft_wrap=True)
     if as_json:
         print_json(result)
-    _judge(run)
+    _require_valid(run)
 
 
 def show_ratios(screen: Console, rows: Sequence[Sequence[str]]) -> None:
-    """The rows, the first of them the header: a table whose cells wrap, or a list where the screen is too narrow."""
+    """Print rows, header first, as a table, or as a list on a narrow screen."""
     header, *rest = rows
     if screen.width < _TABLE_WIDTH:
         for name, *cells in rest:
@@ -121,18 +110,18 @@ def show_ratios(screen: Console, rows: Sequence[Sequence[str]]) -> None:
     screen.print(table)
 
 
-def _judge(run: Any) -> None:
-    """A run that lost or doubled a record, or did not end its work, has failed."""
+def _require_valid(run: Any) -> None:
+    """Fail if the run lost or duplicated a record, or did not finish its work."""
     if not run.score["valid"]:
-        message = f"the sink does not hold what was produced: {run.sink} against {run.load.checksum}"
+        message = f"the sink does not hold the produced records: {run.sink}, expected {run.load.checksum}"
         raise RheostatError(message)
     if not run.drained:
         message = f"the last record was not committed within {run.plan.drain_s:g} s"
         raise RheostatError(message)
 
 
-def _fresh(out: Path) -> Path:
-    """A folder of its own for this run: ``run-1``, ``run-2`` and so on."""
+def _new_folder(out: Path) -> Path:
+    """Create the folder of this run: ``run-1``, ``run-2`` and so on."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         taken = [int(name) for path in out.glob("run-*") if (name := path.name.removeprefix("run-")).isdecimal()]

@@ -1,4 +1,4 @@
-"""``rheostat explain``: why it did what it did."""
+"""``rheostat explain`` and ``rheostat replay``."""
 
 from __future__ import annotations
 
@@ -8,30 +8,26 @@ from typing import Annotated, Any
 
 import typer
 
-from rheostat.cli.common import FIGURES_HELP, JsonFlag, console, print_json
+from rheostat.cli.common import JsonFlag, console, print_json
 from rheostat.errors import Fault, InputError, tried
 
 _TIMES = "an ISO time, seconds of the epoch, HH:MM[:SS] (UTC), or a duration before the journal's end as in 10m"
 
 
-def register_explain(app: typer.Typer) -> None:
-    """Add the command."""
-
-    @app.command()
-    def explain(
-        journal: Annotated[Path, typer.Argument(help="A journal: its folder, or one of its files.")],
-        at: Annotated[str | None, typer.Option("--at", help=f"Why at this time: {_TIMES}.")] = None,
-        since: Annotated[str | None, typer.Option("--since", help=f"What happened since: {_TIMES}.")] = None,
-        decision: Annotated[int | None, typer.Option("--decision", help="Why this decision, by its number.")] = None,
-        as_json: JsonFlag = False,
-    ) -> None:
-        """Say in words what was seen, decided and done, and why. Without options: a summary."""
-        result = _explained(journal, at, since, decision)
-        if as_json:
-            print_json(result)
-            return
-        for line in result["lines"]:
-            typer.echo(line)
+def explain(
+    journal: Annotated[Path, typer.Argument(help="A journal: its folder, or one of its files.")],
+    at: Annotated[str | None, typer.Option("--at", help=f"Explain the decision at this time: {_TIMES}.")] = None,
+    since: Annotated[str | None, typer.Option("--since", help=f"List what happened since: {_TIMES}.")] = None,
+    decision: Annotated[int | None, typer.Option("--decision", help="Explain the decision with this number.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Explain decisions in sentences: observation, decision, action, reason. Default: a summary."""
+    result = _explained(journal, at, since, decision)
+    if as_json:
+        print_json(result)
+        return
+    for line in result["lines"]:
+        typer.echo(line)
 
 
 def _explained(journal: Path, at: str | None, since: str | None, decision: int | None) -> dict[str, Any]:
@@ -60,32 +56,30 @@ def _explained(journal: Path, at: str | None, since: str | None, decision: int |
     return explain_summary(story)
 
 
-# ``rheostat replay``: a journal decided once more.
+# replay
 
 
-def register_replay(app: typer.Typer) -> None:
-    """Add the command."""
-
-    @app.command(epilog=FIGURES_HELP)
-    def replay(
-        journal: Annotated[Path, typer.Argument(help="A journal: its folder, or one of its files.")],
-        policy: Annotated[
-            str | None, typer.Option("--policy", help="Another policy, or POLICY:PRESET, with its defaults.")
-        ] = None,
-        change: Annotated[
-            list[str] | None,
-            typer.Option("--set", metavar="KEY=VALUE", help="Another setting, as in guard.cooldown_down_s=120."),
-        ] = None,
-        as_json: JsonFlag = False,
-    ) -> int:
-        """Run analysis and plan over the recorded observations. With the same settings all decisions must be equal."""
-        screen = console()
-        result = _replayed(journal, policy, change or [])
-        for line in _lines(result):
-            screen.print(line, markup=False)
-        if as_json:
-            print_json(result)
-        return 0 if result["open_loop"] or not result["differences"] else 1
+def replay(
+    journal: Annotated[Path, typer.Argument(help="A journal: its folder, or one of its files.")],
+    policy: Annotated[
+        str | None, typer.Option("--policy", help="Replay with this policy (or POLICY:PRESET) and its defaults.")
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Override a setting, as in guard.cooldown_down_s=120. Repeatable."
+        ),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Decide again from the recorded observations. With the same settings all decisions must be equal."""
+    screen = console()
+    result = _replayed(journal, policy, change or [])
+    for line in _lines(result):
+        screen.print(line, markup=False)
+    if as_json:
+        print_json(result)
+    return 0 if result["open_loop"] or not result["differences"] else 1
 
 
 def _replayed(journal: Path, policy: str | None, changes: Sequence[str]) -> dict[str, Any]:
@@ -110,11 +104,9 @@ def _replayed(journal: Path, policy: str | None, changes: Sequence[str]) -> dict
 
 
 def _overrides(policy: str | None, changes: Sequence[str], faults: list[Fault]) -> dict[str, Any]:
-    """Settings by their dotted keys; values are YAML. What is not understood is put to the faults."""
     from rheostat.config.loading import read_pairs
 
-    named = {} if policy is None else {"policy": policy}
-    return {**named, **dict(read_pairs(changes, faults))}
+    return {**({} if policy is None else {"policy": policy}), **dict(read_pairs(changes, faults))}
 
 
 def _lines(result: dict[str, Any]) -> list[str]:
@@ -122,17 +114,17 @@ def _lines(result: dict[str, Any]) -> list[str]:
 
     decisions, identical = result["decisions"], result["identical"]
     number = result["failed_cycles"]
-    failed = f"; {several(number, 'failed cycle was', 'failed cycles were')} passed over" if number else ""
+    failed = f"; {several(number, 'failed cycle', 'failed cycles')} skipped" if number else ""
     lines = [f"identical: {identical} of {decisions}{failed}"]
     if result["open_loop"]:
-        lines.append("open loop: the observations are those of the recorded run, whatever was decided here")
+        lines.append("open loop: the observations are the recorded ones and do not react to these decisions")
     hours = result["executor_hours"]
     if hours is not None:
         changes = several(result["reconfigurations"], "change")
         lines.append(f"{result['policy']}: {hours:.4g} executor-hours by target, {changes}")
     shown = result["differences"][:20]
     lines += [
-        f"  decision {each['decision']}: recorded {_told(each['recorded'])}; now {_told(each['replayed'])}"
+        f"  decision {each['decision']}: recorded {_outcome(each['recorded'])}; now {_outcome(each['replayed'])}"
         for each in shown
     ]
     if len(result["differences"]) > len(shown):
@@ -140,5 +132,5 @@ def _lines(result: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _told(side: dict[str, Any]) -> str:
+def _outcome(side: dict[str, Any]) -> str:
     return f"{side['current']} → {side['target']} {side['code']}"

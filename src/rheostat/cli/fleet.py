@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rheostat.cli.common import JsonFlag, console, number_of, print_json, progress_lines
+from rheostat.cli.common import JsonFlag, console, print_json, processes_of, progress_lines
 from rheostat.errors import Fault, InputError, tried
 
 if TYPE_CHECKING:
@@ -24,21 +24,17 @@ _IN_FILES = ("coefficients", "model")
 History = Annotated[Path, typer.Option("--history", help="Folder of the history: Parquet, partitioned by job.")]
 
 
-def register_fleet(app: typer.Typer) -> None:
-    """Add the command group."""
-    fleet = typer.Typer(no_args_is_help=True, help="Many jobs at once, in PySpark.")
-    fleet.command("collect")(collect)
-    fleet.command("train")(train)
-    app.add_typer(fleet, name="fleet")
+fleet = typer.Typer(no_args_is_help=True, help="Many jobs at once, in PySpark.")
 
 
+@fleet.command("collect")
 def collect(
     sources: Annotated[list[Path], typer.Argument(help="Journals, or archives (JOURNAL/samples).")],
     history: History,
     job: Annotated[str | None, typer.Option(help="Name of the job, for a single source.")] = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Put the samples of journals and archives into a history. A source that is damaged does not stop the others."""
+    """Collect the samples of journals and archives into a history. A damaged source does not stop the others."""
     from rheostat.fleet.history import collect as collected
     from rheostat.fleet.history import source_faults
     from rheostat.report.html import require_folder
@@ -63,24 +59,25 @@ def collect(
     return 0 if any(each.rows for each in found) else 1
 
 
+@fleet.command("train")
 def train(
     history: History,
     out: Annotated[Path, typer.Option("--out", help="Folder for models.parquet and models.json.")],
-    job: Annotated[list[str] | None, typer.Option("--job", help="Only this job; may be repeated.")] = None,
+    job: Annotated[list[str] | None, typer.Option("--job", help="Only this job. Repeatable.")] = None,
     change: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="An option of the training, as in resamples=100 or seed=7."),
     ] = None,
     jobs: Annotated[str | None, typer.Option(help="Processes; as many as there are cores unless said.")] = None,
-    master: Annotated[str | None, typer.Option(help="A Spark master, instead of processes on this machine.")] = None,
+    master: Annotated[str | None, typer.Option(help="Spark master. Default: processes on this machine.")] = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Train a model for each job of a history, in one PySpark pipeline. A job with broken data gets its fault."""
-    from rheostat.fleet.train import asked, session, train_fleet, write_models
+    from rheostat.fleet.train import read_request, session, train_fleet, write_models
     from rheostat.text import several
 
     place, faults = _place(jobs, master, out)
-    what = asked(history, job or (), change or (), faults)
+    what = read_request(history, job or (), change or (), faults)
     with progress_lines("fleet train") as watch:
         watch(0, 0, f"{several(len(what.jobs), 'job')} on {place}")
         with session(place) as spark:
@@ -93,7 +90,7 @@ def train(
 
 
 def _place(jobs: str | None, master: str | None, out: Path) -> tuple[str, list[Fault]]:
-    """The Spark master to train on, and what is wrong with it or with where the result goes."""
+    """The Spark master to train on, and the faults of the options."""
     from rheostat.fleet.train import pyspark_faults
     from rheostat.host.java import bash_faults
     from rheostat.report.html import require_folder
@@ -101,18 +98,13 @@ def _place(jobs: str | None, master: str | None, out: Path) -> tuple[str, list[F
     faults = pyspark_faults() + bash_faults()
     if jobs is not None and master is not None:
         faults.append(Fault("jobs", jobs, "without --master", "the master says where, and with how many processes"))
-    processes = number_of("jobs", jobs or str(os.cpu_count() or 1), int)
-    if isinstance(processes, InputError):
-        faults += processes.faults
-    elif not 1 <= processes <= _MOST_PROCESSES:
-        faults.append(Fault("jobs", str(processes), f"1 to {_MOST_PROCESSES}", "so many processes will not do"))
+    processes = tried(processes_of, 1, faults, jobs, _MOST_PROCESSES)
     tried(_choose_java, None, faults)
     tried(require_folder, None, faults, "out", out)
     return master or f"local[{processes}]", faults
 
 
 def _choose_java() -> None:
-    """Let Spark take a Java that it runs on."""
     from rheostat.host.java import find_java
 
     os.environ.setdefault("JAVA_HOME", str(find_java().home))
@@ -133,6 +125,6 @@ def _show(found: Sequence[JobModel], out: Path) -> None:
 
 
 def _result(found: Sequence[JobModel], out: Path) -> dict[str, Any]:
-    """What machines are told: everything but the models themselves, which are in the files."""
+    """The result as JSON, without the models, which are in the files."""
     jobs = [{name: value for name, value in each._asdict().items() if name not in _IN_FILES} for each in found]
     return {"schema": "rheostat.training/1", "out": str(out), "jobs": jobs}

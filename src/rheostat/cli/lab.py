@@ -1,4 +1,4 @@
-"""``rheostat lab``: a real Kafka and a real Spark cluster on this machine."""
+"""``rheostat lab``: a real Kafka and Spark cluster here; ``rheostat node``: the server that runs Spark Workers."""
 
 from __future__ import annotations
 
@@ -12,32 +12,27 @@ import typer
 from rheostat.cli.common import JsonFlag, console, print_json, unused
 from rheostat.errors import Fault, InputError, to_install
 
-Name = Annotated[str, typer.Option("--name", help="Which lab; several can be up at once.")]
+Name = Annotated[str, typer.Option("--name", help="Name of the lab; several can be up at once.")]
 
 
-def register_lab(app: typer.Typer) -> None:
-    """Add the command group."""
-    lab = typer.Typer(no_args_is_help=True, help="A real Kafka and a real Spark cluster on this machine.")
-    lab.command("up")(up)
-    lab.command("status")(status)
-    lab.command("down")(down)
-    app.add_typer(lab, name="lab")
+lab = typer.Typer(no_args_is_help=True, help="A real Kafka and a real Spark cluster on this machine.")
 
 
+@lab.command("up")
 def up(
     context: typer.Context,
     name: Name = "default",
-    broker: Annotated[bool, typer.Option(help="Whether to start a Kafka broker.")] = True,
-    spark: Annotated[bool, typer.Option(help="Whether to start a Spark master and Workers.")] = True,
+    broker: Annotated[bool, typer.Option(help="Start a Kafka broker.")] = True,
+    spark: Annotated[bool, typer.Option(help="Start a Spark master and Workers.")] = True,
     workers: Annotated[int, typer.Option(help="Number of Workers.")] = 1,
     cores: Annotated[int, typer.Option(help="Cores of each Worker.")] = 4,
     memory: Annotated[int, typer.Option(help="Memory of each Worker for executors, MB.")] = 4096,
-    kafka_port: Annotated[int | None, typer.Option(help="Port of the broker; a free one if left out.")] = None,
-    folder: Annotated[Path | None, typer.Option(help="Where to keep data and logs while it is up.")] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep data and logs when it ends.")] = False,
+    kafka_port: Annotated[int | None, typer.Option(help="Port of the broker. Default: a free one.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Folder for data and logs. Default: a temporary one.")] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep data and logs when the lab ends.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Start a lab in the background; ends when every part answers."""
+    """Start a lab in the background; returns when every part answers."""
     from rheostat.host.spark_daemons import WorkerSize
     from rheostat.lab import standing
     from rheostat.lab.lab import LabSpec
@@ -52,8 +47,9 @@ def up(
     _show(state, as_json)
 
 
+@lab.command("status")
 def status(name: Name = "default", as_json: JsonFlag = False) -> int:
-    """Ask every part of a lab; exit code 1 unless all answer."""
+    """Check every part of a lab; exit code 1 unless all answer."""
     from rheostat.lab import standing
 
     state = standing.status(name)
@@ -61,8 +57,9 @@ def status(name: Name = "default", as_json: JsonFlag = False) -> int:
     return 0 if state["state"] == "up" else 1
 
 
+@lab.command("down")
 def down(name: Name = "default", as_json: JsonFlag = False) -> None:
-    """Stop a lab and confirm that nothing of it runs."""
+    """Stop a lab and check that no process of it is left."""
     from rheostat.lab import standing
 
     _show(standing.down(name), as_json)
@@ -86,48 +83,49 @@ def _health(part: dict[str, Any]) -> str:
     return ", answers" if part["answers"] else ", does not answer" if part["alive"] else ", ended"
 
 
-# ``rheostat node``: the HTTP server on a machine that starts and stops Spark Workers.
-
-
-def register_node(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("node")(node)
+# node
 
 
 def node(
-    master: Annotated[str, typer.Option("--master", help="The Spark master's web page, http://HOST:PORT.")],
-    n_max: Annotated[int, typer.Option("--n-max", help="Workers that there can be, standby included.")] = 4,
-    name: Annotated[str, typer.Option("--name", help="Name of this node among those of the master.")] = "node",
-    host: Annotated[str, typer.Option("--host", help="Where to listen; off loopback a token is needed.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="Port to listen at; 0: a free one.")] = 8091,
+    master: Annotated[str, typer.Option("--master", help="Web UI of the Spark master, http://HOST:PORT.")],
+    n_max: Annotated[int, typer.Option("--n-max", help="Most Workers, standby included.")] = 4,
+    name: Annotated[str, typer.Option("--name", help="Name of this node, unique for the master.")] = "node",
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on; a token is required unless it is loopback.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0: a free one.")] = 8091,
     address: Annotated[
         str,
         typer.Option(
             "--address",
-            help="Where the Workers listen: one address for all, or one for each, comma separated. "
+            help="Address of the Workers: one for all, or one for each, comma separated. "
             "A loopback address is the first of a series.",
         ),
     ] = "127.0.0.1",
     cores: Annotated[int, typer.Option("--cores", help="Cores of each Worker.")] = 1,
     memory: Annotated[int, typer.Option("--memory", help="Memory of each Worker for executors, MB.")] = 1024,
-    folder: Annotated[Path | None, typer.Option("--folder", help="Where it keeps its records and logs.")] = None,
+    folder: Annotated[Path | None, typer.Option("--folder", help="Folder for its records and logs.")] = None,
     token_file: Annotated[
-        Path | None, typer.Option("--token-file", help="File with the token; else RHEOSTAT_NODE_TOKEN.")
+        Path | None,
+        typer.Option("--token-file", help="File with the token. Default: the variable RHEOSTAT_NODE_TOKEN."),
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the Workers running when it ends.")] = False,
-    grace: Annotated[float, typer.Option("--grace", help="Time for the Workers to leave when it ends, s.")] = 30.0,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the Workers running at the end.")] = False,
+    grace: Annotated[float, typer.Option("--grace", help="Time for the Workers to end, s.")] = 30.0,
     peer: Annotated[
         list[str] | None,
-        typer.Option("--peer", help="Another node, NAME=http://HOST:PORT, to measure the way to; again, or by commas."),
+        typer.Option(
+            "--peer",
+            help="Another node, NAME=http://HOST:PORT, to measure the round trip to. Repeatable, or comma separated.",
+        ),
     ] = None,
     ping_every: Annotated[float, typer.Option("--ping-every", help="Time between two measurements, s.")] = 10.0,
     delay: Annotated[
         list[str] | None,
-        typer.Option("--delay", help="For trials: CALLER=MS, the pings of another node are answered so much later."),
+        typer.Option("--delay", help="For tests: CALLER=MS delays the answers to the pings of that node."),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Start and stop Spark Workers on this machine, as orders come; ends with Ctrl-C or SIGTERM."""
+    """Serve HTTP requests to start and stop Spark Workers on this machine, until Ctrl-C or SIGTERM."""
     _require_libraries()
     from rheostat.node.options import NodeOptions, run_node
 

@@ -27,81 +27,51 @@ if TYPE_CHECKING:
 
 _WITH_OPTIONS = (f"{name} ({', '.join(kind.options)})" if kind.options else name for name, kind in KINDS.items())
 _TRIPS_HELP = (
-    "Taxi trips in place of click-fraud records: synthetic (two days, a million trips), or CSV files, comma separated."
+    "Taxi trips instead of click-fraud records: synthetic (two days, a million trips), or CSV files, comma separated."
 )
 _SHAPE_HELP = f"{escape(GRAMMAR)}. Shapes and their options: {', '.join(_WITH_OPTIONS)}."
 
 
 def _option(words: str) -> Any:
-    """An option that is read as text, so that all faults can be listed at once."""
+    """An option that is parsed as text, so that all faults are reported at once."""
     return typer.Option(help=words)
 
 
-def register_load(app: typer.Typer) -> None:
-    """Add the command."""
-
-    @app.command("load")
-    def load(
-        topic: Annotated[str | None, _option("Topic to produce into.")] = None,
-        bootstrap: Annotated[str | None, _option("Broker, HOST:PORT; localhost:9092 unless said.")] = None,
-        log: Annotated[str | None, _option("Folder of a log on disk, instead of Kafka.")] = None,
-        partitions: Annotated[str | None, _option("Partitions of a new topic or log; 8 unless said.")] = None,
-        create: Annotated[bool, typer.Option("--create", help="Create the topic if it is missing.")] = False,
-        shape: Annotated[str | None, _option(_SHAPE_HELP)] = None,
-        rate: Annotated[str | None, _option("Records/s, for a bare shape; their mean, for synthetic trips.")] = None,
-        seconds: Annotated[str | None, _option("How long; 60 unless said. Cuts what lasts longer.")] = None,
-        trace: Annotated[str | None, _option("CSV files or folders (second,events_per_second), in turn.")] = None,
-        variation: Annotated[str | None, _option("Variation files (seconds, level), one for each agent.")] = None,
-        rate_per_level: Annotated[str | None, _option("Records/s of one level of a variation file.")] = None,
-        trips: Annotated[str | None, _option(_TRIPS_HELP)] = None,
-        speed: Annotated[str | None, _option("10 plays trips ten times faster; 1 unless said.")] = None,
-        copies: Annotated[str | None, _option("Records of each trip; 1 unless said.")] = None,
-        time_scale: Annotated[str | None, _option("0.1 plays files ten times faster.")] = None,
-        rate_scale: Annotated[str | None, _option("2 doubles the rates of files.")] = None,
-        seed: Annotated[str | None, _option("Of keys, values and shapes of chance; 0 unless said.")] = None,
-        first_id: Annotated[str | None, _option("Id of the first record; 0 unless said.")] = None,
-        users: Annotated[str | None, _option("Different users; 10000 unless said.")] = None,
-        ips: Annotated[str | None, _option("Different addresses; 2000 unless said.")] = None,
-        skew: Annotated[str | None, _option("Exponent of their power law; 0.8 unless said.")] = None,
-        click_share: Annotated[str | None, _option("Share of clicks, 0 to 1; 0.2 unless said.")] = None,
-        key: Annotated[str | None, _option("Records are keyed by: user, ip or none.")] = None,
-        json: JsonFlag = False,
-    ) -> int:
-        """Produce click-fraud records at the rates of a shape, a trace or a variation file; or taxi trips."""
-        texts = LoadTexts(
-            topic=topic,
-            bootstrap=bootstrap,
-            log=log,
-            partitions=partitions,
-            create=create,
-            shape=shape,
-            rate=rate,
-            seconds=seconds,
-            trace=trace,
-            variation=variation,
-            rate_per_level=rate_per_level,
-            trips=trips,
-            speed=speed,
-            copies=copies,
-            time_scale=time_scale,
-            rate_scale=rate_scale,
-            seed=seed,
-            first_id=first_id,
-            users=users,
-            ips=ips,
-            skew=skew,
-            click_share=click_share,
-            key=key,
-        )
-        return _load(texts, as_json=json)
-
-
-def _load(texts: LoadTexts, *, as_json: bool) -> int:
+def load(
+    topic: Annotated[str | None, _option("Topic to produce into.")] = None,
+    bootstrap: Annotated[str | None, _option("Broker, HOST:PORT. Default: localhost:9092.")] = None,
+    log: Annotated[str | None, _option("Folder of a log on disk, instead of Kafka.")] = None,
+    partitions: Annotated[str | None, _option("Partitions of a new topic or log. Default: 8.")] = None,
+    create: Annotated[bool, typer.Option("--create", help="Create the topic if it does not exist.")] = False,
+    shape: Annotated[str | None, _option(_SHAPE_HELP)] = None,
+    rate: Annotated[
+        str | None, _option("Records/s, for a shape without its own rate; mean rate, for synthetic trips.")
+    ] = None,
+    seconds: Annotated[str | None, _option("Duration, s; cuts a longer load. Default: 60.")] = None,
+    trace: Annotated[str | None, _option("CSV files or folders (second,events_per_second), played in turn.")] = None,
+    variation: Annotated[str | None, _option("Variation files (seconds, level), one for each agent.")] = None,
+    rate_per_level: Annotated[str | None, _option("Records/s for each level of a variation file.")] = None,
+    trips: Annotated[str | None, _option(_TRIPS_HELP)] = None,
+    speed: Annotated[str | None, _option("Speed-up of trips: 10 is ten times faster. Default: 1.")] = None,
+    copies: Annotated[str | None, _option("Records for each trip. Default: 1.")] = None,
+    time_scale: Annotated[str | None, _option("Time factor of files: 0.1 is ten times faster.")] = None,
+    rate_scale: Annotated[str | None, _option("Rate factor of files: 2 doubles the rates.")] = None,
+    seed: Annotated[str | None, _option("Seed of keys, values and random shapes. Default: 0.")] = None,
+    first_id: Annotated[str | None, _option("Id of the first record. Default: 0.")] = None,
+    users: Annotated[str | None, _option("Number of users. Default: 10000.")] = None,
+    ips: Annotated[str | None, _option("Number of addresses. Default: 2000.")] = None,
+    skew: Annotated[str | None, _option("Exponent of the power law of users and addresses. Default: 0.8.")] = None,
+    click_share: Annotated[str | None, _option("Share of clicks, 0 to 1. Default: 0.2.")] = None,
+    key: Annotated[str | None, _option("Key of the records: user, ip or none.")] = None,
+    json: JsonFlag = False,
+) -> int:
+    """Produce click-fraud records at the rates of a shape, a trace or a variation file; or taxi trips."""
+    texts = LoadTexts(**{name: value for name, value in locals().items() if name != "json"})
     request = read_request(texts)
-    _tell_left_out(request.trips)
+    _show_left_out(request.trips)
     result = _produce(request, _open_sink(request.target))
-    _tell(result)
-    if as_json:
+    _show(result)
+    if json:
         print_json(_to_json(request, result, texts))
     return 0 if result.whole else 1
 
@@ -148,7 +118,7 @@ def _payloads(request: LoadRequest) -> RecordMaker:
 
 @contextmanager
 def _signals(stop: threading.Event) -> Iterator[None]:
-    """The first SIGINT or SIGTERM ends the load in order, a second one at once."""
+    """The first SIGINT or SIGTERM ends the load in order, a second one immediately."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -171,12 +141,12 @@ def _signals(stop: threading.Event) -> Iterator[None]:
         restore()
 
 
-def _tell_left_out(trips: TripLoad | None) -> None:
+def _show_left_out(trips: TripLoad | None) -> None:
     for reason, number in sorted(trips.left_out.items() if trips is not None else ()):
-        console().print(f"left out: {number:,} {'row' if number == 1 else 'rows'}, {reason}", markup=False)
+        console().print(f"skipped: {number:,} {'row' if number == 1 else 'rows'}, {reason}", markup=False)
 
 
-def _tell(result: LoadResult) -> None:
+def _show(result: LoadResult) -> None:
     out = console()
     rate = result.records / result.seconds if result.seconds else 0.0
     late = result.lateness
@@ -227,5 +197,5 @@ def _to_json(request: LoadRequest, result: LoadResult, texts: LoadTexts) -> dict
 
 def _trips_to_json(trips: TripLoad) -> dict[str, Any]:
     arrivals = trips.arrivals
-    told = {"trips": arrivals.trips[-1], "speed": arrivals.speed, "copies": arrivals.copies}
-    return {**told, "left_out": dict(sorted(trips.left_out.items()))}
+    figures = {"trips": arrivals.trips[-1], "speed": arrivals.speed, "copies": arrivals.copies}
+    return {**figures, "left_out": dict(sorted(trips.left_out.items()))}

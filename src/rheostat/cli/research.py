@@ -1,4 +1,4 @@
-"""``rheostat experiment``: the experiments of the documents again, their figures beside ours."""
+"""``rheostat experiment`` repeats the experiments of the papers; ``rheostat bench`` runs the benchmarks."""
 
 from __future__ import annotations
 
@@ -32,15 +32,7 @@ if TYPE_CHECKING:
 
 
 EXPERIMENTS = ("s1", "s2", "s5")
-"""Of the experiments."""
-
 _LIVE_EXPERIMENTS = ("s1", "s2")
-"""Those with a version on a real cluster."""
-
-
-def register_experiment(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("experiment")(experiment)
 
 
 def experiment(
@@ -49,29 +41,30 @@ def experiment(
     part: Annotated[
         str | None,
         typer.Option(
-            help="Parts, comma separated; all unless said. s1: 5.2 to 5.5; s2: outage, live, model; "
+            help="Parts, comma separated. Default: all. s1: 5.2 to 5.5; s2: outage, live, model; "
             "s5: sine, spikes, day, fleet, incidents."
         ),
     ] = None,
     trace: Annotated[
-        Path | None, typer.Option(help="s1: the load of 5.4 (CSV: second,events_per_second); else a stand-in.")
+        Path | None,
+        typer.Option(help="s1: load of part 5.4 (CSV: second,events_per_second). Default: a synthetic one."),
     ] = None,
     profiles: Annotated[
         Path | None, typer.Option(help="s2: measured throughput to predict (CSV: scaleOut,avgThr,isBckPres).")
     ] = None,
     seed: Annotated[
         str | None,
-        typer.Option(help="Of all that is random, comma separated; s1, s5: 1 to 5, s2: 1 to 20; --live: the first."),
+        typer.Option(help="Random seeds, comma separated. Default: s1, s5: 1 to 5; s2: 1 to 20; --live: the first."),
     ] = None,
     jobs: Jobs = None,
     live: Annotated[
         bool,
-        typer.Option("--live", help="s1, s2: a shortened version on a real local Kafka and Spark, some 25 minutes."),
+        typer.Option("--live", help="s1, s2: a short version on a real local Kafka and Spark, about 25 minutes."),
     ] = False,
     out: Out = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Run a document's experiments on a simulated job. A statement that does not hold is no failure of the command."""
+    """Repeat a paper's experiments on a simulated job. A refuted statement is not a failure of the command."""
     from rheostat.judge.request import seeds_of
     from rheostat.research.papers import s1, s2, s5
 
@@ -112,7 +105,7 @@ def experiment(
 
 
 def _places(name: str, parts: Sequence[str], *, alive: bool) -> dict[str, str | None]:
-    """Where options mean something that mean nothing here."""
+    """Options without effect here → where they have one."""
     if name not in EXPERIMENTS:
         return {}
     alone = "nothing with --live: the run on a cluster has a load of its own" if alive else None
@@ -126,7 +119,7 @@ def _places(name: str, parts: Sequence[str], *, alive: bool) -> dict[str, str | 
 
 
 def _live(name: str, seed: int, out: Path | None) -> Experiment:
-    """On a real cluster; the journals stay in ``out``, if there is one."""
+    """Run on a real cluster; the journals stay in ``out``, if given."""
     import tempfile
 
     from rheostat.demo.show import LiveTable
@@ -183,7 +176,7 @@ def _unknown(field: str, given: str, allowed: tuple[str, ...]) -> Fault:
     return Fault(field, repr(given), " | ".join(allowed), message)
 
 
-# ``rheostat bench NAME``: the benchmarks behind every figure that we state.
+# bench
 
 
 BENCHMARKS = {
@@ -200,20 +193,15 @@ BENCHMARKS = {
 """The module of :mod:`rheostat.research.bench` for each benchmark; it has ``run_BENCHMARK(watch)``."""
 
 
-def register_bench(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("bench")(bench)
-
-
 def bench(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(BENCHMARKS)}.")],
-    page: Annotated[Path | None, typer.Option(help="Also write the figures into this Markdown page.")] = None,
+    page: Annotated[Path | None, typer.Option(help="Also write the figures to this Markdown page.")] = None,
     recorded: Annotated[
-        Path | None, typer.Option(help="train: recorded runs (CSV), to check the limit of stability on too.")
+        Path | None, typer.Option(help="train: also check the stability limit on recorded runs (CSV).")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Measure, and say which targets are met. A missed target is no failure of the command."""
+    """Measure, and show which targets are met. A missed target is not a failure of the command."""
     from rheostat.research.bench.harness import require_page, update_page
 
     faults: list[Fault] = []
@@ -242,11 +230,6 @@ def benchmark(name: str) -> Callable[..., Bench]:
 
 
 def _recorded(name: str, path: Path) -> dict[str, Any]:
-    """What a benchmark gets of recorded runs.
-
-    Raises:
-        InputError: it takes none, or the file cannot be read.
-    """
     if name != "train":
         raise InputError([Fault("recorded", str(path), "with train only", f"{name} takes no recorded runs")])
     from rheostat.research.bench.training import recorded

@@ -13,40 +13,33 @@ import typer
 from rheostat.cli.common import JsonFlag, executors_of, print_json
 from rheostat.errors import Fault, InputError, RheostatError, tried
 
-_CONTEXT = {"allow_interspersed_args": False}
-
-
-def register_run(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("run", context_settings=_CONTEXT)(run)
-
 
 def run(
-    script: Annotated[Path, typer.Argument(help="A PySpark script; what follows it is handed to it.")],
+    script: Annotated[Path, typer.Argument(help="A PySpark script; later arguments are passed to it.")],
     arguments: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.")] = None,
     objective: Annotated[str | None, typer.Option(help=r"lag < DURATION \[for PERCENT%].")] = None,
-    executors: Annotated[str | None, typer.Option(help="LEAST,GREATEST; without it: watch only.")] = None,
+    executors: Annotated[str | None, typer.Option(help="Bounds MIN,MAX of the executors. Default: watch only.")] = None,
     policy: Annotated[str | None, typer.Option(help="A policy, or POLICY:PRESET.")] = None,
     mode: Annotated[str | None, typer.Option(help="act, dry-run or watch.")] = None,
     journal: Annotated[str | None, typer.Option(help="Folder of the journal.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Settings file; the options here go before it.")] = None,
-    conf: Annotated[list[str] | None, typer.Option(help="Spark setting KEY=VALUE; may be repeated.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings file. The options here override it.")] = None,
+    conf: Annotated[list[str] | None, typer.Option(help="Spark setting KEY=VALUE. Repeatable.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Run a PySpark script as it is, and scale its executors while it runs."""
+    """Run an unmodified PySpark script and scale its executors while it runs."""
     from rheostat.runner import Script, run_script
 
     faults: list[Fault] = []
     given = {
         "objective": objective,
-        "executors": _bounds(executors, faults),
+        "executors": None if executors is None else tried(executors_of, None, faults, executors),
         "policy": policy,
         "mode": mode,
         "journal": journal,
     }
     spark_conf = _pairs(conf or [], faults)
     settings = _settings(config, {key: value for key, value in given.items() if value is not None}, faults)
-    what = _script(Script, script, arguments or [], spark_conf, faults)
+    what = tried(Script, None, faults, script, arguments or [], spark_conf)
     if faults:
         raise InputError(faults)
     code = _run(run_script, what, settings)
@@ -57,7 +50,7 @@ def run(
 
 
 def _run(run_script: Callable[..., int], what: Any, settings: Mapping[str, Any]) -> int:
-    """The script's exit code. What it raises is shown as Python would show it, without our part of the way."""
+    """The script's exit code. An exception prints its traceback without Rheostat's frames."""
     try:
         return run_script(what, settings)
     except RheostatError:
@@ -69,16 +62,6 @@ def _run(run_script: Callable[..., int], what: Any, settings: Mapping[str, Any])
         sys.stderr.writelines(steps.format())
         message = f"{what.path} failed: {type(error).__name__}: {error}"
         raise RheostatError(message) from error
-
-
-def _bounds(text: str | None, faults: list[Fault]) -> list[int] | None:
-    if text is None:
-        return None
-    bounds = executors_of(text)
-    if isinstance(bounds, InputError):
-        faults += bounds.faults
-        return None
-    return list(bounds)
 
 
 def _pairs(texts: list[str], faults: list[Fault]) -> dict[str, str]:
@@ -93,7 +76,7 @@ def _pairs(texts: list[str], faults: list[Fault]) -> dict[str, str]:
 
 
 def _settings(file: Path | None, given: dict[str, Any], faults: list[Fault]) -> dict[str, Any]:
-    """What the file says, with the options before it; all of it checked."""
+    """The settings of the file, overridden by the options, and checked."""
     from rheostat.config.loading import read_document
     from rheostat.decide.settings_check import checked_settings
 
@@ -101,7 +84,3 @@ def _settings(file: Path | None, given: dict[str, Any], faults: list[Fault]) -> 
     settings = {**read, **given}
     tried(checked_settings, None, faults, settings, wrong)
     return settings
-
-
-def _script(kind: Any, path: Path, arguments: list[str], conf: dict[str, str], faults: list[Fault]) -> Any:
-    return tried(kind, None, faults, path, arguments, conf)

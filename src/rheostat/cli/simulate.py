@@ -1,4 +1,4 @@
-"""``rheostat simulate``: one policy on a simulated job, with its score."""
+"""``rheostat simulate`` runs one policy on a simulated job; ``rheostat tune`` finds the gains of ``proactive``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import typer
 from rich.markup import escape
 
 from rheostat.cli.common import (
-    FIGURES_HELP,
     Jobs,
     JsonFlag,
     Out,
@@ -28,6 +27,7 @@ from rheostat.cli.common import (
     spread,
     to_json,
     without_effect,
+    write_text,
 )
 from rheostat.errors import Fault, InputError, tried
 from rheostat.load.shapes import GRAMMAR
@@ -38,28 +38,23 @@ if TYPE_CHECKING:
     from rheostat.judge.tune import Candidate, Outcome, Tuning
 
 
-def register_simulate(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("simulate", epilog=FIGURES_HELP)(simulate)
-
-
 @spread(Played)
 def simulate(
     context: typer.Context,
     *,
-    policy: Annotated[str | None, typer.Option(help="A policy, or POLICY:PRESET; reactive unless said.")] = None,
-    trace: Annotated[str | None, typer.Option(help="A trace (CSV: second,events_per_second).")] = None,
+    policy: Annotated[str | None, typer.Option(help="Policy, or POLICY:PRESET. Default: reactive.")] = None,
+    trace: Annotated[str | None, typer.Option(help="Trace file (CSV: second,events_per_second).")] = None,
     shape: Annotated[str | None, typer.Option(help=f"{escape(GRAMMAR)}.")] = None,
-    seed: Annotated[str, typer.Option(help="Of all that is random.")] = "1",
+    seed: Annotated[str, typer.Option(help="Random seed.")] = "1",
     played: Played,
     journal: Annotated[
         Path | None,
-        typer.Option("--journal", help="Folder, new or empty, for a journal as a live job writes it."),
+        typer.Option("--journal", help="New or empty folder for a journal like that of a live job."),
     ] = None,
     out: Out = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Run one policy on a simulated job: no Spark, no Java. The loop is the one that runs in production."""
+    """Run one policy on a simulated job, without Spark or Java, through the production loop."""
     from rheostat.judge.compare import compare
 
     texts = played.texts(None if shape is None else [shape], policy=policy, trace=trace, seed=seed)
@@ -67,7 +62,7 @@ def simulate(
     show_idle(asked.idle)
     drawn = asked.cases if out is not None else []
     entry = compare(asked.cases, asked.contenders, drawn=drawn, reached=bool(drawn), journal=journal).entries[0]
-    _tell(entry, out)
+    _show(entry, out)
     if journal is not None:
         console().print(f"Journal: {journal}", markup=False)
     run = entry.runs[0]
@@ -82,7 +77,6 @@ def simulate(
 
 
 def _asked(texts: Tables, out: Path | None, journal: Path | None, faults: list[Fault]) -> Asked:
-    """The run that is asked for, or every fault of the options at once."""
     from rheostat.judge.request import read_asked
     from rheostat.judge.simulate import require_new
 
@@ -94,7 +88,7 @@ def _asked(texts: Tables, out: Path | None, journal: Path | None, faults: list[F
     return asked
 
 
-def _tell(entry: Entry, out: Path | None) -> None:
+def _show(entry: Entry, out: Path | None) -> None:
     from rheostat.judge.report import hold_rows, simulate_verdict, unready_notes, write_simulation
     from rheostat.report.html import WHERE, figure_rows
 
@@ -108,13 +102,12 @@ def _tell(entry: Entry, out: Path | None) -> None:
     for text in (*entry.bound.said, *entry.runs[0].faults, *unready_notes([entry]), simulate_verdict(entry)):
         screen.print(text, markup=False)
     for policy in entry.undercut:
-        screen.print(f"[red]✗[/red] {policy} costs less than the optimum: a fault of the judge, please report it")
+        screen.print(f"[red]✗[/red] {policy} costs less than the optimum: this is a bug of the judge, please report it")
     if out is not None:
         screen.print(f"Report: {write_simulation(out / 'report.html', entry)}", markup=False)
 
 
 def _placements(run: Found) -> dict[str, Any]:
-    """Where executors came and went, for a job with nodes."""
     rows = [
         {"at": act.at, "before": act.before, "after": act.after, **asdict(act.placement)}
         for act in run.placed
@@ -133,15 +126,10 @@ def _node_rows(run: Found) -> list[list[str]]:
     ]
 
 
-# ``rheostat tune``: the gains of ``proactive`` found on the simulator, with the recent load.
+# tune
 
 
 _MOST_VALUES = 20
-
-
-def register_tune(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("tune")(tune)
 
 
 @spread(Played)
@@ -149,20 +137,20 @@ def tune(
     context: typer.Context,
     *,
     policy: Annotated[str, typer.Option(help="proactive, or proactive:PRESET.")] = "proactive",
-    trace: Annotated[str | None, typer.Option(help="The load: a trace (CSV: second,events_per_second).")] = None,
+    trace: Annotated[str | None, typer.Option(help="Load: a trace (CSV: second,events_per_second).")] = None,
     shape: Shapes = None,
-    journal: Annotated[Path | None, typer.Option(help="The load: what a live job met, by its journal.")] = None,
-    last: Annotated[str, typer.Option(help="With --journal: so much of it, from its end: 6h, 2d.")] = "24h",
+    journal: Annotated[Path | None, typer.Option(help="Load: that of a live job, from its journal.")] = None,
+    last: Annotated[str, typer.Option(help="With --journal: how much of its end to use: 6h, 2d.")] = "24h",
     grid: Annotated[
-        str, typer.Option(help="Values of both gains that are tried first, > 0 and at most 1, comma separated.")
+        str, typer.Option(help="First values of both gains, > 0 and at most 1, comma separated.")
     ] = "0.25,0.5,0.75,1",
-    seed: Annotated[str, typer.Option(help="Seeds, comma separated; their costs are added up.")] = "1",
+    seed: Annotated[str, typer.Option(help="Random seeds, comma separated; costs are summed.")] = "1",
     jobs: Jobs = None,
     played: Played,
-    out: Annotated[Path | None, typer.Option(help="Write the settings with the gains here (*.yaml).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Settings file for the gains (*.yaml).")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Find the gains with which proactive costs least on a load; a part of it is held out to check them."""
+    """Find the gains of proactive with the least cost on a load, checked on a held-out part."""
     from rheostat.judge import tune as judged
 
     texts = played.texts(shape, policy=policy, trace=trace, seed=seed, journal=journal, last=last)
@@ -176,7 +164,6 @@ def tune(
 def _asked_of_tune(
     texts: Tables, grid: str, jobs: str | None, out: Path | None, faults: list[Fault]
 ) -> tuple[Asked, list[float], int]:
-    """What is to be tuned, with which first values, in how many processes; or every fault of the options at once."""
     from rheostat.judge.request import read_asked
 
     values: list[float] = tried(_grid_of, [], faults, grid)
@@ -191,11 +178,7 @@ def _asked_of_tune(
 
 
 def _check_one(asked: Asked) -> None:
-    """One policy, which has gains, and one load.
-
-    Raises:
-        InputError: every fault.
-    """
+    """Require one load and one policy, which has gains."""
     from rheostat.judge.tune import gains_of
 
     faults: list[Fault] = []
@@ -209,25 +192,18 @@ def _check_one(asked: Asked) -> None:
 
 
 def _grid_of(text: str) -> list[float]:
-    """The values, each once.
+    """Parse the values, without duplicates.
 
     >>> _grid_of("1, 0.5,1")
     [1.0, 0.5]
-
-    Raises:
-        InputError: there is none, there are too many, or one is no number in (0, 1]: every fault.
     """
     pieces = list(dict.fromkeys(piece.strip() for piece in text.split(",") if piece.strip()))
-    values = [number_of("grid", piece, float) for piece in pieces]
-    wrong = [piece for piece, value in zip(pieces, values, strict=True) if not _is_gain(value)]
+    values: list[float] = [tried(number_of, -1.0, [], "grid", piece, float) for piece in pieces]
+    wrong = [piece for piece, value in zip(pieces, values, strict=True) if not 0 < value <= 1]
     if wrong or not 1 <= len(pieces) <= _MOST_VALUES:
         allowed = f"1 to {_MOST_VALUES} numbers > 0 and ≤ 1, comma separated"
-        raise InputError([Fault("grid", ", ".join(wrong) or repr(text), allowed, "these are no gains to try")])
-    return list(dict.fromkeys(value for value in values if not isinstance(value, InputError)))
-
-
-def _is_gain(value: float | InputError) -> bool:
-    return not isinstance(value, InputError) and 0 < value <= 1
+        raise InputError([Fault("grid", ", ".join(wrong) or repr(text), allowed, "these are not gains")])
+    return list(dict.fromkeys(values))
 
 
 def _finish(found: Tuning, out: Path | None, *, as_json: bool) -> None:
@@ -268,8 +244,4 @@ def _write(path: Path, found: Tuning) -> None:
     from rheostat.judge.tune import settings_fragment
 
     text = yaml.safe_dump(settings_fragment(found), sort_keys=False, allow_unicode=True)
-    try:
-        path.write_text(f"# Made by rheostat tune: {found.verdict.why}\n{text}", encoding="utf-8")
-    except OSError as error:
-        message = f"the settings cannot be written: {error.strerror}"
-        raise InputError([Fault("out", str(path), "a path that can be written", message)]) from error
+    write_text(path, f"# Made by rheostat tune: {found.verdict.why}\n{text}", "the settings file")

@@ -21,192 +21,166 @@ from pydantic_core import PydanticCustomError
 from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.model import Bounds, Objective
 
-# What documented models are made of: fields with a meaning, a unit and a reason, and faults of our own.
+# Building blocks of documented models
 
 
 class FrozenModel(BaseModel):
-    """A model that cannot be changed, takes no unknown key, and turns no text into a number."""
+    """A frozen model without unknown keys and without conversion between types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 def documented(meaning: str, why: str, *, default: Any = ..., unit: str = "", **limits: Any) -> Any:
-    """A field whose description says what it means, in which unit, and why it has its default."""
+    """A field with its meaning, its unit and the reason for its default."""
     extra: JsonDict = {"unit": unit, "why": why}
     return Field(default, description=meaning, json_schema_extra=extra, **limits)
 
 
 def reject(faults: list[Fault]) -> PydanticCustomError:
-    """An error for pydantic that carries our faults; their fields are relative to where it is raised."""
+    """A pydantic error that carries faults; their fields are relative to the place where it is raised."""
     return PydanticCustomError("faults", "{message}", {"message": faults[0].message, "faults": tuple(faults)})
 
 
-# The settings of the guard pipeline, each with its meaning, its unit and why it has its default.
+# Guard
 
+_SECONDS: dict[str, Any] = {"unit": "s", "ge": 0, "le": 86_400}
+_BATCHES: dict[str, Any] = {"unit": "batches", "ge": 0, "le": 1000}
+_SHARE: dict[str, Any] = {"unit": "share", "ge": 0, "le": 1}
+_EXECUTORS: dict[str, Any] = {"unit": "executors", "ge": 1, "le": 100_000}
 
 AlignTo = Literal["nothing", "waves", "partitions", "state"]
 
 
 class GuardSettings(FrozenModel):
-    """What shapes every recommendation, whichever policy made it."""
+    """Limits on the recommendations of every policy."""
 
     max_age_cycles: float = documented(
-        "Figures older than this many sample periods are stale: the number of executors is held.",
-        "one late reading is normal, two in a row mean that we no longer see the job",
+        "Metrics older than this many sample periods are stale: the number of executors is held.",
+        "one late sample is normal, two in a row mean that the job is no longer observed",
         default=2.0,
         unit="sample periods",
         ge=1,
         le=1000,
     )
     metrics_delay_s: float = documented(
-        "How old figures are known to be, all of them; max_age_cycles counts beyond it.",
-        "Spark's driver is asked directly; figures that come through a metrics system may be minutes old",
+        "Known delay of all metrics; max_age_cycles counts beyond it.",
+        "Spark's driver answers directly; metrics from a monitoring system may be minutes old",
         default=0.0,
         unit="s",
         ge=0,
         le=3600,
     )
     warm_up_s: float = documented(
-        "No decrease until a query has run this long.",
-        "batches tell how warm a job is better than seconds do, see warm_up_batches",
+        "No decrease before a query has run for this time.",
+        "the number of batches shows better than time whether a job is warm, see warm_up_batches",
         default=0.0,
-        unit="s",
-        ge=0,
-        le=86_400,
+        **_SECONDS,
     )
     warm_up_batches: int = documented(
         "No decrease until this many batches have finished since the query started or the number of executors changed.",
-        "the first batch on new executors is cold and says little about their capacity",
+        "the first batch on new executors is cold and does not show their capacity",
         default=2,
-        unit="batches",
-        ge=0,
-        le=1000,
+        **_BATCHES,
     )
     hold_s: float | None = documented(
         "Hold after a change of executors; null: hold until hold_batches have finished.",
         "the job itself shows when it has recovered; S1 waits a fixed 240 s",
         default=None,
-        unit="s",
-        ge=0,
-        le=86_400,
+        **_SECONDS,
     )
     hold_batches: int = documented(
-        "With hold_s null: hold until this many batches that began at the new number have finished.",
+        "With hold_s null: hold until this many batches that started at the new number have finished.",
         "one cold batch is what a change costs when executors join a running query",
         default=1,
-        unit="batches",
-        ge=0,
-        le=1000,
+        **_BATCHES,
     )
     hold_fallback_s: float = documented(
-        "With hold_s null: the hold ends after this time even if no batch has finished.",
-        "the hold of S1, so that ours never lasts longer than the published one",
+        "With hold_s null: the hold ends after this time at the latest.",
+        "the hold of S1, so that it never lasts longer than the published one",
         default=240.0,
-        unit="s",
-        ge=0,
-        le=86_400,
+        **_SECONDS,
     )
     hold_both: bool = documented(
-        "Whether the hold blocks increases too. False: it blocks decreases only.",
-        "a surge must get through; S1 makes no decision at all during its hold",
+        "Whether the hold also blocks increases; else only decreases.",
+        "a surge needs executors at once; S1 makes no decision during its hold",
         default=False,
     )
     largest_step_up: int | None = documented(
         "The largest increase by one decision; null: no limit.",
-        "a surge that needs five executors needs them now, and the bounds limit the cost",
+        "a surge needs its executors at once, and the bounds limit the cost",
         default=None,
-        unit="executors",
-        ge=1,
-        le=100_000,
+        **_EXECUTORS,
     )
     largest_step_down: int | None = documented(
         "The largest decrease by one decision; null: no limit.",
         "one at a time, as in S1: a wrong decrease costs little before it is noticed",
         default=1,
-        unit="executors",
-        ge=1,
-        le=100_000,
+        **_EXECUTORS,
     )
     cooldown_up_s: float = documented(
         "Least time between a change and the next increase.",
-        "none, as in S1: waiting under a rising load only builds backlog",
+        "none, as in S1: waiting under a rising load builds backlog",
         default=0.0,
-        unit="s",
-        ge=0,
-        le=86_400,
+        **_SECONDS,
     )
     cooldown_down_s: float = documented(
         "Least time between a change and the next decrease.",
-        "four sample periods: the effect of a change is seen before an executor is given back",
+        "four sample periods: the effect of a change is visible before an executor is removed",
         default=60.0,
-        unit="s",
-        ge=0,
-        le=86_400,
+        **_SECONDS,
     )
     failure_window_s: float = documented(
-        "No decrease while tasks have failed within this time; 0: failures are not looked at.",
+        "No decrease if tasks have failed within this time; 0: failures are ignored.",
         "four sample periods: retried tasks distort rates and batch times for about as long",
         default=60.0,
-        unit="s",
-        ge=0,
-        le=86_400,
+        **_SECONDS,
     )
     catching_up: bool = documented(
-        "Whether decreases are blocked while there is more backlog than a healthy job has.",
-        "the executors that work off a backlog are needed until it is gone",
+        "Whether decreases are blocked while the backlog exceeds that of a healthy job.",
+        "the executors are needed until the backlog is processed",
         default=True,
     )
     no_room_backoff_s: float = documented(
-        "After a request that the cluster did not grant: time without increases; it doubles with each one in a row.",
-        "a full cluster rarely frees up within seconds, and asking costs nothing but log lines",
+        "Time without increases after a request that the cluster did not grant; doubles with each one in a row.",
+        "a full cluster rarely has room again within seconds",
         default=60.0,
-        unit="s",
-        ge=0,
-        le=86_400,
+        **_SECONDS,
     )
     no_room_backoff_max_s: float = documented(
-        "Where the doubling of no_room_backoff_s ends.",
-        "ten minutes: room that has appeared is not left unused for longer",
+        "Upper limit of the doubled no_room_backoff_s.",
+        "ten minutes: new room is not left unused for longer",
         default=600.0,
-        unit="s",
-        ge=0,
-        le=86_400,
+        **_SECONDS,
     )
 
     failover: bool = documented(
-        "Whether a region's traffic is away: no decrease until it is back. Also a switch of a running job.",
-        "only people, or their tools, know of a failover; increases go on",
+        "Whether a region's traffic has failed over: no decrease until it is back. Can be switched while the job runs.",
+        "only operators know of a failover; increases continue",
         default=False,
     )
     failover_return_s: float = documented(
         "No decrease for this long after `failover` was switched off.",
-        "traffic comes back over minutes, and the executors are there for it",
+        "traffic returns over minutes and needs the executors",
         default=300.0,
-        unit="s",
-        ge=0,
-        le=86_400,
+        **_SECONDS,
     )
     tolerance: float = documented(
-        "A change of at most this share of the number in force is not made; 0: every change is.",
-        "one executor in twenty is worth having; the Horizontal Pod Autoscaler has 0.1 on its metric, and brings it",
+        "Ignore changes of at most this share of the current number; 0: none are ignored.",
+        "one executor in twenty is worth a change; the policy hpa has its own tolerance, 0.1 of its metric",
         default=0.0,
-        unit="share",
-        ge=0,
-        le=1,
+        **_SHARE,
     )
     align_to: AlignTo = documented(
-        "What the number is aligned to: waves of tasks over the partitions, an even share of the partitions, or of the "
-        "state's partitions.",
-        "the read stage is not always the one that counts; worth trying where it is, or where state is large",
+        "Align the number with waves of tasks over the partitions, with even shares of the partitions, or with even "
+        "shares of the state's partitions.",
+        "the read stage is not always the bottleneck; try it where it is, or where state is large",
         default="nothing",
     )
     align_most: float = documented(
-        "The most that alignment adds, as a share of the number wanted; where it would take more, nothing is added.",
+        "Largest increase by alignment, as a share of the desired number; if more is needed, nothing is added.",
         "3 executors go to 4 where that takes each slot from two partitions to one; 51 never go to 100",
         default=0.34,
-        unit="share",
-        ge=0,
-        le=1,
+        **_SHARE,
     )
     state_partitions: int = documented(
         "With align_to state: the number of state partitions, `spark.sql.shuffle.partitions` of the first start.",
@@ -217,8 +191,8 @@ class GuardSettings(FrozenModel):
         le=1_000_000,
     )
     most_partitions: float | None = documented(
-        "No decrease to where a slot has more partitions than this; null: no limit.",
-        "memory grows with the partitions of an executor, but how much is known by nobody but you",
+        "No decrease that leaves a slot with more partitions than this; null: no limit.",
+        "memory grows with the partitions of an executor, by an amount that depends on the job",
         default=None,
         unit="partitions",
         gt=0,
@@ -226,64 +200,62 @@ class GuardSettings(FrozenModel):
     )
     batch_cap: bool = documented(
         "Whether increases are blocked while the batch cap (maxOffsetsPerTrigger), not the executors, limits the rate.",
-        "full batches that end before their trigger are no faster with more executors",
+        "full batches that end before their trigger do not get faster with more executors",
         default=True,
     )
     sick_sink: bool = documented(
         "Whether increases are blocked while batches wait for their sink.",
-        "executors that wait for the sink cost money and help nobody; the reason says what to look at",
+        "executors that wait for the sink cost money and do not help",
         default=True,
     )
     replace_slow: bool = documented(
-        "Whether a slow executor is replaced: one more comes, and then the slow one goes.",
-        "slow is a suspicion from outside, and where nodes are not known a new executor may come to the same slow one",
+        "Whether a slow executor is replaced: one is added, then the slow one is removed.",
+        "slowness is inferred, and with unknown nodes the new executor may start on the same slow node",
         default=False,
     )
     scale_down_hold_s: float = documented(
-        "A decrease goes no lower than the most that was proposed within this time; 0: not looked at.",
-        "the policies that need it bring it; it would delay each decrease of the others",
+        "A decrease goes no lower than the largest recommendation within this time; 0: disabled.",
+        "policies that need it have their own; it would delay each decrease of the others",
         default=0.0,
-        unit="s",
-        ge=0,
-        le=86_400,
+        **_SECONDS,
     )
     round_trip_cooldowns: float = documented(
         "Least time between an increase and the next decrease, as a multiple of cooldown_down_s.",
-        "up and down again within two cooldowns pays for two changes and wins nothing",
+        "up and down within two cooldowns costs two changes without benefit",
         default=2.0,
         unit="cooldowns",
         ge=0,
         le=1000,
     )
     quota_cores: int | None = documented(
-        "Most cores of all executors together; null: no quota.",
-        "the bounds are in executors; a quota is in cores, and often somebody else's",
+        "Largest number of cores of all executors; null: no quota.",
+        "bounds count executors, a quota counts cores",
         default=None,
         unit="cores",
         ge=1,
         le=10_000_000,
     )
     ineffective_share: float | None = documented(
-        "Least share of the rate that an increase promised, (after ÷ before − 1) of the rate before; one that brought "
-        "less is undone once, and none is made for ineffective_s; null: not looked at.",
-        "beyond noise and sublinear scaling: something else than executors limits the job",
+        "Least share of the expected rate increase, (after ÷ before − 1) of the rate before. An increase that achieves "
+        "less is undone once, and none follows for ineffective_s; null: disabled.",
+        "below noise and sublinear scaling: something other than executors limits the job",
         default=0.3,
         unit="share",
         gt=0,
         le=1,
     )
     ineffective_s: float = documented(
-        "How long an increase that brought nothing is remembered.",
-        "ten minutes: what limits the job may have changed, and trying costs one change",
+        "How long an ineffective increase is remembered.",
+        "ten minutes: the bottleneck may have changed, and trying costs one change",
         default=600.0,
         unit="s",
         ge=0,
         le=604_800,
     )
     rescale_catch_up_lags: float | None = documented(
-        "Time to work off what a change itself adds to the lag, which is part of the size and of whether to wait; "
-        "null: the cost of a change is not looked at.",
-        "as the policy reactive has; a change that is measured as cheap changes nothing",
+        "Time to catch up with the lag that a change itself adds; counts for the size and for whether to wait; "
+        "null: the cost of a change is ignored.",
+        "as in the policy reactive; has no effect where changes are cheap",
         default=2.0,
         unit="lags of the objective",
         gt=0,
@@ -294,12 +266,12 @@ class GuardSettings(FrozenModel):
     def _back_off_grows(self) -> Self:
         if self.no_room_backoff_max_s < self.no_room_backoff_s:
             allowed = f"≥ no_room_backoff_s ({self.no_room_backoff_s:g})"
-            message = "the back-off would start above its own end"
+            message = "the back-off would start above its limit"
             raise reject([Fault("no_room_backoff_max_s", f"{self.no_room_backoff_max_s:g}", allowed, message)])
         return self
 
 
-# The settings of the cluster layer, for the actuator ``workers``.
+# Workers
 
 
 _ADDRESS = "http://HOST:PORT or https://HOST:PORT, each once"
@@ -312,34 +284,34 @@ class WorkersSettings(FrozenModel):
     nodes: tuple[str, ...] = documented(
         "Addresses of the node servers, `http://HOST:PORT` or `NAME=http://HOST:PORT`; a node without a name here has "
         "that of its server. See [node.md](node.md).",
-        "nobody knows where your machines are",
+        "they depend on your cluster",
         default=(),
     )
     backup: int = documented(
-        "Hot standby: Workers that are registered and not used, over all nodes.",
-        "the standby of S1; an executor that is asked for starts at once on a Worker that is there",
+        "Hot standby: registered, unused Workers on all nodes together.",
+        "the standby of S1; a requested executor starts at once on a running Worker",
         default=2,
         unit="Workers",
         ge=0,
         le=1000,
     )
     token_file: Path | None = documented(
-        "File with the token that the node servers ask for; null: the variable RHEOSTAT_NODE_TOKEN, if it is set.",
-        "a secret does not stand in a settings file, nor in the journal",
+        "File with the token for the node servers; null: the variable RHEOSTAT_NODE_TOKEN, if set.",
+        "a secret does not belong in a settings file or the journal",
         default=None,
         strict=False,
     )
     timeout_s: float = documented(
-        "A node server that has not answered by then is left alone for a while.",
-        "an answer takes milliseconds, and an increase waits for it at most so long",
+        "Timeout of a node server; after it, the server is not asked for a while.",
+        "an answer takes milliseconds, and an increase waits for it",
         default=2.0,
         unit="s",
         ge=0.1,
         le=60,
     )
     every_s: float = documented(
-        "Time between two looks at the standby while the number of executors stays.",
-        "a Worker that was lost is missed only at the next increase, and asking costs a request a node",
+        "Time between two checks of the standby while the number of executors is unchanged.",
+        "a lost Worker matters only at the next increase, and a check costs one request a node",
         default=15.0,
         unit="s",
         ge=1,
@@ -348,9 +320,9 @@ class WorkersSettings(FrozenModel):
 
     round_trips_ms: Literal["measured"] | Mapping[str, Mapping[str, float]] | None = documented(
         "Network round trips between the nodes: `measured` by the node servers, or given, as in "
-        "`{near: {mid: 20, far: 300}}`, for nodes that are listed with their names. With either, each change says on "
-        "which nodes executors come and go: near ones come first, far ones go first. null: nodes play no part.",
-        "most clusters stand in one room",
+        "`{near: {mid: 20, far: 300}}`, for named nodes. With either, each change chooses the nodes: executors are "
+        "added on near nodes first and removed from far nodes first. null: nodes are ignored.",
+        "most clusters are in one place",
         default=None,
         unit="ms",
     )
@@ -383,12 +355,12 @@ class WorkersSettings(FrozenModel):
 
     @property
     def named_nodes(self) -> tuple[tuple[str | None, str], ...]:
-        """Name, None where only the server tells it, and address of each node."""
+        """Name, None if only the server knows it, and address of each node."""
         return tuple(named_address(text) for text in self.nodes)
 
 
 def _node_faults(given: Sequence[Any]) -> Iterator[Fault]:
-    """A fault for each node that is none, with all that is wrong with it; fields are places in the list."""
+    """A fault for each invalid node; fields are indices in the list."""
     named = [named_address(each) if isinstance(each, str) else (None, "") for each in given]
     for place, (each, (name, address)) in enumerate(zip(given, named, strict=True)):
         wrong = list(_wrong_with(name, address, named[:place])) if isinstance(each, str) else ["this is no text"]
@@ -398,7 +370,6 @@ def _node_faults(given: Sequence[Any]) -> Iterator[Fault]:
 
 
 def _wrong_with(name: str | None, address: str, before: Sequence[tuple[str | None, str]]) -> Iterator[str]:
-    """What is wrong with a node; ``before``: the nodes that stand before it."""
     if not is_node_address(address):
         scheme = "" if "://" in address or not is_node_address(f"http://{address}") else "; it lacks http:// before it"
         yield f"this is no address of a node server{scheme}"
@@ -410,22 +381,22 @@ def _wrong_with(name: str | None, address: str, before: Sequence[tuple[str | Non
         yield f"the name {name!r} stands there twice"
 
 
-# Where our own metrics are served.
+# Metrics
 
 
 class MetricsSettings(FrozenModel):
-    """Our own metrics, for Prometheus to scrape."""
+    """Rheostat's metrics, for Prometheus."""
 
     port: int | None = documented(
-        "Port on which the driver serves its metrics, at `/metrics`; null: it serves none. Needs the extra `metrics`.",
-        "a port is opened only where somebody wants it",
+        "Port of the driver's metrics endpoint, `/metrics`; null: no endpoint. Needs the extra `metrics`.",
+        "a port is opened only on request",
         default=None,
         ge=1,
         le=65_535,
     )
     host: str = documented(
-        "Address that it listens on; `0.0.0.0` for every one. Whoever reaches it can read the metrics.",
-        "loopback: nobody else sees how your job is doing unless you say so",
+        "Address to listen on; `0.0.0.0` for all. Anyone who can reach it can read the metrics.",
+        "loopback: the metrics are not visible to other machines by default",
         default="127.0.0.1",
         min_length=1,
     )
@@ -433,7 +404,6 @@ class MetricsSettings(FrozenModel):
     @field_validator("host")
     @classmethod
     def _host_is_an_address(cls, given: str) -> str:
-        """An address or a name alone: no scheme, no port, no path."""
         if not _is_host(given):
             rest = given.split("://")[-1].split("/")[0]
             port = re.fullmatch(r"\[?(.+?)\]?:(\d+)", rest)
@@ -467,28 +437,28 @@ class Settings(FrozenModel):
     """
 
     objective: str = Field(
-        description="What is to hold: `lag < DURATION [for PERCENT%]`, percent of the time, 99 unless said.",
-        json_schema_extra={"why": "nobody but you knows how late a result may be", "unit": ""},
+        description="The service level: `lag < DURATION [for PERCENT%]`, percent of the time, 99 by default.",
+        json_schema_extra={"why": "only you know how late a result may be", "unit": ""},
     )
     executors: tuple[int, int] | None = documented(
         "Least and greatest number of executors, `[least, greatest]`; null: watch only.",
-        "nothing is scaled unless somebody has said how far",
+        "nothing is scaled without explicit bounds",
         default=None,
         unit="executors",
     )
     mode: Mode = documented(
-        "act: scale; dry-run: decide and record, change nothing; watch: observe and assess only. "
-        "Left out, it is act with bounds in `executors` and watch without.",
-        "giving bounds means that they may be used",
+        "act: scale; dry-run: decide and record only; watch: observe and assess only. "
+        "Default: act with bounds in `executors`, else watch.",
+        "bounds are given to be used",
         default="watch",
     )
     profile: Literal["default", "demo", "faithful"] = documented(
         "A named set of values for the other keys, which override it.",
-        "meant for production; demo is for runs of minutes, faithful has the constants of S1 and no guard of ours",
+        "for production; demo is for runs of minutes, faithful has the constants of S1 and no guard",
         default="default",
     )
     sample_s: float = documented(
-        "Time between two looks at the job; each look makes one decision.",
+        "Time between two samples; each sample makes one decision.",
         "the check interval of S1 in exploration",
         default=15.0,
         unit="s",
@@ -496,7 +466,7 @@ class Settings(FrozenModel):
         le=3600,
     )
     rate_window_s: float = documented(
-        "Time over which rates and the busy share are averaged.",
+        "Window over which rates and the busy share are averaged.",
         "four sample periods: smooths single batches, follows a rise within a minute",
         default=60.0,
         unit="s",
@@ -505,7 +475,7 @@ class Settings(FrozenModel):
     )
     policy: str = documented(
         "Name of a registered policy, or `NAME:PRESET`: with the option `preset`, as in `hpa:faithful`.",
-        "needs no history of the job; corrects a surplus or a violation within minutes",
+        "needs no history; corrects a surplus or a violation within minutes",
         default="reactive",
         min_length=1,
     )
@@ -515,36 +485,36 @@ class Settings(FrozenModel):
         default={},
     )
     preset: Literal["default", "faithful"] = documented(
-        "Which defaults the policy takes: ours, or those of the paper that it comes from.",
-        "the corrections to the papers are there for a reason; faithful is for comparisons",
+        "Defaults of the policy: Rheostat's, or those of its paper.",
+        "the defaults correct the papers; faithful is for comparisons",
         default="default",
     )
     queries: tuple[str, ...] | None = documented(
-        "Names or ids of the streaming queries to look after; null: all of the session.",
+        "Names or ids of the streaming queries to control; null: all of the session.",
         "the queries of a session share its executors",
         default=None,
     )
     allow_redone_work: bool = documented(
-        "Whether an executor may be removed although its running tasks or map output must then be computed again.",
-        "a decrease is never urgent enough to throw work away unasked",
+        "Whether an executor may be removed even if its running tasks or map output are then recomputed.",
+        "a decrease is never urgent enough to discard work",
         default=False,
     )
     journal: Path | None = documented(
         "Folder of the journal; null: no journal is written.",
-        "files are written only where somebody wants them",
+        "files are written only on request",
         default=None,
         strict=False,
     )
     state: Path | None = documented(
-        "Folder of the state that survives a restart of the driver; null: beside the journal, if there is one.",
+        "Folder of the state that survives a restart of the driver; null: next to the journal, if there is one.",
         "one folder to keep for one job",
         default=None,
         strict=False,
     )
     actuator: Literal["executors", "workers"] = documented(
-        "executors: change the executors of the application; workers: and with them the Workers of the cluster, "
+        "executors: change the executors of the application; workers: also change the Workers of the cluster, "
         "through node servers, with some in hot standby.",
-        "most clusters have Workers that stay",
+        "most clusters have fixed Workers",
         default="executors",
     )
     workers: WorkersSettings = documented(
@@ -553,12 +523,12 @@ class Settings(FrozenModel):
         default=WorkersSettings(),
     )
     metrics: MetricsSettings = documented(
-        "Our own metrics for Prometheus, see below and [prometheus.md](prometheus.md).",
+        "Rheostat's metrics for Prometheus, see below and [prometheus.md](prometheus.md).",
         "see each key below",
         default=MetricsSettings(),
     )
     guard: GuardSettings = documented(
-        "What shapes every recommendation, see below.",
+        "Limits on every recommendation, see below.",
         "see each key below",
         default=GuardSettings(),
     )
@@ -636,11 +606,11 @@ class Settings(FrozenModel):
         return None if self.executors is None else Bounds(*self.executors)
 
 
-# How node servers are called, in settings and on command lines.
+# Names and addresses of node servers
 
 
 ELSEWHERE = "elsewhere"
-"""Where executors are whose node is not known. No node can be called so."""
+"""Node of executors whose node is unknown; reserved."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}")
 
@@ -678,20 +648,15 @@ def named_address(text: str) -> tuple[str | None, str]:
     return (name if sign else None), address.rstrip("/")
 
 
-# The latency map as it stands in a settings file: node → node → round trip, ms.
+# Round trips between nodes: node → node → ms
 
 
 MOST_MS = 60_000.0
-"""A longer round trip is a slip of the keyboard."""
+"""Longest accepted round trip, ms."""
 
 
 def round_trip_faults(given: Mapping[Any, Any], names: Collection[str] | None) -> Iterator[Fault]:
-    """Everything that is wrong with a map, fields dotted within it.
-
-    Args:
-        given: the map as it was read.
-        names: what the nodes are called; None: their list is wrong itself.
-    """
+    """All faults of a map of round trips; ``names``: of the nodes, None if their list is invalid."""
     for a, row in given.items():
         if names is not None and a not in names:
             yield _unknown(str(a), str(a), names)
@@ -733,7 +698,7 @@ def _unknown(field: str, name: str, names: Collection[str]) -> Fault:
     return Fault(field, name, allowed, message)
 
 
-# How a policy is written wherever one is taken: ``NAME``, or ``NAME:PRESET``.
+# Policies: ``NAME`` or ``NAME:PRESET``
 
 
 def split_policy(text: str) -> tuple[str, str | None]:
@@ -747,12 +712,12 @@ def split_policy(text: str) -> tuple[str, str | None]:
 
 
 def policy_label(name: str, preset: str | None) -> str:
-    """The inverse of :func:`split_policy`: what a policy is called in tables and scores."""
+    """The name of a policy in tables and scores; the inverse of :func:`split_policy`."""
     return name if preset is None else f"{name}:{preset}"
 
 
 def with_preset(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Settings whose policy is a name alone: its preset goes to the options, before one that stands there.
+    """Move the preset from ``policy`` to the options, where it overrides one.
 
     >>> with_preset({"policy": "hpa:faithful", "policy_options": {"tolerance": 0.2}})
     {'policy': 'hpa', 'policy_options': {'tolerance': 0.2, 'preset': 'faithful'}}
@@ -764,7 +729,7 @@ def with_preset(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**given, "policy": name, "policy_options": {**options, "preset": preset}}
 
 
-# Named sets of values that a settings file can start from.
+# Profiles: named sets of values
 
 
 _DEMO: Mapping[str, Any] = {

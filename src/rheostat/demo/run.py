@@ -40,41 +40,35 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# What a demo run consists of: one value, checked as a whole, from which every part is configured.
-
-
 SOURCES = ("kafka", "log")
 
 _MOST: Mapping[str, float] = {"base_rate": 1e6, "peak_rate": 1e6, "partitions": 1000}
-"""What one machine can be asked for; a larger number is a slip of the keyboard."""
+"""Largest values that one machine can be asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoPlan:
-    """The demo's figures. All faults are reported at once.
+    """Everything that configures a demo run. All faults are reported at once.
 
     Attributes:
-        source: ``"kafka"``, or ``"log"`` where no broker can be had.
-        objective: as in ``attach``.
         executors: bounds; each executor has one slot.
-        policy: name of a policy, or ``NAME:PRESET``.
+        policy: ``NAME`` or ``NAME:PRESET``.
         seed: of keys and payloads.
         base_rate, peak_rate: records/s before and after the rise.
-        rise_s, plateau_s, fall_s: lengths of the phases, counted from the first committed batch.
-        lookup_ms: wait of each record for its local look-up: capacity then grows with executors also on few cores.
-        fetch_wait_ms: longest time that a reading task waits for further records in Kafka; the consumer's own 500 ms
-            would be most of a small batch.
-        trigger_s: trigger interval.
+        rise_s, plateau_s, fall_s: durations of the phases, from the first committed batch on.
+        lookup_ms: wait of each record for its local look-up, so that capacity grows with executors even on few cores.
+        fetch_wait_ms: longest wait of a task for more records from Kafka. The consumer's default of 500 ms is too
+            long for a small batch.
         cap: most records in a batch.
-        partitions: of the topic or log. 12 divides among 1, 2, 3, 4 and 6 executors without a rest.
-        drain_s: longest wait, after the load, for the last record to be committed.
-        begin_s: the phases begin no sooner after the autoscaler's first decision.
-        shape: a load in place of the three phases, as ``rheostat load --shape`` has it.
-        policy_options: of the policy, over those of its preset.
+        partitions: of the topic or log. 12 is divisible by 1, 2, 3, 4 and 6 executors.
+        drain_s: longest wait after the load until the last record is committed.
+        begin_s: least time from the autoscaler's first decision to the first phase.
+        shape: a load instead of the three phases, as for ``rheostat load --shape``.
+        policy_options: override those of the policy's preset.
     """
 
     program: ClassVar[str] = "click_fraud"
-    """The pipeline: its module in :mod:`rheostat.pipelines`."""
+    """Name of the pipeline's module in :mod:`rheostat.pipelines`."""
 
     source: str = "kafka"
     objective: str = "lag < 20s"
@@ -103,16 +97,14 @@ class DemoPlan:
 
     @property
     def seconds(self) -> float:
-        """Length of the load."""
         return self.curve().duration
 
     @property
     def objective_s(self) -> float:
-        """The lag that must not be exceeded."""
         return Objective.parse(self.objective).lag_s
 
     def curve(self) -> RateCurve:
-        """The load: a rise, a plateau and a fall, unless a shape is given."""
+        """The load: rise, plateau and fall, or the given shape."""
         if self.shape is not None:
             return parse_shape(self.shape)
         low, high = self.base_rate, self.peak_rate
@@ -121,7 +113,7 @@ class DemoPlan:
         )
 
     def phase(self, second: float | None) -> str:
-        """Name of the phase at a second of the curve; None: before it."""
+        """Name of the phase at a second of the curve; None is before it."""
         if second is None:
             return "warm-up"
         if self.shape is not None:
@@ -134,7 +126,7 @@ class DemoPlan:
         return replace(self, executors=(executors, executors), policy="static")
 
     def settings(self, folder: Path) -> Mapping[str, Any]:
-        """The autoscaler's settings, in the shape of a settings file: the demo profile."""
+        """Settings of the autoscaler, with the demo profile."""
         fixed = {"executors": self.executors[0]} if split_policy(self.policy)[0] == "static" else {}
         options = {**fixed, **self.policy_options}
         return {
@@ -147,29 +139,25 @@ class DemoPlan:
         }
 
     def payloads(self) -> RecordMaker:
-        """What the records say, those of the warm-up first."""
+        """The payloads of the records, warm-up first."""
         return Payloads(PayloadSpec(seed=self.seed))
 
     def ground(self, lab: Lab, folder: Path) -> Ground:  # noqa: ARG002
-        """What the executors stand on; ``folder``: for its data."""
+        """Where the executors run; its data goes into ``folder``."""
         return OneWorker(lab, self.executors[1])
 
     def counted(self, out: Path) -> SinkTotals | RecordTotals:
-        """What got through the sink.
-
-        Raises:
-            InputError: there is no such folder.
-        """
+        """What the sink holds."""
         from rheostat.pipelines.sink import verify
 
         return verify(out)
 
     def pipeline(self, folder: Path, bootstrap: str | None, topic: str | None) -> PipelineSettings:
-        """The pipeline's settings; for Kafka with a broker, else upon the log in ``folder``."""
+        """Settings of the pipeline, reading from Kafka if ``bootstrap`` is given, else from the log in ``folder``."""
         return ClickFraudSettings(**self.common(folder, bootstrap, topic))
 
     def common(self, folder: Path, bootstrap: str | None, topic: str | None) -> dict[str, Any]:
-        """The settings that all pipelines have."""
+        """Settings common to all pipelines."""
         return {
             "source": self.source,
             "bootstrap": bootstrap,
@@ -184,19 +172,19 @@ class DemoPlan:
         }
 
     def notes(self) -> tuple[str, ...]:
-        """What one must know to judge the figures of a run."""
+        """What a reader of the figures has to know."""
         top = 1000 / self.lookup_ms if self.lookup_ms else math.inf
         return (
-            f"Each record waits {self.lookup_ms:g} ms for a local look-up, so an executor of one slot carries at most "
-            f"{top:g} records/s and capacity grows with executors also on a machine with few cores. The wait is "
+            f"Each record waits {self.lookup_ms:g} ms for a local look-up, so an executor of one slot handles at most "
+            f"{top:g} records/s and capacity grows with executors even on a machine with few cores. The wait is "
             "simulated; broker, cluster, executors, pipeline and records are real.",
             f"A batch is capped at {self.cap} records (maxOffsetsPerTrigger): without a cap an overloaded query "
-            "swallows all that waits in one ever longer batch, and nothing can be measured until it ends.",
+            "reads its whole backlog in one long batch, and nothing can be measured until it ends.",
             f"{self._load_words()} count from the first committed batch.",
-            "The policy runs with its demo profile, made for runs of minutes; the table beside the published constants "
-            "shows by how much it is faster.",
-            "Executor-hours count from the request of an executor until it is gone. The static run is computed, peak × "
-            "duration, unless it is labelled as run.",
+            "The policy runs with the demo profile, made for runs of minutes; the table compares it with the published "
+            "constants.",
+            "Executor-hours count from the request of an executor until it has ended. The static run is computed, peak "
+            "× duration, unless labelled as run.",
             "Lag is the age of the oldest record that is not committed. Records commit only at the end of a batch, so "
             "even an idle job's lag swings up to about two batches.",
         )
@@ -207,18 +195,17 @@ class DemoPlan:
         return f"Phases of {self.rise_s:g}, {self.plateau_s:g}, {self.fall_s:g} s"
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON."""
         return asdict(self)
 
     def _choice_faults(self) -> list[Fault]:
         faults = []
         if self.source not in SOURCES:
-            faults.append(Fault("source", repr(self.source), ", ".join(SOURCES), "where the records go through"))
+            faults.append(Fault("source", repr(self.source), ", ".join(SOURCES), "unknown source"))
         least, most = self.executors
         if not 1 <= least <= most:
-            faults.append(Fault("executors", f"{least},{most}", "1 ≤ least ≤ greatest", "the bounds"))
+            faults.append(Fault("executors", f"{least},{most}", "1 ≤ least ≤ greatest", "invalid bounds"))
         if most > self.partitions:
-            message = "more executors than partitions have nothing to read"
+            message = "there are more executors than partitions"
             faults.append(Fault("partitions", str(self.partitions), f"≥ {most}, the greatest number", message))
         try:
             objective = Objective.parse(self.objective)
@@ -226,7 +213,7 @@ class DemoPlan:
             return [*faults, *error.faults]
         if objective.lag_s < 2 * self.trigger_s:
             allowed = f"at least two triggers, {2 * self.trigger_s:g} s"
-            faults.append(Fault("objective", self.objective, allowed, "it is shorter than two batches"))
+            faults.append(Fault("objective", self.objective, allowed, "the objective is shorter than two batches"))
         return faults
 
     def _number_faults(self) -> list[Fault]:
@@ -238,9 +225,11 @@ class DemoPlan:
         ]
         if self.peak_rate < self.base_rate:
             given = f"{self.peak_rate:g}"
-            faults.append(Fault("peak_rate", given, f"≥ base_rate, {self.base_rate:g}", "the load would fall first"))
+            faults.append(
+                Fault("peak_rate", given, f"≥ base_rate, {self.base_rate:g}", "the peak rate is below the base rate")
+            )
         if self.seed < 0:
-            faults.append(Fault("seed", str(self.seed), "an integer ≥ 0", "the seed of keys and payloads"))
+            faults.append(Fault("seed", str(self.seed), "an integer ≥ 0", "the seed is negative"))
         return faults
 
 
@@ -255,13 +244,13 @@ _POLL_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a run is, for the live table.
+    """Progress of a run, for the live table.
 
     Attributes:
         phase: ``"starting"``, ``"warm-up"``, ``"rise"``, ``"plateau"``, ``"fall"``, ``"drain"``, ``"closing"``.
         second: of the load's curve; None before it.
         rate: records/s offered now; None while nothing is produced.
-        sent: records handed over.
+        sent: records sent.
     """
 
     phase: str
@@ -272,13 +261,11 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class DemoRun:
-    """A run that ended well.
+    """A completed run.
 
     Attributes:
         score: in the shape of ``rheostat.score/1``, with ``executors_max`` and ``executors_final``.
         records: its journal.
-        load: what the producer delivered.
-        sink: what got through.
         drained: whether the last record was committed in time.
     """
 
@@ -291,16 +278,16 @@ class DemoRun:
 
 
 def run_demo(plan: DemoPlan, folder: Path, say: Callable[[str], None], show: Callable[[Progress], None]) -> DemoRun:
-    """Run a plan; everything that it starts ends with it.
+    """Run a plan; every part that it starts ends with it.
 
     Args:
         plan: what to run.
-        folder: gets ``journal/``.
-        say: told what happens, in sentences.
-        show: told where the run is, several times a second, from this thread.
+        folder: for the journal, ``journal/``.
+        say: receives messages.
+        show: receives the progress, several times a second, from this thread.
 
     Raises:
-        PartFailedError: a part died; with its name and the end of its log.
+        PartFailedError: a part died.
         RheostatError: records could not be delivered, or a step took too long.
     """
     kafka = plan.source == "kafka"
@@ -364,7 +351,7 @@ class _Stage:
 
     @contextmanager
     def _producing(self, sink: Sink) -> Iterator[list[LoadResult | BaseException]]:
-        """The producer in a thread; its result, or what ended it, is put into the list."""
+        """Run the producer in a thread; its result or exception is appended to the list."""
         results: list[LoadResult | BaseException] = []
 
         def produce() -> None:
@@ -383,14 +370,12 @@ class _Stage:
             thread.join(_STOP_S)
 
     def _warm(self) -> bool:
-        """Whether the phases may begin."""
         return self._watch.committed() and self._watch.ran(time.time()) >= self._plan.begin_s
 
     def _note(self, progress: LoadProgress) -> None:
         self._progress = progress
 
     def _wait(self, phase: str | None, until: Callable[[], bool], timeout_s: float, what: str) -> None:
-        """Until the condition holds, while every part lives."""
         if not self._holds(phase, until, timeout_s):
             message = f"{what} within {timeout_s:.0f} s"
             raise UnavailableError(message) if self._driver is None else self._driver.failure(message)
@@ -408,13 +393,12 @@ class _Stage:
         return True
 
     def _drain(self) -> bool:
-        """Wait until all that was produced is committed."""
         self._progress = LoadProgress(self._plan.seconds, 0.0, self._progress.sent, 0.0)
         ended = time.time()
         return self._holds("drain", lambda: self._watch.drained_since(ended), self._plan.drain_s)
 
     def _close_driver(self) -> None:
-        """End the driver between two batches. Only the Python process is told: its JVM must still work."""
+        """End the driver between two batches. Only its Python process gets the signal: its JVM must still work."""
         if self._driver is not None:
             self._show(Progress("closing", self._progress.t, None, self._progress.sent))
             os.kill(self._driver.pid, signal.SIGTERM)
@@ -442,13 +426,13 @@ def _delivered(results: list[LoadResult | BaseException]) -> LoadResult:
     if isinstance(result, BaseException):
         raise result
     if not result.whole:
-        message = f"{result.failed} records were not taken, {result.in_doubt} are in doubt: {result.error}"
+        message = f"{result.failed} records failed, {result.in_doubt} are unconfirmed: {result.error}"
         raise RheostatError(message)
     return result
 
 
 def _counts(given: IdChecksum, got: IdChecksum | None) -> Counts:
-    """Records in and out. Where the counts agree and the checksums do not, neither loss nor doubling is known."""
+    """Records in and out. If counts agree and checksums differ, the number of lost and doubled records is unknown."""
     if got is None:
         return Counts(records_in=given.count, agrees=False)
     known = got == given or got.count != given.count
@@ -457,11 +441,163 @@ def _counts(given: IdChecksum, got: IdChecksum | None) -> Counts:
     return Counts(given.count, got.count, lost, doubled, 0, agrees=got == given)
 
 
-# The driver of the demo, a process of its own: a session, the autoscaler attached, the pipeline.
+# Where executors run: one Worker with room for all, or node servers that start and stop Workers
+
+
+EXECUTOR_MB = 512
+"""Heap of each executor."""
+
+_PING_S, _GRACE_S = 1.0, 20.0
+
+RoundTrips = Mapping[str, Mapping[str, float]]
+"""Node → node → ms, as in ``workers.round_trips_ms``."""
+
+
+class Ground(Protocol):
+    """Where executors run. One thread calls ``start``, ``settings`` and ``open``, in this order."""
+
+    def start(self) -> None:
+        """Start before the driver, without Workers: an application takes every core that it finds."""
+        ...
+
+    def settings(self) -> Mapping[str, Any]:
+        """Settings of the autoscaler."""
+        ...
+
+    def open(self) -> None:
+        """Make room for executors, after the autoscaler has requested its least number."""
+        ...
+
+
+class OneWorker:
+    """One Worker with a number of slots."""
+
+    def __init__(self, lab: Lab, slots: int) -> None:
+        self._lab = lab
+        self._size = WorkerSize(cores=slots, memory_mb=slots * EXECUTOR_MB)
+
+    def start(self) -> None:
+        """Nothing to start."""
+
+    def settings(self) -> Mapping[str, Any]:
+        """No settings: only executors are scaled."""
+        return {}
+
+    def open(self) -> None:
+        """Start the Worker."""
+        self._lab.cluster.add_worker(self._size)
+
+
+class NodeServers:
+    """A node server for each name, with room for one Worker of one slot; the k-th node is at 127.0.k.1.
+
+    Distance is simulated: a server delays its answers to the pings of another node. Executors are not slowed.
+
+    Args:
+        lab: with a master.
+        folder: for the folders of the nodes.
+        names: of the nodes, in order of preference among equally near ones.
+        round_trips: of each pair, once.
+        measured: whether the autoscaler measures them; else they are in its settings.
+    """
+
+    def __init__(
+        self, lab: Lab, folder: Path, names: Sequence[str], round_trips: RoundTrips, *, measured: bool
+    ) -> None:
+        self._lab, self._folder = lab, folder
+        self._round_trips, self._measured = round_trips, measured
+        pairs = zip(names, free_ports(len(names)), strict=True)
+        self._places = {name: (f"127.0.{k}.1", port) for k, (name, port) in enumerate(pairs, 1)}
+
+    def start(self) -> None:
+        """Start all servers and wait until they answer."""
+        from rheostat.node.options import StartedNode
+
+        for name in self._places:
+            StartedNode.start(self._lab, self._folder / name, n_max=1, options=self.options(name))
+
+    def settings(self) -> Mapping[str, Any]:
+        """The workers actuator with the nodes and their round trips."""
+        nodes = [f"{name}={url}" for name, url in self._urls().items()]
+        trips: Any = "measured" if self._measured else {a: dict(row) for a, row in self._round_trips.items()}
+        return {"actuator": "workers", "workers": {"nodes": nodes, "backup": 1, "round_trips_ms": trips}}
+
+    def open(self) -> None:
+        """Nothing to do: the autoscaler starts Workers itself."""
+
+    def options(self, name: str) -> list[str]:
+        """Options of ``rheostat node`` for one node."""
+        host, port = self._places[name]
+        peers = ",".join(f"{peer}={url}" for peer, url in self._urls().items())
+        options = ["--name", name, "--host", host, "--port", str(port), "--address", host, "--peer", peers]
+        options += ["--cores", "1", "--memory", str(EXECUTOR_MB), "--json"]
+        options += ["--ping-every", f"{_PING_S:g}", "--grace", f"{_GRACE_S:g}"]
+        later = {a: ms for (a, b), ms in self._delays().items() if b == name}
+        return options + [part for caller, ms in later.items() for part in ("--delay", f"{caller}={ms:g}")]
+
+    def _urls(self) -> dict[str, str]:
+        return {name: f"http://{host}:{port}" for name, (host, port) in self._places.items()}
+
+    def _delays(self) -> dict[tuple[str, str], float]:
+        """(caller, delayed server) → ms; in each pair the later node in the list delays its answers."""
+        order = {name: k for k, name in enumerate(self._places)}
+        pairs = pairs_of(self._round_trips).items()
+        return {((a, b) if order[a] < order[b] else (b, a)): ms for (a, b), ms in pairs}
+
+
+# The journal of a running demo
+
+
+class JournalWatch:
+    """Reads the journal of another process again as it grows."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._size = -1
+        self._records: tuple[Record, ...] = ()
+
+    def records(self) -> tuple[Record, ...]:
+        size = sum(file.stat().st_size for file in self._folder.glob("*.jsonl")) if self._folder.is_dir() else 0
+        if size and size != self._size:
+            try:
+                self._records = tuple(read_journal(self._folder))
+                self._size = size
+            except InputError:
+                return self._records
+        return self._records
+
+    def cycles(self) -> list[DecisionRecord]:
+        return [record for record in self.records() if isinstance(record, DecisionRecord)]
+
+    def ran(self, now: float) -> float:
+        """Seconds since the first decision; 0 before it."""
+        first = next(iter(self.cycles()), None)
+        return 0.0 if first is None else now - first.at
+
+    def attached(self) -> bool:
+        """Whether the loop has decided."""
+        return bool(self.cycles())
+
+    def querying(self) -> bool:
+        """Whether a query was observed."""
+        return any(cycle.observation is not None and cycle.observation.queries for cycle in self.cycles()[-3:])
+
+    def committed(self) -> bool:
+        """Whether a batch with records has finished."""
+        seen = [query for cycle in self.cycles() if cycle.observation for query in cycle.observation.queries]
+        return any(query.batch is not None and query.batch.records for query in seen)
+
+    def drained_since(self, at: float) -> bool:
+        """Whether the backlog was 0 after ``at``."""
+        late = [cycle for cycle in self.cycles() if cycle.at > at and cycle.assessment is not None]
+        return any(cycle.assessment is not None and cycle.assessment.backlog == 0 for cycle in late)
+
+
+# The driver process: a session with the autoscaler attached, and the pipeline
 
 
 class _Pipeline(NamedTuple):
-    """What a module of :mod:`rheostat.pipelines` has."""
+    """Functions of a module of :mod:`rheostat.pipelines`."""
 
     settings: Callable[..., Any]
     session: Callable[..., AbstractContextManager[SparkSession]]
@@ -472,18 +608,17 @@ PIPELINES: Mapping[str, _Pipeline] = {
     "click_fraud": _Pipeline(ClickFraudSettings, click_fraud.session, click_fraud.run),
     "taxi_attractions": _Pipeline(TaxiSettings, taxi_attractions.session, taxi_attractions.run),
 }
-"""By name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the driver is told.
+    """The driver's input.
 
     Attributes:
         program: a name in :data:`PIPELINES`.
-        conf: the session's configuration.
-        pipeline: fields of its settings.
-        settings: the autoscaler's settings.
+        conf: Spark configuration.
+        pipeline: fields of the pipeline's settings.
+        settings: of the autoscaler.
     """
 
     program: str
@@ -492,13 +627,12 @@ class Job:
     settings: Mapping[str, Any]
 
     def write(self, path: Path) -> Path:
-        """Write it where the driver will read it."""
         path.write_text(json.dumps(asdict(self)), encoding="utf-8")
         return path
 
 
 def main(argv: list[str]) -> int:
-    """Run until told to end; the exit code is that of the error, 0 without one."""
+    """Run until SIGTERM; returns the exit code."""
     job = Job(**json.loads(Path(argv[0]).read_text(encoding="utf-8")))
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -521,169 +655,6 @@ def main(argv: list[str]) -> int:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
     return 0
-
-
-# What the executors of a run stand on: one Worker with room for all, or node servers that start and stop Workers.
-
-
-EXECUTOR_MB = 512
-"""Heap of each executor."""
-
-_PING_S, _GRACE_S = 1.0, 20.0
-
-RoundTrips = Mapping[str, Mapping[str, float]]
-"""Node → node → ms, as in ``workers.round_trips_ms``."""
-
-
-class Ground(Protocol):
-    """Where executors can be. Used by one thread, in this order: ``start``, ``settings``, ``open``."""
-
-    def start(self) -> None:
-        """Before the driver: no Worker may be there yet, as an application takes every core that it finds.
-
-        Raises:
-            PartFailedError: it did not come up.
-        """
-        ...
-
-    def settings(self) -> Mapping[str, Any]:
-        """What the autoscaler must know of it, in the shape of a settings file."""
-        ...
-
-    def open(self) -> None:
-        """After the autoscaler has asked for its least number.
-
-        Raises:
-            PartFailedError: it did not come up.
-        """
-        ...
-
-
-class OneWorker:
-    """One Worker, with so many slots."""
-
-    def __init__(self, lab: Lab, slots: int) -> None:
-        self._lab = lab
-        self._size = WorkerSize(cores=slots, memory_mb=slots * EXECUTOR_MB)
-
-    def start(self) -> None:
-        """Nothing yet."""
-
-    def settings(self) -> Mapping[str, Any]:
-        """The executors alone are scaled."""
-        return {}
-
-    def open(self) -> None:
-        """Start it."""
-        self._lab.cluster.add_worker(self._size)
-
-
-class NodeServers:
-    """A node server for each name, with room for one Worker of one slot, on loopback addresses of its own.
-
-    The k-th node is at 127.0.k.1. Distance is simulated: a server answers the pings of another node late. It slows no
-    executor down.
-
-    Args:
-        lab: with a master.
-        folder: gets a folder for each node.
-        names: of the nodes, in the order in which equally near ones are taken.
-        round_trips: of each pair, once.
-        measured: whether the autoscaler is told them, or is to measure them.
-    """
-
-    def __init__(
-        self, lab: Lab, folder: Path, names: Sequence[str], round_trips: RoundTrips, *, measured: bool
-    ) -> None:
-        self._lab, self._folder = lab, folder
-        self._round_trips, self._measured = round_trips, measured
-        pairs = zip(names, free_ports(len(names)), strict=True)
-        self._places = {name: (f"127.0.{k}.1", port) for k, (name, port) in enumerate(pairs, 1)}
-
-    def start(self) -> None:
-        """All servers; they answer when this returns."""
-        from rheostat.node.options import StartedNode
-
-        for name in self._places:
-            StartedNode.start(self._lab, self._folder / name, n_max=1, options=self.options(name))
-
-    def settings(self) -> Mapping[str, Any]:
-        """Both layers, and the way between the nodes."""
-        nodes = [f"{name}={url}" for name, url in self._urls().items()]
-        trips: Any = "measured" if self._measured else {a: dict(row) for a, row in self._round_trips.items()}
-        return {"actuator": "workers", "workers": {"nodes": nodes, "backup": 1, "round_trips_ms": trips}}
-
-    def open(self) -> None:
-        """The autoscaler starts Workers itself."""
-
-    def options(self, name: str) -> list[str]:
-        """Of ``rheostat node`` for one of them."""
-        host, port = self._places[name]
-        peers = ",".join(f"{peer}={url}" for peer, url in self._urls().items())
-        options = ["--name", name, "--host", host, "--port", str(port), "--address", host, "--peer", peers]
-        options += ["--cores", "1", "--memory", str(EXECUTOR_MB), "--json"]
-        options += ["--ping-every", f"{_PING_S:g}", "--grace", f"{_GRACE_S:g}"]
-        later = {a: ms for (a, b), ms in self._late().items() if b == name}
-        return options + [part for caller, ms in later.items() for part in ("--delay", f"{caller}={ms:g}")]
-
-    def _urls(self) -> dict[str, str]:
-        return {name: f"http://{host}:{port}" for name, (host, port) in self._places.items()}
-
-    def _late(self) -> dict[tuple[str, str], float]:
-        """(who pings, who answers late) → ms; of each pair the later one in the list of nodes answers late."""
-        order = {name: k for k, name in enumerate(self._places)}
-        pairs = pairs_of(self._round_trips).items()
-        return {((a, b) if order[a] < order[b] else (b, a)): ms for (a, b), ms in pairs}
-
-
-# What the demo knows of the run, it knows from the journal.
-
-
-class JournalWatch:
-    """A journal that another process writes, read again as it grows."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._size = -1
-        self._records: tuple[Record, ...] = ()
-
-    def records(self) -> tuple[Record, ...]:
-        """All that is written so far."""
-        size = sum(file.stat().st_size for file in self._folder.glob("*.jsonl")) if self._folder.is_dir() else 0
-        if size and size != self._size:
-            try:
-                self._records = tuple(read_journal(self._folder))
-                self._size = size
-            except InputError:
-                return self._records
-        return self._records
-
-    def cycles(self) -> list[DecisionRecord]:
-        """The decisions so far."""
-        return [record for record in self.records() if isinstance(record, DecisionRecord)]
-
-    def ran(self, now: float) -> float:
-        """Seconds since the first decision; 0 before it."""
-        first = next(iter(self.cycles()), None)
-        return 0.0 if first is None else now - first.at
-
-    def attached(self) -> bool:
-        """Whether the loop has made a decision."""
-        return bool(self.cycles())
-
-    def querying(self) -> bool:
-        """Whether a query was seen."""
-        return any(cycle.observation is not None and cycle.observation.queries for cycle in self.cycles()[-3:])
-
-    def committed(self) -> bool:
-        """Whether a batch with records was seen to end."""
-        seen = [query for cycle in self.cycles() if cycle.observation for query in cycle.observation.queries]
-        return any(query.batch is not None and query.batch.records for query in seen)
-
-    def drained_since(self, at: float) -> bool:
-        """Whether an observation after ``at`` found nothing uncommitted."""
-        late = [cycle for cycle in self.cycles() if cycle.at > at and cycle.assessment is not None]
-        return any(cycle.assessment is not None and cycle.assessment.backlog == 0 for cycle in late)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The closing report of a demo: the sentence, the page, the JSON."""
+"""The live table of a demo, and its report: verdict, page, JSON."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from rheostat.text import executors, several
 
 
 def result(run: DemoRun, baseline: DemoRun | None) -> dict[str, Any]:
-    """The score, and that of the static run where it was run for real."""
+    """The score, with that of the static run if it was run."""
     return {**run.score, "baseline": dict(baseline.score) if baseline is not None else None}
 
 
 def verdict(run: DemoRun, baseline: DemoRun | None) -> str:
-    """One sentence: what was saved and what was violated."""
+    """One sentence on savings and violations."""
     got = run.score
     static = baseline.score["executor_hours"] if baseline is not None else got["static_executor_hours"]
     kind = "run" if baseline is not None else "computed"
@@ -44,7 +44,7 @@ def verdict(run: DemoRun, baseline: DemoRun | None) -> str:
 
 
 def ratio_rows() -> list[list[str]]:
-    """The demo profile beside the published constants, with a header."""
+    """The demo profile and the published constants, header first."""
     rows = [["setting", "demo", "published", "ratio"]]
     for ratio in profile_ratios("demo"):
         ours = ratio.note if ratio.ours is None else f"{ratio.ours:g} {ratio.unit}".strip()
@@ -55,15 +55,16 @@ def ratio_rows() -> list[list[str]]:
 
 
 def write_page(run: DemoRun, baseline: DemoRun | None, path: Path) -> Path:
-    """Write the HTML report."""
     page = Page(
         title=f"Rheostat demo: {run.plan.policy} on {run.plan.source}",
         verdict=verdict(run, baseline),
         notes=[*run.plan.notes(), *_loads(run)],
         score=run.score,
         tables={
-            "The demo profile beside the constants of the thesis behind reactive (Chania 2020)": ratio_rows(),
-            "Beside a static run at the peak size": _static_rows(run.score, baseline.score if baseline else None),
+            "The demo profile and the constants of the thesis behind reactive (Chania 2020)": ratio_rows(),
+            "Compared with a static run at the peak size": _static_rows(
+                run.score, baseline.score if baseline else None
+            ),
         },
     )
     return write_report(path, page, series(run.records), run.plan.objective_s)
@@ -105,14 +106,14 @@ def _share(value: float | None) -> str:
     return "an unknown share" if value is None else f"{value:.1%}"
 
 
-# The live table of a demo: what the journal says now, in the terminal.
+# Live table
 
 
 _PLAIN_EVERY_S = 5.0
 
 
 class LiveTable:
-    """Shows a run while it lasts; where there is no terminal, a line every five seconds."""
+    """Shows a running demo as a table; without a terminal, as a line every five seconds."""
 
     def __init__(self, plan: DemoPlan, folder: Path, console: Console) -> None:
         self._plan, self._console = plan, console
@@ -122,7 +123,7 @@ class LiveTable:
 
     @contextmanager
     def open(self) -> Iterator[LiveTable]:
-        """The table on the screen, until the block ends."""
+        """Show the table until the block ends."""
         if not self._console.is_terminal:
             yield self
             return
@@ -131,11 +132,10 @@ class LiveTable:
             yield self
 
     def say(self, text: str) -> None:
-        """A sentence above the table."""
+        """Print a message above the table."""
         self._console.print(text, markup=False)
 
     def show(self, progress: Progress) -> None:
-        """Draw where the run is."""
         cycles = self._watch.cycles()
         last = cycles[-1] if cycles else None
         rows = self._rows(progress, last)

@@ -1,13 +1,13 @@
-"""What many jobs were seen to do: a Parquet data set, partitioned by job.
+"""The history of many jobs: a Parquet data set of samples, partitioned by job.
 
-A folder ``job=NAME`` for each job, with one file for each source that was collected (a journal or an archive); to
-collect a source again replaces its file. Spark, pyarrow and others read such a folder as one table with the columns
+A folder ``job=NAME`` for each job has one file for each collected source (a journal or an archive); collecting a source
+again replaces its file. Spark, pyarrow and others read the data set as one table with the columns
 ``job, at, workload, executors, slow, processed``:
 
-* ``workload``: records/s of each topic that the job reads, sorted by topic; a list of one: of all topics together;
-* ``executors``: the number in force;
+* ``workload``: records/s of each topic that the job reads, sorted by topic, or one rate for all topics;
+* ``executors``: number of running executors;
 * ``slow``: share of slow records;
-* ``processed``: records/s committed; missing where it is not known.
+* ``processed``: records/s committed; missing if unknown.
 """
 
 from __future__ import annotations
@@ -30,20 +30,17 @@ if TYPE_CHECKING:
     from rheostat.learn.slow_records import Sample
 
 
-# From what single jobs keep, their journals and archives, to the history of a fleet.
-
-
 _SLOW_INTERVAL_S, _HOLD_S, _MOST_SLOW = 15.0, 240.0, 1.0
 _ARCHIVE = "rows-*.parquet"
 
 
 class Collected(NamedTuple):
-    """What was collected of a source.
+    """Result for one source.
 
     Attributes:
-        rows: that count.
-        fault: what is wrong with it; None: nothing. A damaged file of an archive costs its own rows, a damaged line of
-            a journal the rest of its day.
+        rows: number of collected samples.
+        fault: damage, if any. A damaged file of an archive loses its own rows, a damaged line of a journal the rest of
+            its file.
     """
 
     source: Path
@@ -58,16 +55,16 @@ def collect(
     job: str | None = None,
     watch: Callable[[int, int, str], None] = lambda _done, _total, _words: None,
 ) -> list[Collected]:
-    """Put the samples of journals and archives into a history; one that is damaged does not stop the others.
+    """Collect the samples of journals and archives into a history. A damaged source does not stop the others.
 
     Args:
         sources: folders of journals, or of archives (``JOURNAL/samples``).
         history: its folder.
-        job: name of the job; None: the name in the journal, or else that of the journal's folder.
-        watch: is told how far it is.
+        job: name of the job; None: the name in the journal, else that of the journal's folder.
+        watch: receives the progress.
 
     Raises:
-        InputError: sources that are neither: all of them, before anything is written.
+        InputError: a source is neither journal nor archive; nothing is written then.
         OSError: the history cannot be written.
     """
     if faults := source_faults(sources):
@@ -75,7 +72,7 @@ def collect(
     found = []
     for number, source in enumerate(sources):
         watch(number, len(sources), "sources")
-        found.append(_collected(source, history, job))
+        found.append(_collect_source(source, history, job))
     return found
 
 
@@ -87,7 +84,7 @@ def source_faults(sources: Sequence[Path]) -> list[Fault]:
 
 
 def journal_rows(records: Iterable[Record]) -> list[Row]:
-    """The samples in a journal that count, oldest first."""
+    """The usable samples of a journal, oldest first."""
     rows: list[Row] = []
     recovery, interval_s = Recovery(), _SLOW_INTERVAL_S
     topics: tuple[str, ...] = ()
@@ -108,37 +105,36 @@ def journal_rows(records: Iterable[Record]) -> list[Row]:
 
 
 def archive_rows(folder: Path, report: Callable[[str], None]) -> list[Row]:
-    """The samples in an archive, oldest first. ``report`` is told of files that are damaged."""
+    """The samples of an archive, oldest first. ``report`` receives messages on damaged files."""
     archive = ParquetSampleStore(folder, report)
     return [Row(sample, None) for sample in archive.read(archive.end())]
 
 
-def _collected(source: Path, history: Path, job: str | None) -> Collected:
-    told: list[str] = []
+def _collect_source(source: Path, history: Path, job: str | None) -> Collected:
+    damage: list[str] = []
     if _is_archive(source):
-        name, rows = job or source.resolve().parent.name, archive_rows(source, told.append)
+        name, rows = job or source.resolve().parent.name, archive_rows(source, damage.append)
     else:
-        name, rows = job or _job_of(source), journal_rows(_records(source, told))
+        name, rows = job or _job_of(source), journal_rows(_records(source, damage))
     key = hashlib.sha256(str(source.resolve()).encode()).hexdigest()[:16]
     try:
         if rows:
             write_rows(history, name, key, rows)
     except InputError as error:
         return Collected(source, name, 0, str(error))
-    return Collected(source, name, len(rows), "; ".join(told) or None)
+    return Collected(source, name, len(rows), "; ".join(damage) or None)
 
 
-def _records(source: Path, told: list[str]) -> Iterator[Record]:
-    """The records of a journal, file by file: what follows a damaged line is lost to the end of its file."""
+def _records(source: Path, damage: list[str]) -> Iterator[Record]:
+    """The records of a journal. A damaged line ends the reading of its file, not of the others."""
     for file in journal_files(source):
         try:
-            yield from read_journal(file, told.append)
+            yield from read_journal(file, damage.append)
         except InputError as error:
-            told.append(str(error))
+            damage.append(str(error))
 
 
 def _job_of(source: Path) -> str:
-    """The name of the job in a journal; without one, that of the journal's folder."""
     first = next(_records(source, []), None)
     folder = source.resolve() if source.is_dir() else source.resolve().parent
     return first.header.job or folder.name if isinstance(first, SessionRecord) else folder.name
@@ -156,7 +152,7 @@ def _is_archive(source: Path) -> bool:
 
 
 def _interval_s(session: SessionRecord) -> float:
-    """T of the slow records of a run, s; without one, that of S1."""
+    """Interval of the slow records of a run, s. Default: that of S1."""
     options = session.header.settings.get("policy_options")
     given = options.get("slow_interval_s") if isinstance(options, Mapping) else None
     return float(given) if isinstance(given, int | float) and given > 0 else _SLOW_INTERVAL_S
@@ -177,25 +173,21 @@ def _row(assessment: Assessment, n: int, interval_s: float) -> Row:
 
 _JOB = "job="
 _SPECIAL = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
-"""What Spark escapes in the name of a partition's folder."""
+"""Characters that Spark escapes in the name of a partition's folder."""
 
 _ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
 _LONGEST = 255
 
 
 class Row(NamedTuple):
-    """A sample, and what was committed then.
-
-    Attributes:
-        processed: records/s; None: not known.
-    """
+    """A sample, and the processed rate in records/s, None if unknown."""
 
     sample: Sample
     processed: float | None
 
 
 def job_folder(history: Path, job: str) -> Path:
-    """Where a job's rows are.
+    """The folder of a job.
 
     >>> str(job_folder(Path("history"), "ads/eu: 50 %"))
     'history/job=ads%2Feu%3A 50 %25'
@@ -223,17 +215,16 @@ def jobs_in(history: Path) -> dict[str, list[Path]]:
 
 
 def write_rows(history: Path, job: str, source: str, rows: Sequence[Row]) -> None:
-    """Put what was collected of a source into the history, in place of what was collected of it before.
+    """Write the rows of a source, oldest first, in place of its earlier ones.
 
     Args:
-        history: made if it is not there.
+        history: created if it does not exist.
         job: its name.
-        source: tells the sources of a job apart; letters and digits.
+        source: key of the source within the job; letters and digits.
         rows: oldest first.
 
     Raises:
-        InputError: the job's name does not do for a folder.
-        OSError: it cannot be written.
+        InputError: the job's name cannot be the name of a folder.
     """
     folder = job_folder(history, job)
     if not job or len(folder.name.encode()) > _LONGEST:
@@ -246,13 +237,14 @@ def read_rows(files: Sequence[Path]) -> list[Row]:
     """The rows in the files of a job.
 
     Raises:
-        InputError: everything that is wrong with them.
+        InputError: all faults of all files.
     """
     rows: list[Row] = []
     faults: list[Fault] = []
     for path in files:
         try:
-            rows += _rows(path)
+            table = read_table(path)
+            rows += map(Row, samples_of(table, str(path)), processed_in(table))
         except InputError as error:
             faults += error.faults
     if faults:
@@ -262,8 +254,3 @@ def read_rows(files: Sequence[Path]) -> list[Row]:
 
 def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix == ".parquet" and path.name[0] not in "._")
-
-
-def _rows(path: Path) -> list[Row]:
-    table = read_table(path)
-    return list(map(Row, samples_of(table, str(path)), processed_in(table)))

@@ -1,13 +1,13 @@
-"""Training for many jobs at once: one PySpark pipeline over their history, grouped by job.
+"""Training of many jobs at once: one PySpark pipeline over their history, grouped by job.
 
-The history is partitioned by job, so no sample has to move: a row of the pipeline is a job with the names of its
-files, and ``mapInArrow`` reads and trains one job after the other where its task runs. Each is trained by
-:func:`rheostat.learn.slow_records.train` with the options and the seed that a process of its own would take, and
-gives the same model. Whatever is wrong with a job's data is told in its row, and stops no other job. The files must
-be readable where the tasks run.
+The history is partitioned by job, so no sample is shuffled: a row of the pipeline is a job with the names of its
+files, and a task of ``mapInArrow`` reads and trains one job after the other, with
+:func:`rheostat.learn.slow_records.train`. The options and seed are those of a single training, so the model is the
+same. A fault in a job's data is reported in its row and does not stop other jobs. Executors must be able to read the
+files.
 
-Of a job's samples also the capacity of one executor is learned, as the document's Algorithm 1 does (corrected: of
-arrival and processed rate the smaller): the mean over the samples that violate the objective::
+The capacity of one executor is estimated as in Algorithm 1 of the paper, corrected to use the smaller of arrival and
+processed rate: the mean over the samples that violate the objective::
 
     w_max = mean(min(Σ workload, processed) ÷ executors)        where slow ≥ objective and processed is known
 """
@@ -21,7 +21,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from rheostat.config.faults import given_of, phrase
+from rheostat.config.faults import faults_of
 from rheostat.config.loading import read_pairs
+from rheostat.config.reference import keys_of
 from rheostat.errors import Fault, InputError, did_you_mean, to_install, tried
 from rheostat.files import replace_file
 from rheostat.fleet.history import Row, jobs_in, read_rows
@@ -44,19 +45,13 @@ if TYPE_CHECKING:
 
 
 _TASKS_A_SLOT = 4
-"""Jobs differ in size: with several tasks for each slot no slot waits long for the last one."""
+"""Jobs differ in size; several tasks for each slot balance them."""
 
 
 def train_job(job: str, files: Sequence[Path], options: TrainingOptions) -> JobModel:
-    """Read and train one job. Never raises: what is wrong is told in the result.
-
-    Args:
-        job: its name.
-        files: of its history.
-        options: of the training.
-    """
+    """Read and train one job. Never raises: errors are in the result."""
     try:
-        return _trained(job, read_rows(files), options)
+        return _train(job, read_rows(files), options)
     except InputError as error:
         return JobModel(job, fault=str(error))
     except Exception as error:  # one job must not end the training of all others
@@ -69,7 +64,7 @@ def train_fleet(spark: SparkSession, jobs: Mapping[str, Sequence[Path]], options
     Args:
         spark: any session whose executors have Rheostat installed, and see the files.
         jobs: name → files, see :func:`rheostat.fleet.history.jobs_in`.
-        options: of the training, the same for all.
+        options: the same for all jobs.
 
     Returns:
         A model or a fault for each job, by name.
@@ -82,7 +77,7 @@ def train_fleet(spark: SparkSession, jobs: Mapping[str, Sequence[Path]], options
 
 
 def capacity_of(rows: Iterable[Row], objective: float) -> float | None:
-    """Records/s that one executor carries: the mean over the violations; None where none shows it.
+    """Records/s that one executor processes: the mean over the violations; None without violations.
 
     >>> from rheostat.learn.slow_records import Sample
     >>> slow = [Row(Sample(0.0, (900.0,), 2, 0.5), 800.0), Row(Sample(15.0, (700.0,), 2, 0.5), 800.0)]
@@ -100,7 +95,7 @@ def capacity_of(rows: Iterable[Row], objective: float) -> float | None:
 
 @contextmanager
 def session(master: str) -> Iterator[SparkSession]:
-    """A Spark session for a pipeline, without web page and progress bar; ended on leaving."""
+    """A Spark session without web UI and progress bar, stopped on exit."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -119,8 +114,6 @@ def session(master: str) -> Iterator[SparkSession]:
 
 
 def _in_task(options: TrainingOptions) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a task does with its jobs."""
-
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
@@ -129,7 +122,7 @@ def _in_task(options: TrainingOptions) -> Callable[[Iterator[pa.RecordBatch]], I
     return run
 
 
-def _trained(job: str, rows: Sequence[Row], options: TrainingOptions) -> JobModel:
+def _train(job: str, rows: Sequence[Row], options: TrainingOptions) -> JobModel:
     from rheostat.learn.slow_records import stability, train
 
     samples = [row.sample for row in rows]
@@ -152,7 +145,7 @@ def _trained(job: str, rows: Sequence[Row], options: TrainingOptions) -> JobMode
     )
 
 
-# What training gives for each job, and the two files that it is kept in.
+# Result files
 
 
 SCHEMA = "rheostat.models/1"
@@ -165,18 +158,17 @@ COLUMNS = (
 
 
 class JobModel(NamedTuple):
-    """What training gave for a job: a model, or a fault.
+    """The model of a job, or a fault.
 
     Attributes:
-        job: its name.
-        fault: why there is no model; None: there is one.
-        rows: different samples that it has.
-        outliers: how many of them were left out.
+        fault: why there is no model; None if there is one.
+        rows: distinct samples.
+        outliers: number of excluded samples.
         degree: of the polynomial.
-        cv_error: root mean square error of blocked cross-validation at that degree, a share of slow records.
-        spread: how far apart refits of resamples are at the samples (Algorithm 4), a share of slow records.
-        stable: whether that is within the limit.
-        w_max: records/s that one executor carries, as the samples show it; None: they do not.
+        cv_error: root mean square error of blocked cross-validation, a share of slow records.
+        spread: mean standard deviation of refits at the samples (Algorithm 4), a share of slow records.
+        stable: whether the spread is within the limit.
+        w_max: records/s that one executor processes; None if unknown.
         coefficients: of the polynomial.
         model: the :class:`~rheostat.learn.slow_records.SlowModel` as JSON.
     """
@@ -195,12 +187,11 @@ class JobModel(NamedTuple):
 
 
 def text_of(model: SlowModel) -> str:
-    """A model as JSON."""
     return _adapter().dump_json(model).decode()
 
 
 def batch_of(found: Sequence[JobModel]) -> pa.RecordBatch:
-    """A row for each job, with :data:`COLUMNS` as Arrow declares them."""
+    """One row for each job, with the columns :data:`COLUMNS`."""
     import pyarrow as pa
 
     kinds = {
@@ -216,16 +207,7 @@ def batch_of(found: Sequence[JobModel]) -> pa.RecordBatch:
 
 
 def write_models(out: Path, found: Sequence[JobModel], options: Mapping[str, Any]) -> None:
-    """Write both files, each as a whole.
-
-    Args:
-        out: their folder; made if it is not there.
-        found: of each job.
-        options: of the training, as JSON.
-
-    Raises:
-        OSError: they cannot be written.
-    """
+    """Write ``models.parquet`` and ``models.json``, each atomically. ``options``: of the training, as JSON."""
     import pyarrow as pa
 
     ordered = sorted(found)
@@ -236,10 +218,10 @@ def write_models(out: Path, found: Sequence[JobModel], options: Mapping[str, Any
 
 
 def read_models(out: Path) -> dict[str, SlowModel]:
-    """The models of the jobs that have one.
+    """Read the models of all jobs that have one.
 
     Raises:
-        InputError: there are none, or they are not of this version.
+        InputError: there are none, or they are of another version.
     """
     path = out / "models.parquet"
     table = read_table(path)
@@ -258,33 +240,28 @@ def _adapter() -> TypeAdapter[SlowModel]:
     return TypeAdapter(SlowModel)
 
 
-# What is asked of the training of a fleet, checked as a whole before anything starts.
+# The request, checked before anything starts
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A training.
-
-    Attributes:
-        jobs: name → files of its history.
-        options: the same for all.
-    """
+class TrainingRequest:
+    """Jobs to train, as name → files of the history, and the options for all."""
 
     jobs: Mapping[str, Sequence[Path]]
     options: TrainingOptions
 
 
-def asked(history: Path, only: Sequence[str], changes: Sequence[str], faults: list[Fault]) -> Asked:
-    """The training that is meant.
+def read_request(history: Path, only: Sequence[str], changes: Sequence[str], faults: list[Fault]) -> TrainingRequest:
+    """Check a training request.
 
     Args:
         history: its folder.
-        only: names of jobs; empty: all.
+        only: names of jobs; empty for all.
         changes: options of the training as KEY=VALUE.
-        faults: what else is wrong.
+        faults: found so far.
 
     Raises:
-        InputError: these faults, and everything that is wrong with the rest.
+        InputError: these faults and all others.
     """
     faults = list(faults)
     options = tried(training_options, None, faults, changes)
@@ -292,28 +269,33 @@ def asked(history: Path, only: Sequence[str], changes: Sequence[str], faults: li
     faults += [_unknown("job", name, tuple(found)) for name in only if found and name not in found]
     if faults or options is None:
         raise InputError(faults)
-    return Asked({name: found[name] for name in only} or found, options)
+    return TrainingRequest({name: found[name] for name in only} or found, options)
 
 
 def training_options(changes: Sequence[str]) -> TrainingOptions:
-    """Options of the training from KEY=VALUE, the others as they are by default.
+    """Parse options of the training from KEY=VALUE.
 
     >>> training_options(["resamples=100", "degrees=[1, 2]"]).degrees
     (1, 2)
 
     Raises:
-        InputError: everything that is wrong with them.
+        InputError: all faults.
     """
     from rheostat.learn.slow_records import TrainingOptions
 
     faults: list[Fault] = []
     values = dict(read_pairs(changes, faults, "option"))
-    known = tuple(field.name for field in fields(TrainingOptions))
+    known = tuple(keys_of(TrainingOptions))
     faults += [_unknown(name, name, known) for name in values if name not in known]
-    read = tried(_checked, None, faults, TrainingOptions, {name: values[name] for name in values if name in known})
-    if faults or read is None:
+    try:
+        options = TypeAdapter(TrainingOptions).validate_python(values)
+    except ValidationError as error:
+        raise InputError([*faults, *faults_of(error, TrainingOptions)]) from None
+    except InputError as error:
+        raise InputError([*faults, *error.faults]) from None
+    if faults:
         raise InputError(faults)
-    return read
+    return options
 
 
 def pyspark_faults() -> list[Fault]:
@@ -323,16 +305,6 @@ def pyspark_faults() -> list[Fault]:
         for name in ("pyspark", "pyarrow")
         if importlib.util.find_spec(name) is None
     ]
-
-
-def _checked(kind: type[TrainingOptions], values: dict[str, Any]) -> TrainingOptions:
-    try:
-        return TypeAdapter(kind).validate_python(values)
-    except ValidationError as error:
-        raise InputError(
-            Fault(".".join(map(str, each["loc"])), given_of(each["input"]), *reversed(phrase(each)))
-            for each in error.errors(include_url=False)
-        ) from None
 
 
 def _unknown(field: str, name: str, known: Sequence[str]) -> Fault:
