@@ -380,11 +380,13 @@ def _ending(grid: Grid, prices: Prices, number: int, after: Frontier) -> Ending:
     left = np.maximum(least + grid.arrivals_of(number) - grid.slack, 0.0)
     takes = np.maximum(left / grid.long_rate, (left - step.gain * over) / grid.capacity)
     seconds = np.maximum(takes, grid.remaining_s(number))
+    ends = seconds <= grid.step_s * (1 + _ROUNDING)
     over = np.minimum(over, seconds)
     numbers = prices.n_min + np.arange(len(least))[:, None]
     levels = after.base + np.arange(least.shape[1])
-    costs_s = (levels + prices.weight * over) * prices.quantum_s + numbers * seconds
-    costs_s = np.where(seconds <= grid.step_s * (1 + _ROUNDING), costs_s, inf)
+    # A state that cannot be reached takes for ever, and 0 executors × infinity is not a number.
+    paid_s = numbers * np.where(ends, seconds, 0.0)
+    costs_s = np.where(ends, (levels + prices.weight * over) * prices.quantum_s + paid_s, inf)
     row, column = (int(place) for place in np.unravel_index(int(np.argmin(costs_s)), costs_s.shape))
     return Ending(number, row, after.base + column, float(seconds[row, column]), float(costs_s[row, column]))
 
