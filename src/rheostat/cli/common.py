@@ -30,7 +30,7 @@ from rheostat.load.shapes import GRAMMAR, SHAPES, asks_apart
 
 if TYPE_CHECKING:
     from rheostat.judge.report import Table
-    from rheostat.judge.request import Tables
+    from rheostat.judge.request import RequestOptions
 
 
 Shapes = Annotated[
@@ -71,15 +71,15 @@ class Played:
         typer.Option("--as-is", help="Leave the rates as they are; else the peak is 80 % of what the job can carry."),
     ] = False
 
-    def texts(self, shapes: Sequence[str] | None, **more: Any) -> Tables:
+    def texts(self, shapes: Sequence[str] | None, **more: Any) -> RequestOptions:
         """All that was asked; ``more``: what the command has beside these."""
-        from rheostat.judge.request import Tables as Texts
+        from rheostat.judge.request import RequestOptions
 
         shared = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "change"}
-        return Texts(shapes=shapes or (), sets=self.change or (), **shared, **more)
+        return RequestOptions(shapes=shapes or (), sets=self.change or (), **shared, **more)
 
 
-def without_effect(context: typer.Context, texts: Tables) -> list[Fault]:
+def without_effect(context: typer.Context, texts: RequestOptions) -> list[Fault]:
     """A fault for each option of a load that was typed and would change nothing."""
     asked = [asks_apart(shape) for shape in texts.shapes]
     sought = "without --worst-case" if texts.worst_case else None
