@@ -178,7 +178,7 @@ def table_of(runs: Mapping[str, Sequence[Score]], beside: Mapping[str, Sequence[
     rows = [Row(name, _means(scores), all(score["valid"] for score in scores)) for name, scores in runs.items()]
     rows += [Row(name, _means(scores), judged=False) for name, scores in beside.items()]
     rows.sort(key=lambda row: math.inf if row.values[place] is None else row.values[place] or 0.0)
-    best = set()
+    best: set[tuple[int, int]] = set()
     for column in range(len(COLUMNS)):
         known = [(number, row.values[column]) for number, row in enumerate(rows) if row.judged]
         least = min((value for _, value in known if value is not None), default=None)
