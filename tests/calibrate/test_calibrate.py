@@ -36,7 +36,7 @@ def estimate(calibration, key):
 )
 def test_what_was_put_into_a_job_is_found_in_its_journal(fitted, key, put_in, tolerance):
     found = estimate(fitted, key)
-    assert found.told
+    assert found.identified
     assert found.value == pytest.approx(put_in, rel=tolerance)
 
 
@@ -46,7 +46,7 @@ def test_an_interval_holds_the_truth(fitted):
 
 
 def test_what_the_run_does_not_tell_is_left_at_its_default_and_says_why(fitted):
-    left = {each.key: each for each in fitted.estimates if not each.told}
+    left = {each.key: each for each in fitted.estimates if not each.identified}
     assert left["stages.1.cost_ms"].value == 0.0
     assert left["state.reload_s"].why == "batches after a decrease do not show it (1 seen)"
 
@@ -65,7 +65,7 @@ def test_the_values_are_a_job_file(fitted, tmp_path):
 
 def test_one_size_alone_does_not_tell_what_an_executor_shortens():
     calibration = calibrate([real_run(shape="ramp:40..150@80", steps=[[0, 1]])], warm_up_s=10.0)
-    left = {each.key for each in calibration.estimates if not each.told}
+    left = {each.key for each in calibration.estimates if not each.identified}
     assert {"stages.0.task_ms", "stages.1.cost_ms", "executor.cold_task_s", "executor.start_up.median_s"} <= left
 
 

@@ -8,7 +8,7 @@ from rheostat.calibrate.recorded import (
     Recording,
     fit_capacity,
     fit_recording,
-    held_against,
+    measure_errors,
     read_profiles,
     read_recordings,
 )
@@ -57,7 +57,7 @@ def recording(pause_s=10.0, workers=2, later=3):
 
 
 def test_the_model_replays_a_change_by_hand():
-    told = held_against(recording(), LOAD, Figures(alpha=700.0, pause_s=10.0, commit_s=1.0))
+    told = measure_errors(recording(), LOAD, Figures(alpha=700.0, pause_s=10.0, commit_s=1.0))
     assert told.throughput < 0.02
     assert told.backlog < 0.1
     assert told.backlog_mean > 0.5
@@ -73,7 +73,7 @@ def test_the_pause_of_a_change_is_found():
 def test_workers_that_come_back_as_many_are_a_restart_too():
     run = recording()
     gap = np.where(run.seconds == 300.0, 1.2, run.workers)
-    told = held_against(
+    told = measure_errors(
         Recording("again", run.seconds, run.throughput, run.backlog, gap), LOAD, Figures(700.0, 10.0, 1.0)
     )
     assert told.backlog > 0.1

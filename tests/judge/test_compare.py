@@ -9,8 +9,8 @@ from rheostat.judge.compare import (
     Bound,
     Comparison,
     Entry,
-    Found,
     Reference,
+    RunResult,
     cells_of,
     compare,
     find_reference,
@@ -114,7 +114,7 @@ def run(policy, cost, *, valid=True):
         0.0,
     )
     counted = {"executor_hours": cost, "reconfigurations": 0, "total_cost": cost, "seconds": 3600.0, "valid": valid}
-    return Found({"policy": policy, **figures, **counted})
+    return RunResult({"policy": policy, **figures, **counted})
 
 
 def made(*runs, label="plain", load="constant:1@60", **more):

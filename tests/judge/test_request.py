@@ -3,7 +3,7 @@ import pytest
 from rheostat.config.models import Settings
 from rheostat.errors import InputError
 from rheostat.judge.cases import JOB_OWNS, UNUSED, loads_of, ready
-from rheostat.judge.request import Tables, read_asked, seeds_of
+from rheostat.judge.request import RequestOptions, read_request, seeds_of
 
 
 def fields(caught):
@@ -11,7 +11,7 @@ def fields(caught):
 
 
 def test_every_fault_of_a_command_comes_at_once():
-    texts = Tables(
+    texts = RequestOptions(
         policy="hpa:quick",
         trace="none.csv",
         seed="x",
@@ -21,7 +21,7 @@ def test_every_fault_of_a_command_comes_at_once():
         sets=["nothing", "guard.x=1"],
     )
     with pytest.raises(InputError) as caught:
-        read_asked(texts)
+        read_request(texts)
     assert set(fields(caught)) == {
         "--set",
         "rate",
@@ -40,8 +40,8 @@ def test_a_setting_belongs_to_the_loop_the_policy_or_the_job(tmp_path):
     config = tmp_path / "settings.yaml"
     config.write_text("objective: lag < 40s\nexecutors: [2, 6]\npolicy: reactive\nguard: {cooldown_down_s: 5.0}\n")
     sets = ["guard.largest_step_down=2", "policy_options.headroom=0.8", "job.executor.start_up.p95_s=60", "sample_s=5"]
-    asked = read_asked(Tables(config=config, sets=sets, preset="faithful", shapes=["constant:5@60"]))
-    [found], job = asked.contenders, asked.variants[0].job
+    asked = read_request(RequestOptions(config=config, sets=sets, preset="faithful", shapes=["constant:5@60"]))
+    [found], job = asked.specs, asked.variants[0].job
     assert found.policy == "reactive"
     assert found.options == {"headroom": 0.8}
     assert found.settings == {"guard": {"cooldown_down_s": 5.0, "largest_step_down": 2}, "preset": "faithful"}
@@ -51,14 +51,16 @@ def test_a_setting_belongs_to_the_loop_the_policy_or_the_job(tmp_path):
 
 def test_a_setting_that_is_not_understood_hides_no_fault_of_the_others():
     with pytest.raises(InputError) as caught:
-        read_asked(Tables(shapes=["constant:5@60"], sets=["nothing", "job.triger_s=5", "guard.x=1", "policy=[a]"]))
+        read_request(
+            RequestOptions(shapes=["constant:5@60"], sets=["nothing", "job.triger_s=5", "guard.x=1", "policy=[a]"])
+        )
     assert set(fields(caught)) == {"--set", "triger_s", "guard.x", "policy"}
 
 
 @pytest.mark.parametrize("key", ["executor.start_up.median_s", "stages.0.cost_ms", "trigger_s"])
 def test_a_key_of_the_job_file_that_stands_alone_is_told_where_it_belongs(key):
     with pytest.raises(InputError) as caught:
-        read_asked(Tables(shapes=["constant:5@60"], sets=[f"{key}=30", "guard.x=1"]))
+        read_request(RequestOptions(shapes=["constant:5@60"], sets=[f"{key}=30", "guard.x=1"]))
     faults = {fault.field: (fault.allowed, fault.message) for fault in caught.value.faults}
     assert faults.keys() == {key, "guard.x"}
     assert faults[key] == (f"job.{key}", f"it is a key of the job file; did you mean 'job.{key}'?")
@@ -68,14 +70,14 @@ def test_a_key_of_the_job_file_in_a_settings_file_is_told_where_it_belongs(tmp_p
     config = tmp_path / "settings.yaml"
     config.write_text("objective: lag < 40s\ntrigger_s: 5\n")
     with pytest.raises(InputError) as caught:
-        read_asked(Tables(config=config, shapes=["constant:5@60"]))
+        read_request(RequestOptions(config=config, shapes=["constant:5@60"]))
     assert [(fault.field, fault.allowed) for fault in caught.value.faults] == [("trigger_s", "job.trigger_s")]
 
 
 @pytest.mark.parametrize("key", ["job", "policy", "policy_options"])
 def test_a_setting_of_another_kind_is_a_fault(key):
     with pytest.raises(InputError) as caught:
-        read_asked(Tables(shapes=["constant:5@60"], sets=[f"{key}=3"]))
+        read_request(RequestOptions(shapes=["constant:5@60"], sets=[f"{key}=3"]))
     assert fields(caught) == [key]
 
 
@@ -85,25 +87,25 @@ def test_a_seed_has_no_thousands_of_digits():
 
 
 def test_a_job_that_carries_nothing_is_named_as_such():
-    asked = read_asked(Tables(shapes=["constant:5@60"], sets=["job.driver.planning_s=100.0"]))
+    asked = read_request(RequestOptions(shapes=["constant:5@60"], sets=["job.driver.planning_s=100.0"]))
     with pytest.raises(InputError, match="it carries nothing within its objective") as caught:
         ready(asked.cases[0])
     assert fields(caught) == ["job"]
 
 
 def test_a_load_that_can_never_be_worked_off_is_refused():
-    asked = read_asked(Tables(shapes=["constant:1e9@300"], as_is=True))
+    asked = read_request(RequestOptions(shapes=["constant:1e9@300"], as_is=True))
     with pytest.raises(InputError, match="3e\\+11 records") as caught:
         ready(asked.cases[0])
     assert fields(caught) == ["shape"]
-    assert ready(read_asked(Tables(shapes=["constant:1e5@300"], as_is=True)).cases[0]).load.peak == 1e5
+    assert ready(read_request(RequestOptions(shapes=["constant:1e5@300"], as_is=True)).cases[0]).load.peak == 1e5
 
 
 def test_a_load_of_nothing_is_blamed_on_the_option_that_gave_it(tmp_path):
     trace = tmp_path / "calm.csv"
     trace.write_text("second,events_per_second\n0,0\n1,0\n")
     with pytest.raises(InputError) as caught:
-        read_asked(Tables(trace=str(trace), shapes=["constant:0@60", "constant:5@60"], seed="x"))
+        read_request(RequestOptions(trace=str(trace), shapes=["constant:0@60", "constant:5@60"], seed="x"))
     faults = {fault.field: fault for fault in caught.value.faults}
     assert set(faults) == {"trace", "shape", "seed"}
     assert (faults["trace"].given, faults["shape"].given) == (str(trace), "constant:0@60")
@@ -111,13 +113,15 @@ def test_a_load_of_nothing_is_blamed_on_the_option_that_gave_it(tmp_path):
 
 
 def test_a_number_with_an_exponent_is_a_number_of_the_job():
-    asked = read_asked(Tables(shapes=["constant:5@60"], sets=["job.sink.records_per_s=1e6"]))
+    asked = read_request(RequestOptions(shapes=["constant:5@60"], sets=["job.sink.records_per_s=1e6"]))
     assert asked.variants[0].job.sink.records_per_s == 1e6
 
 
 def test_what_is_asked_becomes_jobs_loads_and_seeds():
-    asked = read_asked(
-        Tables(policy="static", shapes=["constant:5@60", "sine:1..5@60"], seed="3,4", sets=["job.trigger_s=5.0"])
+    asked = read_request(
+        RequestOptions(
+            policy="static", shapes=["constant:5@60", "sine:1..5@60"], seed="3,4", sets=["job.trigger_s=5.0"]
+        )
     )
     assert [(case.load.name, case.seed) for case in asked.cases] == [
         ("constant:5@60", 3),
@@ -129,23 +133,23 @@ def test_what_is_asked_becomes_jobs_loads_and_seeds():
 
 
 def test_without_a_name_all_policies_are_compared_but_the_timetable():
-    names = [each.label for each in read_asked(Tables(shapes=["constant:5@60"])).contenders]
+    names = [each.label for each in read_request(RequestOptions(shapes=["constant:5@60"])).specs]
     assert {"static", "reactive", "hpa", "flink"} <= set(names)
     assert "schedule" not in names
 
 
 def test_a_single_run_is_one_policy_one_load_and_one_seed():
-    assert read_asked(Tables(shapes=["constant:5@60"]), one_run=True).contenders[0].label == "reactive"
+    assert read_request(RequestOptions(shapes=["constant:5@60"]), one_run=True).specs[0].label == "reactive"
     with pytest.raises(InputError) as caught:
-        read_asked(Tables(policy="hpa,keda", shapes=["constant:5@60"], seed="1,2"), one_run=True)
+        read_request(RequestOptions(policy="hpa,keda", shapes=["constant:5@60"], seed="1,2"), one_run=True)
     assert set(fields(caught)) == {"policy", "seed"}
 
 
 def test_a_search_for_the_worst_load_takes_no_load():
-    asked = read_asked(Tables(policy="hpa", worst_case=True, tries="5", seconds="600"))
-    assert [(hunt.contender.label, hunt.seconds, hunt.tries) for hunt in asked.hunts] == [("hpa", 600.0, 5)]
+    asked = read_request(RequestOptions(policy="hpa", worst_case=True, tries="5", seconds="600"))
+    assert [(hunt.spec.label, hunt.seconds, hunt.tries) for hunt in asked.hunts] == [("hpa", 600.0, 5)]
     with pytest.raises(InputError) as caught:
-        read_asked(Tables(policy="hpa", worst_case=True, seconds="5", shapes=["constant:5@60"]))
+        read_request(RequestOptions(policy="hpa", worst_case=True, seconds="5", shapes=["constant:5@60"]))
     assert set(fields(caught)) == {"shape", "seconds"}
 
 
@@ -185,7 +189,7 @@ def test_what_is_no_seed_is_a_fault(text):
 )
 def test_a_setting_that_decides_nothing_in_a_simulation_is_refused(pair, why):
     with pytest.raises(InputError) as caught:
-        read_asked(Tables(shapes=["constant:5@60"], sets=[pair]))
+        read_request(RequestOptions(shapes=["constant:5@60"], sets=[pair]))
     assert fields(caught) == [pair.split("=")[0]]
     assert why in caught.value.faults[0].message
 
@@ -199,8 +203,10 @@ def test_every_setting_is_taken_or_is_known_to_decide_nothing_in_a_simulation():
 def test_a_settings_file_of_a_live_job_is_taken_and_what_has_no_effect_is_said(tmp_path):
     config = tmp_path / "settings.yaml"
     config.write_text("journal: out\nmode: act\nmetrics: {port: 9090}\npolicy: hpa\nguard: {tolerance: 0.2}\n")
-    texts = Tables(config=config, policy="hpa,reactive", shapes=["constant:5@60"], sets=["guard.align_most=0.5"])
-    assert [(each.field, each.why) for each in read_asked(texts).idle] == [
+    texts = RequestOptions(
+        config=config, policy="hpa,reactive", shapes=["constant:5@60"], sets=["guard.align_most=0.5"]
+    )
+    assert [(each.field, each.why) for each in read_request(texts).idle] == [
         ("journal", "rheostat simulate has --journal for it"),
         ("metrics", "a simulation serves none"),
         ("guard.tolerance", "the policy hpa does tolerance by rules of its own"),
@@ -223,7 +229,7 @@ def test_a_load_that_is_not_of_this_world_is_refused(tmp_path, rows, shape):
     trace = tmp_path / "trace.csv"
     trace.write_text(f"second,events_per_second\n{rows}")
     with pytest.raises(InputError) as caught:
-        read_asked(Tables(shapes=[shape]) if rows is None else Tables(trace=str(trace)))
+        read_request(RequestOptions(shapes=[shape]) if rows is None else RequestOptions(trace=str(trace)))
     [fault] = caught.value.faults
     assert fault.field == ("shape" if rows is None else "trace")
     assert "e+" in fault.allowed

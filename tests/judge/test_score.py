@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from rheostat.judge.scoring import Case, cost_parts, judge_score
+from rheostat.judge.scoring import ScoringCase, cost_parts, judge_score
 from rheostat.load.curves import constant
 from rheostat.optimum.optimum import Optimum
 from rheostat.report.score import RunFacts, score
@@ -40,7 +40,7 @@ def run():
     )
 
 
-CASE = Case(JOB, constant(300, 80), start=1, weight=2.0)
+CASE = ScoringCase(JOB, constant(300, 80), start=1, weight=2.0)
 
 
 def test_every_figure_by_hand():
@@ -97,4 +97,4 @@ def test_lost_or_doubled_records_make_a_run_invalid(lost, doubled):
 
 def test_the_optimum_is_stated_where_it_was_sought():
     best = Optimum(2.0, (1,), 15.0, 0.01, 2.0, 0, 0.0)
-    assert judge_score(RUN, Case(JOB, constant(300, 80), 1, 2.0, best), run())["optimum_cost"] == 2.0
+    assert judge_score(RUN, ScoringCase(JOB, constant(300, 80), 1, 2.0, best), run())["optimum_cost"] == 2.0

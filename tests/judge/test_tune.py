@@ -14,10 +14,10 @@ from rheostat.judge.tune import (
     Candidate,
     Gains,
     Outcome,
+    choose_gains,
     gains_of,
-    judged,
-    play,
-    ranked,
+    play_task,
+    rank_candidates,
     search,
     settings_fragment,
     tune,
@@ -80,7 +80,7 @@ class TestTheSearch:
             candidate(Gains(1.0, 1.0), 1.0, over=0.1),
             candidate(PRESENT, 2.0),
         ]
-        assert [each.gains for each in ranked(found, PRESENT)] == [
+        assert [each.gains for each in rank_candidates(found, PRESENT)] == [
             (0.9, 0.5), (0.5, 0.5), (1.0, 1.0), (0.9, 0.4), (0.1, 0.1),
         ]  # fmt: skip
 
@@ -89,7 +89,7 @@ class TestTheVerdict:
     BEST = Gains(0.9, 1.0)
 
     def verdict(self, best, present):
-        return judged(ranked([present, best], PRESENT), PRESENT)
+        return choose_gains(rank_candidates([present, best], PRESENT), PRESENT)
 
     def test_better_and_no_worse_on_what_was_held_out_is_recommended(self):
         found = self.verdict(candidate(self.BEST, 1.5), candidate(PRESENT, 2.0))
@@ -177,7 +177,7 @@ class TestALoadThatFallsSlowly:
     def test_what_is_searched_does_not_depend_on_what_comes_after(self):
         """1200 s of which 900 are searched, and the same 900 s with another end."""
         other = "ramp:100..700@300+constant:700@100+ramp:700..325@500+constant:900@300"
-        first, second = (play(RunTask(case(load), WHO)).searched for load in (FALLS, other))
+        first, second = (play_task(RunTask(case(load), WHO)).searched for load in (FALLS, other))
         assert first.cost == pytest.approx(second.cost, rel=1e-12)
 
     def test_the_settings_are_accepted(self, falling):
@@ -206,7 +206,7 @@ def test_seeds_are_added_up_and_any_number_of_processes_gives_the_same():
     cases = [case("ramp:100..600@200+ramp:600..100@200", seed) for seed in (1, 2)]
     alone, together = (tune(cases, WHO, grid=[1.0], jobs=jobs) for jobs in (1, 2))
     assert json.dumps(alone.to_json()) == json.dumps(together.to_json())
-    singles = [play(RunTask(each, WHO)).searched.cost for each in cases]
+    singles = [play_task(RunTask(each, WHO)).searched.cost for each in cases]
     assert alone.candidate(PRESENT).searched.cost == pytest.approx(sum(singles), rel=1e-12)
     assert alone.candidate(PRESENT).searched.hours == pytest.approx(2 * 300 / 3600)
 

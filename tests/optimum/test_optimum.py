@@ -87,6 +87,13 @@ def test_costs_by_hand(levels, given, cost_s):
     assert found.error_bound <= 1e-3 * found.cost
 
 
+def test_a_fault_may_take_the_last_executor_away():
+    """With a least number of 0, states that cannot be reached must not multiply 0 executors by an infinite time."""
+    found = optimum(tiny((80, 80), n_min=0))
+    assert found.cost * 3600 == pytest.approx(20.0)
+    assert found.plan == (1, 1)
+
+
 def test_executors_that_add_no_speed_are_not_looked_at():
     """From 3 on nothing grows: the search has 3 at most, or as many as are there at the start."""
     flat = {

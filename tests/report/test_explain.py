@@ -99,7 +99,7 @@ def test_a_start_is_a_request_and_no_change():
     """0 → 2 at the start, then 2 → 3."""
     decisions = [decision_record(15.0 * number, number, *numbers) for number, numbers in enumerate(((0, 2), (2, 3)))]
     lines = explain_summary(Story(decisions, ""))["lines"]
-    assert lines[1] == "1 change of the number asked for, 2 requests:"
+    assert lines[1] == "1 change of the target, 2 requests:"
 
 
 def decision_record(at: float, number: int, current: int, target: int) -> DecisionRecord:
@@ -136,7 +136,7 @@ def test_a_hold_is_explained_like_a_change(story):
 
 def test_why_at_a_time_is_the_decision_that_was_in_force(story):
     assert story.at(START + 3.9, "--at").record.at == START + 2.0
-    with pytest.raises(InputError, match="tells nothing of that time"):
+    with pytest.raises(InputError, match="does not cover that time"):
         story.at(START - 1.0, "--at")
 
 

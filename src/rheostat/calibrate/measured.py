@@ -1,7 +1,7 @@
-"""A real run as its journal tells it: what was seen at each look, which batches ended, what was done to the executors.
+"""A real run from its journal: the snapshots, the batches that ended, and the changes of executors.
 
-A look sees only the last batch that had ended, so a run whose batches are shorter than the time between two looks has
-gaps: a batch that is missing is missing here too. Everything is in seconds of the journal's clock and in records.
+A snapshot holds only the last batch that had ended, so a run whose batches are shorter than the time between two
+snapshots has gaps. Times are seconds of the journal's clock, amounts are records.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _FETCH_WAIT_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What was seen at a moment; None: not known.
+    """A cycle of a run; None: not known.
 
     Attributes:
-        latest, committed: records, summed over the partitions.
-        lag_s: age of the oldest uncommitted record, as the analysis has it.
+        latest, committed: offsets in records, summed over the partitions.
+        lag_s: age of the oldest uncommitted record, by the analysis.
         registered, requested: executors.
     """
 
@@ -52,7 +52,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """An executor: when it registered, when it was last seen, and at which look it was missing (None: never)."""
+    """An executor: when it registered, when it was last seen, and when it was first missing (None: never)."""
 
     added_at: float
     last_seen: float
@@ -97,7 +97,7 @@ class RealBatch:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What of a job the journal tells as it is: a job file takes it over.
+    """The settings of a job that a job file takes over from the journal.
 
     Attributes:
         settings: the autoscaler's settings, as JSON.
@@ -123,7 +123,7 @@ class RealRun:
     Attributes:
         began: first decision.
         actions: decisions that acted.
-        start_ups: ``(seconds from the request, executors that were asked for together)`` of each that registered, from
+        start_ups: ``(seconds from the request, executors requested together)`` of each that registered, from
             the first batch on: before it the cluster itself may still be starting.
     """
 
@@ -154,46 +154,55 @@ def read_run(path: str | Path) -> RealRun:
     """A run from its journal.
 
     Raises:
-        InputError: there is no journal, it is damaged, or it does not tell of a run of one query.
+        InputError: there is no journal, it is damaged, or it does not hold a run of one query.
     """
     return run_of(str(path), read_journal(path))
 
 
-def meanings(observations: Iterable[Observation], settings: Mapping[str, Any]) -> list[Assessment]:
-    """What the analysis makes of observations, one after the other, under the settings of a run."""
+def assess_all(observations: Iterable[Observation], settings: Mapping[str, Any]) -> list[Assessment]:
+    """The assessments of consecutive observations under the settings of a run."""
     known = {key: settings[key] for key in ("objective", "rate_window_s") if key in settings}
     rules, state, found = analysis_settings(load_settings({"objective": "lag < 60s", **known})), AnalysisState(), []
     for each in observations:
-        meant, state = analyze(each, state, rules)
-        found.append(meant)
+        assessment, state = analyze(each, state, rules)
+        found.append(assessment)
     return found
+
+
+def relative_error(measured: npt.NDArray[np.float64], simulated: npt.NDArray[np.float64]) -> float:
+    """Σ|measured − simulated| ÷ Σ measured where both are known (not NaN); infinite where nothing was measured."""
+    known = ~np.isnan(measured) & ~np.isnan(simulated)
+    total = float(np.sum(measured[known]))
+    return float(np.sum(np.abs(measured[known] - simulated[known]))) / total if total else float("inf")
 
 
 def run_of(name: str, records: Iterable[Record]) -> RealRun:
     """A run from the records of its journal.
 
     Raises:
-        InputError: they do not tell of a run of one query.
+        InputError: they do not hold a run of one query.
     """
     records = list(records)
     cycles = [each for each in records if isinstance(each, DecisionRecord) and each.observation is not None]
-    meant = meanings((each.observation for each in cycles if each.observation is not None), _settings(records))
+    sessions = [each for each in records if isinstance(each, SessionRecord)]
+    settings = dict(sessions[-1].header.settings) if sessions else {}
+    assessments = assess_all((each.observation for each in cycles if each.observation is not None), settings)
     seen = [
-        (each, query, meaning)
-        for each, meaning in zip(cycles, meant, strict=True)
-        if (query := _query(name, each.observation)) is not None
+        (each, query, assessment)
+        for each, assessment in zip(cycles, assessments, strict=True)
+        if (query := _query_of(name, each.observation)) is not None
     ]
-    finished = _finished(query.batch for _, query, _ in seen)
+    finished = _finished_batches(query.batch for _, query, _ in seen)
     if not finished:
         raise InputError([Fault("journal", name, "a journal of a running query", "no finished batch was seen in it")])
     executors = _lifetimes(cycles)
     actions = tuple(each.decision for each in cycles if each.decision.acts)
-    starts = _starts(actions, executors)
+    starts = _start_ups(actions, executors)
     return RealRun(
         name=name,
         began=cycles[0].at,
-        setup=_setup(name, records, [(each, query) for each, query, _ in seen]),
-        looks=tuple(_look(each.at, query, meaning) for each, query, meaning in seen),
+        setup=_setup_of(name, settings, [(each, query) for each, query, _ in seen]),
+        looks=tuple(_snapshot_of(each.at, query, assessment) for each, query, assessment in seen),
         batches=_batches(finished, executors, starts),
         actions=actions,
         start_ups=tuple((to - since, together) for since, to, together in starts if since > finished[0].at),
@@ -201,52 +210,45 @@ def run_of(name: str, records: Iterable[Record]) -> RealRun:
     )
 
 
-def _query(name: str, observation: Observation | None) -> QueryReading | None:
+def _query_of(name: str, observation: Observation | None) -> QueryReading | None:
     queries = observation.queries if observation is not None else ()
     if len(queries) > 1:
-        raise InputError([Fault("journal", name, "one query", f"it tells of {len(queries)} queries at the same time")])
+        raise InputError([Fault("journal", name, "one query", f"it holds {len(queries)} queries at the same time")])
     return queries[0] if queries else None
 
 
-def _look(at: float, query: QueryReading, meant: Assessment) -> Snapshot:
+def _snapshot_of(at: float, query: QueryReading, assessment: Assessment) -> Snapshot:
     offsets = query.offsets
     latest = committed = None
     if offsets is not None and offsets.exact and None not in offsets.latest and None not in offsets.committed:
         latest, committed = sum(filter(None, offsets.latest)), sum(filter(None, offsets.committed))
-    at = at if offsets is None else offsets.at
     return Snapshot(
-        at=at,
+        at=at if offsets is None else offsets.at,
         latest=latest,
         committed=committed,
-        lag_s=meant.lag_s,
-        registered=meant.executors,
-        requested=meant.requested,
+        lag_s=assessment.lag_s,
+        registered=assessment.executors,
+        requested=assessment.requested,
     )
 
 
-def _settings(records: Sequence[Record]) -> dict[str, Any]:
-    """What the run was set to; nothing where the journal does not begin with it."""
-    sessions = [each for each in records if isinstance(each, SessionRecord)]
-    return dict(sessions[-1].header.settings) if sessions else {}
-
-
-def _setup(name: str, records: Sequence[Record], seen: Sequence[tuple[DecisionRecord, QueryReading]]) -> Setup:
-    settings = _settings(records)
+def _setup_of(name: str, settings: dict[str, Any], seen: Sequence[tuple[DecisionRecord, QueryReading]]) -> Setup:
     query = next((query for _, query in reversed(seen) if query.sources and query.trigger_s is not None), None)
-    cores = next((each for record, _ in seen for each in _cores(record)), None)
+    clusters = [record.observation.cluster for record, _ in seen if record.observation is not None]
+    cores = next((each for cluster in clusters if cluster is not None for each in cluster.roster.cores), None)
     if not settings or query is None or query.trigger_s is None or cores is None:
-        message = "it does not tell the trigger, the source or the executors"
+        message = "the trigger, the source or the executors are unknown"
         raise InputError([Fault("journal", name, "a journal of a running query", message)])
     caps = [source.batch_cap for source in query.sources]
-    partitions = max([len(query.offsets.topics) if query.offsets else 0, *(s.partitions or 0 for s in query.sources)])
-    cap = None if None in caps else sum(each or 0 for each in caps)
     return Setup(
         settings=settings,
         kind=query.sources[0].kind,
         longest_wait_s=_longest_wait_s(query.sources[0]),
         trigger_s=query.trigger_s,
-        partitions=partitions,
-        batch_cap=cap,
+        partitions=max(
+            [len(query.offsets.topics) if query.offsets else 0, *(each.partitions or 0 for each in query.sources)]
+        ),
+        batch_cap=None if None in caps else sum(each or 0 for each in caps),
         cores=cores,
     )
 
@@ -258,12 +260,7 @@ def _longest_wait_s(source: SourceInfo) -> float:
     return float(given) / 1000 if given is not None and given.isdecimal() else _FETCH_WAIT_S
 
 
-def _cores(record: DecisionRecord) -> Sequence[int]:
-    found = record.observation.cluster if record.observation is not None else None
-    return () if found is None else found.roster.cores
-
-
-def _finished(batches: Iterable[Batch | None]) -> list[Batch]:
+def _finished_batches(batches: Iterable[Batch | None]) -> list[Batch]:
     """Each batch with records once, in order, with all of its times."""
     found: dict[int, Batch] = {}
     for each in batches:
@@ -277,8 +274,7 @@ def _lifetimes(cycles: Sequence[DecisionRecord]) -> tuple[Lifetime, ...]:
     for record in cycles:
         if record.observation is None or record.observation.cluster is None:
             continue
-        at = record.observation.cluster.at
-        roster = record.observation.cluster.roster
+        at, roster = record.observation.cluster.at, record.observation.cluster.roster
         there = dict(zip(roster.ids, roster.added_at, strict=True))
         for name, added_at in there.items():
             before = found.get(name)
@@ -290,8 +286,8 @@ def _lifetimes(cycles: Sequence[DecisionRecord]) -> tuple[Lifetime, ...]:
     return tuple(sorted(found.values(), key=lambda life: life.added_at))
 
 
-def _starts(actions: Sequence[Decision], executors: Sequence[Lifetime]) -> list[tuple[float, float, int]]:
-    """``(request, registration, asked for together)`` of each executor that came after a request."""
+def _start_ups(actions: Sequence[Decision], executors: Sequence[Lifetime]) -> list[tuple[float, float, int]]:
+    """``(request, registration, requested together)`` of each executor that came after a request."""
     found = []
     for number, action in enumerate(actions):
         if action.target is None or action.target <= (action.current or 0):

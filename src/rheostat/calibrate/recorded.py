@@ -1,13 +1,13 @@
-"""The record-at-a-time model against recorded cluster runs: how far off it is, as it is.
+"""The record-at-a-time model compared with recorded cluster runs.
 
 Two kinds of recordings, both CSV:
 
-* profiles, ``scaleOut,avgThr,isBckPres``: what a number of workers carried; rows with isBckPres = 1 are saturated. The
-  capacity C(n) = α · n^β is fitted to them in logarithms, and each number is predicted from the others.
-* runs, ``run,second,throughput,consumer_lag,task_managers``: what a job did under a known input while its number of
-  workers changed. α (β is 1), the pause of a change and the interval of the books are fitted to one run; the others are
-  replayed with them. What throughput and backlog were is held against what the simulator says. ``consumer_lag`` is
-  that of one partition (Kafka's records-lag-max), and there are as many partitions as workers at most.
+* profiles, ``scaleOut,avgThr,isBckPres``: the throughput of a number of workers; rows with isBckPres = 1 are saturated.
+  The capacity C(n) = α · n^β is fitted to them in logarithms, and each number is predicted from the others.
+* runs, ``run,second,throughput,consumer_lag,task_managers``: a job under a known input while its number of workers
+  changed. α (β is 1), the pause of a change and the commit interval are fitted to one run; the others are replayed with
+  them, and throughput and backlog are compared with those of the simulator. ``consumer_lag`` is that of one partition
+  (Kafka's records-lag-max), and there are as many partitions as the most workers.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from rheostat.calibrate.measured import relative_error
 from rheostat.errors import Fault, InputError
 from rheostat.files import read_text, reason_of
 from rheostat.load.curves import Pieces
@@ -41,7 +42,7 @@ _STEP_S = 0.5
 _MOST_BYTES = 64 * 2**20
 
 
-# ---------------------------------------------------------------------------------------------------- profiles
+# Profiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def read_profiles(path: Path) -> list[tuple[int, float]]:
     Raises:
         InputError: the file cannot be read, or a row is wrong.
     """
-    rows = _rows(path, "profiles", ("scaleOut", "avgThr", "isBckPres"))
+    rows = _read_rows(path, "profiles", ("scaleOut", "avgThr", "isBckPres"))
     full = [(row["scaleOut"], row["avgThr"]) for row in rows if row["isBckPres"] == 1]
     if not full or not all(n >= 1 and rate > 0 for n, rate in full):
         allowed = "rows with isBckPres = 1, scaleOut ≥ 1 and avgThr > 0"
@@ -105,7 +106,7 @@ def read_profiles(path: Path) -> list[tuple[int, float]]:
     return sorted((int(n), rate) for n, rate in full)
 
 
-# -------------------------------------------------------------------------------------------------------- runs
+# Runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +114,10 @@ class Recording:
     """A recorded run; arrays of one length, NaN where nothing was recorded.
 
     Attributes:
-        seconds: of each look.
-        throughput: records/s in the interval that begins there.
+        seconds: begin of each interval.
+        throughput: records/s in the interval.
         backlog: records, in all partitions.
-        workers: a mean over the interval, so not always whole.
+        workers: mean over the interval, so not always whole.
     """
 
     name: str
@@ -127,8 +128,8 @@ class Recording:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What the model says of a run: Σ|measured − simulated| ÷ Σ measured, and the same for a constant mean."""
+class ModelErrors:
+    """Σ|measured − simulated| ÷ Σ measured of a replayed run, and the same for a constant mean."""
 
     name: str
     throughput: float
@@ -149,15 +150,15 @@ def read_recordings(path: Path) -> tuple[Recording, ...]:
     """
     columns = ("second", "throughput", "consumer_lag", "task_managers")
     runs: dict[str, list[dict[str, float]]] = defaultdict(list)
-    for row in _rows(path, "recorded", columns, label="run"):
+    for row in _read_rows(path, "recorded", columns, label="run"):
         runs[str(row["run"])].append(row)
     found, faults = [], []
     if not runs:
         faults.append(Fault("recorded", str(path), "runs", "there is none in it"))
     for name, rows in runs.items():
-        unfit = _unfit(rows)
-        if unfit is not None:
-            faults.append(Fault("recorded", f"{path}: run {name}", "a run that can be replayed", unfit))
+        why = _why_not_replayable(rows)
+        if why is not None:
+            faults.append(Fault("recorded", f"{path}: run {name}", "a run that can be replayed", why))
             continue
         seconds, throughput, backlog, workers = (np.array([row[column] for row in rows]) for column in columns)
         partitions = max(1, math.ceil(float(np.nanmax(workers)) - _STABLE))
@@ -167,19 +168,18 @@ def read_recordings(path: Path) -> tuple[Recording, ...]:
     return tuple(found)
 
 
-def _unfit(rows: Sequence[Mapping[str, float]]) -> str | None:
-    """Why rows are no run that can be replayed; None: they are one."""
+def _why_not_replayable(rows: Sequence[Mapping[str, float]]) -> str | None:
     seconds = [row["second"] for row in rows]
     if len(rows) < 2 or not all(before < after for before, after in pairwise(seconds)):
         return "it needs two rows at least, in the order of their seconds"
-    if not any(_whole(row["task_managers"]) for row in rows):
+    if not any(_is_whole(row["task_managers"]) for row in rows):
         return "no row has a whole number of task managers"
     return None if any(row["throughput"] > 0 for row in rows) else "no row has a throughput"
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of a recorded job: records/s of a worker, the pause of a change, and the interval of the books, s."""
+    """Figures of a recorded job: records/s of a worker, the pause of a change, and the commit interval."""
 
     alpha: float
     pause_s: float
@@ -187,60 +187,52 @@ class Figures:
 
 
 def fit_recording(run: Recording, load: Pieces) -> Figures:
-    """The figures with which the backlog of a run is met best.
+    """The figures with the smallest error of the backlog.
 
-    α is looked for around the throughput of a worker that 95 % of the looks stay under. What waits in a calm job is
-    half an interval's records.
+    α is sought around the 95th percentile of a worker's throughput. The backlog of a calm job is half of the records of
+    a commit interval.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         usual = float(np.nanpercentile(run.throughput / np.where(run.workers >= 1, run.workers, np.nan), 95))
     calm_s = 2 * float(np.nanmedian(run.backlog) / np.nanmedian(run.throughput))
     commit_s = min(max(calm_s, _STEP_S), 60.0)
     tried = (Figures(factor * usual, pause_s, commit_s) for factor, pause_s in product(_ALPHAS, _PAUSES_S))
-    return min(tried, key=lambda figures: _off(run.backlog, _play(run, load, figures)[1]))
+    return min(tried, key=lambda figures: relative_error(run.backlog, _play(run, load, figures)[1]))
 
 
-def held_against(run: Recording, load: Pieces, figures: Figures) -> Told:
-    """Replay a run."""
+def measure_errors(run: Recording, load: Pieces, figures: Figures) -> ModelErrors:
+    """Replay a run, and compare the simulated with the measured figures."""
     throughput, backlog = _play(run, load, figures)
-    return Told(
+    return ModelErrors(
         run.name,
-        _off(run.throughput, throughput),
-        _off(run.throughput, np.full_like(run.throughput, np.nanmean(run.throughput))),
-        _off(run.backlog, backlog),
-        _off(run.backlog, np.full_like(run.backlog, np.nanmean(run.backlog))),
+        relative_error(run.throughput, throughput),
+        relative_error(run.throughput, np.full_like(run.throughput, np.nanmean(run.throughput))),
+        relative_error(run.backlog, backlog),
+        relative_error(run.backlog, np.full_like(run.backlog, np.nanmean(run.backlog))),
     )
 
 
-def _off(measured: Array, simulated: Array) -> float:
-    known = ~np.isnan(measured) & ~np.isnan(simulated)
-    total = float(np.sum(measured[known]))
-    return float(np.sum(np.abs(measured[known] - simulated[known]))) / total if total else math.inf
-
-
 def _play(run: Recording, load: Pieces, figures: Figures) -> tuple[Array, Array]:
-    """Throughput and backlog of the simulated job at the looks of the run."""
-    changes = _changes(run)
-    start = round(float(next(w for w in run.workers if _whole(w))))
-    again = [(at, number) for at, number, same in changes if same]
-    events = [CodeChange(kind="code", at_s=at, factor=1.0, pause_s=figures.pause_s) for at, _ in again]
-    sim = SimulatedJob(_job(run, figures), load, 1, start, events=events)
-    actions = [(at, number) for at, number, same in changes if not same]
-    for when, number in actions:
-        sim.advance(when)
-        sim.apply(_decision(when, number))
-    sim.advance(float(run.seconds[-1]) + _bin_s(run))
-    return _binned(run, load, sim.history.commits)
+    """Throughput and backlog of the simulated job in the intervals of the run."""
+    restarts = _restarts(run)
+    start = round(float(next(w for w in run.workers if _is_whole(w))))
+    events = [CodeChange(kind="code", at_s=at, factor=1.0, pause_s=figures.pause_s) for at, _, same in restarts if same]
+    sim = SimulatedJob(_job_of(run, figures), load, 1, start, events=events)
+    for at, number, same in restarts:
+        if not same:
+            sim.advance(at)
+            sim.apply(_decision(at, number))
+    end = float(run.seconds[-1]) + float(np.median(np.diff(run.seconds)))
+    sim.advance(end)
+    return _mean_by_interval(run, load, sim.history.commits, end)
 
 
-def _bin_s(run: Recording) -> float:
-    return float(np.median(np.diff(run.seconds)))
-
-
-def _binned(run: Recording, load: Pieces, commits: Sequence[tuple[float, int, float, float]]) -> tuple[Array, Array]:
-    """Means of throughput and backlog over the interval that begins with each look."""
+def _mean_by_interval(
+    run: Recording, load: Pieces, commits: Sequence[tuple[float, int, float, float]], end: float
+) -> tuple[Array, Array]:
+    """Means of throughput and backlog over the intervals of the run."""
     at, done = np.array([commit[0] for commit in commits]), np.array([float(commit[1]) for commit in commits])
-    edges = np.append(run.seconds, run.seconds[-1] + _bin_s(run))
+    edges = np.append(run.seconds, end)
     moments = np.arange(edges[0] + _STEP_S / 2, edges[-1], _STEP_S)
     last = np.maximum(0, np.searchsorted(at, moments, side="right") - 1)
     waiting = np.array([load.cumulative(float(moment)) for moment in moments]) - done[last]
@@ -250,18 +242,18 @@ def _binned(run: Recording, load: Pieces, commits: Sequence[tuple[float, int, fl
     return np.diff(np.interp(edges, at, done)) / np.diff(edges), sums / np.maximum(counts, 1)
 
 
-def _whole(workers: float) -> bool:
+def _is_whole(workers: float) -> bool:
     return workers >= 1 and abs(workers - round(workers)) < _STABLE
 
 
-def _changes(run: Recording) -> list[tuple[float, int, bool]]:
+def _restarts(run: Recording) -> list[tuple[float, int, bool]]:
     """``(second, workers from then on, whether they are as many as before)`` of each restart."""
     found: list[tuple[float, int, bool]] = []
     current, since = None, None
     for at, workers in zip(run.seconds, run.workers, strict=True):
         if current is None:
-            current = round(float(workers)) if _whole(workers) else None
-        elif _whole(workers):
+            current = round(float(workers)) if _is_whole(workers) else None
+        elif _is_whole(workers):
             number = round(float(workers))
             if since is not None or number != current:
                 found.append((float(at if since is None else since), number, number == current))
@@ -271,7 +263,7 @@ def _changes(run: Recording) -> list[tuple[float, int, bool]]:
     return found
 
 
-def _job(run: Recording, figures: Figures) -> JobFile:
+def _job_of(run: Recording, figures: Figures) -> JobFile:
     most = max(1, math.ceil(float(np.nanmax(run.workers)) - _STABLE))
     still = {"median_s": 0.0, "p95_s": 0.0}
     return job_of(
@@ -301,10 +293,10 @@ def _decision(at: float, target: int) -> Decision:
     )
 
 
-# ------------------------------------------------------------------------------------------------------- files
+# CSV files
 
 
-def _rows(path: Path, field: str, columns: Sequence[str], label: str | None = None) -> list[dict[str, float]]:
+def _read_rows(path: Path, field: str, columns: Sequence[str], label: str | None = None) -> list[dict[str, float]]:
     """The rows with these columns as numbers, NaN where a cell is empty; ``label`` is kept as text."""
     try:
         reader = csv.DictReader(io.StringIO(read_text(path, _MOST_BYTES, "utf-8-sig")))

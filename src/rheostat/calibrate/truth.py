@@ -1,9 +1,9 @@
-"""How true the simulator is: a real run replayed, and both laid over each other.
+"""How true the simulator is: a real run is replayed in it, and both are compared.
 
-The replay gets the load as measured (latest offsets, a straight line between two looks), the executors that were there
-at its start, and the run's decisions at the times at which they were made; all else is the simulator's. It is looked at
-when the run was looked at, and both observations go through the same analysis. It begins with a batch that was seen, at
-its trigger, with what waited then; and it is the expected run: batch times without noise.
+The replay gets the load as measured (latest offsets, a straight line between two snapshots), the executors of the run's
+start, and the run's decisions at their times; all else is the simulator's. It is observed at the times of the run's
+snapshots, and both go through the same analysis. It begins with a batch that the journal holds, at its trigger, with
+the records that waited then; and it is the expected run: batch times without noise.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rheostat.calibrate.fit import WARM_UP_S, Calibration
-from rheostat.calibrate.measured import RealBatch, RealRun, Snapshot, meanings
+from rheostat.calibrate.measured import RealBatch, RealRun, Snapshot, assess_all, relative_error
 from rheostat.errors import Fault, InputError
 from rheostat.load.curves import Pieces
 from rheostat.model import Assessment
@@ -29,7 +29,7 @@ _ROUNDING_S = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One look at a run; seconds since its start; None: not known."""
+    """One snapshot of a run; seconds since its start; None: not known."""
 
     at: float
     backlog: float | None
@@ -98,14 +98,9 @@ def window_of(run: RealRun, warm_up_s: float = WARM_UP_S) -> tuple[RealBatch, fl
     if not later:
         message = "no two batches in a row were seen after the warm-up, with all executors warm"
         raise InputError([Fault("journal", run.name, f"a run longer than {warm_up_s:g} s", message)])
-    return later[0], _end(run)
-
-
-def _end(run: RealRun) -> float:
-    """When the last record arrived, as far as looks tell."""
     known = [look for look in run.looks if look.latest is not None]
     most = max((look.latest or 0 for look in known), default=0)
-    return next((look.at for look in known if look.latest == most), run.looks[-1].at)
+    return later[0], next((look.at for look in known if look.latest == most), run.looks[-1].at)
 
 
 def load_of(run: RealRun, origin: float, first: RealBatch, waiting: float, end: float) -> Pieces:
@@ -125,25 +120,27 @@ def replay(run: RealRun, job: JobFile, *, warm_up_s: float = WARM_UP_S, seed: in
     """Replay a run in the simulator.
 
     Raises:
-        InputError: the run does not tell enough; see :func:`window_of`.
+        InputError: the run has no window; see :func:`window_of`.
     """
     first, end = window_of(run, warm_up_s)
     every = max(1.0, run.setup.trigger_s)
     origin = first.start - first.start % every - every
-    load = load_of(run, origin, first, _waiting(run, first), end)
+    load = load_of(run, origin, first, _waiting_records(run, first), end)
     quiet = job.model_copy(update={"batch_noise_cv": 0.0})
     begin = first.start - origin
     sim = SimulatedJob(quiet, load, seed, first.executors or 1, keep_batches=True, begins_at=begin)
     looks = [look for look in run.looks if first.start <= look.at <= end]
-    seen = _play(sim, run, looks, origin)
+    assessments = _play(sim, run, looks, origin)
     ours = [(start, stop - start, records) for start, stop, records, _ in sim.history.batches if records]
     return Replay(
         name=run.name,
         start=first.start,
         seconds=end - first.start,
         objective_s=job.objective_s,
-        measured=tuple(Moment(k.at - first.start, k.backlog, k.lag_s, k.registered) for k in looks),
-        simulated=tuple(_moment(each, first.start, origin) for each in seen),
+        measured=_measured_moments(looks, first.start),
+        simulated=tuple(
+            Moment(each.at + origin - first.start, each.backlog, each.lag_s, each.executors) for each in assessments
+        ),
         batches=_inside(run, first.start, end, 0.0),
         sim_batches=tuple(
             (at - begin, took, n) for at, took, n in ours if 0 <= at - begin + _ROUNDING_S < end - first.start
@@ -151,7 +148,11 @@ def replay(run: RealRun, job: JobFile, *, warm_up_s: float = WARM_UP_S, seed: in
     )
 
 
-def _waiting(run: RealRun, first: RealBatch) -> float:
+def _measured_moments(looks: Sequence[Snapshot], start: float) -> tuple[Moment, ...]:
+    return tuple(Moment(look.at - start, look.backlog, look.lag_s, look.registered) for look in looks)
+
+
+def _waiting_records(run: RealRun, first: RealBatch) -> float:
     """Records that the first batch found: those since the trigger of the one before, or what a cap had left over."""
     later = [look.committed for look in run.looks if look.at >= first.end and look.committed is not None]
     cap = run.setup.batch_cap
@@ -161,7 +162,7 @@ def _waiting(run: RealRun, first: RealBatch) -> float:
 
 
 def _play(sim: SimulatedJob, run: RealRun, looks: Sequence[Snapshot], origin: float) -> list[Assessment]:
-    """What the analysis makes of the simulated run at each look, with the run's decisions at their times."""
+    """The assessment of the simulated run at each snapshot, with the run's decisions at their times."""
     actions = [each for each in run.actions if each.at >= looks[0].at]
     found = []
     for look in looks:
@@ -170,14 +171,10 @@ def _play(sim: SimulatedJob, run: RealRun, looks: Sequence[Snapshot], origin: fl
             sim.advance(max(sim.now, action.at - origin))
             sim.apply(action)
         found.append(sim.observe(look.at - origin))
-    return meanings(found, run.setup.settings)
+    return assess_all(found, run.setup.settings)
 
 
-def _moment(assessment: Assessment, start: float, origin: float) -> Moment:
-    return Moment(assessment.at + origin - start, assessment.backlog, assessment.lag_s, assessment.executors)
-
-
-# ------------------------------------------------------------------------------------------------------ errors
+# How far off the simulator is
 
 
 def errors_of(run: Replay) -> Errors:
@@ -188,22 +185,21 @@ def errors_of(run: Replay) -> Errors:
         if m.backlog is not None and s.backlog is not None
     ]
     measured, simulated = np.array([m for m, _ in pairs], float), np.array([s for _, s in pairs], float)
-    ours = _absolute(measured, simulated)
+    ours = relative_error(measured, simulated)
+
+    def worse(constant: float) -> float:
+        return relative_error(measured, np.full_like(measured, constant)) / ours if ours else float("inf")
+
     return Errors(
         backlog=ours,
-        batch=_off([took for _, took, _ in run.batches], [took for _, took, _ in run.sim_batches], 50),
-        lag_p95=_off([m.lag_s for m in run.measured], [s.lag_s for s in run.simulated], 95),
-        worse_than_mean=_absolute(measured, np.full_like(measured, measured.mean())) / ours if ours else float("inf"),
-        worse_than_zero=_absolute(measured, np.zeros_like(measured)) / ours if ours else float("inf"),
+        batch=_percentile_error([took for _, took, _ in run.batches], [took for _, took, _ in run.sim_batches], 50),
+        lag_p95=_percentile_error([m.lag_s for m in run.measured], [s.lag_s for s in run.simulated], 95),
+        worse_than_mean=worse(float(measured.mean())),
+        worse_than_zero=worse(0.0),
     )
 
 
-def _absolute(measured: Any, other: Any) -> float:
-    total = float(np.sum(measured))
-    return float(np.sum(np.abs(measured - other))) / total if total else float("inf")
-
-
-def _off(measured: Sequence[float | None], simulated: Sequence[float | None], percent: float) -> float:
+def _percentile_error(measured: Sequence[float | None], simulated: Sequence[float | None], percent: float) -> float:
     """How far a percentile is off; infinite where one of the two is not known, or 0 was measured."""
     known = [[each for each in side if each is not None] for side in (measured, simulated)]
     if not all(known):
@@ -229,7 +225,7 @@ def laid_over(run: RealRun, other: RealRun, job: JobFile, *, warm_up_s: float = 
         start=first.start,
         seconds=end - first.start,
         objective_s=job.objective_s,
-        measured=tuple(Moment(k.at - first.start, k.backlog, k.lag_s, k.registered) for k in looks),
+        measured=_measured_moments(looks, first.start),
         simulated=tuple(Moment(k.at - first.start, b, s, None) for k, b, s in zip(looks, backlog, lag, strict=True)),
         batches=_inside(run, first.start, end, 0.0),
         sim_batches=_inside(other, first.start, end, moved),
@@ -253,7 +249,7 @@ def spread(pairs: Sequence[Replay]) -> Errors:
     return Errors(*(float(np.mean([getattr(each, name) for each in found])) for name in Errors.__slots__))
 
 
-# The truth report: a real run and its replay in the simulator, laid over each other, in one HTML file.
+# The report: each run and its replay in one plot, in one HTML file
 
 
 _TITLES = ("Backlog, records", "Lag, s", "Batch time, s", "Executors")
@@ -262,9 +258,9 @@ _NOTES = (
     "Measured: the journal of a real run that the job file was not fitted to. Simulated: the production simulator with "
     "that run's load (its latest offsets), its executors at the start, and its decisions at their times. Start-up "
     "times, cold executors and batch times are the simulator's own; the noise of batch times is left out.",
-    "Both are looked at at the same times, and the same analysis makes backlog and lag of what is seen.",
-    "Backlog: Σ|measured − simulated| ÷ Σ measured over the looks. A constant mean and zero are held against the "
-    "measured backlog in the same way: a simulator that is no better than they are tells nothing.",
+    "Both are observed at the same times, and the same analysis computes backlog and lag.",
+    "Backlog: Σ|measured − simulated| ÷ Σ measured over the snapshots. A constant mean and zero are compared with the "
+    "measured backlog in the same way: a simulator that is no better than they are is of no use.",
 )
 
 
@@ -281,7 +277,7 @@ def write_truth(
         parts += [
             heading(f"{run.name}: {run.seconds:.0f} s"),
             _plots(run, with_script=number == 0),
-            table(_rows(errors)),
+            table(_error_rows(errors)),
         ]
     parts += [
         heading("What the job file holds, and how sure it is"),
@@ -289,7 +285,12 @@ def write_truth(
         heading("How to read this"),
         note_list([*_NOTES, *notes]),
     ]
-    return write_page(path, frame(f"How true the simulator is: {fitted.job.name}", _verdict(runs), parts))
+    verdict = [
+        f"{run.name}: backlog off by {errors.backlog:.1%}, median batch time by {errors.batch:.1%}, lag p95 by "
+        f"{errors.lag_p95:.1%}"
+        for run, errors in runs
+    ]
+    return write_page(path, frame(f"How true the simulator is: {fitted.job.name}", "; ".join(verdict) + ".", parts))
 
 
 def estimate_rows(fitted: Calibration) -> list[list[str]]:
@@ -297,23 +298,14 @@ def estimate_rows(fitted: Calibration) -> list[list[str]]:
     rows = [["figure", "value", "95 % interval", "n", "from"]]
     for each in fitted.estimates:
         interval = "" if each.interval is None else f"{each.interval[0]:.4g} … {each.interval[1]:.4g}"
-        source = each.why if each.told else f"not identified, left at {each.value:g}: {each.why}"
+        source = each.why if each.identified else f"not identified, left at {each.value:g}: {each.why}"
         rows.append([each.key, f"{each.value:.4g} {each.unit}".strip(), interval, str(each.n), source])
     return rows
 
 
-def _verdict(runs: Sequence[tuple[Replay, Errors]]) -> str:
-    said = [
-        f"{run.name}: backlog off by {errors.backlog:.1%}, median batch time by {errors.batch:.1%}, lag p95 by "
-        f"{errors.lag_p95:.1%}"
-        for run, errors in runs
-    ]
-    return "; ".join(said) + "."
-
-
-def _rows(errors: Errors) -> list[list[str]]:
+def _error_rows(errors: Errors) -> list[list[str]]:
     return [
-        ["figure", "value", "wanted"],
+        ["figure", "value", "required"],
         ["backlog, Σ|measured − simulated| ÷ Σ measured", f"{errors.backlog:.3f}", "≤ 0.15"],
         ["median batch time, |simulated ÷ measured − 1|", f"{errors.batch:.1%}", "≤ 15 %"],
         ["lag p95, |simulated ÷ measured − 1|", f"{errors.lag_p95:.1%}", "≤ 20 %"],

@@ -206,12 +206,12 @@ def _show_capacity(fit: CapacityFit) -> dict[str, Any]:
 
 
 def _show_recorded(recordings: Sequence[Recording], load: Pieces, fit_to: str | None) -> dict[str, Any]:
-    from rheostat.calibrate.recorded import fit_recording, held_against
+    from rheostat.calibrate.recorded import fit_recording, measure_errors
 
     runs = {run.name: run for run in recordings}
     chosen = fit_to or next(iter(runs))
     figures = fit_recording(runs[chosen], load)
-    told = [held_against(run, load, figures) for run in runs.values()]
+    told = [measure_errors(run, load, figures) for run in runs.values()]
     screen = console()
     screen.print(
         f"fitted to {chosen}: {figures.alpha:.5g} records/s a worker, {figures.pause_s:g} s without work at each "
@@ -256,7 +256,7 @@ def _lines(fitted: Calibration, checked: list[tuple[Replay, Errors]]) -> list[st
 def _write(path: Path, fitted: Calibration) -> None:
     import yaml
 
-    told = [f"#   {each.key}: not identified, {each.why}" for each in fitted.estimates if not each.told]
+    told = [f"#   {each.key}: not identified, {each.why}" for each in fitted.estimates if not each.identified]
     head = ["# Made by rheostat calibrate from the journals of real runs.", *told]
     text = "\n".join(head) + "\n" + yaml.safe_dump(fitted.values, sort_keys=False)
     write_text(path, text, "the job file")

@@ -30,7 +30,7 @@ from rheostat.load.shapes import GRAMMAR, SHAPES, asks_apart
 
 if TYPE_CHECKING:
     from rheostat.judge.report import Table
-    from rheostat.judge.request import Tables
+    from rheostat.judge.request import RequestOptions
 
 
 Shapes = Annotated[
@@ -68,15 +68,15 @@ class Played:
         typer.Option("--as-is", help="Keep the rates. Default: scale the peak to 80 % of the job's capacity."),
     ] = False
 
-    def texts(self, shapes: Sequence[str] | None, **more: Any) -> Tables:
+    def texts(self, shapes: Sequence[str] | None, **more: Any) -> RequestOptions:
         """The request as text; ``more``: further options of the command."""
-        from rheostat.judge.request import Tables as Texts
+        from rheostat.judge.request import RequestOptions
 
         shared = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "change"}
-        return Texts(shapes=shapes or (), sets=self.change or (), **shared, **more)
+        return RequestOptions(shapes=shapes or (), sets=self.change or (), **shared, **more)
 
 
-def without_effect(context: typer.Context, texts: Tables) -> list[Fault]:
+def without_effect(context: typer.Context, texts: RequestOptions) -> list[Fault]:
     """A fault for each given load option that has no effect."""
     asked = [asks_apart(shape) for shape in texts.shapes]
     sought = "without --worst-case" if texts.worst_case else None

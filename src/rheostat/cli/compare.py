@@ -34,7 +34,7 @@ from rheostat.errors import Fault, InputError, tried
 if TYPE_CHECKING:
     from rheostat.decide.settings_check import NoEffect
     from rheostat.judge.compare import Cells, Comparison
-    from rheostat.judge.request import Asked, Tables
+    from rheostat.judge.request import Request, RequestOptions
     from rheostat.judge.worst_case import Defeat
 
 
@@ -85,7 +85,7 @@ class _Judged:
     idle: Sequence[NoEffect] = ()
 
 
-def _judge(asked: Asked, processes: int, *, drawn: bool, matrix: bool) -> _Judged:
+def _judge(asked: Request, processes: int, *, drawn: bool, matrix: bool) -> _Judged:
     from rheostat.judge import compare as judged
     from rheostat.judge.compare import cells_of
     from rheostat.judge.worst_case import comparison_of, defeats
@@ -97,7 +97,7 @@ def _judge(asked: Asked, processes: int, *, drawn: bool, matrix: bool) -> _Judge
         plotted = [each for each in asked.cases if each.job == asked.variants[0].job and each.seed == asked.seeds[0]]
         comparison = judged.compare(
             asked.cases,
-            asked.contenders,
+            asked.specs,
             jobs=processes,
             drawn=plotted if drawn else (),
             reached=not matrix,
@@ -107,15 +107,15 @@ def _judge(asked: Asked, processes: int, *, drawn: bool, matrix: bool) -> _Judge
 
 
 def _asked(
-    texts: Tables, jobs: str | None, sort: str, out: Path | None, page: Path | None, faults: list[Fault]
-) -> tuple[Asked, int]:
-    from rheostat.judge.request import read_asked
+    texts: RequestOptions, jobs: str | None, sort: str, out: Path | None, page: Path | None, faults: list[Fault]
+) -> tuple[Request, int]:
+    from rheostat.judge.request import read_request
 
     tried(check_sort, None, faults, sort)
     tried(check_out, None, faults, out)
     tried(check_page, None, faults, page)
     processes = tried(processes_of, 1, faults, jobs)
-    asked = tried(read_asked, None, faults, texts)
+    asked = tried(read_request, None, faults, texts)
     if asked is None or faults:
         raise InputError(faults)
     return asked, processes

@@ -33,8 +33,8 @@ from rheostat.errors import Fault, InputError, tried
 from rheostat.load.shapes import GRAMMAR
 
 if TYPE_CHECKING:
-    from rheostat.judge.compare import Entry, Found
-    from rheostat.judge.request import Asked, Tables
+    from rheostat.judge.compare import Entry, RunResult
+    from rheostat.judge.request import Request, RequestOptions
     from rheostat.judge.tune import Candidate, Outcome, Tuning
 
 
@@ -61,7 +61,7 @@ def simulate(
     asked = _asked(texts, out, journal, without_effect(context, texts))
     show_idle(asked.idle)
     drawn = asked.cases if out is not None else []
-    entry = compare(asked.cases, asked.contenders, drawn=drawn, reached=bool(drawn), journal=journal).entries[0]
+    entry = compare(asked.cases, asked.specs, drawn=drawn, reached=bool(drawn), journal=journal).entries[0]
     _show(entry, out)
     if journal is not None:
         console().print(f"Journal: {journal}", markup=False)
@@ -76,13 +76,13 @@ def simulate(
     return 0 if score["valid"] and not entry.undercut else 1
 
 
-def _asked(texts: Tables, out: Path | None, journal: Path | None, faults: list[Fault]) -> Asked:
-    from rheostat.judge.request import read_asked
+def _asked(texts: RequestOptions, out: Path | None, journal: Path | None, faults: list[Fault]) -> Request:
+    from rheostat.judge.request import read_request
     from rheostat.judge.simulate import require_new
 
     tried(require_new, None, faults, journal)
     tried(check_out, None, faults, out)
-    asked = tried(read_asked, None, faults, texts, one_run=True)
+    asked = tried(read_request, None, faults, texts, one_run=True)
     if asked is None or faults:
         raise InputError(faults)
     return asked
@@ -107,7 +107,7 @@ def _show(entry: Entry, out: Path | None) -> None:
         screen.print(f"Report: {write_simulation(out / 'report.html', entry)}", markup=False)
 
 
-def _placements(run: Found) -> dict[str, Any]:
+def _placements(run: RunResult) -> dict[str, Any]:
     rows = [
         {"at": act.at, "before": act.before, "after": act.after, **asdict(act.placement)}
         for act in run.placed
@@ -116,7 +116,7 @@ def _placements(run: Found) -> dict[str, Any]:
     return {"placements": rows} if rows else {}
 
 
-def _node_rows(run: Found) -> list[list[str]]:
+def _node_rows(run: RunResult) -> list[list[str]]:
     from rheostat.text import names
 
     return [
@@ -157,19 +157,19 @@ def tune(
     asked, values, processes = _asked_of_tune(texts, grid, jobs, out, without_effect(context, texts))
     show_idle(asked.idle)
     with progress_lines("tune") as progress:
-        found = judged.tune(asked.cases, asked.contenders[0], grid=values, jobs=processes, progress=progress)
+        found = judged.tune(asked.cases, asked.specs[0], grid=values, jobs=processes, progress=progress)
     _finish(found, out, as_json=as_json)
 
 
 def _asked_of_tune(
-    texts: Tables, grid: str, jobs: str | None, out: Path | None, faults: list[Fault]
-) -> tuple[Asked, list[float], int]:
-    from rheostat.judge.request import read_asked
+    texts: RequestOptions, grid: str, jobs: str | None, out: Path | None, faults: list[Fault]
+) -> tuple[Request, list[float], int]:
+    from rheostat.judge.request import read_request
 
     values: list[float] = tried(_grid_of, [], faults, grid)
     processes = tried(processes_of, 1, faults, jobs)
     tried(check_file, None, faults, "out", out, ".yaml", ".yml")
-    asked = tried(read_asked, None, faults, texts)
+    asked = tried(read_request, None, faults, texts)
     if asked is not None:
         tried(_check_one, None, faults, asked)
     if asked is None or faults:
@@ -177,16 +177,16 @@ def _asked_of_tune(
     return asked, values, processes
 
 
-def _check_one(asked: Asked) -> None:
+def _check_one(asked: Request) -> None:
     """Require one load and one policy, which has gains."""
     from rheostat.judge.tune import gains_of
 
     faults: list[Fault] = []
-    for field, values in (("policy", asked.contenders), ("load", asked.loads)):
+    for field, values in (("policy", asked.specs), ("load", asked.loads)):
         if len(values) > 1:
             faults.append(Fault(field, f"{len(values)} of them", "one", "gains are found for one policy and load"))
-    for contender in asked.contenders:
-        tried(gains_of, None, faults, asked.cases[0], contender)
+    for spec in asked.specs:
+        tried(gains_of, None, faults, asked.cases[0], spec)
     if faults:
         raise InputError(faults)
 
@@ -208,7 +208,7 @@ def _grid_of(text: str) -> list[float]:
 
 def _finish(found: Tuning, out: Path | None, *, as_json: bool) -> None:
     screen = console()
-    show_rows(f"{found.contender.label} under {found.cases[0].load.name}", _rows(found))
+    show_rows(f"{found.spec.label} under {found.cases[0].load.name}", _rows(found))
     screen.print(found.verdict.why, markup=False)
     if out is not None:
         _write(out, found)

@@ -1,4 +1,4 @@
-"""Cases: a job under a load with a seed. What is compared is compared case by case."""
+"""What is compared: cases (a job under a load with a seed), and the policies that run them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,11 @@ from rheostat.load.shapes import parse_shape, remarks_on
 from rheostat.sim.capacity import capacity_curve, long_batch_rate
 from rheostat.sim.jobfile import JobFile
 
-# One policy on one job under one load: the production loop on the simulated job, with a clock that does not wait.
-
-
 _LEAST_DRAIN_S = 6 * 3600.0
 
 
 def drain_limit_s(duration_s: float) -> float:
-    """When a run is given up: as long again as the load lasted, and six hours at least.
+    """When a run is given up: after the load, as long again as it lasted, at least six hours.
 
     >>> drain_limit_s(3600.0) / 3600, drain_limit_s(86_400.0) / 3600
     (7.0, 48.0)
@@ -41,10 +38,10 @@ PEAK_SHARE = 0.8
 """The peak of a load is scaled to this share of what the greatest number of executors carries."""
 
 MUCH = 10.0
-"""A load that is played so many times as high or low as it was given is one of another order: this is said."""
+"""Warn when a load is scaled up or down by more than this factor."""
 
 BEYOND = 10.0
-"""A load of so many times what can be worked off in the longest run is a slip of the keyboard."""
+"""Refuse a load that exceeds the records of the longest run by more than this factor: it is a slip of the keyboard."""
 
 _LEAST_RECORDS, _MOST_SECONDS = 1e-6, 1e10
 """Of a load, before it is scaled; beyond them figures overflow."""
@@ -52,12 +49,12 @@ _LEAST_RECORDS, _MOST_SECONDS = 1e-6, 1e10
 
 @dataclass(frozen=True, slots=True)
 class LoadSpec:
-    """Where a load comes from: a trace file, a shape in the language of ``rheostat.load.shapes``, or what a job met.
+    """Where a load comes from: a trace file, a shape in the language of ``rheostat.load.shapes``, or a journal.
 
     Attributes:
-        name: what it is called in tables and scores: a file's name without its ending, or the shape itself.
+        name: in tables and scores: a file's name without its ending, or the shape itself.
         rate, seconds: of a shape that does not say its own.
-        points: ``(second, records/s)`` that a journal tells.
+        points: ``(second, records/s)`` from a journal.
     """
 
     name: str
@@ -69,7 +66,7 @@ class LoadSpec:
 
     @property
     def option(self) -> str:
-        """What it was given by: trace, shape or journal."""
+        """The option it was given by: trace, shape or journal."""
         if self.points is not None:
             return "journal"
         return "shape" if self.trace is None else "trace"
@@ -92,14 +89,14 @@ class LoadSpec:
             raise InputError([Fault(self.option, given, "a load with records", "it offers nothing at all")])
         if not (_LEAST_RECORDS <= records <= MOST_RECORDS and curve.duration <= _MOST_SECONDS):
             allowed = f"{_LEAST_RECORDS:g} to {MOST_RECORDS:.1e} records in at most {_MOST_SECONDS:g} s"
-            message = f"{records:.3g} records in {curve.duration:.3g} s are not of this world"
+            message = f"{records:.3g} records in {curve.duration:.3g} s are out of range"
             raise InputError([Fault(self.option, given, allowed, message)])
         return curve
 
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """What is done to every load.
+    """How every load is prepared.
 
     Attributes:
         noise_cv: coefficient of variation of the noise where bins are coarse.
@@ -128,18 +125,18 @@ class Case:
     key: str = field(init=False)
 
     def __post_init__(self) -> None:
-        told = (self.job.model_dump_json(), self.job_label, self.load, self.seed, self.treatment)
-        object.__setattr__(self, "key", hashlib.sha256(repr(told).encode()).hexdigest())
+        content = (self.job.model_dump_json(), self.job_label, self.load, self.seed, self.treatment)
+        object.__setattr__(self, "key", hashlib.sha256(repr(content).encode()).hexdigest())
 
     @property
     def name(self) -> str:
-        """For people."""
+        """In tables and messages."""
         return f"{self.load.name} on {self.job_label}, seed {self.seed}"
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A case that can be played: the load as the job gets it, and C(0) … C(n_max)."""
+    """A case that can be run: the prepared load, and the capacities C(0) … C(n_max)."""
 
     load: Prepared
     capacities: tuple[float, ...]
@@ -147,7 +144,7 @@ class Ready:
 
 @lru_cache(maxsize=2)
 def ready(case: Case) -> Ready:
-    """Prepare a case. The last ones are remembered: the policies of a case follow one another.
+    """Prepare a case. The last ones are cached: the policies of a case follow one another.
 
     Raises:
         InputError: the load is faulty, offers nothing, or is more than the job can ever work off; or the job carries
@@ -172,7 +169,7 @@ def ready(case: Case) -> Ready:
 
 
 def _remarks(case: Case, load: Prepared) -> Iterator[str]:
-    """What may not have been meant: a part of a period, or rates of another order."""
+    """Warnings: a load that is only a part of its period, or scaled by a large factor."""
     spec = case.load
     if spec.shape is not None:
         yield from (f"! {text}" for text in remarks_on(spec.shape, spec.rate, spec.seconds))
@@ -185,7 +182,7 @@ def _remarks(case: Case, load: Prepared) -> Iterator[str]:
 
 
 def _check_amount(case: Case, load: Prepared) -> None:
-    """A load far beyond the job would be played for long, and no run of it would count."""
+    """Refuse a load far beyond the job: it would run for long, and no run of it would count."""
     duration = load.curve.duration
     most = BEYOND * long_batch_rate(case.job, case.job.n_max) * drain_limit_s(duration)
     offered = load.curve.cumulative(duration)
@@ -200,7 +197,7 @@ def _check_amount(case: Case, load: Prepared) -> None:
 def loads_of(
     traces: str | None, shapes: Sequence[str], rate: float | None = None, seconds: float | None = None
 ) -> list[LoadSpec]:
-    """The loads that the options ask for, each checked.
+    """The loads of the options, each checked.
 
     Args:
         traces: files or folders of traces, comma separated; each file is a load of its own.
@@ -211,29 +208,21 @@ def loads_of(
     Raises:
         InputError: every fault of every load, or there is none.
     """
-    loads = [LoadSpec(file.stem, trace=file) for file in _files(traces or "")]
+    paths = [Path(piece.strip()) for piece in (traces or "").split(",") if piece.strip()]
+    # an empty folder stays in the list: reading it raises the fault
+    files = [file for path in paths for file in (trace_files(path) or (path,))]
+    loads = [LoadSpec(file.stem, trace=file) for file in files]
     loads += [LoadSpec(shape, shape=shape, rate=rate, seconds=seconds) for shape in shapes]
-    faults = [fault for load in loads for fault in _faults(load)] + _same_names(loads)
+    faults: list[Fault] = []
+    for load in loads:
+        tried(load.curve, None, faults, seed=0)
+    faults += _same_names(loads)
     if not loads:
         message = "say which load: a trace, or a shape"
         faults.append(Fault("trace", traces or "nothing", "files or folders of traces, or --shape", message))
     if faults:
         raise InputError(faults)
     return loads
-
-
-def _files(traces: str) -> list[Path]:
-    """The named files; of a folder each trace in it, of an empty one the folder itself, which cannot be read."""
-    paths = [Path(piece.strip()) for piece in traces.split(",") if piece.strip()]
-    return [file for path in paths for file in (trace_files(path) or (path,))]
-
-
-def _faults(load: LoadSpec) -> Sequence[Fault]:
-    try:
-        load.curve(seed=0)
-    except InputError as error:
-        return error.faults
-    return ()
 
 
 def _same_names(loads: Sequence[LoadSpec]) -> list[Fault]:
@@ -247,11 +236,10 @@ def _same_names(loads: Sequence[LoadSpec]) -> list[Fault]:
     ]
 
 
-# Who is judged: a policy with its preset, options and guards; and the settings that its loop gets on a job.
-
+# Policies: with their preset, options and guards, and the settings of their loop on a job
 
 JOB_OWNS: Mapping[str, str] = {"objective": "objective", "executors": "executors", "sample_s": "decide_every_s"}
-"""Settings that belong to the job, so that all policies are held to the same, and their names in a job file."""
+"""Settings that belong to the job, the same for all policies, and their names in a job file."""
 
 UNUSED: Mapping[str, str] = {
     "actuator": "a simulated job has no Workers",
@@ -263,19 +251,12 @@ UNUSED: Mapping[str, str] = {
     "state": "a simulation keeps none",
     "workers": "a simulated job has no Workers",
 }
-"""Settings of a live loop that decide nothing in a simulation, and why."""
+"""Settings of a live loop that have no effect in a simulation, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicySpec:
-    """A policy as it is judged.
-
-    Attributes:
-        policy: name of a registered policy.
-        preset: one of its presets; None: its defaults.
-        options: its options.
-        settings: other settings of the loop, as in a settings file (guards among them).
-    """
+    """A policy with its options, and other settings of the loop as in a settings file (guards among them)."""
 
     policy: str
     preset: str | None = None
@@ -284,11 +265,11 @@ class PolicySpec:
 
     @property
     def label(self) -> str:
-        """What it is called in tables and scores: ``hpa``, or ``hpa:faithful``."""
+        """Its name in tables and scores: ``hpa``, or ``hpa:faithful``."""
         return policy_label(self.policy, self.preset)
 
     def at_size(self, executors: int) -> PolicySpec:
-        """``static`` without a number of its own gets this one, the size that carries the peak; others stay."""
+        """``static`` without ``executors`` gets this number, which carries the peak; other policies are unchanged."""
         if self.policy != "static" or "executors" in self.options:
             return self
         return replace(self, options={**self.options, "executors": executors})
@@ -306,59 +287,58 @@ def parse_policy_specs(text: str, settings: Mapping[str, Any], options: Mapping[
     return [PolicySpec(*split_policy(name), options, settings) for name in names]
 
 
-def settings_for(job: JobFile, contender: PolicySpec) -> Settings:
-    """What the production loop is given to run this policy on this job.
+def settings_for(job: JobFile, spec: PolicySpec) -> Settings:
+    """The settings of the production loop for this policy on this job.
 
     Raises:
         InputError: the policy is unknown, or options or settings are wrong: every fault of them.
     """
-    return load_settings(_values_for(job, contender))
+    return load_settings(_values_for(job, spec))
 
 
-def _values_for(job: JobFile, contender: PolicySpec) -> dict[str, Any]:
+def _values_for(job: JobFile, spec: PolicySpec) -> dict[str, Any]:
     return {
-        **contender.settings,
+        **spec.settings,
         **{key: getattr(job, name) for key, name in JOB_OWNS.items()},
-        "policy": contender.label,
-        "policy_options": contender.options,
+        "policy": spec.label,
+        "policy_options": spec.options,
         "mode": "act",
         "journal": None,
         "state": None,
     }
 
 
-def check_policy_specs(job: JobFile, contenders: Iterable[PolicySpec]) -> list[Fault]:
-    """Everything that is wrong with them, each fault once: of the settings, of the policies and of their options."""
+def check_policy_specs(job: JobFile, specs: Iterable[PolicySpec]) -> list[Fault]:
+    """Faults of the settings, the policies and their options, each once."""
     faults: dict[tuple[str, str], Fault] = {}
-    for contender in contenders:
+    for spec in specs:
         found: list[Fault] = []
-        tried(checked_settings, None, found, _values_for(job, contender))
+        tried(checked_settings, None, found, _values_for(job, spec))
         faults.update({(fault.field, fault.given): fault for fault in found})
     return list(faults.values())
 
 
-def idle_settings(job: JobFile, contenders: Iterable[PolicySpec]) -> list[NoEffect]:
-    """The settings that were given for all of them and change nothing for some, each once; without those of UNUSED."""
+def idle_settings(job: JobFile, specs: Iterable[PolicySpec]) -> list[NoEffect]:
+    """Settings that have no effect for some of these policies, each once; without those of UNUSED."""
     found: dict[NoEffect, None] = {}
-    for contender in contenders:
-        given = {**contender.settings, "policy_options": contender.options}
-        idle = no_effect(given, settings_for(job, contender))
+    for spec in specs:
+        given = {**spec.settings, "policy_options": spec.options}
+        idle = no_effect(given, settings_for(job, spec))
         found.update(dict.fromkeys(each for each in idle if each.field.split(".")[0] not in UNUSED))
     return list(found)
 
 
-# The recent load of a live job, from its journal.
-
+# The recent load of a live job, from its journal
 
 STEP_S = 5.0
-"""Arrivals are counted over so many seconds at least: between two looks of a second they are mostly chance."""
+"""Arrivals are counted over at least this many seconds: over one second they are mostly chance."""
 
 
 def recent_load(journal: Path, last_s: float) -> LoadSpec:
-    """What arrived in the last ``last_s`` seconds that the journal tells of, or in all of them.
+    """The arrivals of the last ``last_s`` seconds of the journal, or of all of it where it is shorter.
 
     Raises:
-        InputError: there is no journal, it is damaged, does not tell of a run of one query, or not of what arrived.
+        InputError: there is no journal, it is damaged, or it is not of a run of one query with known arrivals.
     """
     levels = levels_of(read_run(journal).looks, last_s)
     if not any(rate > 0 for _, rate in levels):
@@ -368,11 +348,11 @@ def recent_load(journal: Path, last_s: float) -> LoadSpec:
 
 
 def levels_of(looks: Sequence[Snapshot], last_s: float) -> list[tuple[float, float]]:
-    """``(seconds, records/s)`` one after the other, by the newest offsets; where nothing was seen, the mean.
+    """``(seconds, records/s)`` one after the other, by the newest offsets; over a gap, the mean.
 
-    Offsets that went back, as of a topic that was made anew, are a time without arrivals.
+    Offsets that went back, as those of a topic that was created again, count as a time without arrivals.
 
-    >>> seen = [Look(at, latest, 0, None, 1, 1) for at, latest in ((0.0, 0), (3.0, 9), (5.0, 20), (15.0, 120))]
+    >>> seen = [Snapshot(at, latest, 0, None, 1, 1) for at, latest in ((0.0, 0), (3.0, 9), (5.0, 20), (15.0, 120))]
     >>> levels_of(seen, 60.0), levels_of(seen, 10.0)
     ([(5.0, 4.0), (10.0, 10.0)], [(10.0, 10.0)])
     """

@@ -1,9 +1,9 @@
-"""What ``rheostat simulate`` and ``rheostat compare`` were asked, read from texts, with every fault at once."""
+"""The options of ``rheostat simulate`` and ``rheostat compare``, checked with every fault at once."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -33,26 +33,26 @@ from rheostat.report.times import parse_duration
 from rheostat.sim.jobfile import JobFile, load_job
 
 _HUNT_S, _SHORTEST_HUNT_S = 3600.0, 60.0
-"""How long the loads last among which the worst is sought, unless said; and at least."""
+"""Duration of the loads of ``--worst-case``: by default, and at least."""
 
 _MOST_DIGITS = 100
 """Of a seed. Python refuses to read numbers of thousands of digits."""
 
 DEFAULT_POLICY = "reactive"
-"""What a single run takes where no policy is named: the default of the live loop."""
+"""The policy of a single run where none is named: the default of the live loop."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class RequestOptions:
     """The options as they were typed; None or empty where nothing was.
 
     Attributes:
-        policy: names, comma separated; all that decide by themselves, if none is named.
+        policy: names, comma separated; by default all that need no options.
         longest: a duration, or ``all``.
-        as_is: whether rates are left as they are.
+        as_is: whether loads are not scaled.
         matrix: whether the job is varied.
-        worst_case: whether loads are sought instead of named; ``tries``: how many for each policy.
-        journal: of a job whose own load is wanted, its last ``last``; the rates are then left as they are.
+        worst_case: whether the worst load is sought; ``tries``: the number of loads for each policy.
+        journal: of a job whose load of the last ``last`` is used; it is not scaled.
     """
 
     policy: str | None = None
@@ -75,14 +75,10 @@ class Tables:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A comparison that can be made.
+class Request:
+    """A comparison that can be made. ``idle``: settings that were given and have no effect."""
 
-    Attributes:
-        idle: settings that were given and change nothing.
-    """
-
-    contenders: tuple[PolicySpec, ...]
+    specs: tuple[PolicySpec, ...]
     variants: tuple[Variant, ...]
     loads: tuple[LoadSpec, ...]
     seeds: tuple[int, ...]
@@ -100,62 +96,64 @@ class Asked:
         ]
 
 
-def read_asked(texts: Tables, *, one_run: bool = False) -> Asked:
-    """Check everything that was asked, before anything is run.
+def read_request(texts: RequestOptions, *, one_run: bool = False) -> Request:
+    """Check all options before anything is run.
 
     Args:
         texts: the options.
-        one_run: whether a single policy, load and seed is wanted; without a name it is the default policy.
+        one_run: whether there is a single policy, load and seed; the policy is then :data:`DEFAULT_POLICY` by default.
 
     Raises:
         InputError: with every fault.
     """
     faults: list[Fault] = []
-    changes, wrong = _changes(texts.config, texts.sets, texts.preset)
+    changes, wrong = _read_changes(texts.config, texts.sets, texts.preset)
     faults += wrong
-    rate, seconds = _number("rate", texts.rate, faults), _number("seconds", texts.seconds, faults)
-    treatment = Treatment(longest_s=_longest(texts.longest, faults), scaled=not texts.as_is and texts.journal is None)
+    rate, seconds = _parse_number("rate", texts.rate, faults), _parse_number("seconds", texts.seconds, faults)
+    treatment = Treatment(
+        longest_s=_parse_longest(texts.longest, faults), scaled=not texts.as_is and texts.journal is None
+    )
     seeds: list[int] = tried(seeds_of, [], faults, texts.seed)
     loads: list[LoadSpec] = []
     if texts.worst_case:
-        faults += _not_with_worst_case(texts)
+        faults += _check_worst_case(texts)
     else:
         loads = tried(_loads, [], faults, texts, rate, seconds)
-    tries = _number("tries", texts.tries, faults) or 1.0
+    tries = _parse_number("tries", texts.tries, faults) or 1.0
     instead = DEFAULT_POLICY if one_run else ",".join(name for name in policy_names() if name != "schedule")
     named = texts.policy or changes.policy or instead
-    contenders = parse_policy_specs(named, changes.settings, changes.options)
-    variants: list[Variant] = tried(_variants, [], faults, texts, changes, treatment)
+    specs = parse_policy_specs(named, changes.settings, changes.options)
+    variants: list[Variant] = tried(_variants_of, [], faults, texts, changes, treatment)
     job = variants[0].job if variants else load_job("base")
-    faults += check_policy_specs(job, contenders)
-    if not contenders:
+    faults += check_policy_specs(job, specs)
+    if not specs:
         faults.append(Fault("policy", repr(named), ", ".join(policy_names()), "no policy is named"))
     if one_run:
-        faults += _more_than_one(policy=contenders, trace=loads, seed=seeds)
+        faults += _check_one_run(policy=specs, trace=loads, seed=seeds)
     if texts.worst_case and len(seeds) > 1:
         faults.append(Fault("seed", texts.seed, "one, with --worst-case", "each policy is sought for once"))
     if texts.worst_case and (seconds or _HUNT_S) < _SHORTEST_HUNT_S:
         faults.append(Fault("seconds", str(texts.seconds), f"≥ {_SHORTEST_HUNT_S:g}", "too short to be defeated in"))
     if faults:
         raise InputError(faults)
-    hunts = [Hunt(job, who, seconds or _HUNT_S, math.ceil(tries), seeds[0]) for who in contenders]
-    return Asked(
-        contenders=tuple(contenders),
+    hunts = [Hunt(job, who, seconds or _HUNT_S, math.ceil(tries), seeds[0]) for who in specs]
+    return Request(
+        specs=tuple(specs),
         variants=tuple(variants),
         loads=tuple(loads),
         seeds=tuple(seeds),
         hunts=tuple(hunts if texts.worst_case else ()),
-        idle=(*changes.unused, *idle_settings(job, contenders)),
+        idle=(*changes.unused, *idle_settings(job, specs)),
     )
 
 
-def _not_with_worst_case(texts: Tables) -> list[Fault]:
+def _check_worst_case(texts: RequestOptions) -> list[Fault]:
     given = {"trace": texts.trace, "shape": texts.shapes, "matrix": texts.matrix}
     allowed = "not together with --worst-case"
     return [Fault(name, str(value), allowed, "the loads are sought") for name, value in given.items() if value]
 
 
-def _loads(texts: Tables, rate: float | None, seconds: float | None) -> list[LoadSpec]:
+def _loads(texts: RequestOptions, rate: float | None, seconds: float | None) -> list[LoadSpec]:
     if texts.journal is None:
         return loads_of(texts.trace, texts.shapes, rate, seconds)
     faults = [
@@ -172,7 +170,7 @@ def _loads(texts: Tables, rate: float | None, seconds: float | None) -> list[Loa
     return [load]
 
 
-def _more_than_one(**given: Sequence[object]) -> list[Fault]:
+def _check_one_run(**given: Sequence[object]) -> list[Fault]:
     return [
         Fault(name, f"{len(values)} of them", "one", "this is one run: use compare for several")
         for name, values in given.items()
@@ -180,14 +178,14 @@ def _more_than_one(**given: Sequence[object]) -> list[Fault]:
     ]
 
 
-def _variants(texts: Tables, changes: Changes, treatment: Treatment) -> list[Variant]:
+def _variants_of(texts: RequestOptions, changes: Changes, treatment: Treatment) -> list[Variant]:
     if texts.matrix:
         return variants_of(texts.job, changes.job, treatment)
     job = load_job(texts.job, changes.job)
     return [Variant(job.name, job, treatment)]
 
 
-def _number(field_name: str, text: str | None, faults: list[Fault]) -> float | None:
+def _parse_number(field_name: str, text: str | None, faults: list[Fault]) -> float | None:
     if text is None:
         return None
     try:
@@ -200,7 +198,7 @@ def _number(field_name: str, text: str | None, faults: list[Fault]) -> float | N
     return 1.0
 
 
-def _longest(text: str, faults: list[Fault]) -> float | None:
+def _parse_longest(text: str, faults: list[Fault]) -> float | None:
     if text == "all":
         return None
     seconds = parse_duration(text)
@@ -213,14 +211,14 @@ def _longest(text: str, faults: list[Fault]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be other than by default.
+    """Values that differ from the defaults.
 
     Attributes:
-        policy: from the settings file; None: it does not say.
+        policy: from the settings file or a pair; None: neither names one.
         job: dotted keys of the job file.
         options: of every policy.
         settings: of every loop, nested as in a settings file.
-        unused: what a settings file says for live loops only.
+        unused: settings of the file that have an effect in live loops only.
     """
 
     policy: str | None = None
@@ -230,53 +228,43 @@ class Changes:
     unused: tuple[NoEffect, ...] = ()
 
 
-def _changes(config: Path | None, sets: Sequence[str], preset: str | None) -> tuple[Changes, list[Fault]]:
-    """The settings file, then ``KEY=VALUE`` pairs, then the preset, each before what comes earlier; and their faults.
+def _read_changes(config: Path | None, sets: Sequence[str], preset: str | None) -> tuple[Changes, list[Fault]]:
+    """The settings file, then ``KEY=VALUE`` pairs, then the preset, later ones taking precedence; and their faults.
 
     Keys are those of a settings file; ``job.KEY`` is a key of the job file, ``policy_options.KEY`` an option of the
-    policy. Objective, bounds and sample period belong to the job. What is not understood is left out, so that the
-    faults of the rest are found too.
+    policy. Objective, bounds and sample period belong to the job. Faulty values are left out, so that the faults of
+    the others are found too.
     """
     faults: list[Fault] = []
     given, wrong = ({}, []) if config is None else tried(read_document, ({}, []), faults, config)
     faults += wrong
-    unused = tuple(_unused(given))
+    # the file may set what a simulation does anyhow
+    idle = {key: why for key, why in UNUSED.items() if given.get(key) not in (None, "act", "executors")}
+    unused = tuple(NoEffect(key, repr(given[key]), why) for key, why in idle.items())
     pairs = read_pairs(sets, faults)
-    given, pairs = dict(_settings_in(given.items(), faults)), _settings_in(pairs, faults)
+    given, pairs = dict(_without_job_keys(given.items(), faults)), _without_job_keys(pairs, faults)
     for key, value in pairs:
         first, *rest = key.split(".")
         if first in UNUSED:
             faults.append(Fault(key, repr(value), "settings that decide something in a simulation", UNUSED[first]))
-        given = _with(given, [first, *rest], value)
+        given = _put(given, [first, *rest], value)
     if preset is not None:
         given["preset"] = preset
-    changes, misplaced = _sorted_out(given)
+    changes, misplaced = _split_changes(given)
     return replace(changes, unused=unused), faults + misplaced
 
 
-def _unused(given: Mapping[str, Any]) -> Iterator[NoEffect]:
-    """What a settings file says for live loops only; not where it says what a simulation does anyhow."""
-    for key, why in UNUSED.items():
-        if given.get(key) not in (None, "act", "executors"):
-            yield NoEffect(key, repr(given[key]), why)
-
-
-def _settings_in(pairs: Iterable[tuple[str, Any]], faults: list[Fault]) -> list[tuple[str, Any]]:
-    """Those that are no keys of the job file; one that stands here all the same joins the faults."""
+def _without_job_keys(pairs: Iterable[tuple[str, Any]], faults: list[Fault]) -> list[tuple[str, Any]]:
+    """The pairs without keys that belong in the job file; these become faults."""
     found = []
     for key, value in pairs:
-        if _of_the_job(str(key)):
-            meant = f"it is a key of the job file; did you mean 'job.{key}'?"
-            faults.append(Fault(str(key), repr(value), f"job.{key}", meant))
+        first = str(key).split(".")[0]
+        if first not in _KINDS and first not in Settings.model_fields and has_key(JobFile, str(key)):
+            message = f"it is a key of the job file; did you mean 'job.{key}'?"
+            faults.append(Fault(str(key), repr(value), f"job.{key}", message))
         else:
             found.append((key, value))
     return found
-
-
-def _of_the_job(key: str) -> bool:
-    """Whether it is a key of the job file and of nothing else."""
-    first = key.split(".")[0]
-    return first not in _KINDS and first not in Settings.model_fields and has_key(JobFile, key)
 
 
 _KINDS: Mapping[str, tuple[type, str]] = {
@@ -284,21 +272,21 @@ _KINDS: Mapping[str, tuple[type, str]] = {
     "policy_options": (Mapping, "keys with values"),
     "job": (Mapping, "keys with values, as in job.trigger_s=5"),
 }
-"""Settings that are taken apart before anything checks them."""
+"""Settings that are read here, before pydantic checks the others."""
 
 
-def _with(values: Mapping[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:
-    """The values with another one; keys of the job stay dotted, as their way is the job file's matter."""
+def _put(values: Mapping[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:
+    """The values with one put into the nested mapping; keys of the job stay dotted, as the job file resolves them."""
     first, *rest = keys
     if not rest:
         return {**values, first: value}
     below = values.get(first)
     inside = dict(below) if isinstance(below, Mapping) else {}
-    inner = {**inside, ".".join(rest): value} if first == "job" else _with(inside, rest, value)
+    inner = {**inside, ".".join(rest): value} if first == "job" else _put(inside, rest, value)
     return {**values, first: inner}
 
 
-def _sorted_out(given: Mapping[str, Any]) -> tuple[Changes, list[Fault]]:
+def _split_changes(given: Mapping[str, Any]) -> tuple[Changes, list[Fault]]:
     settings, faults = dict(given), []
     taken: dict[str, Any] = {"policy": None, "policy_options": {}, "job": {}}
     for key, (kind, allowed) in _KINDS.items():

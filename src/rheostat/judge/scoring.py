@@ -1,7 +1,7 @@
-"""The score of a simulated run, from its exact history.
+"""The score of a simulated run from its exact history, and the rankings of several runs.
 
-What each figure is stands in :mod:`rheostat.report.html`. I, the ideal run of S2's excess time (P − I) ÷ T, ends
-with the load: I = T.
+:mod:`rheostat.report.html` defines the figures. I, the ideal run of S2's excess time (P − I) ÷ T, ends with the load:
+I = T.
 
 S2 states its cost as ∫ s dt in minutes: executor_hours × 60, here with the executors on their way.
 """
@@ -9,7 +9,7 @@ S2 states its cost as ∫ s dt in minutes: executor_hours × 60, here with the e
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -25,8 +25,8 @@ from rheostat.text import several
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """What is the same for every run of a job under a load.
+class ScoringCase:
+    """A job and its load.
 
     Attributes:
         start: executors at second 0.
@@ -42,21 +42,22 @@ class Case:
 
 
 def judge_score(
-    run: RunFacts, case: Case, history: History, *, drained: bool = True, end: float | None = None
+    run: RunFacts, case: ScoringCase, history: History, *, drained: bool = True, end: float | None = None
 ) -> dict[str, Any]:
     """The score in the shape of ``rheostat.score/1``.
 
     Args:
-        run: what the run was.
+        run: policy, job and load of the run.
         case: the job and its load.
-        history: what happened.
+        history: of the run.
         drained: whether every record was committed; a run that was given up does not count.
         end: when it was given up; None: when the load was over and all was committed.
     """
     end = end_of(case, history) if end is None or drained else end
     lag, parts = Lag.of(history, 0.0, end), cost_parts(case, history, end)
     lasts = case.load.duration
-    fit = elasticity(history.ready, _demand(case), 0.0, lasts)
+    demand = demand_steps(case.load, capacity_curve(case.job), case.job.n_min, case.job.n_max)
+    fit = elasticity(history.ready, demand, 0.0, lasts)
     exact = {
         "provisioning_accuracy_o": fit.accuracy_o,
         "provisioning_accuracy_u": fit.accuracy_u,
@@ -85,7 +86,7 @@ def judge_score(
     return {**score(run, (), window=(0.0, end), counts=counts), **exact, "valid": bool(counts.valid) and drained}
 
 
-def cost_parts(case: Case, history: History, end: float | None = None) -> CostParts:
+def cost_parts(case: ScoringCase, history: History, end: float | None = None) -> CostParts:
     """What the run used until ``end``; without it until the load was over and all was committed."""
     end = end_of(case, history) if end is None else end
     return CostParts(
@@ -95,24 +96,18 @@ def cost_parts(case: Case, history: History, end: float | None = None) -> CostPa
     )
 
 
-def end_of(case: Case, history: History) -> float:
+def end_of(case: ScoringCase, history: History) -> float:
     """When the load was over and all was committed, s."""
     return max(case.load.duration, history.commits[-1][0] if history.commits else 0.0)
 
 
-def _demand(case: Case) -> list[tuple[float, float]]:
-    return demand_steps(case.load, capacity_curve(case.job), case.job.n_min, case.job.n_max)
-
-
-# Who is best: costs at three prices of a violation, and how they are put together over several cases. Pure.
-
+# Rankings over several cases, at three prices of a violation
 
 FEW_VIOLATIONS = 0.01
 """Share of the time over the objective up to which a run is ranked at w/3."""
 
 LEAST_MEAN_EXECUTORS = 1.3
-"""A load whose optimum needs fewer executors on average leaves a policy nothing to decide."""
-
+"""A load whose optimum needs fewer executors on average is not ranked: there is nothing to decide."""
 
 _NOTHING = CostParts(0.0, 0, 0.0)
 
@@ -140,13 +135,13 @@ class Bill:
     valid: bool = True
 
     def cost(self, factor: float = 1.0) -> float:
-        """Executor-hours, all told, with violations at ``factor`` times their price."""
+        """The total cost in executor-hours, with violations at ``factor`` times their price."""
         return total_cost(self.executor_hours, self.changes, self.violation_hours, factor * self.weight)
 
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """A place in a ranking. ``place`` and ``ratio`` None: not ranked, ``why`` says it."""
+    """A place in a ranking; ``place`` and ``ratio`` are None where the policy is not ranked, for the reason ``why``."""
 
     policy: str
     place: int | None
@@ -191,12 +186,18 @@ class Share:
 
 
 def shares(bills: Sequence[Bill]) -> tuple[Share, ...]:
-    """What each policy pays for beyond the optimum, in the order in which they first come."""
-    policies = dict.fromkeys(bill.policy for bill in bills)
-    return tuple(_share(policy, [bill for bill in bills if bill.policy == policy]) for policy in policies)
+    """What each policy pays for beyond the optimum, in the order of the bills."""
+    return tuple(_share_of(policy, runs) for policy, runs in _by_policy(bills).items())
 
 
-def _share(policy: str, bills: Sequence[Bill]) -> Share:
+def _by_policy(bills: Sequence[Bill]) -> dict[str, list[Bill]]:
+    found: dict[str, list[Bill]] = {}
+    for bill in bills:
+        found.setdefault(bill.policy, []).append(bill)
+    return found
+
+
+def _share_of(policy: str, bills: Sequence[Bill]) -> Share:
     def mean(parts: Iterable[float]) -> float:
         return math.fsum(parts) / len(bills)
 
@@ -224,31 +225,27 @@ def rank(name: str, bills: Sequence[Bill], factor: float, *, of: str, most_viola
 
     A policy with a run that is invalid, or violates for longer than allowed, is listed without a place.
     """
-    cases = tuple(dict.fromkeys(bill.case for bill in bills))
-    by_policy: dict[str, list[Bill]] = {}
+    by_policy = _by_policy(bills)
+    why = {policy: _why_not_ranked(runs, most_violated) for policy, runs in by_policy.items()}
+    reference: dict[str, float] = {}
     for bill in bills:
-        by_policy.setdefault(bill.policy, []).append(bill)
-    why = {policy: _why_not(runs, most_violated) for policy, runs in by_policy.items()}
-    allowed = [bill for bill in bills if not why[bill.policy]]
-    reference = _references(allowed, factor, of)
+        if not why[bill.policy]:
+            cost = bill.optimum if of == "the optimum" else bill.cost(factor)
+            reference[bill.case] = min(cost, reference.get(bill.case, math.inf))
     ratios = {
         policy: geometric_mean(bill.cost(factor) / reference[bill.case] for bill in runs)
         for policy, runs in by_policy.items()
         if not why[policy]
     }
-    return Ranking(name, of, len(cases), (*_places(ratios), *(_left_out(why))))
+    ranks = [
+        Rank(policy, 1 + sum(other < ratio for other in ratios.values()), ratio)
+        for policy, ratio in sorted(ratios.items(), key=lambda item: (item[1], item[0]))
+    ]
+    ranks += [Rank(policy, None, None, reason) for policy, reason in sorted(why.items()) if reason]
+    return Ranking(name, of, len({bill.case for bill in bills}), tuple(ranks))
 
 
-def _references(bills: Sequence[Bill], factor: float, of: str) -> Mapping[str, float]:
-    if of == "the optimum":
-        return {bill.case: bill.optimum for bill in bills}
-    least: dict[str, float] = {}
-    for bill in bills:
-        least[bill.case] = min(bill.cost(factor), least.get(bill.case, math.inf))
-    return least
-
-
-def _why_not(runs: Sequence[Bill], most_violated: float) -> str:
+def _why_not_ranked(runs: Sequence[Bill], most_violated: float) -> str:
     invalid = sum(not run.valid for run in runs)
     if invalid:
         return f"{invalid} of {several(len(runs), 'run')} invalid"
@@ -256,30 +253,19 @@ def _why_not(runs: Sequence[Bill], most_violated: float) -> str:
     return f"over {most_violated:.0%} of the time in {over} of {several(len(runs), 'run')}" if over else ""
 
 
-def _places(ratios: Mapping[str, float]) -> Iterable[Rank]:
-    """From the best on; a place is one more than the number of better ones."""
-    for policy, ratio in sorted(ratios.items(), key=lambda item: (item[1], item[0])):
-        yield Rank(policy, 1 + sum(other < ratio for other in ratios.values()), ratio)
-
-
-def _left_out(why: Mapping[str, str]) -> Iterable[Rank]:
-    return (Rank(policy, None, None, reason) for policy, reason in sorted(why.items()) if reason)
-
-
-# A run as lines for plots, thinned so that a report of many runs stays readable by a browser.
-
+# A run as lines for plots, thinned so that a browser can show a report of many runs
 
 Points = list[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class TimeSeries:
-    """What is drawn of a run; seconds since its start, records/s, executors, seconds.
+    """The lines of a run over seconds since its start.
 
     Attributes:
         capacity: records/s that the executors able to work carry within the objective, a step function.
         paid: executors paid for, a step function.
-        lag: the sawtooth of the oldest uncommitted record's age.
+        lag: age of the oldest uncommitted record, s.
         acts: decisions that acted, at most as many as a plot can show.
     """
 
@@ -311,7 +297,7 @@ def thinned(points: Sequence[tuple[float, float]], most: int) -> Points:
 
 
 def thinned_acts(acts: Sequence[Act], most: int) -> tuple[Act, ...]:
-    """Every act, or of too many each k-th."""
+    """Every act, or each k-th of too many."""
     return tuple(acts[:: -(-len(acts) // most)]) if acts else ()
 
 

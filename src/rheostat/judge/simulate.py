@@ -23,95 +23,6 @@ from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile
 from rheostat.text import several
 
-# What a simulated run remembers of its decisions, in bounded memory: those that act, and why the others held.
-
-
-@dataclass(frozen=True, slots=True)
-class Act:
-    """A decision that acted.
-
-    Attributes:
-        before, after: executors in force before, and asked for.
-        text: what the policy wanted and why, and what the guards made of it.
-        outcome: how its execution ended; None: it had not ended, or was superseded.
-        placement: where executors were to come and go; None: the job has no nodes.
-    """
-
-    at: float
-    before: int | None
-    after: int
-    code: str
-    text: str
-    outcome: OutcomeStatus | None = None
-    placement: Placement | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Decisions that changed nothing, of one reason code: how many, when the last one was, and its words."""
-
-    count: int
-    at: float
-    text: str
-
-
-class Recorder:
-    """A journal for simulated runs. It keeps no observation: the simulated job knows its own history exactly.
-
-    Attributes:
-        acts: the first ``keep`` decisions that acted, in order.
-        dropped: how many acting decisions came after those.
-        last_id: it begins empty.
-    """
-
-    def __init__(self, keep: int = 20_000) -> None:
-        self.acts: list[Act] = []
-        self.dropped = 0
-        self.last_id = 0
-        self._keep = keep
-        self._places: dict[int, int] = {}
-        self._held: dict[str, tuple[int, Decision]] = {}
-
-    @property
-    def holds(self) -> dict[str, Held]:
-        """The decisions that held, by reason code."""
-        return {code: Held(count, last.at, last.why) for code, (count, last) in self._held.items()}
-
-    def start(self, header: Header, note: str | None = None) -> None:
-        """A session of a simulated run is the run itself."""
-
-    def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:  # noqa: ARG002
-        """Keep what a reader will ask for."""
-        if isinstance(record, OutcomeRecord):
-            self._became(record.outcome.decision_id, record.outcome.status)
-            return
-        decision = record.decision
-        code = decision.reason.code
-        if not decision.acts:
-            count = self._held[code][0] if code in self._held else 0
-            self._held[code] = (count + 1, decision)
-        elif len(self.acts) < self._keep and decision.target is not None:
-            self._places[decision.decision_id] = len(self.acts)
-            act = Act(
-                at=record.at,
-                before=decision.current,
-                after=decision.target,
-                code=code.value,
-                text=decision.why,
-                placement=decision.placement,
-            )
-            self.acts.append(act)
-        else:
-            self.dropped += 1
-
-    def close(self) -> None:
-        """Nothing is to be given free."""
-
-    def _became(self, number: int, status: OutcomeStatus) -> None:
-        place = self._places.pop(number, None)
-        if place is not None:
-            self.acts[place] = replace(self.acts[place], outcome=status)
-
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -122,9 +33,8 @@ class Run:
         drained: whether all records were committed in time.
         acts, dropped: decisions that acted; how many more there were than are kept.
         holds: decisions that held, by reason code.
-        failures: cycles that failed somewhere; of a sound policy none does.
-        last_failure: the last of them in words.
-        unready: what the policy never did in it, and what it would have needed, in a sentence; None: it was ready.
+        failures: cycles that failed; a sound policy has none.
+        unready: what the policy never did, and what it would have needed, in a sentence; None: it was ready.
     """
 
     label: str
@@ -156,11 +66,10 @@ class Run:
 def simulate(
     job: JobFile,
     load: Prepared,
-    contender: PolicySpec,
+    spec: PolicySpec,
     *,
     seed: int,
     recorder: Recorder | None = None,
-    archive: SampleStore | None = None,
     before_each: Callable[[Loop, float], None] | None = None,
 ) -> Run:
     """Run the production loop until the load is over and every record is committed.
@@ -168,19 +77,18 @@ def simulate(
     The run is given up, and does not count, where that takes longer than :func:`drain_limit_s`.
 
     Args:
-        job: what is scaled.
-        load: what it has to do.
-        contender: who decides.
+        job: the job to scale.
+        load: its load.
+        spec: the policy that decides.
         seed: of the job's own chance (start-ups, noise of batches).
-        recorder: what remembers the decisions; None: one of its own.
-        archive: where its policy puts samples that are too many for its state; None: in memory.
-        before_each: is called with the loop and the time of the next cycle before that begins.
+        recorder: keeps the decisions; None: one that writes no journal.
+        before_each: called before each cycle with the loop and the time of the cycle.
 
     Raises:
         InputError: the policy is unknown, or its options or settings are wrong.
     """
-    contender = contender.at_size(violation_weight(job, load.peak))
-    settings = settings_for(job, contender)
+    spec = spec.at_size(violation_weight(job, load.peak))
+    settings = settings_for(job, spec)
     simulated = SimulatedJob(job, load.curve, seed, start_executors(job, load))
     end, recorder = drain_limit_s(load.curve.duration), recorder or Recorder()
 
@@ -190,13 +98,13 @@ def simulate(
         return simulated.drained or now >= end
 
     time = SimulatedTime(over)
-    planner = build_planner(settings, archive or MemorySampleStore(), seed)
+    planner = build_planner(settings, recorder.archive, seed)
     loop = Loop(simulated, planner, simulated, recorder, time, settings, job=job.name)
     loop.run()
     simulated.close()
     status = loop.status()
     return Run(
-        label=contender.label,
+        label=spec.label,
         seed=seed,
         history=simulated.history,
         seconds=time.at,
@@ -211,11 +119,11 @@ def simulate(
 
 
 def unready_at_end(loop: Loop, codes: Iterable[str]) -> str | None:
-    """What the policy does not do at the end of a run, and what it needs for that; None: it works as it is meant to.
+    """What the policy does not do at the end of a run, and what it needs for that; None: it was ready.
 
     Args:
-        loop: that has ended.
-        codes: of all its decisions: ``FORECAST`` tells that control was on.
+        loop: after its end.
+        codes: of all its decisions: ``FORECAST`` shows that control was on.
     """
     found = loop.unready
     if found is None:
@@ -224,68 +132,18 @@ def unready_at_end(loop: Loop, codes: Iterable[str]) -> str | None:
 
 
 def start_executors(job: JobFile, load: Prepared) -> int:
-    """What the job file says, or the fewest that carry the load of the first decision interval."""
+    """The number in the job file, or the fewest executors that carry the load of the first decision interval."""
     if job.start_executors is not None:
         return job.start_executors
     first = load.curve.cumulative(job.decide_every_s) / min(job.decide_every_s, load.curve.duration)
     return demand(job, first)
 
 
-# A simulated run that leaves a journal behind, as a live one does: to explain, to replay, and to learn from.
-
-
-class JournaledRecorder(Recorder):
-    """Remembers what every recorder does, and writes the journal; second 0 of the run is the beginning of 1970.
-
-    Attributes:
-        folder: of the journal.
-        archive: of the samples that are too many for a policy's state, beside it; in memory for want of pyarrow.
-
-    Raises:
-        InputError: the folder cannot be written.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self.folder = folder
-        self.archive: SampleStore = sample_store_in(folder) or MemorySampleStore()
-        self._journal = JournalWriter(folder, forced=False)
-
-    def start(self, header: Header, note: str | None = None) -> None:
-        """Begin a session of the journal."""
-        self._journal.start(header, note)
-
-    def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:
-        """Write it, and keep what a reader will ask for."""
-        self._journal.record(record, states)
-        super().record(record, states)
-
-    def close(self) -> None:
-        """Give the journal free."""
-        self._journal.close()
-
-
-def require_new(folder: Path | None) -> None:
-    """Say at the start that a journal cannot be written: each run has one of its own. The folder is made.
-
-    Raises:
-        InputError: there is something in it, or nothing can be written there.
-    """
-    if folder is None:
-        return
-    require_folder("journal", folder)
-    if any(folder.iterdir()):
-        raise InputError([Fault("journal", str(folder), "a folder, new or empty", "there is something in it already")])
-
-
-# The clock of a simulated run.
-
-
 class SimulatedTime:
     """Time that passes as soon as it is waited for, until the run is over.
 
     Args:
-        over: whether it is, given the present second and the one that would come next.
+        over: whether the run is over, given the present second and the next one.
 
     Attributes:
         at: the present second.
@@ -300,7 +158,7 @@ class SimulatedTime:
         return self.at
 
     def wait(self, seconds: float) -> bool:
-        """Let it pass; True, and it does not, once the run is over."""
+        """Let time pass; True, and it does not, once the run is over."""
         later = self.at + seconds
         if self._stopped or self._over(self.at, later):
             return True
@@ -310,3 +168,122 @@ class SimulatedTime:
     def stop(self) -> None:
         """End the run."""
         self._stopped = True
+
+
+# The decisions of a run, in bounded memory
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A decision that acted.
+
+    Attributes:
+        before, after: executors asked for before, and from then on.
+        text: what the policy proposed and why, and what the guards made of it.
+        outcome: None: it had not ended, or was superseded.
+        placement: where executors were to come and go; None: the job has no nodes.
+    """
+
+    at: float
+    before: int | None
+    after: int
+    code: str
+    text: str
+    outcome: OutcomeStatus | None = None
+    placement: Placement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The decisions of one reason code that changed nothing: their number, and time and text of the last."""
+
+    count: int
+    at: float
+    text: str
+
+
+class Recorder:
+    """The journal of a simulated run: it keeps decisions, and writes them to a folder where one is given.
+
+    Second 0 of the run is the beginning of 1970 in the written journal.
+
+    Args:
+        keep: how many acting decisions are kept.
+        journal: folder of the journal; None: nothing is written.
+
+    Attributes:
+        acts: the first ``keep`` decisions that acted, in order.
+        dropped: how many acting decisions came after those.
+        archive: stores samples that are too many for a policy's state: beside the journal, or in memory without a
+            journal or pyarrow.
+        last_id: 0, as a run begins with an empty journal.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+
+    def __init__(self, keep: int = 20_000, journal: Path | None = None) -> None:
+        self.acts: list[Act] = []
+        self.dropped = 0
+        self.last_id = 0
+        self.archive: SampleStore = (None if journal is None else sample_store_in(journal)) or MemorySampleStore()
+        self._keep = keep
+        self._writer = None if journal is None else JournalWriter(journal, forced=False)
+        self._places: dict[int, int] = {}
+        self._held: dict[str, tuple[int, Decision]] = {}
+
+    @property
+    def holds(self) -> dict[str, Held]:
+        """The decisions that held, by reason code."""
+        return {code: Held(count, last.at, last.why) for code, (count, last) in self._held.items()}
+
+    def start(self, header: Header, note: str | None = None) -> None:
+        """Begin a session of the journal."""
+        if self._writer is not None:
+            self._writer.start(header, note)
+
+    def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:
+        """Keep the decision or the outcome, and write it."""
+        if self._writer is not None:
+            self._writer.record(record, states)
+        if isinstance(record, OutcomeRecord):
+            place = self._places.pop(record.outcome.decision_id, None)
+            if place is not None:
+                self.acts[place] = replace(self.acts[place], outcome=record.outcome.status)
+            return
+        decision = record.decision
+        code = decision.reason.code
+        if not decision.acts:
+            count = self._held[code][0] if code in self._held else 0
+            self._held[code] = (count + 1, decision)
+        elif len(self.acts) < self._keep and decision.target is not None:
+            self._places[decision.decision_id] = len(self.acts)
+            act = Act(
+                at=record.at,
+                before=decision.current,
+                after=decision.target,
+                code=code.value,
+                text=decision.why,
+                placement=decision.placement,
+            )
+            self.acts.append(act)
+        else:
+            self.dropped += 1
+
+    def close(self) -> None:
+        """Release the journal."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def require_new(folder: Path | None) -> None:
+    """Check before a run that its journal can be written: it needs a folder of its own, which is made.
+
+    Raises:
+        InputError: the folder is not empty, or cannot be written.
+    """
+    if folder is None:
+        return
+    require_folder("journal", folder)
+    if any(folder.iterdir()):
+        raise InputError([Fault("journal", str(folder), "a folder, new or empty", "there is something in it already")])

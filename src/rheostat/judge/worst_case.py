@@ -1,15 +1,15 @@
-"""A search for the load that defeats a policy.
+"""A search for the load under which a policy loses most against the clairvoyant optimum.
 
-Every algorithm that decides without knowing what comes can be defeated by some load (S5); the question is by which, and
-by how much. The search goes through loads that a person could have drawn: one to four parts of the shape language, each
-a level, a ramp, a train of pulses or Markov-modulated bursts between two rates. Periods are drawn on a logarithmic
+Every algorithm that decides without knowing the future does badly under some load (S5); the question is which, and how
+badly. The search goes through loads that a person could have drawn: one to four parts of the shape language, each a
+level, a ramp, a train of pulses or Markov-modulated bursts between two rates. Periods are drawn on a logarithmic
 scale up to the whole time, so that a train can fall into step with whatever delay a policy has: its interval, its
 cooldown, its hold, the start-up of an executor.
 
 Hill climbing with random restarts: each climb begins with the worst of some loads, changes one thing at a time, keeps
-what is no better for the policy, and gives up after a while without progress. The first climb begins with what the
-field knows to be hard: a step, a spike, a slope after a calm, a sawtooth, bursts, and trains of many periods. What is
-found is a lower bound of what the policy can lose, never a proof that it loses no more.
+what is no better for the policy, and gives up after a while without progress. The first climb begins with loads that
+are known to be hard: a step, a spike, a slope after a calm, a sawtooth, bursts, and trains of many periods. The result
+is a lower bound of what the policy can lose, not a proof that it loses no more.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from random import Random
 from rheostat.errors import Fault, InputError
 from rheostat.judge.cases import PEAK_SHARE, Case, LoadSpec, PolicySpec, Treatment
 from rheostat.judge.compare import Comparison, Entry, Progress, crew, find_reference, run_one
-from rheostat.judge.scoring import Case as Judged
-from rheostat.judge.scoring import cost_parts
+from rheostat.judge.scoring import ScoringCase, cost_parts
 from rheostat.judge.simulate import simulate, start_executors
 from rheostat.load.curves import Pieces, RateCurve
 from rheostat.load.prepare import prepare
@@ -35,298 +34,27 @@ from rheostat.sim.capacity import capacity, violation_weight
 from rheostat.sim.jobfile import JobFile
 from rheostat.text import several
 
+LOWEST_SHARE = 0.05
+"""The lowest rate of the loads that are tried, as a share of the highest."""
+
 _MOST_PARTS = 4
 _FIRST = 6
 """Loads of which a later climb takes the worst to begin with."""
 _PATIENCE = 25
 """Changes without progress after which a climb gives up."""
 _SEEDS = 10_000
+_AS_IT_IS = Treatment(longest_s=None, scaled=False)
 
 
-class Shaped(Pieces):
-    """A load that knows its text.
-
-    Attributes:
-        shape: the text from which :func:`~rheostat.load.shapes.parse_shape` makes exactly this load.
-    """
-
-    def __init__(self, shape: str) -> None:
-        super().__init__(parse_shape(shape).pieces().points)
-        self.shape = shape
-
-
-@dataclass(frozen=True, slots=True)
-class Worst:
-    """The worst load that was found.
-
-    Attributes:
-        curve: the load.
-        shape: its text.
-        value: what ``evaluate`` made of it.
-        tried: loads that were evaluated.
-    """
-
-    curve: Shaped
-    shape: str
-    value: float
-    tried: int
-
-
-def worst_case(
-    evaluate: Callable[[Shaped], float],
-    *,
-    seconds: float,
-    low: float,
-    high: float,
-    seed: int,
-    tries: int,
-    watch: Callable[[Worst], None] | None = None,
-) -> Worst:
-    """The load between two rates of which ``evaluate`` thinks worst.
-
-    Args:
-        evaluate: how bad a load is for the policy, as its cost ÷ that of the clairvoyant optimum: the greater, the
-            worse. Must be a number, and always the same for the same load. To be told again by its text, a load must be
-            treated here as it is treated when it comes as a text.
-        seconds: how long every load lasts, ≥ 60.
-        low: least rate, records/s, ≥ 0.
-        high: greatest rate, records/s, > ``low``.
-        seed: of the search; the same seed finds the same load.
-        tries: how many loads may be evaluated, ≥ 1. A load that comes up again is not evaluated again.
-        watch: told the worst load so far after each evaluation.
-
-    Raises:
-        InputError: with every number that is out of range.
-        ValueError: ``evaluate`` gave NaN.
-    """
-    _check(seconds, low, high, tries)
-    judge = _Judge(evaluate, _Room(seconds, low, high), tries, watch)
-    random = Random(f"{seed} worst case")
-    _climb(judge, _KNOWN, random)
-    while judge.left:
-        _climb(judge, [_drawn(random) for _ in range(_FIRST)], random)
-    return judge.worst
-
-
-@dataclass(frozen=True, slots=True)
-class _Segment:
-    """One part: its kind, its weight in the whole time, and its numbers, each from 0 to 1 (see :class:`_Room`)."""
-
-    kind: str
-    weight: float
-    numbers: tuple[float, ...]
-
-
-_Load = tuple[_Segment, ...]
-
-_LOW = _Segment("constant", 0.5, (0.0,))
-_HIGH = _Segment("constant", 0.5, (1.0,))
-
-_KNOWN: tuple[_Load, ...] = (
-    (_LOW, _HIGH),
-    (_LOW, _Segment("constant", 0.1, (1.0,)), _LOW),
-    (_LOW, _Segment("ramp", 0.2, (0.0, 1.0)), _Segment("ramp", 0.2, (1.0, 0.0))),
-    (_Segment("pulses", 1.0, (0.0, 1.0, 0.0, 0.6, 0.9, 0.9, 0.0)),),
-    (_Segment("bursts", 1.0, (0.0, 1.0, 0.6, 0.3, 0.0)),),
-    *((_Segment("pulses", 1.0, (0.0, 1.0, 0.0, tenths / 10, 0.1, 0.0, 0.0)),) for tenths in range(1, 9)),
-    *((_Segment("pulses", 1.0, (0.0, 1.0, 0.0, tenths / 10, 0.5, 0.0, 0.0)),) for tenths in range(1, 9)),
-)
-
-
-class _Room:
-    """Where loads are drawn: what the numbers of a part mean, and the text of a load."""
-
-    def __init__(self, seconds: float, low: float, high: float) -> None:
-        self._seconds, self._low, self._high = seconds, low, high
-
-    def text(self, load: _Load) -> str:
-        """The load in the language of shapes; parts begin and end at whole seconds."""
-        total = sum(segment.weight for segment in load)
-        shares = accumulate((segment.weight / total for segment in load[:-1]), initial=0.0)
-        ends = [*(round(share * self._seconds) for share in shares), self._seconds]
-        parts = zip(load, pairwise(ends), strict=True)
-        return "+".join(self._part(segment, end - begin) for segment, (begin, end) in parts)
-
-    def _part(self, segment: _Segment, lasts: float) -> str:
-        return f"{segment.kind}:{_WRITE[segment.kind](self, segment.numbers, lasts)}"
-
-    def constant(self, numbers: tuple[float, ...], lasts: float) -> str:
-        """A level."""
-        return f"{self._rate(numbers[0])}@{lasts:.10g}"
-
-    def ramp(self, numbers: tuple[float, ...], lasts: float) -> str:
-        """From a level to a level."""
-        return f"{self._rate(numbers[0])}..{self._rate(numbers[1])}@{lasts:.10g}"
-
-    def pulses(self, numbers: tuple[float, ...], lasts: float) -> str:
-        """Two levels, then: when; the period; what of it is high; what of that it rises and what of that it falls."""
-        at, (period, high, rise, fall) = round(numbers[2] * lasts), numbers[3:]
-        least, whole = _shortest(lasts), _length(period, lasts)
-        on, off = max(least, high * whole), max(least, (1 - high) * whole)
-        slopes = [slope if slope >= least else 0.0 for slope in (rise * on, fall * on * (1 - rise))]
-        times = {"rise": slopes[0], "on": max(least, on - sum(slopes)), "fall": slopes[1], "off": off}
-        return f"{self.ramp(numbers, lasts)},at={min(at, lasts):.10g},{_times(times)}"
-
-    def bursts(self, numbers: tuple[float, ...], lasts: float) -> str:
-        """Two levels, then: the mean time from burst to burst; what of it is high; the seed."""
-        period, high, seed = numbers[2:]
-        least, whole = _shortest(lasts), _length(period, lasts)
-        times = {"on": max(least, high * whole), "off": max(least, (1 - high) * whole)}
-        return f"{self.ramp(numbers, lasts)},{_times(times)},seed={round(seed * _SEEDS)}"
-
-    def _rate(self, u: float) -> str:
-        return f"{self._low + (self._high - self._low) * round(u, 3):.7g}"
-
-
-_Writer = Callable[[_Room, tuple[float, ...], float], str]
-_WRITE: dict[str, _Writer] = {
-    "constant": _Room.constant,
-    "ramp": _Room.ramp,
-    "pulses": _Room.pulses,
-    "bursts": _Room.bursts,
-}
-_NUMBERS = {"constant": 1, "ramp": 2, "pulses": 7, "bursts": 5}
-"""How many numbers a kind takes."""
-
-
-def _shortest(lasts: float) -> float:
-    """The shortest time in a part; it has no more than 5000 of them."""
-    return max(1.0, lasts / 5000)
-
-
-def _length(u: float, lasts: float) -> float:
-    """From the shortest time to the whole part, logarithmically."""
-    least = _shortest(lasts)
-    return least * math.exp(u * math.log(max(lasts, least) / least))
-
-
-def _times(times: Mapping[str, float]) -> str:
-    return ",".join(f"{name}={lasts:.4g}" for name, lasts in times.items())
-
-
-class _Judge:
-    """Evaluates loads, each text once, and remembers the worst."""
-
-    def __init__(
-        self,
-        evaluate: Callable[[Shaped], float],
-        room: _Room,
-        tries: int,
-        watch: Callable[[Worst], None] | None,
-    ) -> None:
-        self.left = tries
-        self._evaluate, self._room, self._watch = evaluate, room, watch
-        self._values: dict[str, float] = {}
-        self._worst: Worst | None = None
-
-    @property
-    def worst(self) -> Worst:
-        """The worst load so far."""
-        if self._worst is None:
-            message = "nothing was evaluated yet"
-            raise ValueError(message)
-        return self._worst
-
-    def value(self, load: _Load) -> float:
-        """What the load is worth; least of all when no try is left for it."""
-        text = self._room.text(load)
-        if text not in self._values and self.left:
-            self._values[text] = self._tried(text)
-        return self._values.get(text, -math.inf)
-
-    def _tried(self, text: str) -> float:
-        curve = Shaped(text)
-        value = self._evaluate(curve)
-        if math.isnan(value):
-            message = f"the value of the load {text} is NaN"
-            raise ValueError(message)
-        self.left -= 1
-        tried = len(self._values) + 1
-        if self._worst is None or value > self._worst.value:
-            self._worst = Worst(curve, text, value, tried)
-        self._worst = replace(self._worst, tried=tried)
-        if self._watch is not None:
-            self._watch(self._worst)
-        return value
-
-
-def _climb(judge: _Judge, loads: Sequence[_Load], random: Random) -> None:
-    """From the worst of some loads on, as long as changes make it worse still."""
-    value, load = max(((judge.value(load), load) for load in loads), key=lambda pair: pair[0])
-    waited = 0
-    while judge.left and waited < _PATIENCE:
-        other = _changed(load, random)
-        worth = judge.value(other)
-        waited = 0 if worth > value else waited + 1
-        if worth >= value:
-            value, load = worth, other
-
-
-def _drawn(random: Random) -> _Load:
-    return tuple(_drawn_segment(random) for _ in range(random.randint(1, _MOST_PARTS)))
-
-
-def _drawn_segment(random: Random) -> _Segment:
-    """Every second number is at one of its ends."""
-    kind = random.choice(list(_NUMBERS))
-    numbers = (random.choice((0.0, 1.0, random.random(), random.random())) for _ in range(_NUMBERS[kind]))
-    return _Segment(kind, random.uniform(0.1, 1.0), tuple(numbers))
-
-
-def _changed(load: _Load, random: Random) -> _Load:
-    """The load with one thing changed: mostly a number or a weight; else a part is another, one more, or gone."""
-    place, what = random.randrange(len(load)), random.random()
-    if what < 0.7:
-        return _put(load, place, _nudged(load[place], random))
-    if what < 0.8:
-        weight = min(1.0, max(0.1, load[place].weight + random.gauss(0.0, 0.2)))
-        return _put(load, place, replace(load[place], weight=weight))
-    if what < 0.9:
-        return _put(load, place, _drawn_segment(random))
-    if what < 0.95 and len(load) < _MOST_PARTS:
-        return (*load[:place], _drawn_segment(random), *load[place:])
-    return load[:place] + load[place + 1 :] if len(load) > 1 else _put(load, 0, _drawn_segment(random))
-
-
-def _nudged(segment: _Segment, random: Random) -> _Segment:
-    """One of its numbers moved, a little or far."""
-    index = random.randrange(len(segment.numbers))
-    moved = segment.numbers[index] + random.gauss(0.0, random.choice((0.004, 0.02, 0.1, 0.4)))
-    numbers = (*segment.numbers[:index], min(1.0, max(0.0, moved)), *segment.numbers[index + 1 :])
-    return replace(segment, numbers=numbers)
-
-
-def _put(load: _Load, place: int, segment: _Segment) -> _Load:
-    return (*load[:place], segment, *load[place + 1 :])
-
-
-def _check(seconds: float, low: float, high: float, tries: int) -> None:
-    faults = []
-    if not (math.isfinite(seconds) and seconds >= 60):
-        faults.append(Fault("seconds", f"{seconds:g}", "a number ≥ 60", "a load must leave a policy time to decide"))
-    if not 0 <= low < math.inf:
-        faults.append(Fault("low", f"{low:g}", "a number ≥ 0", "it is the least rate"))
-    if not low < high < math.inf:
-        faults.append(Fault("high", f"{high:g}", f"a number > {low:g}", "it is the greatest rate"))
-    if tries < 1:
-        faults.append(Fault("tries", str(tries), "a whole number ≥ 1", "without a try there is no load"))
-    if faults:
-        raise InputError(faults)
-
-
-# The load that defeats each policy: a search through loads, each judged by cost ÷ the clairvoyant optimum.
-
-
-LOWEST_SHARE = 0.05
-"""The lowest rate of the loads that are tried, as a share of the highest."""
+# The worst load of each policy, by cost ÷ the clairvoyant optimum
 
 
 @dataclass(frozen=True, slots=True)
 class Hunt:
-    """What is sought: the worst load of so many seconds for one policy, among so many."""
+    """A search for the worst load of one policy, of ``seconds`` each, among ``tries``."""
 
     job: JobFile
-    contender: PolicySpec
+    spec: PolicySpec
     seconds: float
     tries: int
     seed: int
@@ -334,12 +62,12 @@ class Hunt:
 
 @dataclass(frozen=True, slots=True)
 class Defeat:
-    """What was found.
+    """The worst load that was found for a policy.
 
     Attributes:
-        shape: the load, in the language of ``rheostat.load.shapes``; it is played as it is, not scaled.
-        ratio: cost ÷ optimum; None: the run did not even end.
-        tried: loads that were tried.
+        shape: the load, in the language of ``rheostat.load.shapes``; it is not scaled.
+        ratio: cost ÷ optimum; None: the run did not count.
+        tried: number of loads.
         entry: the policy's run under that load, with its optimum.
     """
 
@@ -368,7 +96,7 @@ def defeats(
 
 
 def comparison_of(found: Sequence[Defeat]) -> Comparison:
-    """The runs under the loads that were found, as a comparison of one run each."""
+    """The runs under the worst loads, as a comparison of one run each."""
     return Comparison(tuple(each.entry for each in found))
 
 
@@ -384,13 +112,10 @@ def defeat(hunt: Hunt) -> Defeat:
         tries=hunt.tries,
     )
     case = Case(hunt.job, hunt.job.name, LoadSpec(worst.shape, shape=worst.shape), hunt.seed, _AS_IT_IS)
-    reference, run = find_reference(case, reached=False), run_one(case, hunt.contender)
+    reference, run = find_reference(case, reached=False), run_one(case, hunt.spec)
     entry = Entry.of(case, [reference, run])
     ratio = worst.value if math.isfinite(worst.value) else None
-    return Defeat(hunt.contender.label, worst.shape, ratio, worst.tried, entry)
-
-
-_AS_IT_IS = Treatment(longest_s=None, scaled=False)
+    return Defeat(hunt.spec.label, worst.shape, ratio, worst.tried, entry)
 
 
 def _ratio(hunt: Hunt, curve: RateCurve) -> float:
@@ -398,9 +123,258 @@ def _ratio(hunt: Hunt, curve: RateCurve) -> float:
     job = hunt.job
     load = prepare(curve, name="a load", seed=hunt.seed, peak_rate=None, longest_s=None)
     start, weight = start_executors(job, load), violation_weight(job, load.peak)
-    run = simulate(job, load, hunt.contender, seed=hunt.seed)
+    run = simulate(job, load, hunt.spec, seed=hunt.seed)
     if run.faults:
         return math.inf
-    parts = cost_parts(Judged(job, load.curve, start, float(weight)), run.history)
+    parts = cost_parts(ScoringCase(job, load.curve, start, float(weight)), run.history)
     least = optimum(problem_of(job, load.curve, start, weight)).cost
     return parts.cost(weight) / least if least > 0 else 0.0
+
+
+# The search, for any measure of how bad a load is
+
+
+class Shaped(Pieces):
+    """A load with ``shape``, the text from which :func:`~rheostat.load.shapes.parse_shape` makes exactly this load."""
+
+    def __init__(self, shape: str) -> None:
+        super().__init__(parse_shape(shape).pieces().points)
+        self.shape = shape
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """The worst load, its text, its value by ``evaluate``, and how many loads were evaluated."""
+
+    curve: Shaped
+    shape: str
+    value: float
+    tried: int
+
+
+def worst_case(
+    evaluate: Callable[[Shaped], float],
+    *,
+    seconds: float,
+    low: float,
+    high: float,
+    seed: int,
+    tries: int,
+    watch: Callable[[Worst], None] | None = None,
+) -> Worst:
+    """The load between two rates with the largest value of ``evaluate``.
+
+    Args:
+        evaluate: how bad a load is for the policy, as its cost ÷ that of the clairvoyant optimum: the greater, the
+            worse. It must be a number, and always the same for the same load. A load must be prepared here as it is
+            when it is given as a text, so that its text reproduces it.
+        seconds: how long every load lasts, ≥ 60.
+        low: least rate, records/s, ≥ 0.
+        high: greatest rate, records/s, > ``low``.
+        seed: of the search; the same seed finds the same load.
+        tries: how many loads may be evaluated, ≥ 1. A load that comes up again is not evaluated again.
+        watch: called with the worst load so far after each evaluation.
+
+    Raises:
+        InputError: with every number that is out of range.
+        ValueError: ``evaluate`` gave NaN.
+    """
+    _check(seconds, low, high, tries)
+    judge = _Judge(evaluate, _Room(seconds, low, high), tries, watch)
+    random = Random(f"{seed} worst case")
+    _climb(judge, _KNOWN, random)
+    while judge.left:
+        _climb(judge, [_draw_load(random) for _ in range(_FIRST)], random)
+    return judge.worst
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """One part: its kind, its weight in the whole time, and its numbers, each from 0 to 1 (see :class:`_Room`)."""
+
+    kind: str
+    weight: float
+    numbers: tuple[float, ...]
+
+
+_Load = tuple[_Segment, ...]
+
+_LOW = _Segment("constant", 0.5, (0.0,))
+_HIGH = _Segment("constant", 0.5, (1.0,))
+
+_KNOWN: tuple[_Load, ...] = (
+    (_LOW, _HIGH),
+    (_LOW, _Segment("constant", 0.1, (1.0,)), _LOW),
+    (_LOW, _Segment("ramp", 0.2, (0.0, 1.0)), _Segment("ramp", 0.2, (1.0, 0.0))),
+    (_Segment("pulses", 1.0, (0.0, 1.0, 0.0, 0.6, 0.9, 0.9, 0.0)),),
+    (_Segment("bursts", 1.0, (0.0, 1.0, 0.6, 0.3, 0.0)),),
+    *((_Segment("pulses", 1.0, (0.0, 1.0, 0.0, tenths / 10, 0.1, 0.0, 0.0)),) for tenths in range(1, 9)),
+    *((_Segment("pulses", 1.0, (0.0, 1.0, 0.0, tenths / 10, 0.5, 0.0, 0.0)),) for tenths in range(1, 9)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """Where loads are drawn: how long they last, and between which rates."""
+
+    seconds: float
+    low: float
+    high: float
+
+    def text(self, load: _Load) -> str:
+        """The load in the language of shapes; parts begin and end at whole seconds."""
+        total = sum(segment.weight for segment in load)
+        shares = accumulate((segment.weight / total for segment in load[:-1]), initial=0.0)
+        ends = [*(round(share * self.seconds) for share in shares), self.seconds]
+        parts = zip(load, pairwise(ends), strict=True)
+        return "+".join(self._part(segment, end - begin) for segment, (begin, end) in parts)
+
+    def _part(self, segment: _Segment, lasts: float) -> str:
+        rates = [f"{self.low + (self.high - self.low) * round(u, 3):.7g}" for u in segment.numbers[:2]]
+        text, least = f"{segment.kind}:{'..'.join(rates)}@{lasts:.10g}", _shortest(lasts)
+        if segment.kind == "bursts":
+            period, high, seed = segment.numbers[2:]
+            whole = _length(period, lasts)
+            times = {"on": max(least, high * whole), "off": max(least, (1 - high) * whole)}
+            return f"{text},{_times(times)},seed={round(seed * _SEEDS)}"
+        if segment.kind == "pulses":
+            at, (period, high, rise, fall) = round(segment.numbers[2] * lasts), segment.numbers[3:]
+            whole = _length(period, lasts)
+            on, off = max(least, high * whole), max(least, (1 - high) * whole)
+            slopes = [slope if slope >= least else 0.0 for slope in (rise * on, fall * on * (1 - rise))]
+            times = {"rise": slopes[0], "on": max(least, on - sum(slopes)), "fall": slopes[1], "off": off}
+            return f"{text},at={min(at, lasts):.10g},{_times(times)}"
+        return text
+
+
+_NUMBERS = {"constant": 1, "ramp": 2, "pulses": 7, "bursts": 5}
+"""How many numbers a kind takes. One or two rates come first; then
+
+* pulses: when they begin, the period, the share of it that is high, and the shares of that which rise and fall;
+* bursts: the mean time from burst to burst, the share of it that is high, and the seed.
+"""
+
+
+def _shortest(lasts: float) -> float:
+    """The shortest time in a part; it has no more than 5000 of them."""
+    return max(1.0, lasts / 5000)
+
+
+def _length(u: float, lasts: float) -> float:
+    """From the shortest time to the whole part, logarithmically."""
+    least = _shortest(lasts)
+    return least * math.exp(u * math.log(max(lasts, least) / least))
+
+
+def _times(times: Mapping[str, float]) -> str:
+    return ",".join(f"{name}={lasts:.4g}" for name, lasts in times.items())
+
+
+class _Judge:
+    """Evaluates loads, each text once, and keeps the worst."""
+
+    def __init__(
+        self,
+        evaluate: Callable[[Shaped], float],
+        room: _Room,
+        tries: int,
+        watch: Callable[[Worst], None] | None,
+    ) -> None:
+        self.left = tries
+        self._evaluate, self._room, self._watch = evaluate, room, watch
+        self._values: dict[str, float] = {}
+        self._worst: Worst | None = None
+
+    @property
+    def worst(self) -> Worst:
+        """The worst load so far."""
+        if self._worst is None:
+            message = "nothing was evaluated yet"
+            raise ValueError(message)
+        return self._worst
+
+    def value(self, load: _Load) -> float:
+        """The value of a load; −∞ when no try is left for it."""
+        text = self._room.text(load)
+        if text not in self._values and self.left:
+            self._values[text] = self._evaluate_text(text)
+        return self._values.get(text, -math.inf)
+
+    def _evaluate_text(self, text: str) -> float:
+        curve = Shaped(text)
+        value = self._evaluate(curve)
+        if math.isnan(value):
+            message = f"the value of the load {text} is NaN"
+            raise ValueError(message)
+        self.left -= 1
+        tried = len(self._values) + 1
+        if self._worst is None or value > self._worst.value:
+            self._worst = Worst(curve, text, value, tried)
+        self._worst = replace(self._worst, tried=tried)
+        if self._watch is not None:
+            self._watch(self._worst)
+        return value
+
+
+def _climb(judge: _Judge, loads: Sequence[_Load], random: Random) -> None:
+    """Start from the worst of some loads, and change it as long as that makes it worse."""
+    value, load = max(((judge.value(load), load) for load in loads), key=lambda pair: pair[0])
+    waited = 0
+    while judge.left and waited < _PATIENCE:
+        other = _change(load, random)
+        worth = judge.value(other)
+        waited = 0 if worth > value else waited + 1
+        if worth >= value:
+            value, load = worth, other
+
+
+def _draw_load(random: Random) -> _Load:
+    return tuple(_draw_segment(random) for _ in range(random.randint(1, _MOST_PARTS)))
+
+
+def _draw_segment(random: Random) -> _Segment:
+    """A segment of which every second number is at one of its ends."""
+    kind = random.choice(list(_NUMBERS))
+    numbers = (random.choice((0.0, 1.0, random.random(), random.random())) for _ in range(_NUMBERS[kind]))
+    return _Segment(kind, random.uniform(0.1, 1.0), tuple(numbers))
+
+
+def _change(load: _Load, random: Random) -> _Load:
+    """The load with one thing changed: mostly a number or a weight; else a part is replaced, added or removed."""
+    place, what = random.randrange(len(load)), random.random()
+    if what < 0.7:
+        return _put(load, place, _nudge(load[place], random))
+    if what < 0.8:
+        weight = min(1.0, max(0.1, load[place].weight + random.gauss(0.0, 0.2)))
+        return _put(load, place, replace(load[place], weight=weight))
+    if what < 0.9:
+        return _put(load, place, _draw_segment(random))
+    if what < 0.95 and len(load) < _MOST_PARTS:
+        return (*load[:place], _draw_segment(random), *load[place:])
+    return load[:place] + load[place + 1 :] if len(load) > 1 else _put(load, 0, _draw_segment(random))
+
+
+def _nudge(segment: _Segment, random: Random) -> _Segment:
+    """The segment with one of its numbers moved, a little or far."""
+    index = random.randrange(len(segment.numbers))
+    moved = segment.numbers[index] + random.gauss(0.0, random.choice((0.004, 0.02, 0.1, 0.4)))
+    numbers = (*segment.numbers[:index], min(1.0, max(0.0, moved)), *segment.numbers[index + 1 :])
+    return replace(segment, numbers=numbers)
+
+
+def _put(load: _Load, place: int, segment: _Segment) -> _Load:
+    return (*load[:place], segment, *load[place + 1 :])
+
+
+def _check(seconds: float, low: float, high: float, tries: int) -> None:
+    faults = []
+    if not (math.isfinite(seconds) and seconds >= 60):
+        faults.append(Fault("seconds", f"{seconds:g}", "a number ≥ 60", "a load must leave a policy time to decide"))
+    if not 0 <= low < math.inf:
+        faults.append(Fault("low", f"{low:g}", "a number ≥ 0", "it is the least rate"))
+    if not low < high < math.inf:
+        faults.append(Fault("high", f"{high:g}", f"a number > {low:g}", "it is the greatest rate"))
+    if tries < 1:
+        faults.append(Fault("tries", str(tries), "a whole number ≥ 1", "without a try there is no load"))
+    if faults:
+        raise InputError(faults)

@@ -1,4 +1,7 @@
-"""The clairvoyant problem cut into steps: what each of them brings, and what executors do in one."""
+"""The dynamic program behind the clairvoyant optimum: for each number of executors and each cost, the least backlog.
+
+:class:`Grid` cuts the problem into steps, :func:`forwards` goes through them, :func:`traced` finds the plan.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,17 @@ _SAMPLES = 8
 _CHUNK = 1024
 _ROUNDING = 1e-9
 _TINY = 1e-9
+_SINGLE = 1e-6
+"""Relative error of backlogs that are kept in single precision."""
+
+Floats = NDArray[np.float64]
+_Levels = NDArray[np.intp]
 
 
 class Grid:
     """The problem on its grid.
 
     Attributes:
-        problem: the problem.
         per_decision: steps from one decision to the next, so many that none is longer than L.
         step_s: length of a step.
         loaded: steps until the load is over, the one in which it ends included.
@@ -38,33 +45,23 @@ class Grid:
         self.long_rate, self.slack = np.maximum(self._rows(problem.long_rate), _TINY), self._rows(problem.slack)
         self.capacity = np.maximum(self._rows(problem.capacity), _TINY)
         self._arrivals, self._limits, self._ageing = self._tabulated()
-        self._chunk, self._tables = -1, tuple[Floats, ...]()
+        self._chunk, self._tables = -1, dict[str, Floats]()
 
     def step(self, number: int) -> Step:
-        """What a step brings; long after the load nothing arrives, and whatever waits is over the objective."""
+        """The arrivals and limits of a step; long after the load nothing arrives, and all backlog is too old."""
         number = min(number, len(self._arrivals) - 1)
         if number // _CHUNK != self._chunk:
             self._chunk = number // _CHUNK
             self._tables = self._table(slice(self._chunk * _CHUNK, (self._chunk + 1) * _CHUNK))
-        net, allowed, avoid, avoid_from, recover, recover_from = (table[number % _CHUNK] for table in self._tables)
-        gain = self.long_rate - self.capacity
-        return Step(
-            seconds=self.step_s,
-            net=net,
-            allowed=allowed,
-            gain=gain,
-            avoid=avoid,
-            avoid_from=avoid_from,
-            recover=recover,
-            recover_from=recover_from,
-        )
+        own = {name: table[number % _CHUNK] for name, table in self._tables.items()}
+        return Step(seconds=self.step_s, gain=self.long_rate - self.capacity, **own)
 
     def arrivals_of(self, number: int) -> float:
         """Records that arrive in a step."""
         return float(self._arrivals[number]) if number < len(self._arrivals) else 0.0
 
     def decides(self, number: int) -> bool:
-        """Whether a decision is made at the begin of a step."""
+        """Whether a decision is made at the begin of this step."""
         return number % self.per_decision == 0
 
     def remaining_s(self, number: int) -> float:
@@ -112,10 +109,10 @@ class Grid:
         lowered = np.maximum(chord - inside, 0.0).max(axis=1)
         return np.diff(offered), offered[:-1] - aged[:-1] + lowered, np.diff(aged) / self.step_s
 
-    def _table(self, steps: slice) -> tuple[Floats, ...]:
-        """The arrays of :class:`Step` for many steps, shape (steps, N, 1).
+    def _table(self, steps: slice) -> dict[str, Floats]:
+        """The arrays of :class:`Step` from ``net`` on, for many steps, shape (steps, N, 1).
 
-        Before the step g records too many wait (negative: so many fewer than allowed). With c the capacity, r the
+        Before the step the backlog exceeds the limit by g records (negative: it is below). With c the capacity, r the
         long-batch rate and a the ageing, g + (a − c)·h are too many at its end if nothing is over the objective; a
         second over it processes r − c records more. So
 
@@ -131,7 +128,14 @@ class Grid:
         recover = np.where(surplus > _TINY, 1 / np.maximum(surplus, _TINY), avoid)
         recover_from = np.where(surplus > _TINY, -recover * limit, avoid_from)
         allowed = limit - np.maximum(ageing - capacity, 0.0) * h
-        return arrivals - capacity * h, allowed, avoid, avoid_from, recover, recover_from
+        return {
+            "net": arrivals - capacity * h,
+            "allowed": allowed,
+            "avoid": avoid,
+            "avoid_from": avoid_from,
+            "recover": recover,
+            "recover_from": recover_from,
+        }
 
 
 def _offered(load: Pieces, seconds: Floats) -> Floats:
@@ -147,16 +151,12 @@ def _offered(load: Pieces, seconds: Floats) -> Floats:
     return found
 
 
-# The dynamic program behind the clairvoyant optimum: for each number of executors and each cost, the least backlog.
-
-
-Floats = NDArray[np.float64]
-_Levels = NDArray[np.intp]
+# One decision and one step: how they change the frontier
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What things cost, in levels of ``quantum_s`` executor-seconds.
+    """Costs in levels of ``quantum_s`` executor-seconds.
 
     Attributes:
         per_step: one executor for one step.
@@ -177,21 +177,21 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step of the grid brings to each number of executors; arrays of shape (N, 1).
+    """A step of the grid for each number of executors; arrays of shape (N, 1).
 
     Attributes:
         seconds: its length.
-        net: arrivals less what is processed within the objective, records.
+        gain: records/s that are processed more over the objective than within it.
+        net: arrivals less the records that are processed within the objective.
         allowed: backlog at its begin up to which nothing in it is over the objective, records.
-        gain: what a second over the objective processes more, records/s.
         avoid, avoid_from, recover, recover_from: seconds over the objective are the larger one of
             ``avoid · backlog + avoid_from`` and ``recover · backlog + recover_from``, within [0, seconds].
     """
 
     seconds: float
+    gain: Floats
     net: Floats
     allowed: Floats
-    gain: Floats
     avoid: Floats
     avoid_from: Floats
     recover: Floats
@@ -200,13 +200,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """Least backlogs, and the level of the first column."""
+    """Least backlogs by executors (rows) and cost (columns); ``base`` is the level of the first column."""
 
     base: int
     least: Floats
 
     def cut(self) -> Frontier:
-        """Without the columns that no state needs. In the last column every row must be finite."""
+        """Remove columns that no state needs. In the last column every row must be finite."""
         least = self.least
         totals = least.sum(axis=0)
         last = int(np.count_nonzero(totals > totals[-1]))
@@ -229,9 +229,9 @@ def decide(before: Frontier, prices: Prices) -> Frontier:
     changed = least[:, prices.change :]
     if prices.start_up:
         near = changed[:, :width]
-        np.minimum(near, _least_from_above(old - carried) + carried, out=near)
+        np.minimum(near, _min_from_above(old - carried) + carried, out=near)
         np.minimum(changed[:, width:], near[:, -1:], out=changed[:, width:])
-        np.minimum(changed, _least_from_below(old + carried, prices.start_up) - carried, out=changed)
+        np.minimum(changed, _min_from_below(old + carried, prices.start_up) - carried, out=changed)
     else:
         np.minimum(changed, (old + carried).min(axis=0) - carried, out=changed)
         np.minimum(changed, (old - carried).min(axis=0) + carried, out=changed)
@@ -240,7 +240,7 @@ def decide(before: Frontier, prices: Prices) -> Frontier:
     return after.cut() if prices.start_up else after
 
 
-def _least_from_above(least: Floats) -> Floats:
+def _min_from_above(least: Floats) -> Floats:
     """In each row the least of it and all rows after it. Changes its argument."""
     reach = 1
     while reach < len(least):
@@ -249,7 +249,7 @@ def _least_from_above(least: Floats) -> Floats:
     return least
 
 
-def _least_from_below(least: Floats, start_up: int) -> Floats:
+def _min_from_below(least: Floats, start_up: int) -> Floats:
     """In each row the least of it and all rows before it, each row moving a state by ``start_up`` columns."""
     rows, width = least.shape
     wide = np.empty((rows, width + start_up * (rows - 1)))
@@ -279,8 +279,8 @@ def violations(least: Floats, step: Step) -> Floats:
     return np.minimum(seconds, step.seconds, out=seconds)
 
 
-def moved(least: Floats, step: Step, weight: float) -> tuple[Floats, _Levels]:
-    """What is left of each backlog after a step; the levels that its time over the objective costs, rounded down."""
+def _advance(least: Floats, step: Step, weight: float) -> tuple[Floats, _Levels]:
+    """Each backlog after a step, and the levels that its time over the objective costs, rounded down."""
     seconds = violations(least, step)
     left = least + step.net
     left -= step.gain * seconds
@@ -297,8 +297,9 @@ def serve(after: Frontier, step: Step, prices: Prices) -> Frontier:
     most = int(prices.weight * step.seconds) + 1 if bad else 0
     later, rest = _room(rows, width + prices.per_step * (rows - 1) + most, prices.per_step, width - bad, bad)
     if bad:
-        left, levels = moved(least[:, :bad], step, prices.weight)
-        levels += _places(rows, bad, later.shape[1] + prices.per_step)
+        left, levels = _advance(least[:, :bad], step, prices.weight)
+        apart = later.shape[1] + prices.per_step
+        levels += np.arange(0, rows * apart, apart, dtype=np.intp)[:, None] + np.arange(bad, dtype=np.intp)
         np.minimum.at(later.reshape(-1), levels.reshape(-1), left.reshape(-1))
     left = least[:, bad:] + step.net
     np.maximum(left, 0.0, out=left)
@@ -307,19 +308,12 @@ def serve(after: Frontier, step: Step, prices: Prices) -> Frontier:
     return Frontier(after.base + prices.n_min * prices.per_step, later).cut()
 
 
-def _places(rows: int, width: int, apart: int) -> _Levels:
-    return np.arange(0, rows * apart, apart, dtype=np.intp)[:, None] + np.arange(width, dtype=np.intp)
-
-
-# The dynamic program run forwards over the grid, and its best way traced back.
-
-
-_SINGLE = 1e-6
+# Forwards over the grid, and back along the best way
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A way to end: in this step, after its decision in this state, so long after its begin, at this cost."""
+    """An end of the run: the step, the state after its decision, seconds since its begin, and the total cost."""
 
     step: int = 0
     row: int = 0
@@ -332,7 +326,7 @@ class Ending:
 class Kept:
     """The frontiers before the decision, every ``apart`` steps: all of them, or as many as ``most`` bytes hold.
 
-    In single precision. They serve to find a plan, whose cost is then worked out anew.
+    In single precision: they serve to find a plan, whose cost is then computed from the plan.
     """
 
     most: int = 128 * 2**20
@@ -341,7 +335,7 @@ class Kept:
     frontiers: list[tuple[int, NDArray[np.float32]]] = field(default_factory=list)
 
     def add(self, number: int, frontier: Frontier) -> None:
-        """Keep the frontier of a step, if its turn is."""
+        """Keep the frontier of every ``apart``-th step."""
         if number % self.apart:
             return
         self.frontiers.append((frontier.base, frontier.least.astype(np.float32)))
@@ -352,13 +346,13 @@ class Kept:
             self.size = sum(least.nbytes for _, least in self.frontiers)
 
     def before(self, number: int) -> Frontier:
-        """The last frontier that was kept, up to a step."""
+        """The last frontier that was kept up to a step."""
         base, least = self.frontiers[number // self.apart]
         return Frontier(base, least.astype(np.float64))
 
 
 def forwards(grid: Grid, prices: Prices, kept: Kept | None = None) -> tuple[Kept, Ending]:
-    """The frontiers, and the cheapest ending. ``kept``: where the frontiers are put."""
+    """The frontiers, and the cheapest ending."""
     problem, kept = grid.problem, Kept() if kept is None else kept
     least = np.full((problem.n_max - problem.n_min + 1, 1), np.inf)
     least[problem.start - problem.n_min, 0] = 0.0
@@ -367,24 +361,26 @@ def forwards(grid: Grid, prices: Prices, kept: Kept | None = None) -> tuple[Kept
         kept.add(number, frontier)
         after = decide(frontier, prices) if grid.decides(number) else frontier
         if number + 1 >= grid.loaded:
-            ending = min(ending, _ending(grid, prices, number, after), key=lambda each: each.cost_s)
+            ending = min(ending, _find_ending(grid, prices, number, after), key=lambda each: each.cost_s)
         frontier = serve(after, grid.step(number), prices)
         number += 1
     return kept, ending
 
 
-def _ending(grid: Grid, prices: Prices, number: int, after: Frontier) -> Ending:
+def _find_ending(grid: Grid, prices: Prices, number: int, after: Frontier) -> Ending:
     """The cheapest way to have the load over and everything processed within this step."""
     least, step = after.least, grid.step(number)
     over = violations(least, step)
     left = np.maximum(least + grid.arrivals_of(number) - grid.slack, 0.0)
     takes = np.maximum(left / grid.long_rate, (left - step.gain * over) / grid.capacity)
     seconds = np.maximum(takes, grid.remaining_s(number))
+    ends = seconds <= grid.step_s * (1 + _ROUNDING)
     over = np.minimum(over, seconds)
     numbers = prices.n_min + np.arange(len(least))[:, None]
     levels = after.base + np.arange(least.shape[1])
-    costs_s = (levels + prices.weight * over) * prices.quantum_s + numbers * seconds
-    costs_s = np.where(seconds <= grid.step_s * (1 + _ROUNDING), costs_s, inf)
+    # A state that cannot be reached takes for ever, and 0 executors × infinity is not a number.
+    paid_s = numbers * np.where(ends, seconds, 0.0)
+    costs_s = np.where(ends, (levels + prices.weight * over) * prices.quantum_s + paid_s, inf)
     row, column = (int(place) for place in np.unravel_index(int(np.argmin(costs_s)), costs_s.shape))
     return Ending(number, row, after.base + column, float(seconds[row, column]), float(costs_s[row, column]))
 
@@ -395,22 +391,22 @@ def traced(grid: Grid, prices: Prices, kept: Kept, ending: Ending) -> list[int]:
     later: Frontier | None = None
     for number, before in _backwards(grid, prices, kept, ending.step):
         if later is not None:
-            same = _without_change(before, later, row, level, grid.step(number), prices)
+            same = _level_without_change(before, later, row, level, grid.step(number), prices)
             if same is not None and grid.decides(number):
                 level, later = same, before
                 rows.append(row)
                 continue
             after = decide(before, prices) if grid.decides(number) else before
-            level = _served_from(after, row, level, grid.step(number), prices)
+            level = _state_before_step(after, row, level, grid.step(number), prices)
             rows.append(row)
         if grid.decides(number):
-            row, level = _decided_from(before, row, level, prices)
+            row, level = _state_before_decision(before, row, level, prices)
         later = before
     return [prices.n_min + each for each in reversed(rows)]
 
 
 def _backwards(grid: Grid, prices: Prices, kept: Kept, last: int) -> Iterator[tuple[int, Frontier]]:
-    """The frontier before each step's decision, from ``last`` to 0; those that were not kept are made again."""
+    """The frontier before each step's decision, from ``last`` to 0; those that were not kept are computed again."""
     for place in reversed(range(last // kept.apart + 1)):
         first = place * kept.apart
         made = [kept.before(first)]
@@ -420,7 +416,9 @@ def _backwards(grid: Grid, prices: Prices, kept: Kept, last: int) -> Iterator[tu
         yield from ((first + more, made[more]) for more in reversed(range(len(made))))
 
 
-def _without_change(before: Frontier, later: Frontier, row: int, level: int, step: Step, prices: Prices) -> int | None:
+def _level_without_change(
+    before: Frontier, later: Frontier, row: int, level: int, step: Step, prices: Prices
+) -> int | None:
     """The level before the step, if this row was reached by staying and inside the objective; None: perhaps not."""
     was = level - (prices.n_min + row) * prices.per_step
     if was < before.base:
@@ -431,14 +429,14 @@ def _without_change(before: Frontier, later: Frontier, row: int, level: int, ste
     return was if backlog <= step.allowed[row, 0] and left <= is_now + _SINGLE * max(1.0, is_now) else None
 
 
-def _served_from(after: Frontier, row: int, level: int, step: Step, prices: Prices) -> int:
+def _state_before_step(after: Frontier, row: int, level: int, step: Step, prices: Prices) -> int:
     """The level before a step from which this level, or a lower one, was reached with the least backlog."""
-    left, over = moved(after.least[row : row + 1], _only(step, row), prices.weight)
+    left, over = _advance(after.least[row : row + 1], _row_of(step, row), prices.weight)
     reached = after.base + np.arange(left.shape[1]) + (prices.n_min + row) * prices.per_step + over[0]
     return after.base + int(np.argmin(np.where(reached <= level, left[0], inf)))
 
 
-def _decided_from(before: Frontier, row: int, level: int, prices: Prices) -> tuple[int, int]:
+def _state_before_decision(before: Frontier, row: int, level: int, prices: Prices) -> tuple[int, int]:
     """The state before a decision from which this one was reached."""
     width = before.least.shape[1]
     rows = np.arange(len(before.least))
@@ -453,7 +451,7 @@ def _decided_from(before: Frontier, row: int, level: int, prices: Prices) -> tup
 
 
 def followed(grid: Grid, prices: Prices, plan: list[int], ending: Ending) -> tuple[CostParts, float]:
-    """What the fluid that follows a plan uses, and what it costs without rounding, in executor-seconds."""
+    """What the fluid that follows a plan uses, and its cost without rounding, in executor-seconds."""
     problem, waits_s = grid.problem, prices.start_up * prices.quantum_s
     paid_s = over_s = backlog = 0.0
     changes, before = 0, problem.start
@@ -463,7 +461,7 @@ def followed(grid: Grid, prices: Prices, plan: list[int], ending: Ending) -> tup
         lasts_s = ending.seconds if number == ending.step else grid.step_s
         over = 0.0
         if backlog > step.allowed[row, 0]:
-            over = float(violations(np.array([[backlog]]), _only(step, row))[0, 0])
+            over = float(violations(np.array([[backlog]]), _row_of(step, row))[0, 0])
         over_s += min(over, lasts_s)
         paid_s += now * lasts_s + waits_s * max(0, now - before)
         changes += now != before
@@ -473,7 +471,6 @@ def followed(grid: Grid, prices: Prices, plan: list[int], ending: Ending) -> tup
     return parts, paid_s + problem.change_s * changes + problem.weight * over_s
 
 
-def _only(step: Step, row: int) -> Step:
-    """The step for one row."""
+def _row_of(step: Step, row: int) -> Step:
     own = {name: getattr(step, name)[row : row + 1] for name in Step.__slots__ if name != "seconds"}
     return replace(step, **own)

@@ -1,11 +1,10 @@
-"""The clairvoyant optimum: what a run would have cost at least, had the whole load been known beforehand.
+"""The clairvoyant optimum: the least cost of a run, with the whole load known in advance.
 
 A run costs ``executor-hours + 60 executor-seconds × changes + w × hours with lag > L``. The optimum is the least cost
-of a *fluid* that is allowed everything a run is allowed, and more. The fluid has the run's decision grid, start,
-bounds and prices, and must have processed everything in the end. With A(t) the records offered by second t and D(t)
-those that it has processed, it is over the objective while ``D(t) + slack < A(t − L)``; n executors process C(n)
-records/s within the objective and the long-batch rate R(n) ≥ C(n) beyond it. Both are the greatest over m ≤ n: more
-executors never do less.
+of a *fluid* relaxation: whatever a run may do, the fluid may do too. It has the run's decision grid, start, bounds and
+prices, and must process everything. With A(t) the records offered by second t and D(t) the records processed, it is
+over the objective while ``D(t) + slack < A(t − L)``; n executors process C(n) records/s within the objective and the
+long-batch rate R(n) ≥ C(n) beyond it. Both are the greatest over m ≤ n: more executors never do less.
 
 Why a run of the simulated job costs no less
 --------------------------------------------
@@ -13,12 +12,12 @@ Why a run of the simulated job costs no less
 
 *A long batch spreads the fixed part.* A batch takes f + r ÷ R seconds. The oldest record of batch i came just after
 batch i − 1 began, so within the objective the two of them together take at most L, of which 2 f are lost: over any
-time, at most 1 − 2 f ÷ L of it is work, which is C(n) = R·(1 − f ÷ τ) with τ = L ÷ 2. (With τ the trigger, because
-that is longer, batches of τ could not keep L at all.) A pair of batches that takes longer is over the objective for
+time, at most 1 − 2 f ÷ L of it is work, which is C(n) = R·(1 − f ÷ τ) with τ = L ÷ 2. (Where the trigger is longer
+than that, batches of τ could not keep L at all.) A pair of batches that takes longer is over the objective for
 all of the rest, which counts as R(n). A batch with a cap processes no more in its time than one as large as the cap.
 
-*Slack: a period may begin and end within a batch*, so a run can be ahead of C(n) by the fixed part at either end, 2
-f·R records; where a capped batch waits for its trigger, by the batch. The fluid has them all the time.
+*Slack.* A period may begin and end within a batch, so a run can be ahead of C(n) by the fixed part at either end, 2
+f·R records; where a capped batch waits for its trigger, by the batch. The fluid has this slack all the time.
 
 *The number is changed at the right moment within a batch.* Executors are taken away between two batches, and others
 may join after the next one's planning: with each pair of changes one fixed part can fall to the smaller number. So a
@@ -30,25 +29,26 @@ a thousand is faster). The fluid has an added executor at a decision, and pays f
 intervals before: the run has paid from one of the earlier decisions on, and has it no sooner. Cold slots, neighbours
 that slow down, state that is loaded again, requests that are refused cost the fluid nothing.
 
-*Records that wait at the start*: there are none, and the fluid begins with none. *The drain at the end*: the fluid
-pays, too, until the load is over and all is processed, and is done earlier.
+*Start and end.* Both begin without backlog, and both pay until the load is over and all is processed; the fluid is
+done earlier.
 
 *Executors leave between two decisions*, at a batch's end, while the fluid's leave at a decision. Leaving earlier or
-later exchanges cost for work at the going rate; rounding each departure so that the sum stays within half an
-interval, the fluid pays the same, and its backlog is larger by half an interval's work of what left. It may be L
-behind. Of a run the work may not: a batch begins with what came during the one before, and together they take L.
+later exchanges cost for work at the going rate; with each departure rounded so that the sum stays within half an
+interval, the fluid pays the same, and its backlog is larger by the work of the departed executors in half an interval.
+The fluid may be L behind. A run may not: a batch begins with the records that arrived during the one before, and
+together the two take L.
 
 *Events.* Faults only slow a run down. Where an event makes the job faster, the fluid has the faster job from the
-start; where an executor dies, two changes are free, and one fewer than the least number is allowed, at any time.
+start; where an executor dies, two changes are free, and one executor fewer than the least number is allowed.
 
 What is not proven: a job whose batches vary by chance keeps C(n) on average only; an exponent below 1 slows the tasks
-of a batch by the slots at its begin, so those who join during it find faster ones; a number that changes within each
-batch can follow stages of different width, for the price of the changes; a load that comes in bursts which fit the
-batches, with nothing between, can leave a run nearly L for each batch instead of L ÷ 2. They are small against the
-fluid's freedom to stay L behind, and a comparison looks at every run (``rheostat.judge.compare``).
+of a batch by the slots at its begin, so executors that join during it run faster; a number that changes within each
+batch can follow stages of different width, for the price of the changes; a load in bursts that fit the batches, with
+nothing between them, can leave a run nearly L for each batch instead of L ÷ 2. These effects are small against the
+fluid's freedom to stay L behind, and a comparison checks every run (``rheostat.judge.compare``).
 
-How near it is
---------------
+How tight it is
+---------------
 Rounding: see ``error_bound``. The relaxation, in the preset ``base`` under four synthetic loads of two hours with 10 %
 noise, two waves and two that jump: the same fluid without slack and with 0.3 L costs 2 and 5 % more. Its plan, each
 increase 30 s earlier (see :func:`timetable`), costs 4 and 8 % more than the optimum when it is executed under the
@@ -67,10 +67,12 @@ from rheostat.optimum.problem import Problem, checked, useful
 from rheostat.sim.capacity import CostParts
 
 _PRECISION = 1e-3
-_COARSEST_S = 15.0
-_FINEST_S = 0.25
+_COARSEST_S, _FINEST_S = 15.0, 0.25
+"""Executor-seconds of a level."""
 _CELLS = 1e8
+"""States of all steps that are searched in acceptable time."""
 _DIFFERENT_S = 300.0
+"""Spread of the costs of a step's states, without start-ups, executor-seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,11 @@ class Optimum:
     """The least cost, and a plan for it.
 
     Attributes:
-        cost: executor-hours, all told; no run of the job costs less.
+        cost: executor-hours in total; no run of the job costs less.
         plan: executors from each decision on, ``step_s`` apart, the first one at second 0.
         step_s: time between two decisions.
-        error_bound: executor-hours by which rounding may have lowered ``cost``: the fluid that follows ``plan`` costs
-            no more than ``cost + error_bound``, and the exact least cost lies between.
+        error_bound: executor-hours by which rounding may have lowered ``cost``; the exact least cost lies between
+            ``cost`` and ``cost + error_bound``, the cost of the fluid that follows ``plan``.
         executor_hours, changes, violation_hours: of the fluid that follows ``plan``.
     """
 
@@ -115,28 +117,21 @@ def optimum(problem: Problem) -> Optimum:
     """
     problem = useful(checked(problem))
     grid = Grid(problem)
-    finest_s = max(_FINEST_S, _columns_s(problem) * grid.loaded / _CELLS)
-    quantum_s = grid.quantum_s(max(finest_s, min(_COARSEST_S, _PRECISION / 4 * _least_s(problem))))
+    rows = problem.n_max - problem.n_min + 1
+    # about the states of a step, times the executor-seconds of a level
+    columns_s = rows * (_DIFFERENT_S + problem.start_up_s * (rows - 1))
+    finest_s = max(_FINEST_S, columns_s * grid.loaded / _CELLS)
+    best = max(rate / n for n, rate in enumerate(problem.long_rate) if n)
+    least_s = problem.load.cumulative(problem.load.duration) / best
+    quantum_s = grid.quantum_s(max(finest_s, min(_COARSEST_S, _PRECISION / 4 * least_s)))
     while True:
-        found = _solved(grid, quantum_s)
+        found = _solve(grid, quantum_s)
         if found.error_bound <= _PRECISION * found.cost or quantum_s <= finest_s:
             return found
         quantum_s /= 2
 
 
-def _columns_s(problem: Problem) -> float:
-    """About how many states a step has, times the executor-seconds of a level."""
-    rows = problem.n_max - problem.n_min + 1
-    return rows * (_DIFFERENT_S + problem.start_up_s * (rows - 1))
-
-
-def _least_s(problem: Problem) -> float:
-    """Executor-seconds that the load takes at least."""
-    best = max(rate / n for n, rate in enumerate(problem.long_rate) if n)
-    return problem.load.cumulative(problem.load.duration) / best
-
-
-def _solved(grid: Grid, quantum_s: float) -> Optimum:
+def _solve(grid: Grid, quantum_s: float) -> Optimum:
     prices = grid.prices(quantum_s)
     kept, ending = forwards(grid, prices)
     plan = traced(grid, prices, kept, ending)

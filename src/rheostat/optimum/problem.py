@@ -1,4 +1,4 @@
-"""What the clairvoyant optimum is sought for: a load, and a job reduced to what no run of it can exceed."""
+"""The problem of the clairvoyant optimum: a load, and a relaxation of the job that no run can exceed."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Problem:
             number of the job, so n_min is as many fewer, down to 0.
         capacity: records/s on n executors while the lag is within L.
         long_rate: records/s beyond it, ≥ capacity.
-        carried: what a change from n to n′ can gain by its moment within a batch is ``|carried[n′] − carried[n]|``
+        carried: a change from n to n′ at the right moment within a batch gains up to ``|carried[n′] − carried[n]|``
             records.
         slack: records by which a run may be ahead of ``capacity`` at any time: its one batch.
         weight: executor-hours that an hour over the objective costs.
         change_s: executor-seconds that a change costs.
         start_up_s: seconds an added executor is paid for, at least, before it serves.
-        free_changes: changes that need not be paid for, since a fault makes them.
+        free_changes: changes that cost nothing, since faults make them.
     """
 
     load: Pieces
@@ -68,7 +68,7 @@ def problem_of(job: JobFile, load: Pieces, start: int, weight: float) -> Problem
         weight: w, executors.
     """
     rates = [_Rates.of(each) for each in _variants(job)]
-    lost = sum(_lost(job, event) for event in job.events)
+    lost = sum(_lost_executors(job, event) for event in job.events)
     return Problem(
         load=load,
         objective_s=job.objective_s,
@@ -76,17 +76,17 @@ def problem_of(job: JobFile, load: Pieces, start: int, weight: float) -> Problem
         n_min=max(0, job.n_min - lost),
         n_max=job.n_max,
         start=start,
-        capacity=_best([each.capacity for each in rates]),
-        long_rate=_best([each.long_rate for each in rates]),
-        carried=_best([each.carried for each in rates]),
-        slack=_best([each.slack for each in rates]),
+        capacity=_upper_envelope([each.capacity for each in rates]),
+        long_rate=_upper_envelope([each.long_rate for each in rates]),
+        carried=_upper_envelope([each.carried for each in rates]),
+        slack=_upper_envelope([each.slack for each in rates]),
         weight=weight,
         start_up_s=least_start_up_s(job),
         free_changes=2 * lost,
     )
 
 
-def _lost(job: JobFile, event: Event) -> int:
+def _lost_executors(job: JobFile, event: Event) -> int:
     """Executors that an event takes away, at most."""
     if isinstance(event, LostNode):
         return 0 if job.nodes is None else job.nodes.places[event.node]
@@ -114,12 +114,12 @@ class _Rates:
         curve = capacity_curve(job)
         rates = [long_batch_rate(job, n) for n in range(job.n_max + 1)]
         idle = [_idle_records(job, n, rate) for n, rate in enumerate(curve)]
-        slack = [_ahead(job, n, records) for n, records in enumerate(idle)]
+        slack = [_slack_records(job, n, records) for n, records in enumerate(idle)]
         return cls(list(curve), rates, [records / 2 for records in idle], slack)
 
 
 def _idle_records(job: JobFile, executors: int, capacity: float) -> float:
-    """What n executors would process in the part of a batch that does not grow with its records."""
+    """Records that n executors would process in the fixed part of a batch."""
     if executors < 1 or capacity <= 0:
         return 0.0
     records = min(capacity * job.period_s, inf if job.batch_cap is None else float(job.batch_cap))
@@ -127,7 +127,7 @@ def _idle_records(job: JobFile, executors: int, capacity: float) -> float:
     return max(0.0, batch_s(job, records, executors) * marginal - records)
 
 
-def _ahead(job: JobFile, executors: int, idle: float) -> float:
+def _slack_records(job: JobFile, executors: int, idle: float) -> float:
     """Records by which a run may be ahead of C(n): see the module of the optimum, *slack*."""
     cap = 0.0 if job.batch_cap is None or executors < 1 else float(job.batch_cap)
     waits = cap > 0 and batch_s(job, cap, executors) < job.trigger_s
@@ -135,17 +135,17 @@ def _ahead(job: JobFile, executors: int, idle: float) -> float:
 
 
 def _variants(job: JobFile) -> list[JobFile]:
-    """The job with each code that it runs, and with each skew of the partitions that it meets."""
+    """The job with each version of its code, and with each skew of its partitions."""
     codes = [job]
     for event in sorted(job.events, key=lambda each: each.at_s):
         if isinstance(event, CodeChange):
-            codes.append(_changed(codes[-1], event))
+            codes.append(_change_code(codes[-1], event))
     skews = [event.skew for event in job.events if isinstance(event, SkewChange)]
-    met = [{"partition_skew": skew, "partition_shares": None} for skew in skews]
-    return [code.model_copy(update=update) for code in codes for update in ({}, *met)]
+    updates = [{"partition_skew": skew, "partition_shares": None} for skew in skews]
+    return [code.model_copy(update=update) for code in codes for update in ({}, *updates)]
 
 
-def _changed(job: JobFile, code: CodeChange) -> JobFile:
+def _change_code(job: JobFile, code: CodeChange) -> JobFile:
     if job.record is not None:
         table = job.record.table and tuple((n, rate / code.factor) for n, rate in job.record.table)
         slower = {"alpha": job.record.alpha / code.factor, "gamma": job.record.gamma / code.factor, "table": table}
@@ -157,8 +157,8 @@ def _changed(job: JobFile, code: CodeChange) -> JobFile:
     return job.model_copy(update={"stages": tuple(stages)})
 
 
-def _best(curves: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """The greatest of all variants on at most n executors."""
+def _upper_envelope(curves: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """For each n, the greatest value of all variants on at most n executors."""
     return tuple(accumulate((max(at_n) for at_n in zip(*curves, strict=True)), max))
 
 

@@ -1,4 +1,4 @@
-"""A journal in words: why the number of executors is what it is, and what became of each decision."""
+"""A journal in words: why the number of executors is what it is, and how each decision ended."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ EXPLAIN_SCHEMA = "rheostat.explain/1"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A cycle with what became of its decision, and the settings that held.
+class Cycle:
+    """A cycle with the outcome of its decision, and the settings in force.
 
     Attributes:
         superseded_by: the decision that took over before this one had an outcome; None: none did.
@@ -38,9 +38,9 @@ class Told:
     @property
     def withheld(self) -> Outcome | None:
         """The outcome of a decision that would have changed something and was not executed."""
-        outcome = self.outcome
-        only_told = outcome is not None and outcome.status in {OutcomeStatus.HELD, OutcomeStatus.RECORDED}
-        return outcome if self.decision.acts and only_told else None
+        if self.outcome is None or self.outcome.status not in {OutcomeStatus.HELD, OutcomeStatus.RECORDED}:
+            return None
+        return self.outcome if self.decision.acts else None
 
     @property
     def changes(self) -> bool:
@@ -49,10 +49,10 @@ class Told:
 
 
 class Story:
-    """The records of a journal, put in relation.
+    """The cycles of a journal, each with its outcome and its settings.
 
     Attributes:
-        changes_asked: how often the number that was asked for changed, as in a score.
+        changes_asked: how often the target changed, as in a score.
 
     Raises:
         InputError: the journal holds no decision.
@@ -60,7 +60,7 @@ class Story:
 
     def __init__(self, records: Iterable[Record], where: str) -> None:
         self.sessions: list[SessionRecord] = []
-        self.cycles: list[Told] = []
+        self.cycles: list[Cycle] = []
         records = list(records)
         outcomes = {
             record.outcome.decision_id: record.outcome for record in records if isinstance(record, OutcomeRecord)
@@ -71,8 +71,8 @@ class Story:
                 self.sessions.append(record)
                 settings = record.header.settings
             elif isinstance(record, DecisionRecord):
-                self.cycles.append(Told(record, outcomes.get(record.decision_id), settings))
-        self.cycles = _superseded(self.cycles)
+                self.cycles.append(Cycle(record, outcomes.get(record.decision_id), settings))
+        self.cycles = _mark_superseded(self.cycles)
         self.changes_asked = changes_asked(samples_of(records))
         if not self.cycles:
             raise InputError([Fault("journal", where, "a journal with decisions", "it holds no decision yet")])
@@ -87,7 +87,7 @@ class Story:
         """Time of the last decision."""
         return self.cycles[-1].record.at
 
-    def at(self, time: float, field: str) -> Told:
+    def at(self, time: float, field: str) -> Cycle:
         """The cycle that was in force at a time.
 
         Raises:
@@ -98,7 +98,7 @@ class Story:
             raise self._outside(field, time)
         return before[-1]
 
-    def since(self, time: float, field: str) -> list[Told]:
+    def since(self, time: float, field: str) -> list[Cycle]:
         """The cycles from a time on.
 
         Raises:
@@ -109,7 +109,7 @@ class Story:
             raise self._outside(field, time)
         return found
 
-    def decision(self, number: int) -> Told:
+    def decision(self, number: int) -> Cycle:
         """The last cycle with this number.
 
         Raises:
@@ -130,24 +130,24 @@ class Story:
 
     def _outside(self, field: str, time: float) -> InputError:
         allowed = f"{day_and_clock(self.start)} to {day_and_clock(self.end)}"
-        return InputError([Fault(field, day_and_clock(time), allowed, "the journal tells nothing of that time")])
+        return InputError([Fault(field, day_and_clock(time), allowed, "the journal does not cover that time")])
 
 
-def _superseded(cycles: list[Told]) -> list[Told]:
-    """The cycles, with the decision that took over from each one that was to be executed and has no outcome."""
-    told, after = list[Told](), None
+def _mark_superseded(cycles: list[Cycle]) -> list[Cycle]:
+    """The cycles; one whose decision was to be executed and has no outcome names the decision that took over."""
+    marked, after = list[Cycle](), None
     for cycle in reversed(cycles):
         open_end = cycle.changes and cycle.outcome is None
-        told.append(replace(cycle, superseded_by=after) if open_end else cycle)
+        marked.append(replace(cycle, superseded_by=after) if open_end else cycle)
         after = cycle.record.decision_id if cycle.changes else after
-    return told[::-1]
+    return marked[::-1]
 
 
-# --------------------------------------------------------------------------------------------- decision
+# One decision
 
 
-def explain_decision(cycle: Told) -> dict[str, Any]:
-    """One decision: what was seen, proposed, shaped, decided and done; ``lines`` is the same in words."""
+def explain_decision(cycle: Cycle) -> dict[str, Any]:
+    """One decision: the assessment, the proposal, the guards, the decision and its outcome; ``lines``: in words."""
     decision, outcome = cycle.decision, cycle.outcome
     return {
         "schema": EXPLAIN_SCHEMA,
@@ -170,31 +170,30 @@ def explain_decision(cycle: Told) -> dict[str, Any]:
     }
 
 
-def _decision_lines(cycle: Told) -> list[str]:
+def _decision_lines(cycle: Cycle) -> list[str]:
     decision = cycle.decision
     proposed = decision.recommendation
-    lines = [f"{day_and_clock(decision.at)}, decision {decision.decision_id}: {_change(decision)}"]
-    lines += [f"  {label:<9} {text}" for label, text in sight(cycle.record, cycle.settings)]
-    wanted = "no opinion" if proposed.target is None else f"{proposed.target}"
-    lines.append(f"  {'proposed':<9} {wanted}: {_why(proposed.reason)}")
+    code = decision.reason.code.value
+    change = f"hold at {_number(decision.target)} ({code})"
+    if decision.acts:
+        target = "an unknown number of executors" if decision.target is None else executors(decision.target)
+        change = f"{_number(decision.current)} → {target} ({code})"
+    lines = [f"{day_and_clock(decision.at)}, decision {decision.decision_id}: {change}"]
+    lines += [f"  {label:<9} {text}" for label, text in _describe_assessment(cycle.record, cycle.settings)]
+    desired = "no opinion" if proposed.target is None else f"{proposed.target}"
+    lines.append(f"  {'proposed':<9} {desired}: {_why(proposed.reason)}")
     lines += [f"  {'guard':<9} {n.step}, {n.before} → {n.after}: {_why(n.reason)}" for n in decision.notes]
     lines.append(f"  {'decided':<9} {_number(decision.target)}: {_why(decision.reason)}")
-    lines += [f"  {'placed':<9} {text}" for text in placing(decision)]
-    lines += [f"  {'expected':<9} {text}" for text in expectation(decision)]
-    lines.append(f"  {'outcome':<9} {_became(cycle)}")
+    lines += [f"  {'placed':<9} {text}" for text in _describe_placement(decision)]
+    lines += [f"  {'expected':<9} {text}" for text in _describe_projections(decision)]
+    lines.append(f"  {'outcome':<9} {_describe_outcome(cycle)}")
     return lines
 
 
-def _change(decision: Decision) -> str:
-    if not decision.acts:
-        return f"hold at {_number(decision.target)} ({decision.reason.code.value})"
-    return f"{_number(decision.current)} → {_executors(decision.target)} ({decision.reason.code.value})"
-
-
-def _became(cycle: Told) -> str:
+def _describe_outcome(cycle: Cycle) -> str:
     outcome = cycle.outcome
     if outcome is None:
-        return _open_end(cycle.superseded_by) if cycle.decision.acts else "nothing was to be done"
+        return _without_outcome(cycle.superseded_by) if cycle.decision.acts else "nothing was to be done"
     parts = [f"{outcome.status.value}: {_why(outcome.reason)}"]
     if outcome.took_s is not None:
         parts.append(f"after {duration(outcome.took_s)}")
@@ -203,16 +202,15 @@ def _became(cycle: Told) -> str:
     return "; ".join(parts)
 
 
-def _open_end(superseded_by: int | None) -> str:
-    """Why a decision that was to be executed has no outcome."""
+def _without_outcome(superseded_by: int | None) -> str:
     return "none: the journal ends" if superseded_by is None else f"superseded by decision {superseded_by}"
 
 
-# ------------------------------------------------------------------------------------------------ since
+# A span of time
 
 
-def explain_since(story: Story, cycles: list[Told]) -> dict[str, Any]:
-    """All changes from a time on, and what held the number between them."""
+def explain_since(story: Story, cycles: list[Cycle]) -> dict[str, Any]:
+    """All changes from a time on, and the holds between them."""
     spans = list(_spans(cycles))
     return {
         "schema": EXPLAIN_SCHEMA,
@@ -227,10 +225,10 @@ def explain_since(story: Story, cycles: list[Told]) -> dict[str, Any]:
     }
 
 
-def _spans(cycles: list[Told]) -> Iterator[dict[str, Any]]:
-    """Changes one by one; holds, and what was not executed, together where the reason is the same."""
+def _spans(cycles: list[Cycle]) -> Iterator[dict[str, Any]]:
+    """Changes one by one; holds, and decisions that were not executed, grouped where the reason is the same."""
 
-    def key(cycle: Told) -> tuple[Any, ...]:
+    def key(cycle: Cycle) -> tuple[Any, ...]:
         decision, withheld = cycle.decision, cycle.withheld
         if cycle.changes:
             return (decision.decision_id,)
@@ -261,16 +259,16 @@ def _span_line(span: Mapping[str, Any]) -> str:
     status = span["outcome"]["status"] if span["outcome"] else None
     if status is None and not held:
         after = span["superseded_by"]
-        status = "no outcome: the journal ends" if after is None else _open_end(after)
+        status = "no outcome: the journal ends" if after is None else _without_outcome(after)
     became = "" if status is None else f" [{status}]"
     return f"  {time:<17}  {what}{became}: {span['code']}: {span['reason']}"
 
 
-# ---------------------------------------------------------------------------------------------- summary
+# The whole journal
 
 
 def explain_summary(story: Story) -> dict[str, Any]:
-    """The whole journal: its runs, every change with its reason, the holds by reason, and what is missing."""
+    """The whole journal: its sessions, every change with its reason, the holds by reason, and the gaps."""
     changes = [explain_decision(cycle) for cycle in story.cycles if cycle.changes]
     withheld = Counter(cycle.withheld.reason.code.value for cycle in story.cycles if cycle.withheld)
     holds = Counter(cycle.decision.reason.code.value for cycle in story.cycles if not cycle.decision.acts)
@@ -301,23 +299,18 @@ def _summary_lines(story: Story, holds: Counter[str], gaps: list[list[float]]) -
     yield from _session_lines(story.sessions)
     asked = [cycle for cycle in story.cycles if cycle.changes]
     withheld = [cycle for cycle in story.cycles if cycle.withheld]
-    not_executed = "decision that was not executed", "decisions that were not executed"
-    for head, cycles in (
-        (_changes_head(len(asked), story.changes_asked), asked),
-        (several(len(withheld), *not_executed), withheld),
-    ):
+    # as a score counts them; the first request is no change
+    changes = several(story.changes_asked, "change")
+    if len(asked) != story.changes_asked:
+        changes += f" of the target, {several(len(asked), 'request')}"
+    not_executed = several(len(withheld), "decision that was not executed", "decisions that were not executed")
+    for head, cycles in ((changes, asked), (not_executed, withheld)):
         yield head + (":" if cycles else "")
         yield from (_span_line(span) for span in _spans(cycles))
     yield several(holds.total(), "hold") + (":" if holds else "")
     yield from (f"  {number:>6}  {code}" for code, number in holds.most_common())
     for before, after in gaps:
         yield f"no record from {day_and_clock(before)} for {duration(after - before)}"
-
-
-def _changes_head(requests: int, changes: int) -> str:
-    """How many changes there were, as a score counts them; and requests, where these are others: a start is one."""
-    told = several(changes, "change")
-    return told if requests == changes else f"{told} of the number asked for, {several(requests, 'request')}"
 
 
 def _session_lines(sessions: list[SessionRecord]) -> Iterator[str]:
@@ -331,7 +324,7 @@ def _session_lines(sessions: list[SessionRecord]) -> Iterator[str]:
 
 
 def _settings(settings: Mapping[str, Any]) -> str:
-    """The settings of a session in few words; a journal that was not written by a loop may hold none."""
+    """The settings of a session in few words; a journal that no loop wrote may hold none."""
     if not settings:
         return "the journal does not say under which settings"
     bounds = settings.get("executors")
@@ -363,46 +356,42 @@ def _why(reason: Reason) -> str:
     return f"{reason.code.value}: {reason.text}"
 
 
-def _executors(value: int | None) -> str:
-    return "an unknown number of executors" if value is None else executors(value)
-
-
 def _number(value: int | None) -> str:
     return "an unknown number" if value is None else str(value)
 
 
-# What a cycle saw and what was expected, in words.
+# A cycle in words: its assessment, the projections and the placement
 
 
-def sight(record: DecisionRecord, settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What was seen, each with its label: load, lag, batches, executors, nodes, and what could not be seen."""
-    seen = record.assessment
-    if seen is None:
+def _describe_assessment(record: DecisionRecord, settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """``(label, text)``: load, lag, batches, executors, nodes, and what is unknown."""
+    assessment = record.assessment
+    if assessment is None:
         yield "seen", "nothing: the cycle failed"
         return
-    yield "load", _load(seen)
-    yield "lag", _lag(seen, settings)
-    yield "batch", _batch(seen)
-    yield "cluster", _cluster(seen)
-    if seen.nodes is not None:
-        yield "nodes", _nodes(seen.nodes)
-    if seen.missing:
-        yield "unknown", ", ".join(seen.missing)
-    if seen.invalid:
-        yield "invalid", ", ".join(seen.invalid)
+    yield "load", _load(assessment)
+    yield "lag", _lag(assessment, settings)
+    yield "batch", _batch(assessment)
+    yield "cluster", _cluster(assessment)
+    if assessment.nodes is not None:
+        yield "nodes", _nodes(assessment.nodes)
+    if assessment.missing:
+        yield "unknown", ", ".join(assessment.missing)
+    if assessment.invalid:
+        yield "invalid", ", ".join(assessment.invalid)
     for gap in record.observation.gaps if record.observation else ():
         yield "not seen", f"{gap.section}: {gap.why}"
 
 
-def expectation(decision: Decision) -> Iterator[str]:
-    """What the numbers around it would have meant by the capacity model; nothing without one."""
+def _describe_projections(decision: Decision) -> Iterator[str]:
+    """Capacity and utilization of the numbers around the target; nothing without a capacity model."""
     for projection in decision.projections:
         if projection.capacity is not None:
             used = "" if projection.utilization is None else f", {percent(projection.utilization)} used"
             yield f"{executors(projection.executors)}: {per_second(projection.capacity)}{used}"
 
 
-def placing(decision: Decision) -> Iterator[str]:
+def _describe_placement(decision: Decision) -> Iterator[str]:
     """On which nodes executors come and go; nothing where nodes are not known."""
     placed = decision.placement
     if placed is not None:
@@ -447,9 +436,9 @@ def _batch(assessment: Assessment) -> str:
 
 def _cluster(assessment: Assessment) -> str:
     registered = "an unknown number of executors" if assessment.executors is None else executors(assessment.executors)
-    asked = "nobody has asked for a number" if assessment.requested is None else f"{assessment.requested} asked for"
+    requested = "none requested" if assessment.requested is None else f"{assessment.requested} requested"
     failed = f"; {several(assessment.failed_tasks, 'task')} failed lately" if assessment.failed_tasks else ""
-    return f"{registered} registered, {asked}; slots {percent(assessment.busy_ratio)} busy{failed}"
+    return f"{registered} registered, {requested}; slots {percent(assessment.busy_ratio)} busy{failed}"
 
 
 def _seconds(value: float | None) -> str:

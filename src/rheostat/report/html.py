@@ -1,4 +1,4 @@
-"""The closing report: one HTML file with everything in it, readable without a network."""
+"""HTML reports, one file each and readable without a network; and the definitions of all figures."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ class Page:
     """What a report says beside its plots.
 
     Attributes:
-        title: its heading.
-        verdict: the one sentence.
+        verdict: one sentence.
         notes: what a reader must know to judge the figures.
-        score: the score, as in the JSON.
+        score: as in the JSON.
         tables: further tables by heading, each with a header row first.
     """
 
@@ -43,10 +42,12 @@ def write_report(path: Path, page: Page, run: Series, objective_s: float) -> Pat
     Raises:
         InputError: plotly is not installed, or the file cannot be written.
     """
+    changes = [["second", "executors", "why", "what became of it"]]
+    changes += [_change_row(change, run.start) for change in run.changes]
     parts = [
         _plots(run, objective_s),
         heading("Every change of executors, and why"),
-        _changes(run),
+        table(changes),
         *(heading(title) + table(rows) for title, rows in page.tables.items()),
         heading("Score"),
         table(figure_rows(page.score, explained=True)),
@@ -58,25 +59,17 @@ def write_report(path: Path, page: Page, run: Series, objective_s: float) -> Pat
 
 def _plots(run: Series, objective_s: float) -> str:
     figure = PlotFigure(_TITLES, "seconds since the first cycle", height=1050)
-    for row, drawn in _lines(run):
-        figure.add(row, drawn)
+    figure.add(1, line("arrival", run.at, run.arrival, BLUE))
+    figure.add(1, line("processed", run.at, run.processed, GREEN))
+    figure.add(2, line("backlog", run.at, run.backlog, ORANGE))
+    figure.add(2, line("excess", run.at, run.excess, RED))
+    figure.add(3, line("lag", run.at, run.lag, BLUE))
     figure.limit(3, objective_s)
+    figure.add(4, line("target", run.at, run.requested, GREY, shape="hv"))
+    hover = {"text": [wrapped(reason) for reason in run.reasons], "hovertemplate": "%{y}<br>%{text}"}
+    figure.add(4, line("registered", run.at, run.registered, GREEN, shape="hv", **hover))
     figure.add(4, _marks(run))
     return figure.html(with_script=True)
-
-
-def _lines(run: Series) -> list[tuple[int, dict[str, Any]]]:
-    why = [wrapped(reason) for reason in run.reasons]
-    told = {"text": why, "hovertemplate": "%{y}<br>%{text}"}
-    return [
-        (1, line("arrival", run.at, run.arrival, BLUE)),
-        (1, line("processed", run.at, run.processed, GREEN)),
-        (2, line("backlog", run.at, run.backlog, ORANGE)),
-        (2, line("excess", run.at, run.excess, RED)),
-        (3, line("lag", run.at, run.lag, BLUE)),
-        (4, line("wanted", run.at, run.requested, GREY, shape="hv")),
-        (4, line("registered", run.at, run.registered, GREEN, shape="hv", **told)),
-    ]
 
 
 def _marks(run: Series) -> dict[str, Any]:
@@ -96,11 +89,6 @@ def _marks(run: Series) -> dict[str, Any]:
     }
 
 
-def _changes(run: Series) -> str:
-    header = ["second", "executors", "why", "what became of it"]
-    return table([header, *(_change_row(change, run.start) for change in run.changes)])
-
-
 def _change_row(change: Change, start: float) -> list[str]:
     decided, outcome = change.decision, change.outcome
     became = NO_OUTCOME if outcome is None else f"{outcome.status}: {outcome.reason.text}"
@@ -109,17 +97,16 @@ def _change_row(change: Change, start: float) -> list[str]:
     return [f"{decided.at - start:.1f}", f"{before} → {decided.target}", why, became]
 
 
-# What our HTML pages are made of: the frame, tables, plots. The script is in the file: no page needs a network.
-
+# The parts of a page: frame, tables, plots. The script of the plots is in the file.
 
 BLUE, GREEN, RED, GREY, ORANGE = "#2563eb", "#16a34a", "#dc2626", "#94a3b8", "#ea580c"
 LIGHT = "#cbd5e1"
 
 COLORS = (BLUE, GREEN, ORANGE, "#9333ea", "#0891b2", "#ca8a04", "#be185d", "#4d7c0f", "#7c2d12", "#475569")
-"""For lines that are told apart by nothing else."""
+"""For lines that differ in nothing else."""
 
 NO_OUTCOME = "no end recorded: a later change or the end of the run came before it"
-"""What became of a decision that acted and of which nobody has said how it ended."""
+"""Stands for the outcome of a decision that acted and has none."""
 
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:1100px;margin:2rem auto;padding:0 1rem;color:#1e293b}
@@ -162,37 +149,26 @@ def note_list(notes: Sequence[str]) -> str:
 def table(rows: Sequence[Sequence[str]], best: frozenset[tuple[int, int]] = frozenset()) -> str:
     """A table, header row first. ``best``: cells to mark, by (row without the header, column)."""
     head = "".join(f"<th>{html.escape(cell)}</th>" for cell in rows[0])
-    body = "".join(
-        "<tr>" + "".join(_cell(cell, marked=(row, column) in best) for column, cell in enumerate(cells)) + "</tr>"
-        for row, cells in enumerate(rows[1:])
-    )
+    body = ""
+    for row, cells in enumerate(rows[1:]):
+        marks = [" class='best'" if (row, column) in best else "" for column in range(len(cells))]
+        body += "<tr>" + "".join(f"<td{m}>{html.escape(c)}</td>" for m, c in zip(marks, cells, strict=True)) + "</tr>"
     return f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
-def _cell(text: str, *, marked: bool) -> str:
-    return f"<td class='best'>{html.escape(text)}</td>" if marked else f"<td>{html.escape(text)}</td>"
-
-
-def shown(value: object) -> str:
-    """A figure of a score for people."""
-    if value is None:
-        return "not measured"
-    return f"{value:,.3f}" if isinstance(value, float) else str(value)
-
-
 def wrapped(text: str) -> str:
-    """A text that is shown when the pointer is over a mark."""
+    """A text for the box beside the pointer."""
     return "<br>".join(textwrap.wrap(html.escape(text), 90))
 
 
 def line(name: str, x: Sequence[float], y: Sequence[float | None], color: str, **more: Any) -> dict[str, Any]:
-    """A line for :meth:`Figure.add`; ``shape="hv"`` makes it a step function."""
+    """A line for :meth:`PlotFigure.add`; ``shape="hv"`` makes it a step function."""
     style = {"color": color, "shape": more.pop("shape", "linear"), "dash": more.pop("dash", "solid")}
     return {"name": name, "x": list(x), "y": list(y), "mode": "lines", "line": style, **more}
 
 
 def plots_installed() -> None:
-    """Do nothing if plots can be drawn.
+    """Check that plots can be drawn.
 
     Raises:
         InputError: plotly is not installed.
@@ -204,7 +180,7 @@ def plots_installed() -> None:
 
 
 def require_folder(field: str, folder: Path) -> None:
-    """Make the folder, and check that files can be written into it, before anything takes time.
+    """Make the folder, and check that files can be written into it.
 
     Raises:
         InputError: it is a file, or cannot be made or written into.
@@ -269,18 +245,12 @@ def write_page(path: Path, text: str) -> Path:
     return path
 
 
-# Every figure that ``simulate``, ``compare``, ``replay`` and ``demo`` print: its unit and its definition.
+# Every figure that ``simulate``, ``compare``, ``replay`` and ``demo`` print: its unit and its definition
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure.
-
-    Attributes:
-        meaning: its definition.
-        unit: of it; empty: it has none.
-        column: what it is called in the tables of ``compare``; empty: it is not in them.
-    """
+    """The definition of a figure, its unit, and its column in the tables of ``compare``; empty: it has none."""
 
     meaning: str
     unit: str = ""
@@ -292,20 +262,20 @@ EVERY_SCORE: Mapping[str, Figure] = MappingProxyType(
         "schema": Figure("name and version of the format"),
         "version": Figure("of Rheostat"),
         "engine": Figure("sim: the simulated job; spark: a real one"),
-        "policy": Figure("who decided, as NAME or NAME:PRESET"),
-        "job": Figure("what was scaled"),
+        "policy": Figure("the policy, as NAME or NAME:PRESET"),
+        "job": Figure("name of the job"),
         "trace": Figure("the load: a trace's file without its ending, or a shape; null: not recorded"),
-        "seed": Figure("of all that was random"),
+        "seed": Figure("of all random draws"),
         "seconds": Figure(
-            "P: from the start of the load, or the first look, until all is committed, or the last look", "s"
+            "P: from the start of the load, or the first sample, until all is committed, or the last sample", "s"
         ),
         "n_max": Figure("greatest number of executors allowed", "executors"),
-        "objective_s": Figure("L: lag that is not to be exceeded", "s"),
+        "objective_s": Figure("L: lag that must not be exceeded", "s"),
         "records_in": Figure("offered by the load", "records"),
         "records_out": Figure("committed, or found in the sink", "records"),
         "records_lost": Figure("offered and never committed", "records"),
         "records_duplicated": Figure("committed more than once", "records"),
-        "records_shed": Figure("turned away before the query", "records"),
+        "records_shed": Figure("rejected before the query", "records"),
         "provisioning_accuracy_o": Figure(
             "mean of max(0, supply − demand) while the load lasts; supply: executors able to work, demand: the fewest "
             "whose capacity carries the present rate (SPEC RG, S2)",
@@ -316,7 +286,7 @@ EVERY_SCORE: Mapping[str, Figure] = MappingProxyType(
         "timeshare_o": Figure("share of the load's time with too many executors", "1", "time over"),
         "timeshare_u": Figure("share of the load's time with too few", "1", "time under"),
         "excess_time": Figure("(P − T) ÷ T, T the load's duration", "1", "excess time"),
-        "reconfigurations": Figure("how often the number that was asked for changed", "", "changes"),
+        "reconfigurations": Figure("how often the target changed", "", "changes"),
         "executor_hours": Figure("∫ executors, each from its request until it is gone", "executor-h", "executor-h"),
         "static_executor_hours": Figure(
             "sim: the fewest that carry the peak, all of P; spark: the most that were paid for at once, all of P",
@@ -344,7 +314,7 @@ EVERY_SCORE: Mapping[str, Figure] = MappingProxyType(
         "valid": Figure("whether the run counts: nothing lost or doubled, all committed in time, no failed cycle"),
     }
 )
-"""What is in every score, ``rheostat.score/1``. What was not measured is null: on the screen, not measured."""
+"""The figures of every score, ``rheostat.score/1``; null where a figure was not measured."""
 
 OF_COMMANDS: Mapping[str, Mapping[str, Figure]] = MappingProxyType(
     {
@@ -355,28 +325,30 @@ OF_COMMANDS: Mapping[str, Mapping[str, Figure]] = MappingProxyType(
                 ),
                 "placements": Figure("where executors came and went, for a job with nodes; else left out"),
                 "unready": Figure("what the policy never did, and what it would have needed; null: it was ready"),
-                "no_effect": Figure("settings that were given and change nothing, and why"),
+                "no_effect": Figure("settings that were given and have no effect, and why"),
             }
         ),
         "compare": MappingProxyType({"unready": Figure("in each run, as of simulate")}),
         "replay": MappingProxyType(
             {
-                "decisions": Figure("cycles that were decided once more"),
+                "decisions": Figure("cycles that were decided again"),
                 "identical": Figure("of those, how many came out as recorded"),
-                "failed_cycles": Figure("cycles that had failed and were passed over"),
-                "open_loop": Figure("whether others decided, on what the recorded run saw: then its lag is unknown"),
+                "failed_cycles": Figure("cycles that had failed and were skipped"),
+                "open_loop": Figure(
+                    "whether other settings decided on the recorded observations: then the lag is unknown"
+                ),
                 "differences": Figure("each decision that differs: at (s), decision, recorded, replayed"),
             }
         ),
         "demo": MappingProxyType({"baseline": Figure("the score of the static run; null: it was not run")}),
     }
 )
-"""What commands put beside it."""
+"""Further figures of each command."""
 
 FIGURES: Mapping[str, Figure] = MappingProxyType(
     {**EVERY_SCORE, **{name: each for more in reversed(list(OF_COMMANDS.values())) for name, each in more.items()}}
 )
-"""All of them, by name."""
+"""All figures, by name."""
 
 WHERE = "What each figure is: rheostat config reference --figures"
 """For the end of tables and of the help."""
@@ -387,16 +359,17 @@ def figure_rows(score: Mapping[str, Any], *, explained: bool = False) -> list[li
     rows = [["figure", "value", "unit", *(["what it is"] if explained else [])]]
     for name, value in score.items():
         known = FIGURES.get(name, Figure(""))
-        rows.append([name, shown(value), known.unit, *([known.meaning] if explained else [])])
+        text = "not measured" if value is None else f"{value:,.3f}" if isinstance(value, float) else str(value)
+        rows.append([name, text, known.unit, *([known.meaning] if explained else [])])
     return rows
 
 
 def figures_page() -> str:
     """The page in Markdown."""
-    return "\n".join(_page()) + "\n"
+    return "\n".join(_page_lines()) + "\n"
 
 
-def _page() -> Iterator[str]:
+def _page_lines() -> Iterator[str]:
     yield from (
         "# Figures",
         "",

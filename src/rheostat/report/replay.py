@@ -1,9 +1,9 @@
-"""A journal decided once more, by the same policy or by another one.
+"""Replay of a journal, with the settings of the run or with others.
 
 The recorded observations and outcomes go through the same analysis and the same planner as in the run. With the
-settings of the run, every target and every reason code must come out again. With others the replay is *open loop*:
-the observations are those of the executors that the run had, not of those that the other policy would have had. Where
-others decide the same all the same, the run would have been this one, and all that was seen of it counts.
+settings of the run, every target and every reason code must be equal. With others the replay is *open loop*: the
+observations are those of the executors that the run had, not of those that the other policy would have had. Where all
+decisions are equal nevertheless, the recorded observations, and so the lag, are valid for the replay too.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _NO_EFFECT: Mapping[str, str] = {
     "journal": "a replay writes none",
     "metrics": "a replay serves none",
     "profile": "a profile gives defaults, and the journal has a value for every key: set those that are to differ",
-    "queries": "the journal holds what was seen of those that were looked after",
+    "queries": "the journal holds the observations of the selected queries only",
     "state": "a replay keeps none",
     "workers": "a replay asks for no executors",
 }
-"""Settings that decide nothing in a replay, and why."""
+"""Settings that have no effect in a replay, and why."""
 
 _SOME_JOURNAL = Header(
     __version__, load_settings({"objective": "lag < 60s", "executors": [1, 20]}).model_dump(mode="json")
 )
-"""Stands in for a journal that cannot be read, so that what else is wrong is found."""
+"""Stands in for a journal that cannot be read, so that other faults are found too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A recorded cycle and what the replay decided in it; None: the cycle had failed and was not decided."""
+    """A recorded cycle and its replayed decision; None: the cycle had failed."""
 
     record: DecisionRecord
     decision: Decision | None
@@ -61,7 +61,7 @@ class Replayed:
 
 @dataclass
 class _Stage:
-    """Where a replay stands: the settings in force and what follows from them."""
+    """The settings in force, the parts that follow from them, and the memory."""
 
     settings: Settings
     planner: Planner
@@ -76,16 +76,16 @@ class _Stage:
 def replay(
     records: Iterable[Record], overrides: Mapping[str, Any] | None = None, kept: ParquetSampleStore | None = None
 ) -> list[Replayed]:
-    """Decide every cycle once more.
+    """Decide every cycle again.
 
     Args:
         records: of a journal, from a session record on.
         overrides: settings (dotted keys) that differ from the recorded ones.
-        kept: the samples that the run archived; only read.
+        kept: the sample store of the run; only read.
 
     Raises:
-        InputError: an override is wrong or without effect, there is nothing to replay, or what the journal says of
-            settings or states does not fit this version.
+        InputError: an override is wrong or without effect, there is nothing to replay, or settings or states in the
+            journal do not fit this version.
     """
     records, overrides = list(records), dict(overrides or {})
     faults = override_faults(overrides, records) if overrides else []
@@ -94,15 +94,15 @@ def replay(
         faults.append(Fault("journal", "no decisions", allowed, "there is nothing to replay"))
     if faults:
         raise InputError(faults)
-    return list(_replayed(records, overrides, MemorySampleStore(kept)))
+    return list(_replay_records(records, overrides, MemorySampleStore(kept)))
 
 
 def override_faults(overrides: Mapping[str, Any], records: Sequence[Record] = ()) -> list[Fault]:
-    """Everything that is wrong with settings that are to differ from the recorded ones.
+    """The faults of settings that differ from the recorded ones.
 
     Args:
         overrides: by dotted keys.
-        records: of the journal; without any, what can be found without it.
+        records: of the journal; without them, only what can be checked without a journal is checked.
     """
     allowed = "settings that decide something in a replay"
     faults = [
@@ -111,16 +111,27 @@ def override_faults(overrides: Mapping[str, Any], records: Sequence[Record] = ()
         if key.split(".")[0] in _NO_EFFECT
     ]
     sessions = [record for record in records if isinstance(record, SessionRecord)]
-    header = tried(_recorded, (_SOME_JOURNAL,), faults, sessions[0])[0] if sessions else _SOME_JOURNAL
+    header = tried(_read_session, (_SOME_JOURNAL,), faults, sessions[0])[0] if sessions else _SOME_JOURNAL
     settings = tried(settings_of, None, faults, header, overrides)
-    faults += [fault for fault in policy_faults(_named(header, overrides)) if fault not in faults]
+    faults += [fault for fault in policy_faults(_policy_values(header, overrides)) if fault not in faults]
     if settings is not None and "objective" in overrides:
-        faults += _objective_faults(records, settings.parsed_objective.lag_s)
+        lag_s, decisions = (
+            settings.parsed_objective.lag_s,
+            [each for each in records if isinstance(each, DecisionRecord)],
+        )
+        queries = {
+            (query.name or query.query_id, query.trigger_s)
+            for record in decisions
+            if record.observation is not None
+            for query in record.observation.queries
+        }
+        for name, trigger_s in sorted(queries, key=str):
+            faults += objective_refusals(name, trigger_s, lag_s)
     return faults
 
 
-def _named(header: Header, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The policy that is replayed, and its options; those of another policy are not taken over."""
+def _policy_values(header: Header, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """The replayed policy with its options; recorded options of another policy are dropped."""
     values = {
         **header.settings,
         **{key: overrides[key] for key in ("policy", "preset", "objective") if key in overrides},
@@ -128,43 +139,32 @@ def _named(header: Header, overrides: Mapping[str, Any]) -> dict[str, Any]:
     options = values["policy_options"] if values["policy"] == header.settings["policy"] else {}
     options = overrides.get("policy_options", options)
     if isinstance(options, Mapping):
-        way = "policy_options."
-        single = {key.removeprefix(way): value for key, value in overrides.items() if key.startswith(way)}
+        prefix = "policy_options."
+        single = {key.removeprefix(prefix): value for key, value in overrides.items() if key.startswith(prefix)}
         options = {**options, **single}
     return {key: values[key] for key in ("policy", "preset", "objective")} | {"policy_options": options}
 
 
-def _objective_faults(records: Sequence[Record], lag_s: float) -> list[Fault]:
-    seen = [record.observation for record in records if isinstance(record, DecisionRecord)]
-    queries = {
-        (query.name or query.query_id, query.trigger_s)
-        for observation in seen
-        if observation is not None
-        for query in observation.queries
-    }
-    return [
-        fault for name, trigger_s in sorted(queries, key=str) for fault in objective_refusals(name, trigger_s, lag_s)
-    ]
-
-
-def _replayed(records: Iterable[Record], overrides: dict[str, Any], archive: MemorySampleStore) -> Iterator[Replayed]:
+def _replay_records(
+    records: Iterable[Record], overrides: dict[str, Any], archive: MemorySampleStore
+) -> Iterator[Replayed]:
     stage: _Stage | None = None
     for record in records:
         if isinstance(record, SessionRecord):
-            stage = _session(record, overrides, stage, archive)
+            stage = _begin_session(record, overrides, stage, archive)
         elif stage is None:
             continue
         elif isinstance(record, OutcomeRecord):
             stage.memory = learn(record.outcome, stage.memory, stage.planner)
         else:
-            yield _decided(record, stage)
+            yield _decide_again(record, stage)
 
 
-def _session(
+def _begin_session(
     session: SessionRecord, overrides: dict[str, Any], before: _Stage | None, archive: MemorySampleStore
 ) -> _Stage:
-    """Take over the recorded states; a policy that differs from the recorded one keeps its own."""
-    header, recorded, memory = _recorded(session)
+    """Take over the recorded states; with other settings than recorded, the plan of the replay is kept."""
+    header, recorded, memory = _read_session(session)
     settings = settings_of(header, overrides)
     planner = build_planner(settings, archive, header.seed)
     if settings != recorded:
@@ -173,11 +173,11 @@ def _session(
     return _Stage(settings, planner, analysis_settings(settings), memory)
 
 
-def _recorded(session: SessionRecord) -> tuple[Header, Settings, Memory]:
-    """What the journal says of a session: its header with every key, its settings, its states.
+def _read_session(session: SessionRecord) -> tuple[Header, Settings, Memory]:
+    """The header of a session with every key, its settings, and its states.
 
     Raises:
-        InputError: it does not fit this version.
+        InputError: they do not fit this version.
     """
     try:
         recorded = settings_of(session.header)
@@ -188,15 +188,15 @@ def _recorded(session: SessionRecord) -> tuple[Header, Settings, Memory]:
     return replace(session.header, settings=recorded.model_dump(mode="json")), recorded, memory
 
 
-def _decided(record: DecisionRecord, stage: _Stage) -> Replayed:
+def _decide_again(record: DecisionRecord, stage: _Stage) -> Replayed:
     observation = record.observation
     if observation is None or record.decision.reason.code is ReasonCode.CYCLE_FAILED:
         plan = replace(stage.memory.plan, next_id=record.decision_id + 1)
         stage.memory = replace(stage.memory, plan=plan)
         return Replayed(record, None)
-    seen, analysis = analyze(observation, stage.memory.analysis, stage.analysis)
+    assessment, analysis = analyze(observation, stage.memory.analysis, stage.analysis)
     memory = replace(stage.memory, analysis=analysis)
-    decision, stage.memory = decide(seen, memory, stage.planner, stage.rules)
+    decision, stage.memory = decide(assessment, memory, stage.planner, stage.rules)
     return Replayed(record, decision)
 
 
@@ -205,17 +205,21 @@ def replay_score(
 ) -> dict[str, Any]:
     """The score of the replayed run, with ``decisions``, ``identical``, ``differences`` and ``open_loop``.
 
-    Executor-hours of an open-loop replay are those of the targets that it decided: what they would have cost if
-    every request had been granted at once. Its lag is unknown: the recorded one was that of other executors. With
-    another objective and the same decisions the lag is known, and held against that objective.
+    Executor-hours of an open-loop replay are those of its targets, as if every request had been granted at once. Its
+    lag is unknown: the recorded one was that of other executors. With another objective and the same decisions the lag
+    is known, and compared with that objective.
     """
     records = list(records)
     replayed = replay(records, overrides, kept)
     first = next(record for record in records if isinstance(record, SessionRecord))
-    header, recorded, _ = _recorded(first)
+    header, recorded, _ = _read_session(first)
     settings = settings_of(header, overrides)
     open_loop = settings != recorded and not all(each.same for each in replayed)
-    samples = [_open_sample(each) for each in replayed] if open_loop else samples_of(records)
+    samples = samples_of(records)
+    if open_loop:
+        samples = [
+            Sample(each.record.at, None, each.decision.target if each.decision else None, None) for each in replayed
+        ]
     bounds = settings.bounds
     facts = RunFacts(
         version=__version__,
@@ -237,20 +241,16 @@ def replay_score(
     }
 
 
-def _open_sample(each: Replayed) -> Sample:
-    return Sample(each.record.at, None, each.decision.target if each.decision else None, None)
-
-
 def _difference(each: Replayed) -> dict[str, Any]:
     return {
         "at": each.record.at,
         "decision": each.record.decision_id,
-        "recorded": _told(each.record.decision),
-        "replayed": _told(each.decision),
+        "recorded": _decision_json(each.record.decision),
+        "replayed": _decision_json(each.decision),
     }
 
 
-def _told(decision: Decision | None) -> dict[str, Any] | None:
+def _decision_json(decision: Decision | None) -> dict[str, Any] | None:
     if decision is None:
         return None
     return {

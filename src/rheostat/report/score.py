@@ -1,19 +1,19 @@
 """The score of a run: what it cost, and how well it kept its objective.
 
-A run is a step function of time: what a sample says holds until the next one. Executors are paid for from the request
-until they are gone, ``max(registered, requested)``, and go on being paid for while nobody looks. Lag is not carried
-over: after a while without a sample it is unknown, and unknown time counts neither as kept nor as violated.
+A run is a step function of time: a sample holds until the next one. Executors are paid for from the request until they
+are gone, ``max(registered, requested)``, and also between two samples that are far apart. Lag is not: after a while
+without a sample it is unknown, and unknown time counts neither as kept nor as violated.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from rheostat.journal.records import DecisionRecord, OutcomeRecord, Record, SessionRecord
+from rheostat.journal.records import DecisionRecord, OutcomeRecord, Record
 from rheostat.model import Decision, Outcome, OutcomeStatus
 
 SCORE_SCHEMA = "rheostat.score/1"
@@ -25,7 +25,7 @@ class Sample:
 
     Attributes:
         executors: registered.
-        target: the number asked for from now on.
+        target: the number requested from now on.
         lag_s: age of the oldest uncommitted record.
     """
 
@@ -36,14 +36,14 @@ class Sample:
 
     @property
     def paid(self) -> int | None:
-        """Executors that cost: registered, or asked for and on their way."""
+        """Executors that cost: registered, or requested and on their way."""
         known = [number for number in (self.executors, self.target) if number is not None]
         return max(known, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What a score says of the run beside its figures. ``n_max`` is the greatest number allowed."""
+    """Which run a score is of. ``n_max`` is the greatest number of executors allowed."""
 
     version: str
     engine: str
@@ -57,9 +57,9 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Records that went through; None: not counted.
+    """Records of the run; None: not counted.
 
-    ``agrees``: whether the checksums of what went in and what came out are equal; None: not compared.
+    ``agrees``: whether the checksums of input and output are equal; None: not compared.
     """
 
     records_in: int | None = None
@@ -96,14 +96,14 @@ def score(
     stale_after_s: float = math.inf,
     counts: Counts = Counts(),
 ) -> dict[str, Any]:
-    """The score in the shape of ``rheostat.score/1``; what was not measured is None.
+    """The score in the shape of ``rheostat.score/1``; a figure that was not measured is None.
 
     Args:
-        run: what the run was.
+        run: which run it is.
         samples: in the order of time.
-        window: start and end of what counts; without it from the first sample to the last.
+        window: start and end; by default from the first sample to the last.
         stale_after_s: a lag is unknown this long after its sample.
-        counts: records, where somebody counted them.
+        counts: records, where they were counted.
     """
     start, end = window or ((samples[0].at, samples[-1].at) if samples else (0.0, 0.0))
     spans = list(_spans(samples, start, end, stale_after_s))
@@ -130,7 +130,7 @@ def score(
         "timeshare_u": None,
         "excess_time": None,
         "reconfigurations": changes_asked(span.sample for span in spans),
-        **_executors(spans, end - start),
+        **_executor_figures(spans, end - start),
         "violation_share": _share_above(lags, run.objective_s),
         "lag_p50_s": time_weighted(lags, 0.50),
         "lag_p95_s": time_weighted(lags, 0.95),
@@ -157,23 +157,23 @@ def time_weighted(values: Sequence[tuple[float, float]], share: float) -> float 
 
 
 def samples_of(records: Iterable[Record]) -> list[Sample]:
-    """The run that a journal tells. A target that was only recorded (watch, dry run, paused) was not asked for."""
+    """The samples of a journal. A target that was only recorded (watch, dry run, paused) was not requested."""
     records = list(records)
     recorded = {
         record.outcome.decision_id
         for record in records
         if isinstance(record, OutcomeRecord) and record.outcome.status is OutcomeStatus.RECORDED
     }
-    return [_sample(record, recorded) for record in records if isinstance(record, DecisionRecord)]
+    return [_sample_of(record, recorded) for record in records if isinstance(record, DecisionRecord)]
 
 
-def _sample(record: DecisionRecord, recorded: set[int]) -> Sample:
-    seen, decision = record.assessment, record.decision
+def _sample_of(record: DecisionRecord, recorded: set[int]) -> Sample:
+    assessment, decision = record.assessment, record.decision
     asks = decision.acts and record.decision_id not in recorded
-    if seen is None:
+    if assessment is None:
         return Sample(record.at, None, decision.target if asks else None, None)
-    requested = seen.executors if seen.requested is None else seen.requested
-    return Sample(record.at, seen.executors, decision.target if asks else requested, seen.lag_s)
+    requested = assessment.executors if assessment.requested is None else assessment.requested
+    return Sample(record.at, assessment.executors, decision.target if asks else requested, assessment.lag_s)
 
 
 def _spans(samples: Sequence[Sample], start: float, end: float, stale_after_s: float) -> Iterator[_Span]:
@@ -190,7 +190,7 @@ def _spans(samples: Sequence[Sample], start: float, end: float, stale_after_s: f
         yield _Span(known, ends - begins, max(0.0, min(ends, sample.at + stale_after_s) - begins))
 
 
-def _executors(spans: Sequence[_Span], seconds: float) -> dict[str, Any]:
+def _executor_figures(spans: Sequence[_Span], seconds: float) -> dict[str, Any]:
     paid = [(span.sample.paid, span.seconds) for span in spans if span.sample.paid is not None]
     registered = [span.sample.executors for span in spans if span.sample.executors is not None]
     known = bool(paid)
@@ -203,7 +203,7 @@ def _executors(spans: Sequence[_Span], seconds: float) -> dict[str, Any]:
 
 
 def changes_asked(samples: Iterable[Sample]) -> int:
-    """How often the number that was asked for changed; what was asked for first is no change."""
+    """How often the target changed; the first target is no change."""
     targets = [sample.target for sample in samples if sample.target is not None]
     return sum(before != after for before, after in pairwise(targets))
 
@@ -213,18 +213,18 @@ def _share_above(values: Sequence[tuple[float, float]], limit: float) -> float |
     return sum(seconds for value, seconds in values if value > limit) / total if total else None
 
 
-# A journal as columns over time: what plots and tables draw.
+# A journal as columns over time, for plots and tables
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A decision that acted, and what became of it; None: nothing was recorded of it."""
+    """A decision that acted, and its outcome; None: none was recorded."""
 
     decision: Decision
     outcome: Outcome | None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Series:
     """One value a cycle in each column; None where it was not known.
 
@@ -235,52 +235,51 @@ class Series:
         backlog, excess: records.
         lag: seconds.
         registered, requested: executors.
-        reasons: code and sentence of each decision, with what the policy wanted where a guard changed it.
+        reasons: code and sentence of each decision, with the policy's proposal where a guard changed it.
         changes: decisions that acted.
     """
 
-    start: float = 0.0
-    at: list[float] = field(default_factory=list)
-    arrival: list[float | None] = field(default_factory=list)
-    processed: list[float | None] = field(default_factory=list)
-    backlog: list[int | None] = field(default_factory=list)
-    excess: list[float | None] = field(default_factory=list)
-    lag: list[float | None] = field(default_factory=list)
-    registered: list[int | None] = field(default_factory=list)
-    requested: list[int | None] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
+    start: float
+    at: list[float]
+    arrival: list[float | None]
+    processed: list[float | None]
+    backlog: list[int | None]
+    excess: list[float | None]
+    lag: list[float | None]
+    registered: list[int | None]
+    requested: list[int | None]
+    reasons: list[str]
+    changes: list[Change]
 
 
 def series(records: Iterable[Record]) -> Series:
     """Gather the columns; a cycle that saw nothing leaves None in them."""
-    found = Series()
     outcomes: dict[int, Outcome] = {}
-    acting: list[Decision] = []
+    cycles: list[DecisionRecord] = []
     for record in records:
-        match record:
-            case SessionRecord():
-                continue
-            case OutcomeRecord():
-                outcomes[record.outcome.decision_id] = record.outcome
-            case DecisionRecord():
-                _add(found, record)
-                if record.decision.acts:
-                    acting.append(record.decision)
-    found.changes = [Change(decision, outcomes.get(decision.decision_id)) for decision in acting]
-    return found
+        if isinstance(record, OutcomeRecord):
+            outcomes[record.outcome.decision_id] = record.outcome
+        elif isinstance(record, DecisionRecord):
+            cycles.append(record)
+    start = cycles[0].at if cycles else 0.0
+    decisions = [record.decision for record in cycles]
 
+    def column(name: str) -> list[Any]:
+        return [None if each.assessment is None else getattr(each.assessment, name) for each in cycles]
 
-def _add(found: Series, record: DecisionRecord) -> None:
-    meant, decided = record.assessment, record.decision
-    if not found.at:
-        found.start = record.at
-    found.at.append(record.at - found.start)
-    found.arrival.append(meant.arrival_rate if meant else None)
-    found.processed.append(meant.processed_rate if meant else None)
-    found.backlog.append(meant.backlog if meant else None)
-    found.excess.append(meant.backlog_excess if meant else None)
-    found.lag.append(meant.lag_s if meant else None)
-    found.registered.append(meant.executors if meant else None)
-    found.requested.append(decided.target if decided.target is not None else (meant.requested if meant else None))
-    found.reasons.append(f"{decided.reason.code}: {decided.why}")
+    return Series(
+        start=start,
+        at=[record.at - start for record in cycles],
+        arrival=column("arrival_rate"),
+        processed=column("processed_rate"),
+        backlog=column("backlog"),
+        excess=column("backlog_excess"),
+        lag=column("lag_s"),
+        registered=column("executors"),
+        requested=[
+            requested if decision.target is None else decision.target
+            for requested, decision in zip(column("requested"), decisions, strict=True)
+        ],
+        reasons=[f"{decision.reason.code}: {decision.why}" for decision in decisions],
+        changes=[Change(decision, outcomes.get(decision.decision_id)) for decision in decisions if decision.acts],
+    )

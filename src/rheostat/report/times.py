@@ -1,4 +1,4 @@
-"""Times as people write and read them. Everything is UTC, as the journal's files are."""
+"""Times as text, written and read. Everything is UTC, as the names of the journal's files are."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from rheostat.errors import Fault, InputError
 
 _CLOCK = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?")
+_NUMBER = re.compile(r"\d+(\.\d+)?")
 _DURATION = re.compile(r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>s|min|m|h|d)")
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _ALLOWED = "an ISO time, seconds of the epoch, HH:MM[:SS] (UTC), or a duration before the journal's end as in 10m"
@@ -34,9 +35,11 @@ def parse_time(text: str, field: str, end: float) -> float:
     """
     text = text.strip()
     try:
-        return _representable(_parsed(text, end))
+        at = _parse(text, end)
+        day_and_clock(at)  # raises if the time is out of the range of dates
     except (ValueError, OverflowError, OSError) as error:
         raise InputError([Fault(field, repr(text), _ALLOWED, "the time is not understood")]) from error
+    return at
 
 
 def clock(at: float) -> str:
@@ -73,32 +76,17 @@ def duration(seconds: float) -> str:
     return f"{hours[0] // 24} d {hours[0] % 24} h"
 
 
-def _parsed(text: str, end: float) -> float:
+def _parse(text: str, end: float) -> float:
     back = parse_duration(text)
     if back is not None:
         return end - back
     match = _CLOCK.fullmatch(text)
     if match:
-        return _of_day(int(match["hour"]), int(match["minute"]), int(match["second"] or 0), end)
-    return float(text) if _is_number(text) else _iso(text)
-
-
-def _representable(at: float) -> float:
-    """The same time, if it can be written as a date: others raise one of Python's errors."""
-    day_and_clock(at)
-    return at
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"\d+(\.\d+)?", text) is not None
-
-
-def _iso(text: str) -> float:
+        last = datetime.fromtimestamp(end, UTC)
+        hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
+        moment = last.replace(hour=hour, minute=minute, second=second, microsecond=0)
+        return (moment if moment <= last else moment - timedelta(days=1)).timestamp()
+    if _NUMBER.fullmatch(text):
+        return float(text)
     moment = datetime.fromisoformat(text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def _of_day(hour: int, minute: int, second: int, end: float) -> float:
-    last = datetime.fromtimestamp(end, UTC)
-    moment = last.replace(hour=hour, minute=minute, second=second, microsecond=0)
-    return (moment if moment <= last else moment - timedelta(days=1)).timestamp()

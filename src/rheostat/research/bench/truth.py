@@ -206,8 +206,8 @@ def _mean(words: str, unit: str, values: Sequence[float], target: float | None =
 
 
 def _notes(fitted: Calibration) -> tuple[str, ...]:
-    plan, told = TRUTH, [each for each in fitted.estimates if each.told]
-    left = [each.key for each in fitted.estimates if not each.told]
+    plan, told = TRUTH, [each for each in fitted.estimates if each.identified]
+    left = [each.key for each in fitted.estimates if not each.identified]
     return (
         f"Spark standalone and Kafka on this machine, the pipeline click_fraud: trigger {plan.trigger_s:g} s, "
         f"{plan.partitions} partitions, look-up {plan.lookup_ms:g} ms a record, "

@@ -20,7 +20,7 @@ from rheostat.journal.records import DecisionRecord, OutcomeRecord
 from rheostat.journal.store import States
 from rheostat.judge.cases import PolicySpec, settings_for
 from rheostat.judge.compare import crew
-from rheostat.judge.scoring import Case, Points, cost_parts, end_of, lag_line, thinned
+from rheostat.judge.scoring import Points, ScoringCase, cost_parts, end_of, lag_line, thinned
 from rheostat.judge.simulate import Recorder, simulate, start_executors
 from rheostat.load.curves import Pieces, staircase
 from rheostat.load.prepare import Prepared, peak_mean, prepare
@@ -168,7 +168,7 @@ def play(job: JobFile, load: Prepared, contender: PolicySpec, seed: int, failove
     thrown = None if failover is None else _thrown(failover)
     run = simulate(job, load, contender, seed=seed, recorder=witness, before_each=thrown)
     weight = violation_weight(job, load.peak)
-    case = Case(job, load.curve, start_executors(job, load), weight)
+    case = ScoringCase(job, load.curve, start_executors(job, load), weight)
     cooldown_s = settings_for(job, contender.at_size(weight)).guard.cooldown_down_s
     return replace(_played(case, run.history, witness.decided, cooldown_s, run.faults), seed=seed)
 
@@ -179,7 +179,7 @@ def _thrown(failover: Failover) -> Callable[[Loop, float], None]:
 
 
 def _played(
-    case: Case, history: History, decided: Sequence[Decided], cooldown_s: float, faults: Sequence[str]
+    case: ScoringCase, history: History, decided: Sequence[Decided], cooldown_s: float, faults: Sequence[str]
 ) -> Played:
     end, carried = end_of(case, history), capacity_curve(case.job)
     lag, parts = Lag.of(history, 0.0, end), cost_parts(case, history, end)
