@@ -132,5 +132,5 @@ def test_a_token_file_is_read_and_its_faults_are_named_by_its_key(tmp_path):
     with pytest.raises(InputError, match=r"workers\.token_file: the file cannot be read: No such file"):
         read_token(file, "workers.token_file", {})
     file.write_text("short")
-    with pytest.raises(InputError, match=r"workers\.token_file: this is no token that keeps anybody out"):
+    with pytest.raises(InputError, match=r"workers\.token_file: the token is too weak"):
         read_token(file, "workers.token_file", {})

@@ -372,10 +372,9 @@ def number_of(field: str, text: str, kind: type[Number], least: float = -math.in
     Raises:
         InputError: it is not a finite number, or out of range.
     """
-    try:
+    value: Number | None = None
+    with suppress(ValueError):
         value = kind(text)
-    except ValueError:
-        value = None
     if value is None or not math.isfinite(value):
         allowed = "an integer" if kind is int else "a number"
         raise InputError([Fault(field, repr(text), allowed, "it is not a number")])

@@ -1,4 +1,4 @@
-"""From a file or a mapping to settings, with every fault named at once."""
+"""Load settings from a YAML file or a mapping, and report all faults at once."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def load_settings(given: str | Path | Mapping[str, Any]) -> Settings:
     """Settings from a YAML file (a path) or from a mapping of the same shape.
 
     Raises:
-        InputError: with one fault for everything that is wrong, fields as dotted keys.
+        InputError: all faults, fields as dotted keys.
 
     >>> load_settings({"objective": "lag < 30s", "executors": [1, 20]}).mode
     'act'
     """
-    values, faults = _values(given)
+    values, faults = (given, []) if isinstance(given, Mapping) else read_document(given)
     try:
         settings = Settings.model_validate(values)
     except ValidationError as error:
@@ -35,25 +35,17 @@ def load_settings(given: str | Path | Mapping[str, Any]) -> Settings:
     return settings
 
 
-def _values(given: str | Path | Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Fault]]:
-    if isinstance(given, Mapping):
-        return given, []
-
-    return read_document(Path(given))
-
-
-# Reading YAML: safe values only, and every key at most once.
+# YAML: safe values only, every key at most once
 
 
 NOT_YAML = (yaml.YAMLError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)
-"""What the YAML library raises for a text that it cannot read: dates, numbers and tags fail in their own ways."""
+"""Errors of the YAML library for invalid text; dates, numbers and tags each raise their own."""
 
 _MOST_BYTES = 2**20
-"""A file of settings is no larger than this."""
 
 
 class _Loader(yaml.SafeLoader):
-    """A safe loader that notes keys given twice; YAML itself would let the last one win."""
+    """A safe loader that reports duplicate keys, of which PyYAML takes the last."""
 
     def __init__(self, stream: str, where: str = "") -> None:
         super().__init__(stream)
@@ -61,7 +53,7 @@ class _Loader(yaml.SafeLoader):
         self.where = where
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """The value of a node; what Python does not take, as the 30th of February, says where it stands."""
+        """The value of a node; errors of Python, such as for 30 February, get their position."""
         try:
             return super().construct_object(node, deep=deep)
         except NOT_YAML as error:
@@ -93,7 +85,7 @@ _Loader.add_implicit_resolver(
 
 
 def read_document(path: str | Path) -> tuple[dict[str, Any], list[Fault]]:
-    """The mapping in a YAML file, and what is wrong with its keys.
+    """The mapping in a YAML file, and the faults of its keys.
 
     Raises:
         InputError: the file cannot be read, is not YAML, or holds something else than a mapping.
@@ -114,7 +106,7 @@ def read_document(path: str | Path) -> tuple[dict[str, Any], list[Fault]]:
 
 
 def _place_of(error: Exception, text: str) -> tuple[str, str]:
-    """Where in the text an error lies, and what is wrong there, with the line."""
+    """The line of an error, and the message with the line."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         began = error.context_mark
         line, problem = error.problem_mark.line + 1, error.problem or "it is not understood"
@@ -151,7 +143,7 @@ def read_pair(text: str) -> tuple[str, Any]:
 
 
 def read_pairs(texts: Iterable[str], faults: list[Fault], what: str = "setting") -> list[tuple[str, Any]]:
-    """What stands in the options ``--set``, in their order; what is not understood joins the faults as a ``what``."""
+    """The keys and values of ``--set`` options, in order; invalid ones join the faults. ``what``: their name."""
     pairs = []
     for text in texts:
         try:
@@ -169,26 +161,26 @@ def _text(path: Path) -> str:
         raise InputError([Fault(str(path), str(path), "a readable text file", message)]) from None
 
 
-# Secrets: from a file or the environment, never from a command line or a settings file.
+# Secrets: from a file or the environment, never from a command line or a settings file
 
 
 TOKEN_VARIABLE = "RHEOSTAT_NODE_TOKEN"  # noqa: S105
-"""Environment variable with the token of the node servers; a file goes before it."""
+"""Environment variable with the token of the node servers; a file overrides it."""
 
 _SHORTEST = 16
 _SECRET_MOST_BYTES = 4096
 
 
 def read_token(file: Path | None, field: str, environ: Mapping[str, str]) -> str | None:
-    """The token of the node servers; None: there is none.
+    """The token of the node servers, None if there is none.
 
     Args:
-        file: that it stands in; None: the environment has it.
-        field: what the file is called in a fault.
+        file: with the token; None: read it from the environment.
+        field: name of the file in faults.
         environ: the environment.
 
     Raises:
-        InputError: the file cannot be read, or the token is too short or has characters that no header takes.
+        InputError: the file cannot be read, or the token is too short or has characters that are invalid in a header.
     """
     token = environ.get(TOKEN_VARIABLE, "")
     if file is not None:
@@ -199,7 +191,7 @@ def read_token(file: Path | None, field: str, environ: Mapping[str, str]) -> str
             raise InputError([Fault(field, str(file), "a file with the token", message)]) from None
     if (token or file is not None) and (len(token) < _SHORTEST or not re.fullmatch(r"[!-~]+", token)):
         allowed = f"at least {_SHORTEST} printable ASCII characters without spaces"
-        message = "this is no token that keeps anybody out"
+        message = "the token is too weak"
         named = TOKEN_VARIABLE if file is None else field
         raise InputError([Fault(named, f"{len(token)} characters", allowed, message)])
     return token or None
