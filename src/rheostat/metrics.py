@@ -1,4 +1,4 @@
-"""The only file that knows prometheus_client: our series as its metric families, and its HTTP server."""
+"""Prometheus metrics of a job. Names and units follow Prometheus's conventions; unknown values have no series."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import math
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
 from rheostat.config.models import MetricsSettings
 from rheostat.errors import Fault, InputError, to_install
@@ -20,116 +20,47 @@ from rheostat.model import Action, Assessment, Offsets, ReasonCode
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-
-class KnownFigures:
-    """What is known at the time of a scrape."""
-
-    def __init__(self, hearing: Hearing) -> None:
-        self._hearing = hearing
-
-    def collect(self) -> Iterator[Metric]:
-        """A family for each metric that has a sample."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
-        families = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily}
-        for each in series(self._hearing.heard):
-            family = families[each.kind](each.name, each.meaning, labels=each.labels)
-            for labels, value in each.samples.items():
-                family.add_metric(labels, value)
-            yield family
+_log = logging.getLogger("rheostat")
 
 
-class HttpServer:
-    """Serves what is heard, each scrape in a daemon thread of its own.
-
-    Raises:
-        OSError: it cannot listen there.
-    """
-
-    def __init__(self, host: str, port: int, hearing: Hearing) -> None:
-        from prometheus_client import CollectorRegistry, start_http_server
-
-        registry = CollectorRegistry()
-        registry.register(KnownFigures(hearing))
-        self._server, self._thread = start_http_server(port, host, registry)
-
-    def close(self) -> None:
-        """End it and give the port free. May be called more than once."""
-        if self._thread.is_alive():
-            self._server.shutdown()
-            self._thread.join()
-        self._server.server_close()
-
-
-# What is told of a job: names and units by Prometheus's conventions, and only what is known.
-
-
-_Samples = dict[tuple[str, ...], float]
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One metric with its samples.
-
-    Attributes:
-        labels: names of the labels.
-        samples: values of the labels → value; never empty, each finite.
-    """
-
-    name: str
-    meaning: str
-    samples: _Samples
-    kind: Literal["gauge", "counter"] = "gauge"
-    labels: tuple[str, ...] = ()
-
-
-class _Gauge(NamedTuple):
-    """A figure of the last cycle as a whole."""
-
-    name: str
-    meaning: str
-    read: Callable[[Assessment], float | None]
-
-
-def _healthy(assessment: Assessment) -> float | None:
+def _healthy_backlog(assessment: Assessment) -> float | None:
     if assessment.backlog is None or assessment.backlog_excess is None:
         return None
     return assessment.backlog - assessment.backlog_excess
 
 
-_SEEN = (
-    _Gauge("rheostat_backlog_records", "Records in the sources that are not committed.", lambda seen: seen.backlog),
-    _Gauge(
+_GAUGES: tuple[tuple[str, str, Callable[[Assessment], float | None]], ...] = (
+    ("rheostat_backlog_records", "Records in the sources that are not committed.", lambda a: a.backlog),
+    (
         "rheostat_healthy_backlog_records",
         "The part of the backlog that a job that keeps up has too: what arrives in a trigger and a batch.",
-        _healthy,
+        _healthy_backlog,
     ),
-    _Gauge("rheostat_lag_seconds", "Age of the oldest record that is not committed.", lambda seen: seen.lag_s),
-    _Gauge(
+    ("rheostat_lag_seconds", "Age of the oldest record that is not committed.", lambda a: a.lag_s),
+    (
         "rheostat_arrival_records_per_second",
         "Records that reach the sources, over the rate window.",
-        lambda seen: seen.arrival_rate,
+        lambda a: a.arrival_rate,
     ),
-    _Gauge(
+    (
         "rheostat_processed_records_per_second",
         "Records that are committed, over the rate window.",
-        lambda seen: seen.processed_rate,
+        lambda a: a.processed_rate,
     ),
-    _Gauge("rheostat_busy_ratio", "Share of the time of the slots in tasks.", lambda seen: seen.busy_ratio),
-    _Gauge(
+    ("rheostat_busy_ratio", "Share of the time of the slots in tasks.", lambda a: a.busy_ratio),
+    (
         "rheostat_occupancy_ratio",
         "Time of the last batch, or of the running one if that is longer, by the time that it may take.",
-        lambda seen: seen.occupancy,
+        lambda a: a.occupancy,
     ),
-    _Gauge("rheostat_registered_executors", "Executors that are registered.", lambda seen: seen.executors),
-    _Gauge("rheostat_requested_executors", "Executors that were asked for last.", lambda seen: seen.requested),
-    _Gauge(
+    ("rheostat_registered_executors", "Executors that are registered.", lambda a: a.executors),
+    ("rheostat_requested_executors", "Executors that were asked for last.", lambda a: a.requested),
+    (
         "rheostat_metrics_age_seconds",
         "Age of the oldest figure that the last decision needed, when it was made.",
-        lambda seen: seen.metrics_age_s,
+        lambda a: a.metrics_age_s,
     ),
 )
-
 _TARGET = ("rheostat_target_executors", "Executors that the last decision wants.")
 _CYCLE = ("rheostat_last_cycle_timestamp_seconds", "When the last decision was made, seconds since the epoch.")
 _LATEST = ("rheostat_latest_offset_records", "Records that the partition has got.")
@@ -138,65 +69,20 @@ _DECISIONS = ("rheostat_decisions_total", "Decisions, holds included, by what th
 _FAILED = ("rheostat_failed_cycles_total", "Cycles that failed: they hold.")
 
 NAMES = (
-    *(gauge.name for gauge in _SEEN),
+    *(name for name, _, _ in _GAUGES),
     *(name for name, _ in (_TARGET, _CYCLE, _LATEST, _COMMITTED, _DECISIONS, _FAILED)),
 )
 """Every metric that there can be."""
 
 
-def series(heard: Heard) -> Iterator[Series]:
-    """What is known now."""
-    if heard.last is not None:
-        yield from _of_cycle(heard.last)
-    if heard.decisions:
-        counts: _Samples = {(str(action), str(code)): float(many) for (action, code), many in heard.decisions.items()}
-        yield Series(*_DECISIONS, counts, "counter", ("action", "code"))
-    yield Series(*_FAILED, {(): float(heard.failed)}, "counter")
-
-
-def _of_cycle(last: DecisionRecord) -> Iterator[Series]:
-    seen = last.assessment
-    if seen is not None:
-        for name, meaning, read in _SEEN:
-            yield from _single(name, meaning, read(seen))
-    yield from _single(*_TARGET, last.decision.target)
-    yield from _single(*_CYCLE, last.at)
-    yield from _positions(*_LATEST, last, lambda found: found.latest)
-    yield from _positions(*_COMMITTED, last, lambda found: found.committed)
-
-
-def _single(name: str, meaning: str, value: float | None) -> Iterator[Series]:
-    if value is not None and math.isfinite(value):
-        yield Series(name, meaning, {(): float(value)})
-
-
-def _positions(
-    name: str, meaning: str, last: DecisionRecord, read: Callable[[Offsets], Sequence[int | None]]
-) -> Iterator[Series]:
-    """A position in each partition of each query where it is known."""
-    samples: _Samples = {}
-    for query in last.observation.queries if last.observation is not None else ():
-        if query.offsets is None:
-            continue
-        rows = zip(query.offsets.topics, query.offsets.numbers, read(query.offsets), strict=True)
-        for topic, number, value in rows:
-            if value is not None:
-                samples[query.name or query.query_id, topic, str(number)] = float(value)
-    if samples:
-        yield Series(name, meaning, samples, labels=("query", "topic", "partition"))
-
-
-# A journal that is listened to: what was recorded last, and how often what was decided.
-
-
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What is known from the records so far.
+    """What the records so far say.
 
     Attributes:
-        last: the last cycle; None before the first, and where the last record could not be written.
-        decisions: how many by action and reason code.
-        failed: cycles that came to no decision, also those that could not be recorded.
+        last: the last cycle; None before the first, and after a record that could not be written.
+        decisions: their number by action and reason code.
+        failed: cycles without a decision, also those that could not be recorded.
     """
 
     last: DecisionRecord | None = None
@@ -207,25 +93,22 @@ class Heard:
         """After a record that was written."""
         key = (record.decision.action, record.decision.reason.code)
         counts = {**self.decisions, key: self.decisions.get(key, 0) + 1}
-        return Heard(record, counts, self.failed + _failed(record))
+        return Heard(last=record, decisions=counts, failed=self.failed + _is_failed(record))
 
     def without(self, record: DecisionRecord | OutcomeRecord) -> Heard:
         """After a record that could not be written."""
-        return replace(self, last=None, failed=self.failed + _failed(record))
+        return replace(self, last=None, failed=self.failed + _is_failed(record))
 
 
 class Hearing:
-    """Where the loop's thread leaves what was heard and other threads find it: one value, replaced as a whole.
-
-    Neither waits for the other.
-    """
+    """The current :class:`Heard`: set by the thread of the loop and read by scrapes, replaced as a whole."""
 
     def __init__(self) -> None:
         self.heard = Heard()
 
 
 class OverheardJournal:
-    """The journal given, with each record heard."""
+    """Journal wrapper that updates a :class:`Hearing` with every record."""
 
     def __init__(self, journal: Journal, hearing: Hearing) -> None:
         self._journal = journal
@@ -234,15 +117,15 @@ class OverheardJournal:
 
     @property
     def last_id(self) -> int:
-        """That of the journal."""
+        """See :class:`Journal`."""
         return self._journal.last_id
 
     def start(self, header: Header, note: str | None = None) -> None:
-        """Begin a session in the journal."""
+        """See :class:`Journal`."""
         self._journal.start(header, note)
 
     def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:
-        """Keep a record in the journal, and only then hear it."""
+        """Write a record to the journal, and only then count it."""
         try:
             self._journal.record(record, states)
         except BaseException:
@@ -252,33 +135,94 @@ class OverheardJournal:
             self._hearing.heard = self._hearing.heard.then(record)
 
     def close(self) -> None:
-        """Give the journal free."""
+        """See :class:`Journal`."""
         self._journal.close()
 
 
-def _failed(record: DecisionRecord | OutcomeRecord) -> bool:
+def _is_failed(record: DecisionRecord | OutcomeRecord) -> bool:
     return isinstance(record, DecisionRecord) and record.decision.reason.code is ReasonCode.CYCLE_FAILED
 
 
-# Opening the port, with what can be wrong about that as faults.
+class KnownFigures:
+    """Collector for prometheus_client: the values at the time of a scrape."""
+
+    def __init__(self, hearing: Hearing) -> None:
+        self._hearing = hearing
+
+    def collect(self) -> Iterator[Metric]:
+        """A family for each metric that has a sample."""
+        from prometheus_client.core import CounterMetricFamily
+
+        heard = self._hearing.heard
+        if heard.last is not None:
+            yield from _cycle_metrics(heard.last)
+        if heard.decisions:
+            decisions = CounterMetricFamily(*_DECISIONS, labels=("action", "code"))
+            for (action, code), count in heard.decisions.items():
+                decisions.add_metric((action.value, code.value), count)
+            yield decisions
+        yield CounterMetricFamily(*_FAILED, value=heard.failed)
 
 
-_log = logging.getLogger("rheostat")
+def _cycle_metrics(last: DecisionRecord) -> Iterator[Metric]:
+    from prometheus_client.core import GaugeMetricFamily
+
+    assessment = last.assessment
+    values = [] if assessment is None else [(name, meaning, read(assessment)) for name, meaning, read in _GAUGES]
+    for name, meaning, value in [*values, (*_TARGET, last.decision.target), (*_CYCLE, last.at)]:
+        if value is not None and math.isfinite(value):
+            yield GaugeMetricFamily(name, meaning, value=value)
+    yield from _position_metrics(*_LATEST, last, lambda offsets: offsets.latest)
+    yield from _position_metrics(*_COMMITTED, last, lambda offsets: offsets.committed)
 
 
-class Served(Protocol):
-    """A port that is being served."""
+def _position_metrics(
+    name: str, meaning: str, last: DecisionRecord, read: Callable[[Offsets], Sequence[int | None]]
+) -> Iterator[Metric]:
+    """The known positions in the partitions of every query. A query that is listed twice counts once, as read last."""
+    from prometheus_client.core import GaugeMetricFamily
+
+    samples: dict[tuple[str, str, str], int] = {}
+    for query in last.observation.queries if last.observation is not None else ():
+        if query.offsets is not None:
+            rows = zip(query.offsets.topics, query.offsets.numbers, read(query.offsets), strict=True)
+            for topic, number, value in rows:
+                if value is not None:
+                    samples[query.name or query.query_id, topic, str(number)] = value
+    if samples:
+        family = GaugeMetricFamily(name, meaning, labels=("query", "topic", "partition"))
+        for labels, position in samples.items():
+            family.add_metric(labels, position)
+        yield family
+
+
+class Served:
+    """The metrics endpoint; every scrape has a daemon thread.
+
+    Raises:
+        OSError: the address or port is not available.
+    """
+
+    def __init__(self, host: str, port: int, hearing: Hearing) -> None:
+        from prometheus_client import CollectorRegistry, start_http_server
+
+        registry = CollectorRegistry()
+        registry.register(KnownFigures(hearing))
+        self._server, self._thread = start_http_server(port, host, registry)
 
     def close(self) -> None:
-        """Give it free. May be called more than once."""
-        ...
+        """Stop the endpoint and release its port. May be called more than once."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join()
+        self._server.server_close()
 
 
 def serve(settings: MetricsSettings, hearing: Hearing) -> Served | None:
-    """Serve what is heard, in threads of its own; None: nobody wants it.
+    """Start the metrics endpoint. Returns None when ``metrics.port`` is unset.
 
     Raises:
-        InputError: the port or the address cannot be had, or prometheus_client is not installed.
+        InputError: the port or the address is not available, or prometheus_client is not installed.
     """
     if settings.port is None:
         return None
@@ -287,7 +231,7 @@ def serve(settings: MetricsSettings, hearing: Hearing) -> Served | None:
         raise InputError([Fault("metrics.port", str(settings.port), "null without the extra metrics", message)])
 
     try:
-        served = HttpServer(settings.host, settings.port, hearing)
+        served = Served(settings.host, settings.port, hearing)
     except OSError as error:
         raise InputError([_fault(settings.host, settings.port, error)]) from error
     _log.info("metrics are at http://%s:%d/metrics", settings.host, settings.port)

@@ -1,4 +1,4 @@
-"""The node servers as an actuator sees them (S1, 4.3.3): one request each, bounded in time and size."""
+"""Clients of the node servers (S1, 4.3.3): of one, and of all at once. Requests are bounded in time and size."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from rheostat.errors import RheostatError, UnavailableError
@@ -14,10 +15,15 @@ if TYPE_CHECKING:
     from rheostat.http_client import Answer, Http
 
 
+T = TypeVar("T")
+_log = logging.getLogger("rheostat")
+_MAX_TROUBLE = 300
+"""Characters kept of an error message."""
+
 _SCHEMA = "rheostat.node/1"
 _STAYING = ("queued", "starting", "ready")
 _REFUSES = ("DECOMMISSIONED", "DEAD")
-"""The master places no executor on a Worker that it calls so."""
+"""States in which the master places no executor on a Worker."""
 
 
 class Way(NamedTuple):
@@ -30,18 +36,17 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """A node at one time.
+    """The state of a node.
 
     Attributes:
-        n_max: Workers that there can be, standby included.
-        used: addresses of the Workers that host an executor of anybody, by the master.
-        idle: Workers that stay and host none; those that start are among them.
-        free: ids that a request for more would get.
-        names: each Worker's web page (``host:port``) → what the node calls it without doubt.
-        name: of the node.
-        hosts: addresses of its Workers, also of those that leave.
-        leaving: Workers that were told to leave and may still get an executor, as the master does not know it yet.
-        ways: round trips to its peers, as far as they are measured.
+        n_max: maximum number of Workers, standby included.
+        used: addresses of the Workers that host an executor of any application, according to the master.
+        idle: Workers that stay and host none, including those that are starting.
+        free: ids left for further Workers.
+        names: web page of each Worker (``host:port``) → its unique name on the node.
+        hosts: addresses of its Workers, including leaving ones.
+        leaving: Workers that are leaving and may still get an executor, as the master does not know it yet.
+        ways: measured round trips to its peers.
     """
 
     n_max: int
@@ -56,10 +61,10 @@ class NodeState:
 
 
 def parse_state(answer: Any) -> NodeState:
-    """What ``GET /taskmanager`` answers.
+    """Parse the answer of ``GET /taskmanager``.
 
     Raises:
-        UnavailableError: it is not what a node says, or its master does not answer.
+        UnavailableError: it is not the state of a node, or the master of the node does not answer.
     """
     if not isinstance(answer, dict) or answer.get("schema") != _SCHEMA:
         raise UnavailableError("this is not what a node says of itself")
@@ -70,9 +75,18 @@ def parse_state(answer: Any) -> NodeState:
         used = tuple(str(one["name"]) for one in workers if one["used"])
         idle = sum(not one["used"] for one in workers if one["state"] in _STAYING)
         names = {str(one["web"]): str(one["name"]) for one in workers if one["web"] is not None}
-        state = NodeState(int(answer["n_max"]), used, idle, len(answer["free_ids"]), names, str(answer["name"]))
-        state = replace(state, hosts=frozenset(str(one["host"]) for one in workers), leaving=_leaving(workers))
-        state = replace(state, ways=_ways(answer.get("peers", ())))
+        leaving = sum(one["state"] == "leaving" and one.get("standing") not in _REFUSES for one in workers)
+        state = NodeState(
+            n_max=int(answer["n_max"]),
+            used=used,
+            idle=idle,
+            free=len(answer["free_ids"]),
+            names=names,
+            name=str(answer["name"]),
+            hosts=frozenset(str(one["host"]) for one in workers),
+            leaving=leaving,
+            ways=_parse_ways(answer.get("peers", ())),
+        )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         message = f"this is not what a node says of itself: {error!r}"
         raise UnavailableError(message) from error
@@ -82,12 +96,7 @@ def parse_state(answer: Any) -> NodeState:
     return state
 
 
-def _leaving(workers: Sequence[Mapping[str, Any]]) -> int:
-    return sum(one["state"] == "leaving" and one.get("standing") not in _REFUSES for one in workers)
-
-
-def _ways(peers: Sequence[Mapping[str, Any]]) -> tuple[Way, ...]:
-    """What is measured; a number that is none, or negative, is a fault of the whole answer."""
+def _parse_ways(peers: Sequence[Mapping[str, Any]]) -> tuple[Way, ...]:
     ways = [
         Way(str(one["name"]), float(one["round_trip_ms"]), float(one["age_s"]))
         for one in peers
@@ -100,13 +109,13 @@ def _ways(peers: Sequence[Mapping[str, Any]]) -> tuple[Way, ...]:
 
 
 class NodeClient:
-    """One node server. Every call ends within ``timeout_s``, and raises UnavailableError for whatever is wrong.
+    """Client of one node server. Every call ends within ``timeout_s``; every failure is an UnavailableError.
 
     Args:
         address: ``http://host:port``.
-        token: that the node asks for; None: none.
+        token: bearer token; None: the node asks for none.
         timeout_s: for a whole request, s.
-        name: what it is called here; None: what it calls itself.
+        name: used instead of the node's own name, if given.
     """
 
     def __init__(self, address: str, token: str | None, timeout_s: float, name: str | None = None) -> None:
@@ -117,20 +126,20 @@ class NodeClient:
         self._http: Http | None = None
 
     def state(self) -> NodeState:
-        """How it stands."""
+        """Read its state."""
         state = parse_state(self._ask("GET", None))
         return state if self.name is None else replace(state, name=self.name)
 
     def create(self, target: int) -> int:
-        """Ask for ``target`` Workers more; how many it takes on."""
+        """Ask for ``target`` more Workers; returns how many it creates."""
         return len(self._list(self._ask("POST", {"target": target}), "creating"))
 
     def remove(self, used: Collection[str], free: int) -> int:
-        """Ask it to remove idle Workers but ``free``; how many it lets go."""
+        """Ask it to remove all idle Workers but ``free``; returns how many it removes."""
         return len(self._list(self._ask("DELETE", {"used": sorted(used), "free": free}), "removing"))
 
     def close(self) -> None:
-        """Give back the connection. May be called more than once."""
+        """Close the connection. May be called more than once."""
         http, self._http = self._http, None
         if http is not None:
             http.close()
@@ -161,17 +170,8 @@ def _answer(given: Answer) -> Any:
     raise UnavailableError(message)
 
 
-# The node servers as one: all asked at once, one that fails left alone for a while; and how the standby is kept.
-
-
-T = TypeVar("T")
-
-_log = logging.getLogger("rheostat")
-_LONGEST = 300
-
-
 class Node(Protocol):
-    """A node server; :class:`NodeClient` is one. Whatever is wrong is an UnavailableError."""
+    """The port of a node server; :class:`NodeClient` implements it. Every failure is an UnavailableError."""
 
     @property
     def address(self) -> str:
@@ -179,30 +179,30 @@ class Node(Protocol):
         ...
 
     def state(self) -> NodeState:
-        """How it stands."""
+        """Read its state."""
         ...
 
     def create(self, target: int) -> int:
-        """Ask for so many Workers more; how many it takes on."""
+        """Ask for ``target`` more Workers; returns how many it creates."""
         ...
 
     def remove(self, used: Sequence[str], free: int) -> int:
-        """Ask it to remove idle Workers but ``free``; how many it lets go."""
+        """Ask it to remove all idle Workers but ``free``; returns how many it removes."""
         ...
 
     def close(self) -> None:
-        """Give back the connection."""
+        """Close the connection."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StandbyOptions:
-    """How the standby is kept.
+    """How standby Workers are kept.
 
     Attributes:
-        backup: Workers to be registered and unused.
-        every_s: between two looks at the nodes when nothing is changed.
-        first_s, longest_s: a node that failed is left alone for so long, twice as long each time, at most.
+        backup: registered Workers without an executor.
+        every_s: time between two checks of the nodes while nothing changes, s.
+        first_s, longest_s: pause after the first failure of a node, s; it doubles with each, up to the longest.
     """
 
     backup: int = 2
@@ -212,7 +212,7 @@ class StandbyOptions:
 
 
 class _NodeGateway:
-    """One node, with what is known of its failures. Used by one thread at a time."""
+    """A node and its failures. Used by one thread at a time."""
 
     def __init__(self, node: Node, upkeep: StandbyOptions) -> None:
         self.node = node
@@ -221,80 +221,78 @@ class _NodeGateway:
         self._pause_s = upkeep.first_s
         self._again_at = 0.0
 
-    def closed(self, at: float) -> bool:
-        """Whether it is to be left alone for now."""
+    def paused(self, at: float) -> bool:
         return self.trouble is not None and at < self._again_at
 
     def call(self, at: float, ask: Callable[[Node], T]) -> T | None:
-        """What it answers; None: it failed, ``trouble`` says how. Logged when it begins and when it is over."""
+        """Its answer; None if it failed: see ``trouble``. The first failure and the recovery are logged."""
         try:
-            found = ask(self.node)
+            answer = ask(self.node)
         except RheostatError as error:
             if self.trouble is None:
                 _log.warning("node %s: %s; it is tried again (told once)", self.node.address, error)
-            self.trouble = f"node {self.node.address}: {error}"[:_LONGEST]
+            self.trouble = f"node {self.node.address}: {error}"[:_MAX_TROUBLE]
             self._again_at, self._pause_s = at + self._pause_s, min(2 * self._pause_s, self._upkeep.longest_s)
             return None
         if self.trouble is not None:
             _log.warning("node %s answers again", self.node.address)
         self.trouble, self._pause_s = None, self._upkeep.first_s
-        return found
+        return answer
 
 
 class NodeGateways:
-    """The node servers, by number. Used by one thread at a time."""
+    """All node servers, by number. A node that failed is skipped for a while. Used by one thread at a time."""
 
     def __init__(self, nodes: Sequence[Node], upkeep: StandbyOptions) -> None:
         self._doors = [_NodeGateway(node, upkeep) for node in nodes]
 
     @property
     def troubles(self) -> list[str]:
-        """What is wrong with each that failed last."""
+        """The last error of each node whose last call failed."""
         return [door.trouble for door in self._doors if door.trouble]
 
     def states(self, at: float) -> dict[int, NodeState]:
-        """What the nodes that answer say, all asked at once; one that failed is left alone for a while."""
-        open_ = [number for number, door in enumerate(self._doors) if not door.closed(at)]
+        """The states of the nodes that answer; all are asked at once."""
+        open_ = [number for number, door in enumerate(self._doors) if not door.paused(at)]
         if not open_:
             return {}
         with ThreadPoolExecutor(len(open_), thread_name_prefix="rheostat-node") as pool:
-            found = pool.map(lambda number: self._doors[number].call(at, _state), open_)
-            return {number: state for number, state in zip(open_, found, strict=True) if state is not None}
+            states = pool.map(lambda number: self._doors[number].call(at, lambda node: node.state()), open_)
+            return {number: state for number, state in zip(open_, states, strict=True) if state is not None}
 
     def create(self, at: float, wanted: Mapping[int, int]) -> int:
-        """POST to each node so many Workers more; how many they take on."""
-        asked = ((number, share) for number, share in wanted.items() if share)
-        return sum(self._doors[number].call(at, _creating(share)) or 0 for number, share in asked)
+        """Ask each node (by number) for so many more Workers; returns how many they create together."""
+        return sum(
+            self._doors[number].call(at, partial(_create, share=share)) or 0
+            for number, share in wanted.items()
+            if share
+        )
 
     def remove(self, at: float, states: Mapping[int, NodeState], keep: Mapping[int, int], pages: Sequence[str]) -> int:
-        """DELETE at each node, so many idle Workers to keep; how many are let go.
+        """Ask nodes to remove idle Workers; returns how many they remove together.
 
         Args:
             at: now.
             states: of the nodes.
-            keep: by the numbers of the nodes that are to let some go.
+            keep: by the numbers of the nodes that shall remove some, the idle Workers that they keep.
             pages: of the Workers that the job uses, read just now.
         """
         gone = 0
         for number, free in keep.items():
             state = states[number]
-            used = {state.names.get(page, page) for page in pages} | set(state.used)
-            gone += self._doors[number].call(at, _removing(sorted(used), free)) or 0
+            used = sorted({state.names.get(page, page) for page in pages} | set(state.used))
+            gone += self._doors[number].call(at, partial(_remove, used=used, free=free)) or 0
         return gone
 
     def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections."""
         for door in self._doors:
             door.node.close()
 
 
-def _state(node: Node) -> NodeState:
-    return node.state()
+def _create(node: Node, share: int) -> int:
+    return node.create(share)
 
 
-def _creating(target: int) -> Callable[[Node], int]:
-    return lambda node: node.create(target)
-
-
-def _removing(used: Sequence[str], free: int) -> Callable[[Node], int]:
-    return lambda node: node.remove(used, free)
+def _remove(node: Node, used: Sequence[str], free: int) -> int:
+    return node.remove(used, free)

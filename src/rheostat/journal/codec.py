@@ -1,15 +1,15 @@
-"""From values to the lines of a journal.
+"""Records to the lines of a journal, and back.
 
-What seldom changes (queries, their sources and partitions, executors' hosts, which nodes there are and between which
-of them the round trip is known) is written once, in a ``keyframe`` line before the first record that needs it, and
-referred to by its place. The rest of an observation is::
+What seldom changes (queries, their sources and partitions, the hosts of executors, the nodes and the pairs of them with
+a known round trip) is written once, in a ``keyframe`` line before the first record that needs it, and referred to by
+its place. The rest of an observation is::
 
     {"q": [{"s": query, "o": [at, topology, latest, planned, committed, …], "b": [batch …], "r": [running …]}],
      "c": [at, requested, executors, active, failed, finished, busy], "n": [at, map, used, free, round trips],
      "g": [gap …]}
 
-``b`` and ``r`` hold the fields of :class:`~rheostat.model.Batch` (``stages`` only where there are some) and
-:class:`~rheostat.model.RunningBatch` in their order; columns are coded by :mod:`rheostat.journal.codec`.
+``b`` and ``r`` hold the fields of :class:`~rheostat.model.Batch` (``stages`` only if there are any) and
+:class:`~rheostat.model.RunningBatch` in their order. Columns are written as differences; see the end of this file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import json
 import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields
+from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -43,32 +44,35 @@ from rheostat.model import (
     Assessment,
     Batch,
     Cluster,
-    Decision,
-    Executor,
     Gap,
     NodeReading,
     Nodes,
     Observation,
     Offsets,
     QueryReading,
+    Roster,
     RoundTrip,
     RunningBatch,
     SourceInfo,
     StageWork,
 )
 
+T = TypeVar("T")
+Column = Any
+"""A column of integers or seconds, in JSON."""
+
+Bases = list[list[int]]
+"""For each column of a table entry the values that the next differences are taken from."""
+
 _BATCH = tuple(field.name for field in fields(Batch) if field.name != "stages")
 _RUNNING = tuple(field.name for field in fields(RunningBatch))
 
 
 class Encoder:
-    """Writes records relative to those before. A new one starts over, with a keyframe that tells readers so."""
+    """Writes records relative to earlier ones. A new encoder starts over, with a keyframe that resets readers."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[str, Any], int] = {}
-        self._positions: dict[int, list[list[int]]] = {}
-        self._counters: dict[int, list[int]] = {}
-        self._maps: dict[int, list[list[int]]] = {}
+        self._tables: dict[str, dict[Any, tuple[int, Any]]] = {}
         self._added: dict[str, list[Any]] = {"reset": []}
 
     def record(self, record: DecisionRecord | OutcomeRecord) -> bytes:
@@ -80,37 +84,34 @@ class Encoder:
             line["assessment"] = assessment_to_json(record.assessment, record.at)
         if record.observation is not None:
             line["observation"] = self._observation(record.observation, record.at)
-        return self._keyframe() + _line(line)
-
-    def _keyframe(self) -> bytes:
         added, self._added = self._added, {}
-        return _line({"type": "keyframe", **added}) if added else b""
+        return (_line({"type": "keyframe", **added}) if added else b"") + _line(line)
 
-    def _place(self, kind: str, key: Any, entry: Any) -> int:
-        """Where ``key`` stands in the reader's table of that kind; announces it if it is new."""
-        place = self._places.get((kind, key))
-        if place is None:
-            place = sum(1 for known, _ in self._places if known == kind)
-            self._places[(kind, key)] = place
-            self._added.setdefault(kind, []).append(entry)
-        return place
+    def _entry(self, table: str, key: Any, describe: Callable[[], tuple[Any, Any]]) -> tuple[int, Any]:
+        """The place of an entry in the reader's table and the bases of its columns; a new entry is announced."""
+        known = self._tables.setdefault(table, {})
+        if key not in known:
+            entry, bases = describe()
+            known[key] = len(known), bases
+            self._added.setdefault(table, []).append(entry)
+        return known[key]
 
-    def _observation(self, seen: Observation, at: float) -> dict[str, Any]:
-        out: dict[str, Any] = {} if seen.at == at else {"at": seen.at}
-        if seen.queries:
-            out["q"] = [self._query(query) for query in seen.queries]
-        if seen.cluster is not None:
-            out["c"] = self._cluster(seen.cluster)
-        if seen.nodes is not None:
-            out["n"] = self._nodes(seen.nodes)
-        if seen.gaps:
-            out["g"] = [[gap.section, gap.why, gap.query_id] for gap in seen.gaps]
+    def _observation(self, observation: Observation, at: float) -> dict[str, Any]:
+        out: dict[str, Any] = {} if observation.at == at else {"at": observation.at}
+        if observation.queries:
+            out["q"] = [self._query(query) for query in observation.queries]
+        if observation.cluster is not None:
+            out["c"] = self._cluster(observation.cluster)
+        if observation.nodes is not None:
+            out["n"] = self._nodes(observation.nodes)
+        if observation.gaps:
+            out["g"] = [[gap.section, gap.why, gap.query_id] for gap in observation.gaps]
         return out
 
     def _query(self, query: QueryReading) -> dict[str, Any]:
         sources = [asdict(source) for source in query.sources]
         entry = [query.query_id, query.run_id, query.name, query.trigger_s, sources]
-        place = self._place("queries", json.dumps(entry), entry)
+        place, _ = self._entry("queries", json.dumps(entry), lambda: (entry, None))
         out: dict[str, Any] = {"s": place}
         if query.offsets is not None:
             out["o"] = self._offsets(place, query.offsets)
@@ -124,76 +125,28 @@ class Encoder:
         return out
 
     def _offsets(self, query: int, offsets: Offsets) -> list[Any]:
-        values = offsets.latest, offsets.planned, offsets.committed
-        topology = self._topology(query, (offsets.topics, offsets.numbers), values)
-        bases = self._positions[topology]
-        out: list[Any] = [offsets.at, topology]
-        before = bases[1]
-        for place, (column, base) in enumerate(zip(values, (None, None, before), strict=True)):
-            code, bases[place] = encode_either(column, bases[place], base)
-            out.append(code)
-        return (
-            out if offsets.exact and offsets.inexact_because is None else [*out, offsets.exact, offsets.inexact_because]
-        )
-
-    def _topology(
-        self, query: int, named: tuple[tuple[str, ...], tuple[int, ...]], values: Iterable[Sequence[Any]]
-    ) -> int:
-        if ("topologies", (query, named)) in self._places:
-            return self._places["topologies", (query, named)]
-        bases = [[value if isinstance(value, int) else 0 for value in column] for column in values]
-        zero = [0] * len(named[0])
-        rows = groupby(zip(*named, strict=True), lambda row: row[0])
-        topics = [[topic, _number_list([number for _, number in group])] for topic, group in rows]
-        entry = [topics, *(encode_columns(base, zero)[0] for base in bases)]
-        place = self._place("topologies", (query, named), entry)
-        self._positions[place] = bases
-        return place
+        key, columns = (query, offsets.topics, offsets.numbers), (offsets.latest, offsets.planned, offsets.committed)
+        place, bases = self._entry("topologies", key, lambda: _topology(offsets.topics, offsets.numbers, columns))
+        coders = encode_columns, encode_columns, partial(encode_from_either, other=bases[1])
+        out = [offsets.at, place, *_code_columns(coders, columns, bases)]
+        exact = offsets.exact and offsets.inexact_because is None
+        return out if exact else [*out, offsets.exact, offsets.inexact_because]
 
     def _cluster(self, cluster: Cluster) -> list[Any]:
         who = cluster.roster
         rows = zip(who.ids, who.hosts, who.cores, who.added_at, who.nodes, strict=True)
-        places = [self._executor(*row) for row in rows]
-        out: list[Any] = [cluster.at, cluster.requested, encode_list(places)]
-        counts = cluster.active_tasks, cluster.failed_tasks, cluster.finished_tasks
-        for number, column in enumerate(counts):
-            base = [self._counters[place][number] for place in places]
-            code, known = encode_columns(column, base)
-            self._keep(places, number, known)
-            out.append(code)
-        base = [self._counters[place][3] for place in places]
-        code, known = encode_seconds(cluster.busy_s, base)
-        self._keep(places, 3, known)
-        return [*out, code]
+        entries = [self._entry("executors", row, partial(_executor, row)) for row in rows]
+        columns = cluster.active_tasks, cluster.failed_tasks, cluster.finished_tasks, cluster.busy_s
+        coders = encode_columns, encode_columns, encode_columns, encode_seconds
+        codes = _code_counters(coders, columns, [counters for _, counters in entries])
+        return [cluster.at, cluster.requested, encode_list([place for place, _ in entries]), *codes]
 
     def _nodes(self, nodes: Nodes) -> list[Any]:
-        place = self._map(nodes)
-        bases = self._maps[place]
-        used, bases[0] = encode_columns([node.used for node in nodes.nodes], bases[0])
-        free, bases[1] = encode_columns([node.free for node in nodes.nodes], bases[1])
-        trips, bases[2] = encode_seconds([trip.ms for trip in nodes.round_trips], bases[2])
-        return [nodes.at, place, used, free, trips]
-
-    def _map(self, nodes: Nodes) -> int:
-        named, pairs = [node.name for node in nodes.nodes], [(trip.a, trip.b) for trip in nodes.round_trips]
-        key = tuple(named), tuple(pairs)
-        if ("maps", key) in self._places:
-            return self._places["maps", key]
-        trips, base = encode_seconds([trip.ms for trip in nodes.round_trips], [0] * len(pairs))
-        place = self._place("maps", key, [named, pairs, trips])
-        self._maps[place] = [[0] * len(named), [0] * len(named), base]
-        return place
-
-    def _executor(self, *entry: Any) -> int:
-        """Where one stands whose id, host, cores, time of registration and node these are."""
-        told = list(entry if entry[-1] is not None else entry[:-1])
-        place = self._place("executors", entry, told)
-        self._counters.setdefault(place, [0, 0, 0, 0])
-        return place
-
-    def _keep(self, places: list[int], number: int, known: list[int]) -> None:
-        for place, value in zip(places, known, strict=True):
-            self._counters[place][number] = value
+        names, pairs = [node.name for node in nodes.nodes], [(trip.a, trip.b) for trip in nodes.round_trips]
+        trips = [trip.ms for trip in nodes.round_trips]
+        place, bases = self._entry("maps", (tuple(names), tuple(pairs)), lambda: _map(names, pairs, trips))
+        columns = [node.used for node in nodes.nodes], [node.free for node in nodes.nodes], trips
+        return [nodes.at, place, *_code_columns((encode_columns, encode_columns, encode_seconds), columns, bases)]
 
 
 def session_line(session: SessionRecord) -> bytes:
@@ -214,49 +167,23 @@ def session_line(session: SessionRecord) -> bytes:
     )
 
 
-def _number_list(numbers: list[int]) -> int | list[int]:
-    return len(numbers) if numbers == list(range(len(numbers))) else numbers
+def _topology(
+    topics: Sequence[str], numbers: Sequence[int], columns: Iterable[Sequence[Any]]
+) -> tuple[list[Any], Bases]:
+    bases = [[value if isinstance(value, int) else 0 for value in column] for column in columns]
+    grouped = groupby(zip(topics, numbers, strict=True), lambda row: row[0])
+    partitions = [(topic, [number for _, number in rows]) for topic, rows in grouped]
+    named = [[topic, len(some) if some == list(range(len(some))) else some] for topic, some in partitions]
+    return [named, *(encode_columns(base, [0] * len(topics))[0] for base in bases)], bases
 
 
-def _line(record: Mapping[str, Any]) -> bytes:
-    """One line of JSON. NaN and infinities become null; where they stood is kept in ``nonfinite``."""
-    try:
-        text = json.dumps(record, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    except ValueError:
-        marks: list[list[Any]] = []
-        clean = _without_nonfinite(record, [], marks)
-        text = json.dumps({**clean, "nonfinite": marks}, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    return text.encode() + b"\n"
+def _executor(row: tuple[Any, ...]) -> tuple[list[Any], list[int]]:
+    return list(row if row[-1] is not None else row[:-1]), [0, 0, 0, 0]
 
 
-def _without_nonfinite(value: Any, path: list[Any], marks: list[list[Any]]) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        marks.append([*path, repr(value)])
-        return None
-    if isinstance(value, Mapping):
-        return {key: _without_nonfinite(item, [*path, key], marks) for key, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_without_nonfinite(item, [*path, place], marks) for place, item in enumerate(value)]
-    return value
-
-
-# From the lines of a journal to values: the inverse of :mod:`rheostat.journal.codec`.
-
-
-T = TypeVar("T")
-_Named = tuple[tuple[str, ...], tuple[int, ...]]
-"""Topic and number of each partition, a column each."""
-
-_BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, struct.error)
-
-
-@dataclass(frozen=True, slots=True)
-class _Executor:
-    executor_id: str
-    host: str
-    cores: int
-    added_at: float | None
-    node: str | None = None
+def _map(names: list[str], pairs: list[tuple[str, str]], trips: list[float]) -> tuple[list[Any], Bases]:
+    code, base = encode_seconds(trips, [0] * len(pairs))
+    return [names, pairs, code], [[0] * len(names), [0] * len(names), base]
 
 
 class Decoder:
@@ -268,33 +195,30 @@ class Decoder:
 
     def _reset(self) -> None:
         self._queries: list[list[Any]] = []
-        self._topologies: list[_Named] = []
-        self._positions: list[list[list[int]]] = []
-        self._executors: list[_Executor] = []
-        self._counters: list[list[int]] = []
-        self._maps: list[tuple[list[str], list[list[str]]]] = []
-        self._map_bases: list[list[list[int]]] = []
+        self._topologies: list[tuple[tuple[str, ...], tuple[int, ...], Bases]] = []
+        self._executors: list[tuple[list[Any], list[int]]] = []
+        self._maps: list[tuple[list[str], list[list[str]], Bases]] = []
 
     def line(self, text: bytes, where: str) -> Record | None:
         """The record of a line; None for a line that only helps to read the next ones.
 
+        Args:
+            text: the line.
+            where: its file and number.
+
         Raises:
-            InputError: the line is damaged. ``where`` names its file and number.
+            InputError: the line is damaged.
         """
         try:
             data = json.loads(text)
-        except _BROKEN as error:
+        except (ValueError, RecursionError) as error:
             raise _damaged(where, f"this is no JSON: {_reason(error)}") from error
         if not isinstance(data, dict) or "type" not in data:
             raise _damaged(where, "the record has no type")
-        return _guarded(where, self._restored, data, where)
+        return _blame(where, lambda: self._record(data, where))
 
-    def _restored(self, data: dict[str, Any], where: str) -> Record | None:
-        if "nonfinite" in data:
-            _restore(data, data["nonfinite"])
-        return self._record(data, where)
-
-    def _record(self, data: Mapping[str, Any], where: str) -> Record | None:
+    def _record(self, data: dict[str, Any], where: str) -> Record | None:
+        _restore_nonfinite(data, data.get("nonfinite", ()))
         kind = data["type"]
         if kind == "session":
             return self._session(data, where)
@@ -306,184 +230,151 @@ class Decoder:
         if kind == "decision":
             return self._decision(data, where)
         if kind == "outcome":
-            return OutcomeRecord(_time(data), outcome_from_json(data["outcome"], data["at"]))
+            return OutcomeRecord(at=_time(data), outcome=outcome_from_json(data["outcome"], data["at"]))
         raise _damaged(where, f"a record of an unknown type: {kind!r}")
 
     def _session(self, data: Mapping[str, Any], where: str) -> SessionRecord:
         if data["schema"] != SCHEMA:
             raise _damaged(where, f"the journal has the schema {data['schema']!r}; this version reads {SCHEMA!r}")
         self._started = True
-        header = Header(data["version"], _mapping(data, "settings"), data["seed"], data["job"])
-        return SessionRecord(_time(data), header, _mapping(data, "states"), data["note"])
+        settings = _mapping(data, "settings")
+        header = Header(version=data["version"], settings=settings, seed=data["seed"], job=data["job"])
+        return SessionRecord(at=_time(data), header=header, states=_mapping(data, "states"), note=data["note"])
 
     def _keyframe(self, data: Mapping[str, Any]) -> None:
         if "reset" in data:
             self._reset()
-        self._queries.extend(data.get("queries", ()))
-        for topics, *codes in data.get("topologies", ()):
-            rows = [(topic, number) for topic, numbers in topics for number in _numbers(numbers)]
-            self._topologies.append((tuple([topic for topic, _ in rows]), tuple([number for _, number in rows])))
-            self._positions.append([decode_columns(code, [0] * len(rows))[0] for code in codes])
-        for entry in data.get("executors", ()):
-            self._executors.append(_Executor(*entry))
-            self._counters.append([0, 0, 0, 0])
-        for named, pairs, trips in data.get("maps", ()):
-            self._maps.append((named, pairs))
+        self._queries += data.get("queries", ())
+        for named, *codes in data.get("topologies", ()):
+            topics, numbers = [], []
+            for topic, some in named:
+                own = list(range(counted(some))) if isinstance(some, int) else some
+                topics += [topic] * len(own)
+                numbers += own
+            bases = [decode_columns(code, [0] * len(topics))[0] for code in codes]
+            self._topologies.append((tuple(topics), tuple(numbers), bases))
+        for row in data.get("executors", ()):
+            self._executors.append(([*row, None] if len(row) == 4 else row, [0, 0, 0, 0]))
+        for names, pairs, trips in data.get("maps", ()):
             base = decode_seconds(trips, [0] * len(pairs))[1]
-            self._map_bases.append([[0] * len(named), [0] * len(named), base])
+            self._maps.append((names, pairs, [[0] * len(names), [0] * len(names), base]))
 
     def _decision(self, data: Mapping[str, Any], where: str) -> DecisionRecord:
-        at, seen, meant, decided = _time(data), data.get("observation"), data.get("assessment"), data["decision"]
-        moving = None if seen is None else self._follow(seen)
+        """A record whose columns are followed now, and whose values are made when they are first asked for."""
+        at, decision, assessment = _time(data), data["decision"], data.get("assessment")
+        seen = data.get("observation")
+        nodes, observation = (None, None) if seen is None else self._observation(seen, at)
 
-        def decision() -> Decision:
-            return _guarded(where, lambda: decision_from_json(decided, at))
+        def decode_assessment() -> Assessment | None:
+            return None if assessment is None else assessment_from_json(assessment, at, nodes)
 
-        def assessment() -> Assessment | None:
-            nodes = None if moving is None else moving.nodes
-            return None if meant is None else _guarded(where, lambda: assessment_from_json(meant, at, nodes))
-
-        def observation() -> Observation | None:
-            return None if moving is None else _guarded(where, moving.observation, at)
-
-        return DecisionRecord(at, decided["id"], decision, assessment, observation)
-
-    def _follow(self, seen: Mapping[str, Any]) -> _Moving:
-        """Decode the columns, and keep what they refer to."""
-        readings = []
-        for query in seen.get("q", ()):
-            offsets = query.get("o")
-            readings.append((self._queries[query["s"]], None if offsets is None else self._offsets(offsets), query))
-        cluster, nodes = seen.get("c"), seen.get("n")
-        return _Moving(
-            seen,
-            readings,
-            None if cluster is None else self._cluster(cluster),
-            None if nodes is None else self._nodes(nodes),
+        return DecisionRecord(
+            at,
+            decision["id"],
+            lambda: _blame(where, lambda: decision_from_json(decision, at)),
+            lambda: _blame(where, decode_assessment),
+            lambda: None if observation is None else _blame(where, observation),
         )
 
-    def _offsets(self, data: list[Any]) -> tuple[_Named, list[list[Any]]]:
-        topology = data[1]
-        bases = self._positions[topology]
-        values = []
-        before = bases[1]
-        for place in range(3):
-            column, bases[place] = decode_either(data[2 + place], bases[place], before)
-            values.append(column)
-        return self._topologies[topology], values
+    def _observation(self, data: Mapping[str, Any], at: float) -> tuple[Nodes | None, Callable[[], Observation]]:
+        queries = [(self._queries[query["s"]], self._offsets(query.get("o")), query) for query in data.get("q", ())]
+        cluster = None if data.get("c") is None else self._cluster(*data["c"])
+        nodes = None if data.get("n") is None else self._nodes(*data["n"])
+        return nodes, lambda: Observation(
+            at=data.get("at", at),
+            queries=tuple([_query(*query) for query in queries]),
+            cluster=None if cluster is None else cluster(),
+            gaps=tuple([Gap(section=section, why=why, query_id=query) for section, why, query in data.get("g", ())]),
+            nodes=nodes,
+        )
 
-    def _cluster(self, data: list[Any]) -> tuple[list[_Executor], list[list[Any]]]:
-        places = decode_list(data[2])
-        counters = [self._counters[place] for place in places]
-        values = []
-        for number in range(4):
-            base = [counter[number] for counter in counters]
-            decode = decode_columns if number < 3 else decode_seconds
-            column, known = decode(data[3 + number], base)
-            for counter, value in zip(counters, known, strict=True):
-                counter[number] = value
-            values.append(column)
-        return [self._executors[place] for place in places], values
+    def _offsets(self, data: list[Any] | None) -> Callable[[], Offsets] | None:
+        if data is None:
+            return None
+        at, topology, *codes = data
+        topics, numbers, bases = self._topologies[topology]
+        coders = decode_columns, decode_columns, partial(decode_from_either, other=bases[1])
+        columns = _code_columns(coders, codes[:3], bases)
+        return lambda: _make_offsets(at, (topics, numbers), columns, codes[3:])
 
-    def _nodes(self, data: list[Any]) -> Nodes:
-        at, place, *codes = data
-        (named, pairs), bases = self._maps[place], self._map_bases[place]
-        used, bases[0] = decode_columns(codes[0], bases[0])
-        free, bases[1] = decode_columns(codes[1], bases[1])
-        trips, bases[2] = decode_seconds(codes[2], bases[2])
+    def _cluster(self, at: float, requested: int | None, executors: Any, *codes: Any) -> Callable[[], Cluster]:
+        entries = [self._executors[place] for place in decode_list(executors)]
+        coders = decode_columns, decode_columns, decode_columns, decode_seconds
+        columns = _code_counters(coders, codes, [counters for _, counters in entries])
+        return lambda: _make_cluster(at, requested, [row for row, _ in entries], columns)
+
+    def _nodes(self, at: float, place: int, *codes: Any) -> Nodes:
+        names, pairs, bases = self._maps[place]
+        used, free, trips = _code_columns((decode_columns, decode_columns, decode_seconds), codes, bases)
+        rows = zip(pairs, trips, strict=True)
         return Nodes(
             at=at,
-            nodes=tuple(map(NodeReading, named, used, free)),
-            round_trips=tuple([RoundTrip(a, b, ms) for (a, b), ms in zip(pairs, trips, strict=True) if ms is not None]),
+            nodes=tuple(map(NodeReading, names, used, free)),
+            round_trips=tuple([RoundTrip(a=a, b=b, ms=ms) for (a, b), ms in rows if ms is not None]),
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Moving:
-    """An observation whose columns are decoded."""
-
-    data: Mapping[str, Any]
-    readings: list[tuple[list[Any], tuple[_Named, list[list[Any]]] | None, Mapping[str, Any]]]
-    cluster: tuple[list[_Executor], list[list[Any]]] | None
-    nodes: Nodes | None
-
-    def observation(self, at: float) -> Observation:
-        return Observation(
-            at=self.data.get("at", at),
-            queries=tuple(_reading(*reading) for reading in self.readings),
-            cluster=None if self.cluster is None else _cluster(self.data["c"], *self.cluster),
-            gaps=tuple(Gap(*gap) for gap in self.data.get("g", ())),
-            nodes=self.nodes,
-        )
-
-
-def _reading(static: list[Any], offsets: Any, data: Mapping[str, Any]) -> QueryReading:
-    query_id, run_id, name, trigger_s, sources = static
+def _query(entry: list[Any], offsets: Callable[[], Offsets] | None, data: Mapping[str, Any]) -> QueryReading:
+    query_id, run_id, name, trigger_s, sources = entry
     return QueryReading(
         query_id=query_id,
         run_id=run_id,
         name=name,
         trigger_s=trigger_s,
-        sources=tuple(SourceInfo(**source) for source in sources),
-        offsets=None if offsets is None else _offsets(data["o"], *offsets),
-        batch=_batch(*data["b"]) if "b" in data else None,
-        running=RunningBatch(*data["r"]) if "r" in data else None,
+        sources=tuple([SourceInfo(**source) for source in sources]),
+        offsets=None if offsets is None else offsets(),
+        batch=_batch(data["b"]) if "b" in data else None,
+        running=RunningBatch(**dict(zip(_RUNNING, data["r"], strict=True))) if "r" in data else None,
         failed_because=data.get("f"),
     )
 
 
-def _batch(*values: Any) -> Batch:
-    if not isinstance(values[-1], list):
-        return Batch(*values)
-    *others, stages = values
-    return replace(Batch(*others), stages=tuple(StageWork(*stage) for stage in stages))
-
-
-def _offsets(data: list[Any], named: _Named, values: list[list[Any]]) -> Offsets:
-    if any(len(column) != len(named[0]) for column in values):
-        message = f"positions of another number of partitions than {len(named[0])}"
-        raise ValueError(message)
+def _make_offsets(at: float, named: tuple[Any, Any], columns: list[list[Any]], exactness: list[Any]) -> Offsets:
     topics, numbers = named
-    latest, planned, committed = values
-    exact, inexact_because = data[5:] or (True, None)
+    if any(len(column) != len(topics) for column in columns):
+        message = f"positions of another number of partitions than {len(topics)}"
+        raise ValueError(message)
+    latest, planned, committed = map(tuple, columns)
+    exact, inexact_because = exactness or (True, None)
     return Offsets(
-        at=data[0],
+        at=at,
         topics=topics,
         numbers=numbers,
-        latest=tuple(latest),
-        planned=tuple(planned),
-        committed=tuple(committed),
+        latest=latest,
+        planned=planned,
+        committed=committed,
         exact=exact,
         inexact_because=inexact_because,
     )
 
 
-def _cluster(data: list[Any], executors: list[_Executor], values: list[list[Any]]) -> Cluster:
-    rows = [
-        Executor(
-            executor_id=who.executor_id,
-            host=who.host,
-            cores=who.cores,
-            active_tasks=active,
-            failed_tasks=failed,
-            finished_tasks=finished,
-            busy_s=busy_s,
-            added_at=who.added_at,
-            node=who.node,
-        )
-        for who, active, failed, finished, busy_s in zip(executors, *values, strict=True)
-    ]
-    return Cluster.of(data[0], rows, data[1])
+def _make_cluster(at: float, requested: int | None, rows: list[list[Any]], columns: list[list[Any]]) -> Cluster:
+    if any(len(column) != len(rows) for column in columns):
+        message = f"figures of another number of executors than {len(rows)}"
+        raise ValueError(message)
+    ids, hosts, cores, added_at, nodes = tuple(zip(*rows, strict=True)) or ((),) * 5
+    active, failed, finished, busy = map(tuple, columns)
+    return Cluster(
+        at=at,
+        roster=Roster(ids=ids, hosts=hosts, cores=cores, added_at=added_at, nodes=nodes),
+        active_tasks=active,
+        failed_tasks=failed,
+        finished_tasks=finished,
+        busy_s=busy,
+        requested=requested,
+    )
 
 
-def _numbers(numbers: int | list[int]) -> list[int]:
-    return list(range(counted(numbers))) if isinstance(numbers, int) else numbers
+def _batch(row: list[Any]) -> Batch:
+    stages = tuple([StageWork(*stage) for stage in row[len(_BATCH)]]) if len(row) > len(_BATCH) else ()
+    return Batch(**dict(zip(_BATCH, row, strict=False)), stages=stages)
 
 
-def _guarded(where: str, make: Callable[..., T], *args: Any) -> T:
+def _blame(where: str, decode: Callable[[], T]) -> T:
+    """Decode; whatever is wrong becomes a fault of the line."""
     try:
-        return make(*args)
-    except _BROKEN as error:
+        return decode()
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, struct.error) as error:
         lacks = isinstance(error, KeyError)
         raise _damaged(where, f"the record {'lacks' if lacks else 'cannot be read:'} {_reason(error)}") from error
 
@@ -509,15 +400,39 @@ def _time(data: Mapping[str, Any]) -> float:
 
 
 def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = data[key]
-    if not isinstance(found, dict):
-        message = f"{key!r} has no keys: {found!r}"
+    value: Mapping[str, Any] = data[key]
+    if not isinstance(value, dict):
+        message = f"{key!r} has no keys: {value!r}"
         raise TypeError(message)
-    return found
+    return value
 
 
-def _restore(data: Any, marks: list[list[Any]]) -> None:
-    """Put NaN and infinities back where they stood."""
+# JSON without NaN and infinities.
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    """One line of JSON. NaN and infinities become null; ``nonfinite`` lists where they stood."""
+    dump = partial(json.dumps, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text = dump(record)
+    except ValueError:
+        marks: list[list[Any]] = []
+        text = dump({**_without_nonfinite(record, [], marks), "nonfinite": marks})
+    return text.encode() + b"\n"
+
+
+def _without_nonfinite(value: Any, path: list[Any], marks: list[list[Any]]) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        marks.append([*path, repr(value)])
+        return None
+    if isinstance(value, Mapping):
+        return {key: _without_nonfinite(item, [*path, key], marks) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_without_nonfinite(item, [*path, place], marks) for place, item in enumerate(value)]
+    return value
+
+
+def _restore_nonfinite(data: Any, marks: Iterable[list[Any]]) -> None:
     for *path, last, value in marks:
         place = data
         for step in path:
@@ -525,20 +440,37 @@ def _restore(data: Any, marks: list[list[Any]]) -> None:
         place[last] = float(value)
 
 
-# Columns of integers as differences: exact, short, and fast to read.
+# Columns as differences to the column before: exact, short, and fast to read. Each function takes a column and the base
+# of its differences, and returns the coded (or decoded) column and the base of the next one.
 
-
-Column = Any
-"""What stands in the JSON for a column."""
 
 _PLAIN = 32
 _WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8}
+_Coder = Callable[[Any, Any], tuple[Any, list[int]]]
+
+
+def _code_columns(coders: Sequence[_Coder], columns: Sequence[Any], bases: Bases) -> list[Any]:
+    """Code columns (or decode them), each with its base, and keep the new bases."""
+    out = []
+    for number, (code, column) in enumerate(zip(coders, columns, strict=True)):
+        coded, bases[number] = code(column, bases[number])
+        out.append(coded)
+    return out
+
+
+def _code_counters(coders: Sequence[_Coder], columns: Sequence[Any], counters: Bases) -> list[Any]:
+    """Likewise with bases by row: executors come and go, and each keeps its own counters."""
+    bases = [[row[number] for row in counters] for number in range(len(coders))]
+    out = _code_columns(coders, columns, bases)
+    for row, values in zip(counters, zip(*bases, strict=True), strict=True):
+        row[:] = values
+    return out
 
 
 def encode_columns(values: Sequence[Any], base: Sequence[int]) -> tuple[Column, list[int]]:
-    """The column's code, and the base for the next one: the last known values.
+    """Integers as differences; the next base has the last known values.
 
-    >>> encode([10, None], [7, 3])
+    >>> encode_columns([10, None], [7, 3])
     ({'d': [3, 0], 'none': [1]}, [10, 3])
     """
     if values and all(value is None for value in values):
@@ -548,17 +480,19 @@ def encode_columns(values: Sequence[Any], base: Sequence[int]) -> tuple[Column, 
     known = [last if value is None else value for value, last in zip(values, base, strict=True)]
     deltas = [value - last for value, last in zip(known, base, strict=True)]
     missing = [place for place, value in enumerate(values) if value is None]
-    return ({"d": _pack(deltas), "none": missing} if missing else _pack(deltas)), known
+    alike = bool(deltas) and deltas.count(deltas[0]) == len(deltas)
+    code = deltas[0] if alike else encode_list(deltas)
+    return ({"d": code, "none": missing} if missing else code), known
 
 
 def decode_columns(code: Column, base: Sequence[int]) -> tuple[list[Any], list[int]]:
-    """The values, and the base for the next column.
+    """The inverse of :func:`encode_columns`.
 
-    >>> decode({'d': [3, 0], 'none': [1]}, [7, 3])
+    >>> decode_columns({'d': [3, 0], 'none': [1]}, [7, 3])
     ([10, None], [10, 3])
 
     Raises:
-        ValueError, TypeError, KeyError: the code is not one.
+        ValueError, TypeError, KeyError: the code is invalid.
     """
     if type(code) is int:
         known = [last + code for last in base] if code else list(base)
@@ -569,7 +503,7 @@ def decode_columns(code: Column, base: Sequence[int]) -> tuple[list[Any], list[i
     if code is None:
         return [None] * len(base), list(base)
     if isinstance(code, str):
-        return decode_columns(_unpack(code), base)
+        return decode_columns(decode_list(code), base)
     if "=" in code:
         return code["="], list(base)
     known, base = decode_columns(code["d"], base)
@@ -578,7 +512,7 @@ def decode_columns(code: Column, base: Sequence[int]) -> tuple[list[Any], list[i
 
 
 def encode_seconds(values: Sequence[float | None], base: Sequence[int]) -> tuple[Column, list[int]]:
-    """Like :func:`encode`, for seconds: as whole milliseconds where all of them are, else as they stand.
+    """Seconds as differences of whole milliseconds, or as they are if one is not a whole number of them.
 
     >>> encode_seconds([1.5], [1000])
     (500, [1500])
@@ -597,51 +531,30 @@ def decode_seconds(code: Column, base: Sequence[int]) -> tuple[list[float | None
     return [None if value is None else value / 1000 for value in values], known
 
 
-def encode_either(values: Sequence[Any], base: Sequence[int], other: Sequence[int] | None) -> tuple[Column, list[int]]:
-    """Like :func:`encode`, but from another column where every value differs from that by the same number.
+def encode_from_either(values: Sequence[Any], base: Sequence[int], other: Sequence[int]) -> tuple[Column, list[int]]:
+    """Like :func:`encode_columns`, but from ``other`` if every value differs from that by the same number.
 
-    >>> encode_either([4, 8, 7], [1, 1, 1], [3, 7, 6])
+    >>> encode_from_either([4, 8, 7], [1, 1, 1], [3, 7, 6])
     ({'other': 1}, [4, 8, 7])
     """
     code, known = encode_columns(values, base)
-    if other is None or type(code) is int:
+    if type(code) is int:
         return code, known
     from_other, known_then = encode_columns(values, other)
     return ({"other": from_other}, known_then) if type(from_other) is int else (code, known)
 
 
-def decode_either(code: Column, base: Sequence[int], other: Sequence[int]) -> tuple[list[Any], list[int]]:
-    """The inverse of :func:`encode_either`."""
+def decode_from_either(code: Column, base: Sequence[int], other: Sequence[int]) -> tuple[list[Any], list[int]]:
+    """The inverse of :func:`encode_from_either`."""
     if type(code) is dict and "other" in code:
         return decode_columns(code["other"], other)
     return decode_columns(code, base)
 
 
 def encode_list(values: list[int]) -> list[int] | str:
-    """A list whose length the reader does not know."""
-    return values if len(values) <= _PLAIN else _packed(values)
-
-
-def decode_list(code: list[int] | str) -> list[int]:
-    """The inverse of :func:`encode_list`."""
-    return _unpack(code) if isinstance(code, str) else code
-
-
-def _milliseconds(value: float | None) -> int | None:
-    """Whole milliseconds that stand for exactly this value; None if there are none."""
-    if value is None or not abs(value) < 1e12:
-        return None
-    ms = round(value * 1000)
-    return ms if ms / 1000 == value else None
-
-
-def _pack(deltas: list[int]) -> int | list[int] | str:
-    if deltas and deltas.count(deltas[0]) == len(deltas):
-        return deltas[0]
-    return encode_list(deltas)
-
-
-def _packed(values: list[int]) -> list[int] | str:
+    """A list of integers; a long one as ``lowest:width:base64`` if its values fit into 8 bytes above the lowest."""
+    if len(values) <= _PLAIN:
+        return values
     lowest = min(values)
     room = max(values) - lowest
     width = next((code for code, size in _WIDTHS.items() if room < 1 << 8 * size), None)
@@ -651,8 +564,19 @@ def _packed(values: list[int]) -> list[int] | str:
     return f"{lowest}:{width}:{base64.b64encode(packed).decode('ascii')}"
 
 
-def _unpack(text: str) -> list[int]:
-    lowest, width, packed = text.split(":")
+def decode_list(code: list[int] | str) -> list[int]:
+    """The inverse of :func:`encode_list`."""
+    if not isinstance(code, str):
+        return code
+    lowest, width, packed = code.split(":")
     data = base64.b64decode(packed, validate=True)
     least = int(lowest)
     return [least + value for value in struct.unpack(f"<{len(data) // _WIDTHS[width]}{width}", data)]
+
+
+def _milliseconds(value: float | None) -> int | None:
+    """Whole milliseconds that are exactly this value; None if there are none."""
+    if value is None or not abs(value) < 1e12:
+        return None
+    ms = round(value * 1000)
+    return ms if ms / 1000 == value else None

@@ -1,9 +1,9 @@
-"""The records of a journal, as their readers see them."""
+"""The records of a journal, and assessments, decisions and outcomes as short JSON."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import groupby
@@ -28,16 +28,21 @@ from rheostat.model import (
 )
 
 SCHEMA = "rheostat.journal/1"
+_MAX_COUNT = 1_000_000
+"""Executors, partitions or nodes that one number in a journal may stand for."""
+
+_DEFAULTS = tuple((field.name, field.default) for field in fields(Assessment) if field.name not in {"at", "nodes"})
+_TUPLES = {"missing", "invalid", "slow", "slow_executors", "slow_on", "slow_nodes"}
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a journal says of the run that writes it.
+    """What a journal says about the run that writes it.
 
     Attributes:
         version: of Rheostat.
         settings: everything that decisions depend on, as JSON; a replay is built from it.
-        seed: of what is random in the run; None: nothing is.
+        seed: of the random draws of the run; None: there are none.
         job: name of the application, for people.
     """
 
@@ -49,11 +54,11 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """The start of a file, of a run, or of other settings: a replay can begin here.
+    """The start of a file, of a run, or of other settings. A replay can begin here.
 
     Attributes:
         states: state of analysis, plan and loop *before* the record that follows.
-        note: what people should know of it (a repaired file, a state that could not be restored).
+        note: for people, such as a repaired file or a state that could not be restored.
     """
 
     at: float
@@ -63,7 +68,7 @@ class SessionRecord:
 
 
 class DecisionRecord:
-    """One cycle: what was seen, what it meant, what was decided. Its parts are decoded when first asked for.
+    """One cycle: observation, assessment and decision. Each is decoded when it is first asked for.
 
     Attributes:
         at: when it was decided.
@@ -86,22 +91,22 @@ class DecisionRecord:
 
     @classmethod
     def of(cls, observation: Observation | None, assessment: Assessment | None, decision: Decision) -> DecisionRecord:
-        """A record made of values that are there already."""
+        """A record of values that need no decoding."""
         return cls(decision.at, decision.decision_id, lambda: decision, lambda: assessment, lambda: observation)
 
     @cached_property
     def decision(self) -> Decision:
-        """What was decided."""
+        """The decision."""
         return self._decode_decision()
 
     @cached_property
     def assessment(self) -> Assessment | None:
-        """What the observation meant; figures to six digits. None where the cycle failed before."""
+        """The assessment, its figures to six digits. None if the cycle failed before."""
         return self._decode_assessment()
 
     @cached_property
     def observation(self) -> Observation | None:
-        """What was seen, exactly. None where the cycle failed before."""
+        """The observation, exactly as it was made. None if the cycle failed before."""
         return self._decode_observation()
 
     def __repr__(self) -> str:
@@ -110,7 +115,7 @@ class DecisionRecord:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeRecord:
-    """What became of a decision; refers to it by ``outcome.decision_id``."""
+    """The outcome of the decision with the id ``outcome.decision_id``."""
 
     at: float
     outcome: Outcome
@@ -119,32 +124,24 @@ class OutcomeRecord:
 Record = SessionRecord | DecisionRecord | OutcomeRecord
 
 
-# Assessments, decisions and outcomes as short JSON, and back.
-
-
-_ASSESSMENT = tuple((field.name, field.default) for field in fields(Assessment) if field.name not in {"at", "nodes"})
-_MOST = 1_000_000
-"""Executors, partitions or nodes that a line of a journal can stand for."""
-
-_TUPLES = frozenset({"missing", "invalid", "slow", "slow_executors", "slow_on", "slow_nodes"})
+# JSON.
 
 
 def assessment_to_json(assessment: Assessment, at: float) -> dict[str, Any]:
-    """Every figure that differs from its default; ``at`` only where it differs from the record's.
+    """The figures that differ from their defaults; ``at`` only if it differs from the record's.
 
-    Nodes are left out: they stand in the observation.
+    Nodes are left out: they are part of the observation.
     """
     out: dict[str, Any] = {} if assessment.at == at else {"at": assessment.at}
-    for name, default in _ASSESSMENT:
+    for name, default in _DEFAULTS:
         value = getattr(assessment, name)
         if value != default:
-            out[name] = _short(value)
-    if assessment.by_query:
-        out["by_query"] = [[_short(value) for value in load] for load in assessment.by_query]
-    if assessment.stages:
-        out["stages"] = [[_short(value) for value in stage] for stage in assessment.stages]
+            out[name] = _round(value)
+    for name in ("by_query", "stages"):
+        if name in out:
+            out[name] = [[_round(value) for value in row] for row in out[name]]
     if assessment.idle_s:
-        out["idle_s"] = [[value, len(list(same))] for value, same in groupby(assessment.idle_s)]
+        out["idle_s"] = _runs(assessment.idle_s)
     return out
 
 
@@ -159,48 +156,51 @@ def assessment_from_json(data: Mapping[str, Any], at: float, nodes: Nodes | None
     if "stages" in values:
         values["stages"] = tuple(StageLoad(*stage) for stage in values["stages"])
     if "idle_s" in values:
-        values["idle_s"] = _unrolled(values["idle_s"])
+        values["idle_s"] = _expand_runs(values["idle_s"])
     return Assessment(**values, nodes=nodes)
 
 
 def decision_to_json(decision: Decision) -> dict[str, Any]:
-    """A decision; ``reason`` is left out where it is the policy's, and a number where it is that of a guard note."""
-    proposed = decision.recommendation
+    """A decision. ``reason`` is left out if it is the policy's, and a number if it is that of a guard note."""
+    proposed, placement = decision.recommendation, decision.placement
     out: dict[str, Any] = {
         "id": decision.decision_id,
         "action": decision.action.value,
         "current": decision.current,
         "target": decision.target,
         "proposed": proposed.target,
-        "policy": _reason(proposed.reason),
+        "policy": _reason_to_json(proposed.reason),
     }
     if decision.notes:
-        out["notes"] = [[note.step, note.before, note.after, _reason(note.reason)] for note in decision.notes]
+        out["notes"] = [[note.step, note.before, note.after, _reason_to_json(note.reason)] for note in decision.notes]
     if decision.reason != proposed.reason:
-        out["reason"] = (
-            _place(decision)
-            if any(note.reason == decision.reason for note in decision.notes)
-            else _reason(decision.reason)
-        )
+        reasons = [note.reason for note in decision.notes]
+        known = decision.reason in reasons
+        out["reason"] = reasons.index(decision.reason) if known else _reason_to_json(decision.reason)
     if decision.projections:
-        out["projections"] = [[p.executors, _short(p.capacity), _short(p.utilization)] for p in decision.projections]
+        out["projections"] = [[p.executors, _round(p.capacity), _round(p.utilization)] for p in decision.projections]
     if decision.first:
         out["first"] = decision.first
-    if decision.placement is not None:
-        placed = decision.placement
-        out["placement"] = [_runs(placed.use), _runs(placed.add), _runs(placed.leave)]
-        out["placement"] += [_runs(placed.slow)] if placed.slow else []
+    if placement is not None:
+        columns = [placement.use, placement.add, placement.leave, *([placement.slow] if placement.slow else [])]
+        out["placement"] = [
+            [name if count == 1 else [name, count] for name, count in _runs(column)] for column in columns
+        ]
     return out
 
 
 def decision_from_json(data: Mapping[str, Any], at: float) -> Decision:
     """The inverse of :func:`decision_to_json`."""
-    recommendation = Recommendation(data["proposed"], _reason_from(data["policy"]))
+    proposed = Recommendation(target=data["proposed"], reason=_reason_from_json(data["policy"]))
     notes = tuple(
-        GuardNote(step, before, after, _reason_from(why)) for step, before, after, why in data.get("notes", ())
+        GuardNote(step=step, before=before, after=after, reason=_reason_from_json(reason))
+        for step, before, after, reason in data.get("notes", ())
     )
-    why = data.get("reason")
-    reason = recommendation.reason if why is None else notes[why].reason if isinstance(why, int) else _reason_from(why)
+    reason = data.get("reason")
+    if reason is None:
+        reason = proposed.reason
+    else:
+        reason = notes[reason].reason if isinstance(reason, int) else _reason_from_json(reason)
     return Decision(
         at=at,
         decision_id=data["id"],
@@ -208,10 +208,10 @@ def decision_from_json(data: Mapping[str, Any], at: float) -> Decision:
         current=data["current"],
         target=data["target"],
         reason=reason,
-        recommendation=recommendation,
+        recommendation=proposed,
         notes=notes,
         projections=tuple(Projection(*values) for values in data.get("projections", ())),
-        placement=_placement_from(data["placement"]) if "placement" in data else None,
+        placement=_placement_from_json(data["placement"]) if "placement" in data else None,
         first=tuple(data.get("first", ())),
     )
 
@@ -221,7 +221,7 @@ def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
     return {
         "id": outcome.decision_id,
         "status": outcome.status.value,
-        "reason": _reason(outcome.reason),
+        "reason": _reason_to_json(outcome.reason),
         "target": outcome.target,
         "before": outcome.before,
         "after": outcome.after,
@@ -238,7 +238,7 @@ def outcome_from_json(data: Mapping[str, Any], at: float) -> Outcome:
         at=at,
         decision_id=data["id"],
         status=OutcomeStatus(data["status"]),
-        reason=_reason_from(data["reason"]),
+        reason=_reason_from_json(data["reason"]),
         target=data["target"],
         before=data["before"],
         after=data["after"],
@@ -249,53 +249,48 @@ def outcome_from_json(data: Mapping[str, Any], at: float) -> Outcome:
     )
 
 
-def _runs(names: tuple[str, ...]) -> list[Any]:
-    """Names, each with how many of it follow one another: ``[name, count]`` where it is more than one."""
-    runs = [(name, len(list(same))) for name, same in groupby(names)]
-    return [name if several == 1 else [name, several] for name, several in runs]
-
-
-def _placement_from(data: list[list[Any]]) -> Placement:
-    runs = [[(run, 1) if isinstance(run, str) else (run[0], run[1]) for run in names] for names in data]
-    return Placement(*map(_unrolled, runs))
-
-
-def _unrolled(runs: Sequence[tuple[Any, Any]]) -> tuple[Any, ...]:
-    """Each value as often as it followed itself."""
-    counted(sum(counted(times) for _, times in runs))
-    return tuple([value for value, times in runs for _ in range(times)])
-
-
 def counted(number: Any) -> int:
-    """A number of executors, partitions or the like as a journal says it.
+    """A number of executors, partitions or the like, as it is in a journal.
 
     Raises:
-        ValueError: it is none; or so large that no job has so many, and to write them out would take all memory.
+        ValueError: it is no count, or so large that expanding it would take all memory.
     """
-    if type(number) is not int or not 0 <= number <= _MOST:
-        message = f"a count is no integer from 0 to {_MOST}: {number!r}"
+    if type(number) is not int or not 0 <= number <= _MAX_COUNT:
+        message = f"a count is no integer from 0 to {_MAX_COUNT}: {number!r}"
         raise ValueError(message)
     return number
 
 
-def _place(decision: Decision) -> int:
-    return next(place for place, note in enumerate(decision.notes) if note.reason == decision.reason)
+def _placement_from_json(data: list[list[Any]]) -> Placement:
+    columns = [_expand_runs((run, 1) if isinstance(run, str) else run[:2] for run in runs) for runs in data]
+    return Placement(**dict(zip(("use", "add", "leave", "slow"), columns, strict=False)))
 
 
-def _reason(reason: Reason) -> list[Any]:
-    figures = {name: _short(value) for name, value in reason.figures.items()}
-    return [reason.code.value, reason.text, figures] if figures else [reason.code.value, reason.text]
+def _runs(values: Iterable[Any]) -> list[list[Any]]:
+    return [[value, len(list(same))] for value, same in groupby(values)]
 
 
-def _reason_from(data: list[Any]) -> Reason:
-    return Reason(ReasonCode(data[0]), data[1], data[2] if len(data) > 2 else {})
+def _expand_runs(runs: Iterable[Any]) -> tuple[Any, ...]:
+    pairs = [(value, counted(times)) for value, times in runs]
+    counted(sum(times for _, times in pairs))
+    return tuple([value for value, times in pairs for _ in range(times)])
+
+
+def _reason_to_json(reason: Reason) -> list[Any]:
+    figures = {name: _round(value) for name, value in reason.figures.items()}
+    return [reason.code.value, reason.text, *([figures] if figures else [])]
+
+
+def _reason_from_json(data: list[Any]) -> Reason:
+    return Reason(code=ReasonCode(data[0]), text=data[1], figures=data[2] if len(data) > 2 else {})
 
 
 def _finite(value: float | None) -> float | None:
     return value if value is None or math.isfinite(value) else None
 
 
-def _short(value: Any) -> Any:
+def _round(value: Any) -> Any:
+    """A float to six digits, to a thousandth from 1000 on; None if it is not finite."""
     if type(value) is not float:
         return value
     if not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""Several sources as one: what the first does not see is taken from the next."""
+"""Several sources as one: what the first cannot observe is taken from the next."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _SECTIONS = ("offsets", "batch", "running")
 
 
 class MergedSource:
-    """Asks all of its sources each time.
+    """Asks all of its sources in every cycle.
 
     Args:
-        sources: in the order of trust; at least one.
-        requested: tells the number of executors asked for last, for sources that do not know it.
+        sources: at least one, the most trusted first.
+        requested: returns the number of executors asked for last, which not every source knows.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no source.
     """
 
     def __init__(self, sources: Sequence[Source], *, requested: Callable[[], int | None] = lambda: None) -> None:
@@ -30,7 +30,7 @@ class MergedSource:
         self._requested = requested
 
     def observe(self, at: float) -> Observation:
-        """What they see together; what none of them sees stays a gap, in the words of the first."""
+        """Merge their observations. What none of them observed stays a gap, with the message of the first."""
         first, *others = (source.observe(at) for source in self._sources)
         for other in others:
             first = merged_observation(first, other)
@@ -39,21 +39,21 @@ class MergedSource:
         return replace(first, cluster=replace(first.cluster, requested=self._requested()))
 
     def close(self) -> None:
-        """Close them all."""
+        """Close all sources."""
         for source in self._sources:
             source.close()
 
 
 def merged_observation(first: Observation, second: Observation) -> Observation:
-    """The first, with what it lacks taken from the second. Queries are the same if their ``query_id`` is."""
+    """The first observation, completed from the second. Queries are matched by ``query_id``."""
     others = {query.query_id: query for query in second.queries}
     mine = {query.query_id for query in first.queries}
     queries = tuple(_merged_query(query, others.get(query.query_id)) for query in first.queries)
     queries += tuple(query for query_id, query in others.items() if query_id not in mine)
     cluster = first.cluster or second.cluster
-    seen = Observation(first.at, queries, cluster, nodes=first.nodes or second.nodes)
-    gaps = tuple(gap for gap in first.gaps if _still_open(gap, seen))
-    return replace(seen, gaps=gaps + tuple(gap for gap in second.gaps if gap not in gaps and _still_open(gap, seen)))
+    merged = Observation(at=first.at, queries=queries, cluster=cluster, nodes=first.nodes or second.nodes)
+    gaps = [*first.gaps, *(gap for gap in second.gaps if gap not in first.gaps)]
+    return replace(merged, gaps=tuple(gap for gap in gaps if _still_open(gap, merged)))
 
 
 def _merged_query(first: QueryReading, second: QueryReading | None) -> QueryReading:
@@ -64,11 +64,12 @@ def _merged_query(first: QueryReading, second: QueryReading | None) -> QueryRead
     return replace(first, sources=first.sources or second.sources, **taken)
 
 
-def _still_open(gap: Gap, seen: Observation) -> bool:
+def _still_open(gap: Gap, observation: Observation) -> bool:
     if gap.section == "cluster":
-        return seen.cluster is None
+        return observation.cluster is None
     if gap.section == "nodes":
         return True
     if gap.section == "queries":
-        return not seen.queries
-    return any(query.query_id == gap.query_id and getattr(query, gap.section, None) is None for query in seen.queries)
+        return not observation.queries
+    queries = [query for query in observation.queries if query.query_id == gap.query_id]
+    return any(getattr(query, gap.section, None) is None for query in queries)
