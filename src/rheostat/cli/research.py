@@ -131,15 +131,14 @@ def _live(name: str, seed: int, out: Path | None) -> Experiment:
     import tempfile
 
     from rheostat.demo.show import LiveTable
-    from rheostat.research.papers import s1_live as s1
-    from rheostat.research.papers import s2_live as s2
+    from rheostat.research.papers import live
 
     def table(plan: DemoPlan, folder: Path) -> LiveTable:
         return LiveTable(plan, folder, console())
 
     with tempfile.TemporaryDirectory(prefix=f"rheostat-{name}-") as scratch:
         folder = Path(scratch) if out is None else out.absolute()
-        return s2.experiment(seed, folder, table) if name == "s2" else s1.experiment(seed, folder, table)
+        return live.run_s2(seed, folder, table) if name == "s2" else live.run_s1(seed, folder, table)
 
 
 def _profiles(path: Path) -> None:
@@ -156,9 +155,8 @@ def _readable(trace: Path) -> None:
 
 def _finish(found: Experiment, out: Path | None, *, as_json: bool) -> None:
     from rheostat.research.papers.page import rows_of, write_experiment
-    from rheostat.research.papers.s2 import NodesExperiment as Nodes
-    from rheostat.research.papers.s2 import write_nodes
-    from rheostat.research.papers.s5 import Routers, write_routers
+    from rheostat.research.papers.s2 import NodesExperiment, write_nodes
+    from rheostat.research.papers.s5 import RouterExperiment, write_routers
 
     show_rows(f"experiment {found.name}", rows_of(found))
     for text in found.notes:
@@ -167,9 +165,9 @@ def _finish(found: Experiment, out: Path | None, *, as_json: bool) -> None:
     if out is not None:
         page = out / "report.html"
         match found:
-            case Nodes():
+            case NodesExperiment():
                 written = write_nodes(page, found)
-            case Routers():
+            case RouterExperiment():
                 written = write_routers(page, found)
             case _:
                 written = write_experiment(page, found)
