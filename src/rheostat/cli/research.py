@@ -188,12 +188,12 @@ def _unknown(field: str, given: str, allowed: tuple[str, ...]) -> Fault:
 
 BENCHMARKS = {
     "attach": "attach",
-    "controller": "controller",
+    "controller": "attach",
     "decision": "speed",
     "fleet-train": "training",
     "rescale": "rescale",
     "simulate": "speed",
-    "standby": "standby",
+    "standby": "rescale",
     "train": "training",
     "truth": "truth",
 }

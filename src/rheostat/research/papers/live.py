@@ -72,9 +72,7 @@ def _records_result(scores: Mapping[str, Mapping[str, Any]]) -> Result:
     return Result(
         "records, live",
         "no record is lost or doubled by all the changes",
-        "; ".join(
-            f"{name} {count(one, 'records_in')} in, {count(one, 'records_out')} out" for name, one in scores.items()
-        ),
+        "; ".join(say(name, score) for name, score in scores.items()),
         None,
         all(one["valid"] and one["records_in"] == one["records_out"] for one in scores.values()),
         "ids and their checksum at the sink against those that the broker acknowledged",
