@@ -14,7 +14,7 @@ from rheostat.journal.store import read_journal
 from rheostat.load.files import read_trace, read_variation
 from rheostat.load.trip_files import file_trips
 from rheostat.research.bench.harness import require_page
-from rheostat.research.bench.training import recorded
+from rheostat.research.bench.training import read_recorded
 from rheostat.research.papers import s2
 from rheostat.sim.jobfile import load_job
 
@@ -54,7 +54,7 @@ READERS = [
     pytest.param(read_profiles, id="profiles to fit to"),
     pytest.param(s2.read_profiles, id="profiles to predict"),
     pytest.param(read_recordings, id="recorded runs"),
-    pytest.param(recorded, id="recorded runs to train on"),
+    pytest.param(read_recorded, id="recorded runs to train on"),
     pytest.param(read_document, id="settings"),
     pytest.param(lambda path: load_job(str(path)), id="jobs"),
     pytest.param(lambda path: list(read_journal(path)), id="journals"),

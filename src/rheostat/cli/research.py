@@ -250,9 +250,9 @@ def _recorded(name: str, path: Path) -> dict[str, Any]:
     """
     if name != "train":
         raise InputError([Fault("recorded", str(path), "with train only", f"{name} takes no recorded runs")])
-    from rheostat.research.bench.training import recorded
+    from rheostat.research.bench.training import read_recorded
 
-    return {"runs": recorded(path)}
+    return {"runs": read_recorded(path)}
 
 
 def _show(result: Any) -> None:
