@@ -359,10 +359,10 @@ class _Turns:
         begin = self._cycles()
         until(lambda: self._cycles() >= self._job.cycles, "cycles of the autoscaler", 30 * _TIMEOUT_S, 0.2)
         cpu = (time.process_time() - cpu) / (self._cycles() - begin)
-        found = {"before_mb": before, "first_mb": first, "later_mb": _rss_mb(), "cycle_s": cpu}
-        found |= {"heap_before_mb": heap, "heap_later_mb": _heap_mb(self._spark), "cycles": float(self._cycles())}
+        memory = {"before_mb": before, "first_mb": first, "later_mb": _rss_mb(), "cycle_s": cpu}
+        memory |= {"heap_before_mb": heap, "heap_later_mb": _heap_mb(self._spark), "cycles": float(self._cycles())}
         self._detach()
-        return found
+        return memory
 
     def _measure_block(self, *, attached: bool) -> dict[str, Any]:
         """The batches that begin after now; the one that runs now is left out."""

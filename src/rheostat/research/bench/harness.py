@@ -50,7 +50,7 @@ class Metric:
         n: measurements behind it.
         ci95: 95 % interval of the value, by bootstrap; None without one.
         target: upper limit; None: only reported.
-        judged: compared with the target; None: the value, else an end of the interval.
+        judged: compared with the target in place of the value, as an end of the interval; None: the value.
     """
 
     name: str

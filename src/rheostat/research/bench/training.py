@@ -99,9 +99,9 @@ def explore(job: FluidJob, rates: Callable[[int], tuple[float, ...]], rows: int,
         seed: of the noise.
     """
     random = np.random.default_rng(seed)
-    found: list[Sample] = []
+    samples: list[Sample] = []
     executors, backlog, streak, hold, sample = 1, 0.0, 0, 0, 0
-    while len(found) < rows:
+    while len(samples) < rows:
         workload = tuple(max(0.0, rate * _about_one(random, job)) for rate in rates(sample))
         work = sum(cost * rate for cost, rate in zip(job.costs, workload, strict=True))
         backlog = max(0.0, backlog + (work - executors * job.capacity * _about_one(random, job)) * _INTERVAL_S)
@@ -110,14 +110,14 @@ def explore(job: FluidJob, rates: Callable[[int], tuple[float, ...]], rows: int,
         if hold >= 0:
             backlog = 0.0 if hold >= _HOLD // 2 else backlog
             continue
-        found.append(Sample(sample * _INTERVAL_S, workload, executors, float(min(slow, _MAX_SLOW))))
+        samples.append(Sample(sample * _INTERVAL_S, workload, executors, float(min(slow, _MAX_SLOW))))
         surplus = executors > max(1, math.ceil(work / (0.9 * job.capacity)))
         streak = streak + 1 if surplus and slow < _SLA else 0
         if slow >= _SLA and executors < job.most:
             executors, hold = executors + 1, _HOLD
         elif streak == _SURPLUS_SAMPLES:
             executors, hold, streak = executors - 1, _HOLD, 0
-    return found
+    return samples
 
 
 def _about_one(random: np.random.Generator, job: FluidJob) -> float:
@@ -130,18 +130,18 @@ def spoil(samples: Sequence[Sample], seed: int) -> tuple[list[Sample], set[int]]
     Returns:
         The samples, and the numbers of those that were spoiled.
     """
-    random, found, wrong = np.random.default_rng(seed), list(samples), set()
-    for row in range(len(found)):
+    random, spoiled, wrong = np.random.default_rng(seed), list(samples), set()
+    for row in range(len(spoiled)):
         draw = random.random()
         if draw < 0.025:
-            for other in range(row, min(len(found), row + int(random.integers(1, 4)))):
-                found[other] = found[other]._replace(slow=found[other].slow + float(random.uniform(0.2, 1.0)))
+            for other in range(row, min(len(spoiled), row + int(random.integers(1, 4)))):
+                spoiled[other] = spoiled[other]._replace(slow=spoiled[other].slow + float(random.uniform(0.2, 1.0)))
                 wrong.add(other)
         elif draw < 0.035:
             factor = float(random.choice([0.0, 0.1, 10.0]))
-            found[row] = found[row]._replace(workload=tuple(factor * rate for rate in found[row].workload))
+            spoiled[row] = spoiled[row]._replace(workload=tuple(factor * rate for rate in spoiled[row].workload))
             wrong.add(row)
-    return found, wrong
+    return spoiled, wrong
 
 
 class _AssessmentRecorder(Recorder):
@@ -254,11 +254,11 @@ def _times() -> list[Metric]:
     two = explore(_TWO_TOPICS, two_waves, _TRAIN_ROWS, seed=1)
 
     def whole() -> None:
-        found = train(samples, _CAPACITY)
-        refits = resampled(samples, found)
+        trained = train(samples, _CAPACITY)
+        refits = resampled(samples, trained)
         refits.deviation(everywhere)
         refits.deviation(line)
-        found.model.predict((3000.0,), 4)
+        trained.model.predict((3000.0,), 4)
 
     return [
         metric("training, both phases of the check, a prediction", _seconds(whole), "s", target=_TARGET_S),
@@ -327,12 +327,12 @@ def _slow(samples: Sequence[Sample]) -> Array:
 
 def _degrees() -> list[Metric]:
     samples = explore(FluidJob(), bell, _TRAIN_ROWS, seed=1)
-    found = []
+    metrics = []
     for degree in _DEGREES:
         fit = _fit_degree(samples, degree)
         rows = TrainingOptions(degrees=(degree,), outliers=False, block=1)
         by_rows = stability(samples, train(samples, None, rows), _points(samples), rows)
-        found += [
+        metrics += [
             Metric(f"degree {degree}: {words}", value, "", _TRAIN_ROWS)
             for words, value in (
                 ("deviation, as printed", fit.literal),
@@ -341,7 +341,7 @@ def _degrees() -> list[Metric]:
                 ("error on blocks left out", fit.error),
             )
         ]
-    return found
+    return metrics
 
 
 def _sets() -> Iterator[list[Sample]]:
@@ -366,13 +366,13 @@ def _limits(sets: Iterator[list[Sample]], title: str) -> list[Metric]:
         models += fits
         losses += [fit.error - best for fit in fits]
     lost = np.array(losses)
-    found = _rule(f"{title}as printed ≤ {_LITERAL_LIMIT}", [fit.literal <= _LITERAL_LIMIT for fit in models], lost)
+    metrics = _rule(f"{title}as printed ≤ {_LITERAL_LIMIT}", [fit.literal <= _LITERAL_LIMIT for fit in models], lost)
     well = None
     for limit in _LIMITS:
         passed = [fit.blocks <= limit for fit in models]
-        found += _rule(f"{title}blocks ≤ {limit}", passed, lost)
-        well = limit if (found[-2].value or 0.0) <= _SPOILT_SHARE else well
-    return [*found, Metric(f"{title}largest λ with at most one in twenty too wrong", well, "", len(models))]
+        metrics += _rule(f"{title}blocks ≤ {limit}", passed, lost)
+        well = limit if (metrics[-2].value or 0.0) <= _SPOILT_SHARE else well
+    return [*metrics, Metric(f"{title}largest λ with at most one in twenty too wrong", well, "", len(models))]
 
 
 def _rule(name: str, passes: Sequence[bool], lost: Array) -> list[Metric]:
@@ -389,17 +389,17 @@ def _share(flags: npt.NDArray[np.bool_]) -> float | None:
 
 def _believed() -> list[Metric]:
     """Load that the model lets pass as a share of the true capacity, at the executors in its samples."""
-    found = []
+    ratios = []
     for seed in _SEEDS:
         model = train(explore(FluidJob(), bell, _TRAIN_ROWS, seed), _CAPACITY).model
         for executors in {span.executors for span in model.seen}:
             loads = np.arange(0.5, 1.5, 0.005) * executors * _CAPACITY
             passes = [load for load in loads if model.predict((load,), executors) < model.objective]
-            found.append(max(passes) / (executors * _CAPACITY))
+            ratios.append(max(passes) / (executors * _CAPACITY))
     return [
-        metric("load below the objective ÷ true capacity, median", found, "×"),
-        metric("the same, smallest", found, "×", lambda values: float(values.min())),
-        metric("the same, largest", found, "×", lambda values: float(values.max())),
+        metric("load below the objective ÷ true capacity, median", ratios, "×"),
+        metric("the same, smallest", ratios, "×", lambda values: float(values.min())),
+        metric("the same, largest", ratios, "×", lambda values: float(values.max())),
     ]
 
 

@@ -165,8 +165,8 @@ def s1_results(trials: Mapping[str, Trial], scores: Mapping[str, Mapping[str, An
 def _trial(run: DemoRun) -> Trial:
     """The cycles of a run from its journal, in seconds of the load."""
     began = run.load.go_at or run.load.began_at
-    found = [cycle_of(record, _INTERVAL_S) for record in run.records]
-    cycles = [cycle._replace(at=cycle.at - began) for cycle in found if cycle is not None]
+    read = (cycle_of(record, _INTERVAL_S) for record in run.records)
+    cycles = [cycle._replace(at=cycle.at - began) for cycle in read if cycle is not None]
     failures = sum(cycle.code is ReasonCode.CYCLE_FAILED for cycle in cycles)
     return Trial(tuple(cycle for cycle in cycles if cycle.at >= 0), None, (), failures)
 

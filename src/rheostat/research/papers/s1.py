@@ -409,13 +409,13 @@ _MODES = ["exploration", "control", "change point", "exploration"]
 
 def modes(trial: Trial) -> list[tuple[int, str]]:
     """The modes in order, each with the number of its first counted sample."""
-    found: list[tuple[int, str]] = []
+    phases: list[tuple[int, str]] = []
     for number, cycle in enumerate(trial.counted, 1):
         mode = {ReasonCode.FORECAST: "control", ReasonCode.CHANGE_POINT: "change point"}.get(cycle.code, "exploration")
-        in_control = cycle.code is ReasonCode.SLA_VIOLATED and bool(found) and "residual" in cycle.figures
-        if not in_control and (not found or found[-1][1] != mode):
-            found.append((number, mode))
-    return found
+        in_control = cycle.code is ReasonCode.SLA_VIOLATED and bool(phases) and "residual" in cycle.figures
+        if not in_control and (not phases or phases[-1][1] != mode):
+            phases.append((number, mode))
+    return phases
 
 
 def _whole_part(runs: Mapping[int, _Trials], trace: Path | None) -> Part:
@@ -426,12 +426,12 @@ def _whole_part(runs: Mapping[int, _Trials], trace: Path | None) -> Part:
 
 def _check_order(trials: _Trials, name: str = "ours") -> tuple[bool, Figures]:
     """Exploration, control, one change point, and not before its cause."""
-    found = modes(trials[name])
-    first = {mode: number for number, mode in reversed(found)}
+    phases = modes(trials[name])
+    first = {mode: number for number, mode in reversed(phases)}
     change = first.get("change point")
     caused = change is not None and trials[name].counted[change - 1].at >= ANOMALY_S
-    changes = sum(mode == "change point" for _, mode in found)
-    return caused and [mode for _, mode in found] == _MODES, (first.get("control"), change, changes)
+    changes = sum(mode == "change point" for _, mode in phases)
+    return caused and [mode for _, mode in phases] == _MODES, (first.get("control"), change, changes)
 
 
 def _check_order_kept(trials: _Trials) -> tuple[bool, Figures]:

@@ -671,7 +671,7 @@ def measure_capacities() -> list[tuple[int, float, float]]:
     One to five nodes, each time from another node on, so that the same number is at several distances; five minutes of
     more records than it carries.
     """
-    found = set()
+    capacities = set()
     for first in ("n1", "n3", "n4", "n8"):
         for number in range(1, 6):
             job = the_job(nodes__first=first, start_executors=number)
@@ -679,8 +679,8 @@ def measure_capacities() -> list[tuple[int, float, float]]:
             run = simulate(job, load, PolicySpec("static", options={"executors": number}), seed=0)
             done = [records for at, records, *_ in run.history.commits if at <= _SECONDS]
             distance_ms = 0.0 if job.nodes is None else job.nodes.distance_ms(job.nodes.nearest(number))
-            found.add((number, distance_ms, done[-1] / _SECONDS))
-    return sorted(found)
+            capacities.add((number, distance_ms, done[-1] / _SECONDS))
+    return sorted(capacities)
 
 
 def fit_model(capacities: Sequence[tuple[int, float, float]], seed: int, noise: float = _NOISE) -> MstModel:
