@@ -374,7 +374,7 @@ class _Turns:
         batch_ms = self._batch_ms(range(first, last + 1))
         return {"attached": attached, "batch_ms": batch_ms, "jvm_s": jvm_s, "cycles": cycles, "seconds": seconds}
 
-    def _batch_ms(self, numbers: Iterable[int]) -> list[int]:
+    def _batch_ms(self, numbers: Sequence[int]) -> list[int]:
         progress: dict[int, Any] = {each["batchId"]: each for each in self._query.recentProgress}
         missing = [number for number in numbers if not progress.get(number, {}).get("numInputRows")]
         if missing:

@@ -317,7 +317,7 @@ def experiment(
     tables, parts = list[Table](), list[Part]()
     for live in modes:
         runs: dict[str, dict[int, Measures]] = {}
-        faults = []
+        faults = list[str]()
         for task, result in done:
             if task.live == live:
                 runs.setdefault(task.name, {})[task.seed] = result.measures

@@ -379,7 +379,7 @@ def experiment(
     counts = {name: FLEET if name == "fleet" else 1 for name in names}
     tasks = [Task(name, seed, number) for name in names for seed in seeds for number in range(counts[name])]
     done = dict(zip(tasks, run_tasks(run_task, tasks, jobs, watch), strict=True))
-    parts, tables, plots = list[Part](), {}, {}
+    parts, tables, plots = list[Part](), dict[str, list[list[str]]](), dict[str, PlotData]()
     for name in names:
         runs: dict[int, Runs] = {}
         for seed in seeds:
