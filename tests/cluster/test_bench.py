@@ -2,7 +2,7 @@
 
 import pytest
 
-from rheostat.research.bench import attach, rescale, standby
+from rheostat.research.bench import attach, rescale
 
 pytestmark = pytest.mark.cluster
 
@@ -20,7 +20,9 @@ def test_a_rescale_is_measured():
 
 
 def test_what_a_standby_worker_saves_is_measured():
-    result = standby.run_plan(standby.StandbyPlan(pairs=1, rescale=rescale.Plan(cap=200, before_s=2.0, warm_up=2)))
+    result = rescale.run_standby_plan(
+        rescale.StandbyPlan(pairs=1, rescale=rescale.Plan(cap=200, before_s=2.0, warm_up=2))
+    )
 
     found = {one.name: one for one in result.metrics}
     with_, without = (

@@ -15,7 +15,7 @@ from rheostat.config.models import pairs_of
 from rheostat.demo.run import run_demo
 from rheostat.journal.records import DecisionRecord
 from rheostat.load.curves import RateCurve, staircase
-from rheostat.research.papers.s2_live import NODES, ROUND_TRIPS_MS, TripsPlan, chosen, nodes_run
+from rheostat.research.papers.live import NODES, ROUND_TRIPS_MS, TripsPlan, nodes_run, right_choices
 
 pytestmark = pytest.mark.cluster
 
@@ -45,7 +45,7 @@ def test_the_near_node_comes_first_and_the_far_one_goes_first(tmp_path: Path) ->
     assert done.score["valid"]
     assert done.drained
     found, apart = nodes_run(done, "test"), pairs_of(ROUND_TRIPS_MS)
-    came, went = (chosen(found.moves, NODES, apart, come=come) for come in (True, False))
+    came, went = (right_choices(found.moves, NODES, apart, added=added) for added in (True, False))
     assert came
     assert went
     assert all(came + went), found.moves

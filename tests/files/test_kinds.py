@@ -14,8 +14,8 @@ from rheostat.journal.store import read_journal
 from rheostat.load.files import read_trace, read_variation
 from rheostat.load.trip_files import file_trips
 from rheostat.research.bench.harness import require_page
-from rheostat.research.bench.training import recorded
-from rheostat.research.papers import s2 as s2_accuracy
+from rheostat.research.bench.training import read_recorded
+from rheostat.research.papers import s2
 from rheostat.sim.jobfile import load_job
 
 TEXT = "second,events_per_second\n0,1\n1,2\n"
@@ -52,9 +52,9 @@ READERS = [
     pytest.param(lambda path: read_variation([path], 1.0), id="variation files"),
     pytest.param(lambda path: file_trips([path]), id="trips"),
     pytest.param(read_profiles, id="profiles to fit to"),
-    pytest.param(s2_accuracy.read_profiles, id="profiles to predict"),
+    pytest.param(s2.read_profiles, id="profiles to predict"),
     pytest.param(read_recordings, id="recorded runs"),
-    pytest.param(recorded, id="recorded runs to train on"),
+    pytest.param(read_recorded, id="recorded runs to train on"),
     pytest.param(read_document, id="settings"),
     pytest.param(lambda path: load_job(str(path)), id="jobs"),
     pytest.param(lambda path: list(read_journal(path)), id="journals"),

@@ -12,7 +12,7 @@ from rheostat.errors import InputError
 from rheostat.fleet.history import Row, jobs_in, write_rows
 from rheostat.fleet.train import JobModel, capacity_of, read_models, train_job, training_options, write_models
 from rheostat.learn.slow_records import Sample, TrainingOptions, train
-from rheostat.research.bench.training import apart, synthetic_rows
+from rheostat.research.bench.training import compare_models, synthetic_rows
 
 OPTIONS = TrainingOptions(degrees=(1, 2, 3), resamples=20)
 
@@ -98,8 +98,8 @@ def test_the_capacity_is_what_violations_show(rows, expected):
 def test_models_that_differ_are_found():
     one = [JobModel("a", degree=1, coefficients=[2.0, -4.0]), JobModel("b", degree=2, coefficients=[0.0])]
     two = [JobModel("a", degree=1, coefficients=[2.0, -4.5]), JobModel("b", degree=3, coefficients=[0.0])]
-    assert apart(one, two) == (1, 0.125)
-    assert apart(one, one) == (0, 0.0)
+    assert compare_models(one, two) == (1, 0.125)
+    assert compare_models(one, one) == (0, 0.0)
 
 
 def test_options_are_named_with_all_their_faults():

@@ -6,7 +6,7 @@ from tests.learn.data import points_of, staircase
 
 from rheostat.errors import InputError
 from rheostat.learn.slow_records import Sample, TrainingOptions, stability, train
-from rheostat.research.bench.training import FluidJob, bell, explored
+from rheostat.research.bench.training import FluidJob, bell, explore
 
 
 def wandering(rows=450, seed=3):
@@ -35,7 +35,7 @@ def test_low_degrees_are_stable_on_450_samples_and_degree_8_explodes():
 
 
 def test_where_the_load_has_only_risen_the_refits_do_not_agree_on_the_degree():
-    whole = explored(FluidJob(), bell, 900, seed=1)
+    whole = explore(FluidJob(), bell, 900, seed=1)
     risen, most = whole[:450], whole[449]
     ahead = [((load,), most.executors) for load in (1000.0 * most.executors, 1100.0 * most.executors)]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from rheostat.errors import RheostatError
-from rheostat.research.bench import attach, controller, rescale, standby
+from rheostat.research.bench import attach, rescale
 from rheostat.research.bench.harness import abba
 
 UP = {"status": "applied", "took_s": 2.0, "method": "request", "redone_tasks": 0, "text": "well"}
@@ -65,7 +65,7 @@ def rescaled(working_s):
 
 def test_what_a_standby_worker_saves():
     ones = [rescaled(seconds) for seconds in (2.0, 8.0, 6.0, 3.0, 2.0, 4.0)]
-    found = {one.name: one for one in standby.figures(ones, (1, 0, 0, 1, 1, 0))}
+    found = {one.name: one for one in rescale.standby_figures(ones, (1, 0, 0, 1, 1, 0))}
 
     with_, without = (
         found[f"{name}: decision to working, median"] for name in ("with a Worker in standby", "without one")
@@ -78,7 +78,7 @@ def test_what_a_standby_worker_saves():
 
 
 def test_one_pair_does_not_prove_that_a_standby_worker_helps():
-    ratio = standby.figures([rescaled(2.0), rescaled(8.0)], (1, 0))[-1]
+    ratio = rescale.standby_figures([rescaled(2.0), rescaled(8.0)], (1, 0))[-1]
     assert (ratio.value, ratio.met) == (0.25, False)
 
 
@@ -130,7 +130,7 @@ def test_the_share_of_a_controller_counts_python_and_the_jvm():
         {"attached": True, "jvm_s": 1.4, "seconds": 4.0, "cycles": 8},
         {"attached": False, "jvm_s": 1.0, "seconds": 4.0, "cycles": 0},
     ]
-    share, _, jvm, added, _ = controller.figures(memory, blocks)
+    share, _, jvm, added, _ = attach.controller_figures(memory, blocks)
     assert jvm.value == pytest.approx(50.0)
     assert share.value == pytest.approx(100 * 0.060 / 15)
     assert (share.met, added.value) == (True, 15.0)
@@ -138,5 +138,5 @@ def test_the_share_of_a_controller_counts_python_and_the_jvm():
 
 def test_a_share_without_the_jvm_is_not_known():
     memory = {"cycle_s": 0.010, "cycles": 2.0, "before_mb": 1.0, "first_mb": 1.0, "later_mb": 1.0}
-    share = controller.figures(memory | {"heap_before_mb": 1.0, "heap_later_mb": 1.0}, [])[0]
+    share = attach.controller_figures(memory | {"heap_before_mb": 1.0, "heap_later_mb": 1.0}, [])[0]
     assert (share.value, share.met) == (None, False)

@@ -6,10 +6,10 @@ from rheostat.research.bench.rescale import (
     Cold,
     Count,
     Sample,
-    begun,
     cold_batch,
-    ended,
-    finished,
+    count_finished,
+    first_begun,
+    first_ended,
     longest_pause,
     lowest_share,
 )
@@ -21,7 +21,7 @@ def sample(at, **executors):
 
 def done(*totals):
     """One executor that has ended so many tasks at each whole second."""
-    return finished([sample(float(at), e0=(1, total)) for at, total in enumerate(totals)])
+    return count_finished([sample(float(at), e0=(1, total)) for at, total in enumerate(totals)])
 
 
 STARTING = [
@@ -43,7 +43,7 @@ STARTING = [
     ],
 )
 def test_when_executors_have_begun_to_work(executors, at):
-    assert begun(STARTING, executors) == at
+    assert first_begun(STARTING, executors) == at
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_when_executors_have_begun_to_work(executors, at):
     ],
 )
 def test_when_executors_have_ended_a_task(executors, at):
-    assert ended(STARTING, executors) == at
+    assert first_ended(STARTING, executors) == at
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_when_executors_have_ended_a_task(executors, at):
     ],
 )
 def test_tasks_finished_so_far(samples, totals):
-    assert finished(samples).totals == totals
+    assert count_finished(samples).totals == totals
 
 
 @pytest.mark.parametrize(

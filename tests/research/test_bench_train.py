@@ -8,11 +8,11 @@ import pytest
 
 from rheostat.cli import main
 from rheostat.research.bench import training as train
-from rheostat.research.bench.training import FluidJob, bell, explored, recorded, simulated, spoiled, two_waves
+from rheostat.research.bench.training import FluidJob, bell, explore, read_recorded, simulate_samples, spoil, two_waves
 
 
 def test_exploration_adds_one_after_a_violation_and_drops_the_next_240_seconds():
-    rows = explored(FluidJob(), bell, 450, seed=1)
+    rows = explore(FluidJob(), bell, 450, seed=1)
     changes = [(before, after) for before, after in pairwise(rows) if before.executors != after.executors]
 
     assert len(changes) >= 3
@@ -25,14 +25,14 @@ def test_exploration_adds_one_after_a_violation_and_drops_the_next_240_seconds()
 def test_exploration_is_the_same_for_the_same_seed():
     job = FluidJob(costs=(1.0, 10.0))
 
-    assert explored(job, two_waves, 50, seed=4) == explored(job, two_waves, 50, seed=4)
-    assert explored(job, two_waves, 50, seed=4) != explored(job, two_waves, 50, seed=5)
-    assert {len(sample.workload) for sample in explored(job, two_waves, 50, seed=4)} == {2}
+    assert explore(job, two_waves, 50, seed=4) == explore(job, two_waves, 50, seed=4)
+    assert explore(job, two_waves, 50, seed=4) != explore(job, two_waves, 50, seed=5)
+    assert {len(sample.workload) for sample in explore(job, two_waves, 50, seed=4)} == {2}
 
 
 def test_what_is_spoiled_is_told():
-    clean = explored(FluidJob(), bell, 450, seed=1)
-    dirty, rows = spoiled(clean, seed=2)
+    clean = explore(FluidJob(), bell, 450, seed=1)
+    dirty, rows = spoil(clean, seed=2)
 
     assert {row for row in range(450) if dirty[row] != clean[row]} == rows
     assert 10 < len(rows) < 50
@@ -41,7 +41,7 @@ def test_what_is_spoiled_is_told():
 
 
 def test_a_simulated_run_gives_samples_that_are_not_of_a_change():
-    rows = simulated("ramp:1..6@1800", seed=1)
+    rows = simulate_samples("ramp:1..6@1800", seed=1)
 
     assert len(rows) > 20
     assert len({sample.executors for sample in rows}) >= 3
@@ -65,7 +65,7 @@ def test_recorded_runs_are_read(tmp_path):
     path = tmp_path / "runs.csv"
     path.write_text(CSV, encoding="utf-8")
 
-    (rows,) = recorded(path).values()
+    (rows,) = read_recorded(path).values()
 
     assert [(sample.at, sample.executors) for sample in rows] == [(20.0, 2), (40.0, 2), (100.0, 3)]
     assert [sample.workload[0] for sample in rows] == pytest.approx([107.5, 107.5, 85.0])
@@ -90,11 +90,11 @@ def test_what_cannot_be_is_told_before_anything_is_measured(arguments, field, ca
 
 
 def test_the_rule_as_printed_passes_what_blocks_show_to_explode():
-    judged = train._judged(explored(FluidJob(), bell, 450, seed=1), 8)
+    fit = train._fit_degree(explore(FluidJob(), bell, 450, seed=1), 8)
 
-    assert judged.literal < 0.05
-    assert judged.blocks > 1
-    assert judged.error > 0.05
+    assert fit.literal < 0.05
+    assert fit.blocks > 1
+    assert fit.error > 0.05
 
 
 def test_a_rule_is_judged_by_what_passes():
@@ -107,7 +107,7 @@ def test_a_rule_is_judged_by_what_passes():
 
 
 def test_far_out_is_what_a_fit_leaves():
-    rows = explored(FluidJob(), bell, 450, seed=1)
+    rows = explore(FluidJob(), bell, 450, seed=1)
 
     assert any(rows[row].slow >= 0.1 for row in train._far_out(rows)), "the usual way takes violations for outliers"
 
@@ -119,7 +119,7 @@ def test_a_small_run_has_every_figure(monkeypatch):
     monkeypatch.setattr(train, "_DEGREES", (1, 8))
     said = []
 
-    result = train.run_train(lambda *told: said.append(told), {"one": explored(FluidJob(), bell, 300, seed=7)})
+    result = train.run_train(lambda *told: said.append(told), {"one": explore(FluidJob(), bell, 300, seed=7)})
 
     assert [told[:2] for told in said] == [(step, 7) for step in range(7)]
     figures = {metric.name: metric for metric in result.metrics}

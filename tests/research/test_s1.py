@@ -10,27 +10,27 @@ from rheostat.load.curves import Pieces
 from rheostat.model import ReasonCode
 from rheostat.policies.proactive import ProactiveState
 from rheostat.research.papers.page import rows_of, write_experiment
-from rheostat.research.papers.results import Experiment, Look, Part, Result, Seen, Trial, over_seeds, run
+from rheostat.research.papers.results import Cycle, Experiment, Part, Result, SeedResult, Trial, judge_seeds, run
 from rheostat.research.papers.s1 import (
     INTERVAL_S,
     SLA,
     Cost,
-    Taken,
-    Watched,
+    Costs,
+    LoopTask,
     bell,
-    looped,
+    cost_results,
+    measure_loop,
     modes,
-    results,
     settings,
     the_job,
     world_cup,
 )
 
 
-def look(number: int, code: ReasonCode, counts: bool = True, **more: float) -> Look:
+def cycle(number: int, code: ReasonCode, counts: bool = True, **more: float) -> Cycle:
     values = {"executors": 1, "target": 1, "slow": 0.0, **more}
     figures = {"residual": 0.01} if code is ReasonCode.FORECAST else {}
-    return Look(
+    return Cycle(
         5.0 * number, 100.0, int(values["executors"]), values["slow"], counts, code, int(values["target"]), figures
     )
 
@@ -45,11 +45,11 @@ def trial() -> Trial:
 
 class TestATrial:
     def test_it_has_a_row_for_each_look_but_those_without_executors(self, trial):
-        assert [each.at for each in trial.looks] == [5.0 * number for number in range(141)]
+        assert [each.at for each in trial.cycles] == [5.0 * number for number in range(141)]
         assert trial.failures == 0
 
     def test_the_step_up_follows_the_first_violation(self, trial):
-        ups = [each for each in trial.looks if each.target > each.executors]
+        ups = [each for each in trial.cycles if each.target > each.executors]
         first = next(each for each in trial.counted if each.slow is not None and each.slow >= SLA)
         assert [(each.at, each.executors, each.target, each.code) for each in ups] == [
             (first.at, 1, 2, ReasonCode.SLA_VIOLATED)
@@ -57,7 +57,7 @@ class TestATrial:
         assert 390.0 < first.at < 450.0  # the capacity is met at 390 s
 
     def test_the_hold_of_240_s_after_it_does_not_count(self, trial):
-        up = next(each.at for each in trial.looks if each.target > each.executors)
+        up = next(each.at for each in trial.cycles if each.target > each.executors)
         assert [each.at for each in trial.counted if up < each.at <= up + 240] == []
         counted = [each.executors for each in trial.counted]
         assert {1, 2} == set(counted)
@@ -66,8 +66,8 @@ class TestATrial:
 
     def test_it_ends_with_what_the_policy_knows(self, trial):
         assert isinstance(trial.policy, ProactiveState)
-        assert trial.rows == trial.policy.data.rows
-        assert len(trial.rows) == len(trial.counted)
+        assert trial.samples == trial.policy.data.rows
+        assert len(trial.samples) == len(trial.counted)
 
 
 def test_modes_in_their_order():
@@ -79,16 +79,16 @@ def test_modes_in_their_order():
         ReasonCode.CHANGE_POINT,
         ReasonCode.STEADY,
     ]
-    looks = tuple(look(number, code) for number, code in enumerate(codes))
-    held = look(9, ReasonCode.METRICS_MISSING, counts=False)
-    found = modes(Trial((looks[0], held, *looks[1:]), None, (), 0))
+    cycles = tuple(cycle(number, code) for number, code in enumerate(codes))
+    held = cycle(9, ReasonCode.METRICS_MISSING, counts=False)
+    found = modes(Trial((cycles[0], held, *cycles[1:]), None, (), 0))
     assert found == [(1, "exploration"), (3, "control"), (5, "change point"), (6, "exploration")]
 
 
 def test_an_answer_to_a_violation_in_control_is_no_exploration():
-    caught = look(3, ReasonCode.SLA_VIOLATED)._replace(figures={"residual": 0.2})
-    looks = (look(1, ReasonCode.STEADY), look(2, ReasonCode.FORECAST), caught, look(4, ReasonCode.FORECAST))
-    assert modes(Trial(looks, None, (), 0)) == [(1, "exploration"), (2, "control")]
+    caught = cycle(3, ReasonCode.SLA_VIOLATED)._replace(figures={"residual": 0.2})
+    cycles = (cycle(1, ReasonCode.STEADY), cycle(2, ReasonCode.FORECAST), caught, cycle(4, ReasonCode.FORECAST))
+    assert modes(Trial(cycles, None, (), 0)) == [(1, "exploration"), (2, "control")]
 
 
 def test_the_bell_is_as_high_and_as_long_as_the_document_says():
@@ -133,8 +133,8 @@ def test_the_json_is_as_the_design_has_it():
 
 @pytest.mark.parametrize(("held", "holds"), [(5, True), (4, True), (3, False), (0, False)])
 def test_a_statement_holds_over_seeds_if_it_does_with_four_of_five(held, holds):
-    seen = [Seen(seed, "2", seed <= held) for seed in range(1, 6)]
-    found = over_seeds(RESULT, seen)
+    seen = [SeedResult(seed, "2", seed <= held) for seed in range(1, 6)]
+    found = judge_seeds(RESULT, seen)
     assert (found.holds, found.ours) == (holds, f"1.79 v 1.83; in {held} of 5 seeds")
     listed = Experiment("s1", [Part("5.3", [found])], (1, 2, 3, 4, 5)).to_json()
     assert listed["seeds"] == [1, 2, 3, 4, 5]
@@ -142,13 +142,13 @@ def test_a_statement_holds_over_seeds_if_it_does_with_four_of_five(held, holds):
 
 
 def test_one_seed_speaks_for_itself():
-    found = over_seeds(RESULT, [Seen(7, "1.80 v 1.79", holds=False)])
+    found = judge_seeds(RESULT, [SeedResult(7, "1.80 v 1.79", holds=False)])
     assert (found.ours, found.holds, found.by_seed) == ("1.80 v 1.79", False, ())
 
 
 def test_what_a_loop_takes_is_measured_without_the_simulated_job():
     load = Pieces([(0.0, 1000.0), (300.0, 1000.0)])
-    cost = looped(Watched(settings("proactive:faithful", 15.0), load, 1, None))
+    cost = measure_loop(LoopTask(settings("proactive:faithful", 15.0), load, 1, None))
     assert cost.share == pytest.approx(cost.seconds * 21 / 300)
     assert 0 < cost.seconds < 15
     assert cost.memory_mb > 10
@@ -157,7 +157,7 @@ def test_what_a_loop_takes_is_measured_without_the_simulated_job():
 
 def test_a_cost_above_that_of_the_document_does_not_hold():
     quiet, learned = Cost(0.002, 0.0001, 100.0, 200.0), Cost(0.01, 1.0, 110.0)
-    found = results(Taken(quiet, learned, learned, quiet._replace(bytes_s=600.0)))
+    found = cost_results(Costs(quiet, learned, learned, quiet._replace(bytes_s=600.0)))
     assert [each.holds for each in found] == [True] * 5
     assert [each.ours for each in found] == [
         "0.002 s at 0.01 % CPU, 100 MB",
@@ -167,7 +167,7 @@ def test_a_cost_above_that_of_the_document_does_not_hold():
         "0.20 and 0.60 KB/s",
     ]
     dear = quiet._replace(share=0.04, bytes_s=3000.0)
-    found = results(Taken(dear, learned._replace(seconds=61.0), learned._replace(memory_mb=150.0), dear))
+    found = cost_results(Costs(dear, learned._replace(seconds=61.0), learned._replace(memory_mb=150.0), dear))
     assert [each.holds for each in found] == [False] * 5
 
 
@@ -188,7 +188,7 @@ def test_what_never_began_in_a_run_is_told_on_the_page_and_in_json(tmp_path, tri
 
 
 def test_the_page_says_which_seeds_and_has_figure_36(tmp_path, trial):
-    seen = over_seeds(RESULT, [Seen(3, "1.70 v 1.80", holds=True), Seen(8, "1.90 v 1.80", holds=False)])
+    seen = judge_seeds(RESULT, [SeedResult(3, "1.70 v 1.80", holds=True), SeedResult(8, "1.90 v 1.80", holds=False)])
     part = Part("5.4", [seen], {"ours": trial, "unknown": replace(trial, policy=None)}, shares=True)
     text = write_experiment(tmp_path / "report.html", Experiment("s1", [part], (3, 8))).read_text(encoding="utf-8")
     assert all(words in text for words in ("Seeds: 3, 8.", "Plotted: seed 3.", "1.90 v 1.80 (no)"))

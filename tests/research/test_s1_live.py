@@ -6,35 +6,35 @@ import pytest
 
 from rheostat.cli import main
 from rheostat.model import ReasonCode
-from rheostat.research.papers.results import Look, Trial
-from rheostat.research.papers.s1_live import plans, results
+from rheostat.research.papers.live import s1_plans, s1_results
+from rheostat.research.papers.results import Cycle, Trial
 
 SCORE = {"valid": True, "records_in": 1000, "records_out": 1000}
 
 
-def look(at, executors, target, code, slow=0.0):
-    return Look(at, 100.0, executors, slow, counts=True, code=code, target=target, figures={})
+def cycle(at, executors, target, code, slow=0.0):
+    return Cycle(at, 100.0, executors, slow, counts=True, code=code, target=target, figures={})
 
 
-def trial(*looks):
-    return Trial(looks, None, (), 0)
+def trial(*cycles):
+    return Trial(cycles, None, (), 0)
 
 
 PROACTIVE = trial(
-    look(60.0, 1, 2, ReasonCode.SLA_VIOLATED, slow=0.2),
-    look(200.0, 2, 1, ReasonCode.OVERSIZED),
-    look(250.0, 1, 1, ReasonCode.FORECAST),
-    look(400.0, 1, 3, ReasonCode.FORECAST),
+    cycle(60.0, 1, 2, ReasonCode.SLA_VIOLATED, slow=0.2),
+    cycle(200.0, 2, 1, ReasonCode.OVERSIZED),
+    cycle(250.0, 1, 1, ReasonCode.FORECAST),
+    cycle(400.0, 1, 3, ReasonCode.FORECAST),
 )
-REACTIVE = trial(look(400.0, 2, 3, ReasonCode.SLA_VIOLATED, slow=0.3), look(500.0, 3, 3, ReasonCode.STEADY))
+REACTIVE = trial(cycle(400.0, 2, 3, ReasonCode.SLA_VIOLATED, slow=0.3), cycle(500.0, 3, 3, ReasonCode.STEADY))
 
 
 def told(proactive=PROACTIVE, reactive=REACTIVE, score=SCORE):
-    found = results({"proactive": proactive, "reactive": reactive}, {"proactive": score, "reactive": SCORE})
+    found = s1_results({"proactive": proactive, "reactive": reactive}, {"proactive": score, "reactive": SCORE})
     return {each.id.removesuffix(", live"): (each.ours, each.holds) for each in found}
 
 
-def test_the_statements_are_read_from_the_looks():
+def test_the_statements_are_read_from_the_cycles():
     assert told() == {
         "5.2 steps up": ("1 of 1 steps up at a violation", True),
         "5.2 switch": ("after 250 s of 360", True),
@@ -47,12 +47,12 @@ def test_the_statements_are_read_from_the_looks():
 @pytest.mark.parametrize(
     ("change", "missed"),
     [
-        pytest.param({"proactive": trial(look(60.0, 1, 2, ReasonCode.FORECAST))}, "5.2 steps up", id="no exploration"),
-        pytest.param({"proactive": trial(look(60.0, 1, 2, ReasonCode.SLA_VIOLATED))}, "5.2 switch", id="no control"),
-        pytest.param({"proactive": trial(look(60.0, 1, 2, ReasonCode.SLA_VIOLATED))}, "5.3 executors", id="no sample"),
+        pytest.param({"proactive": trial(cycle(60.0, 1, 2, ReasonCode.FORECAST))}, "5.2 steps up", id="no exploration"),
+        pytest.param({"proactive": trial(cycle(60.0, 1, 2, ReasonCode.SLA_VIOLATED))}, "5.2 switch", id="no control"),
+        pytest.param({"proactive": trial(cycle(60.0, 1, 2, ReasonCode.SLA_VIOLATED))}, "5.3 executors", id="no sample"),
         pytest.param({"score": {**SCORE, "records_out": 999}}, "records", id="a record is lost"),
         pytest.param({"score": {**SCORE, "records_out": None, "valid": False}}, "records", id="nobody knows"),
-        pytest.param({"reactive": trial(look(400.0, 0, 0, ReasonCode.STEADY))}, "5.3 executors", id="more executors"),
+        pytest.param({"reactive": trial(cycle(400.0, 0, 0, ReasonCode.STEADY))}, "5.3 executors", id="more executors"),
     ],
 )
 def test_a_statement_that_does_not_hold_is_told(change, missed):
@@ -60,7 +60,7 @@ def test_a_statement_that_does_not_hold_is_told(change, missed):
 
 
 def test_both_policies_get_the_same_load():
-    proactive, reactive = plans(3).values()
+    proactive, reactive = s1_plans(3).values()
     assert proactive.shape == reactive.shape
     assert (proactive.seconds, proactive.curve().rate(180.0), proactive.phase(10.0)) == (720.0, 450.0, "load")
 

@@ -12,22 +12,22 @@ from rheostat.load.curves import Pieces
 from rheostat.research.papers.s2 import (
     ALGORITHMS,
     DOCUMENT,
+    ORDERS,
     OUTAGE_S,
-    Drawn,
     Measures,
     NodesExperiment,
+    PlotData,
     Table,
-    contender,
-    errors,
-    judged,
-    measured,
+    fit_errors,
+    fit_model,
+    judge_order,
+    measure,
     model_part,
-    orders,
-    prepared,
+    policy_spec,
+    prepare_load,
     profile_part,
     read_profiles,
-    recovered,
-    supplied,
+    supply_steps,
     table_rows,
     the_job,
     trips,
@@ -50,20 +50,20 @@ def table(*more: dict[str, tuple[float, ...]]) -> Table:
 class TestASupply:
     def test_nothing_is_supplied_for_two_minutes_from_each_change(self):
         ready = [(0.0, 3), (600.0, 4), (900.0, 2)]
-        steps = supplied(ready, [(0.0, 3), (0.0, 3), (600.0, 4), (900.0, 2)], 120.0)
+        steps = supply_steps(ready, [(0.0, 3), (0.0, 3), (600.0, 4), (900.0, 2)], 120.0)
         assert steps == [(0.0, 3), (600.0, 0.0), (720.0, 4), (900.0, 0.0), (1020.0, 2)]
 
     def test_where_the_job_is_not_stopped_it_is_what_is_there(self):
-        assert supplied([(0.0, 3), (600.0, 4)], [(0.0, 3), (600.0, 4)], 0.0) == [(0.0, 3), (600.0, 4)]
+        assert supply_steps([(0.0, 3), (600.0, 4)], [(0.0, 3), (600.0, 4)], 0.0) == [(0.0, 3), (600.0, 4)]
 
 
 @pytest.fixture(scope="module")
 def found():
     """100 records/s for 20 minutes, then 200: two nodes carry 143, three 199, four 247."""
     job = the_job(start_executors=2)
-    load = prepared(Pieces([(0.0, 100.0), (1200.0, 100.0), (1200.0, 200.0), (3600.0, 200.0)]), 1)
-    run = simulate(job, load, contender("THR-NLAware"), seed=1)
-    return run, measured(job, load, run, OUTAGE_S)
+    load = prepare_load(Pieces([(0.0, 100.0), (1200.0, 100.0), (1200.0, 200.0), (3600.0, 200.0)]), 1)
+    run = simulate(job, load, policy_spec("THR-NLAware"), seed=1)
+    return run, measure(job, load, run, OUTAGE_S)
 
 
 class TestARun:
@@ -96,21 +96,21 @@ class TestARun:
 
 class TestAnOrder:
     def test_all_of_them_hold_in_the_document(self):
-        results = [judged(order, table(), "III", compared=True) for order in orders()]
+        results = [judge_order(order, table(), "III", compared=True) for order in ORDERS]
         assert [result.id for result in results if not result.holds] == []
         assert results[0].ours == results[0].document
 
     def test_it_is_judged_by_the_means_and_says_in_how_many_seeds(self):
         dear = {name: (*values[:6], 1300.0 if name == "Gesscale" else 1299.0) for name, values in DOCUMENT.items()}
-        cost = orders()[0]
-        once = judged(cost, table(dear), "III", compared=True)
+        cost = ORDERS[0]
+        once = judge_order(cost, table(dear), "III", compared=True)
         assert once.holds
         assert once.ours is not None
         assert once.ours.endswith("in 1 of 2 seeds")
         assert [seen.holds for seen in once.by_seed] == [True, False]
         assert "not told apart" in once.why
         cheap = {name: (*values[:6], 1300.0 if name == "Gesscale" else 900.0) for name, values in DOCUMENT.items()}
-        assert not judged(cost, table(cheap), "III", compared=True).holds
+        assert not judge_order(cost, table(cheap), "III", compared=True).holds
 
     def test_the_table_has_the_document_beside_ours(self):
         rows = table_rows(table())
@@ -120,8 +120,8 @@ class TestAnOrder:
 
 def test_both_algorithms_with_a_model_have_the_same_options():
     assert ALGORITHMS["Gesscale"].options == ALGORITHMS["MDL-NLUnaware"].options
-    assert contender("Gesscale", live=True).options["dt_threshold"] == 10.0
-    assert contender("Gesscale").options["dt_threshold"] == 55.0
+    assert policy_spec("Gesscale", live=True).options["dt_threshold"] == 10.0
+    assert policy_spec("Gesscale").options["dt_threshold"] == 55.0
 
 
 def test_trips_are_the_same_for_a_seed_and_begin_within_a_minute():
@@ -145,7 +145,7 @@ class TestAccuracy:
 
     def test_points_on_a_curve_are_predicted_exactly(self):
         points = [(n, 100 * n / (1 + 0.05 * (n - 1) + 0.001 * n * (n - 1))) for n in (2, 5, 8, 11, 14)]
-        assert max(errors(points, usl)) < 1e-6
+        assert max(fit_errors(points, usl)) < 1e-6
         law = profile_part(points).results[1]
         assert not law.holds
         assert law.why.startswith("it is better")
@@ -158,14 +158,14 @@ class TestAccuracy:
 
     def test_gamma_is_found_without_noise_and_judged_by_its_mean(self):
         rates = [(n, ms, 82 * n**0.9 - 0.48 * ms) for n, ms in ((1, 0), (2, 20), (2, 70), (3, 45), (3, 130), (5, 220))]
-        exact = recovered(rates, 1, noise=0.0)
+        exact = fit_model(rates, 1, noise=0.0)
         assert (exact.alpha, exact.beta, exact.gamma) == pytest.approx((82, 0.9, 0.48), rel=1e-3)
         assert model_part([exact]).results[0].holds
-        assert not model_part([recovered([(n, ms, 82 * n**0.9) for n, ms, _ in rates], 1, 0.0)]).results[0].holds
+        assert not model_part([fit_model([(n, ms, 82 * n**0.9) for n, ms, _ in rates], 1, 0.0)]).results[0].holds
 
 
 def test_the_page_has_the_tables_and_the_plots(tmp_path):
-    drawn = Drawn([(0.0, 1.0)], [(30.0, 1.0)], [(0.0, 2.0)], [(0.0, 1.0)])
+    drawn = PlotData([(0.0, 1.0)], [(30.0, 1.0)], [(0.0, 2.0)], [(0.0, 1.0)])
     found = NodesExperiment("s2", [], (7,), (table(),), {"Gesscale": drawn})
     text = write_nodes(tmp_path / "report.html", found).read_text(encoding="utf-8")
     assert all(words in text for words in ("Supply and demand, seed 7", "Gesscale: the document", "999.5"))

@@ -14,32 +14,32 @@ from rheostat.demo.run import NodeServers
 from rheostat.lab.lab import Lab
 from rheostat.load.curves import staircase
 from rheostat.pipelines.running import TaxiSettings
-from rheostat.research.papers.s2 import Measures, write_nodes
-from rheostat.research.papers.s2_live import (
+from rheostat.research.papers.live import (
     NODES,
     ROUND_TRIPS_MS,
-    Carried,
-    Lag,
-    Moved,
+    BatchCost,
+    LoadLag,
+    Move,
     NodesRun,
     TripsPlan,
-    carried,
-    chosen,
-    demanded,
-    drawn,
-    judged,
-    levels,
-    measured,
-    plans,
-    results,
-    without,
+    demand_of,
+    fit_batch_cost,
+    judge_runs,
+    mean_levels,
+    measure_nodes,
+    nodes_plot,
+    right_choices,
+    s2_plans,
+    s2_results,
+    seconds_without,
 )
+from rheostat.research.papers.s2 import Measures, write_nodes
 
 APART = pairs_of(ROUND_TRIPS_MS)
-GROWN = (Moved((), ("core",), ()), Moved(("core",), ("near",), ()), Moved(("core", "near"), ("far",), ()))
-SHRUNK = (Moved(("core", "far", "near"), (), ("far",)), Moved(("core", "near"), (), ("near",)))
+GROWN = (Move((), ("core",), ()), Move(("core",), ("near",), ()), Move(("core", "near"), ("far",), ()))
+SHRUNK = (Move(("core", "far", "near"), (), ("far",)), Move(("core", "near"), (), ("near",)))
 SCORE = {"valid": True, "records_in": 1000, "records_out": 1000}
-LINE = Carried(1.0, 0.02, 40)
+LINE = BatchCost(1.0, 0.02, 40)
 """44 records/s of one executor in batches of 400, 80 of two, 109 of three."""
 
 
@@ -51,41 +51,41 @@ def run(**changed):
     """Executors from one to two after 100 of 200 s, and a last record 10 s after the end."""
     plain = {
         "supply": [(-10.0, 1.0), (100.0, 2.0)],
-        "asked": [(-20.0, 0.0), (-15.0, 1.0), (95.0, 2.0)],
+        "requested": [(-20.0, 0.0), (-15.0, 1.0), (95.0, 2.0)],
         "used": [(-10.0, ("core",)), (100.0, ("core", "near"))],
         "distance_ms": 10.0,
         "moves": GROWN[:2] + SHRUNK[:1],
         "batches": [batch(300, 1, 7.0, 0.0), batch(400, 2, 5.0, 8.0)],
         "ended": 210.0,
         "lasts": 200.0,
-        "lag": Lag(0.0, 5.0, 9.0),
+        "lag": LoadLag(0.0, 5.0, 9.0),
     }
     return NodesRun(**{**plain, **changed})
 
 
 OTHER = run(
     supply=[(-10.0, 3.0)],
-    asked=[(-20.0, 0.0), (-15.0, 1.0), (5.0, 2.0), (90.0, 3.0), (195.0, 2.0)],
+    requested=[(-20.0, 0.0), (-15.0, 1.0), (5.0, 2.0), (90.0, 3.0), (195.0, 2.0)],
     used=[(-10.0, ("core", "far")), (50.0, ("core", "far", "near"))],
     distance_ms=250.0,
-    moves=(Moved(("core",), ("far",), ()), Moved(("core", "far", "near"), (), ("near",))),
+    moves=(Move(("core",), ("far",), ()), Move(("core", "far", "near"), (), ("near",))),
     ended=220.0,
-    lag=Lag(0.1, 30.0, 40.0),
+    lag=LoadLag(0.1, 30.0, 40.0),
 )
 
 
 class TestThePlan:
     def test_both_runs_get_the_same_trips_and_the_policies_of_the_document(self):
-        ours, theirs = plans(3).values()
+        ours, theirs = s2_plans(3).values()
         assert (ours.policy, theirs.policy) == ("mst", "threshold")
         assert ours.payloads().make(0, 300, 1.0).values == theirs.payloads().make(0, 300, 1.0).values
         assert ours.curve().cumulative(600.0) == theirs.curve().cumulative(600.0)
         assert ours.curve().cumulative(600.0) == pytest.approx(55.0 * 600, rel=0.05)
 
     def test_the_rate_is_that_of_ten_seconds(self):
-        curve = plans(1)["Gesscale"].curve()
+        curve = s2_plans(1)["Gesscale"].curve()
         assert curve.rate(43.0) == pytest.approx((curve.cumulative(50.0) - curve.cumulative(40.0)) / 10)
-        assert levels(curve).cumulative(600.0) == pytest.approx(curve.cumulative(600.0))
+        assert mean_levels(curve).cumulative(600.0) == pytest.approx(curve.cumulative(600.0))
 
     def test_after_the_last_trip_the_first_ones_come_again_with_ids_of_their_own(self):
         plan = TripsPlan(mean_rate=30.0, days_s=20.0, copies=1)
@@ -98,10 +98,10 @@ class TestThePlan:
         ("second", "phase"), [(None, "warm-up"), (0.0, "day 1"), (300.0, "day 2"), (600.0, "drain")]
     )
     def test_phases_have_names(self, second, phase):
-        assert plans(1)["Gesscale"].phase(second) == phase
+        assert s2_plans(1)["Gesscale"].phase(second) == phase
 
     def test_the_pipeline_is_that_of_the_document(self, tmp_path):
-        settings = plans(1)["Gesscale"].pipeline(tmp_path, "127.0.0.1:9092", "records")
+        settings = s2_plans(1)["Gesscale"].pipeline(tmp_path, "127.0.0.1:9092", "records")
         assert isinstance(settings, TaxiSettings)
         assert (settings.lookup_ms, settings.cap, settings.trigger_s) == (18.0, 400, 2.0)
 
@@ -126,7 +126,7 @@ class TestTheNodes:
 
     @pytest.mark.parametrize("measured", [True, False], ids=["measured", "given"])
     def test_the_autoscaler_gets_both_layers(self, tmp_path, measured):
-        plan, servers = plans(1)["Gesscale"], self.servers(tmp_path, measured=measured)
+        plan, servers = s2_plans(1)["Gesscale"], self.servers(tmp_path, measured=measured)
         settings = load_settings({**plan.settings(tmp_path), **servers.settings()})
         assert (settings.actuator, settings.policy, settings.executors) == ("workers", "mst", (1, 3))
         assert [name for name, _ in settings.workers.named_nodes] == ["core", "near", "far"]
@@ -138,39 +138,39 @@ class TestWhoComesAndGoes:
         ("moves", "found"),
         [
             pytest.param(GROWN, [True], id="only where there was a choice"),
-            pytest.param([Moved(("core",), ("far",), ())], [False], id="the far one first"),
-            pytest.param([Moved(("core",), ("near", "far"), ())], [True], id="both at once, in order"),
-            pytest.param([Moved(("core",), ("far", "near"), ())], [False], id="both at once, out of order"),
-            pytest.param([Moved(("near",), ("core",), ())], [True], id="from another node"),
-            pytest.param([Moved(("core", "elsewhere"), ("near",), ())], [True], id="an executor on an unknown node"),
+            pytest.param([Move(("core",), ("far",), ())], [False], id="the far one first"),
+            pytest.param([Move(("core",), ("near", "far"), ())], [True], id="both at once, in order"),
+            pytest.param([Move(("core",), ("far", "near"), ())], [False], id="both at once, out of order"),
+            pytest.param([Move(("near",), ("core",), ())], [True], id="from another node"),
+            pytest.param([Move(("core", "elsewhere"), ("near",), ())], [True], id="an executor on an unknown node"),
             pytest.param(SHRUNK, [], id="nobody came"),
         ],
     )
     def test_the_nearest_comes(self, moves, found):
-        assert chosen(moves, NODES, APART, come=True) == found
+        assert right_choices(moves, NODES, APART, added=True) == found
 
     @pytest.mark.parametrize(
         ("moves", "found"),
         [
             pytest.param(SHRUNK, [True], id="of two neither is farther"),
-            pytest.param([Moved(("core", "far", "near"), (), ("near",))], [False], id="the near one"),
-            pytest.param([Moved(("core", "far", "near"), (), ("far", "near"))], [True], id="both at once"),
+            pytest.param([Move(("core", "far", "near"), (), ("near",))], [False], id="the near one"),
+            pytest.param([Move(("core", "far", "near"), (), ("far", "near"))], [True], id="both at once"),
             pytest.param(GROWN, [], id="nobody went"),
         ],
     )
     def test_the_farthest_goes(self, moves, found):
-        assert chosen(moves, NODES, APART, come=False) == found
+        assert right_choices(moves, NODES, APART, added=False) == found
 
     def test_the_far_node_alone_is_counted_while_the_load_lasts(self):
         used = [(-5.0, ("core", "far")), (10.0, ("core", "far", "near")), (20.0, ("core",)), (90.0, ("far",))]
-        assert without(used, "far", "near", 100.0) == 20.0
+        assert seconds_without(used, "far", "near", 100.0) == 20.0
 
 
 class TestTheMetrics:
     def test_what_executors_carry_is_told_by_the_batches_of_all_runs(self):
         kept = [batch(100 * k, n, 1.0 + 2.0 * k / n) for k in (1, 2, 3, 4) for n in (1, 2)]
         cold, joined = batch(400, 1, 30.0, age=0), batch(400, None, 30.0)
-        found = carried([run(batches=[*kept, cold]), run(batches=[*kept[:3], joined])])
+        found = fit_batch_cost([run(batches=[*kept, cold]), run(batches=[*kept[:3], joined])])
         assert found is not None
         assert (round(found.fixed_s, 9), round(found.slot_s, 9), found.batches) == (1.0, 0.02, 11)
         assert [round(found.rate(n, 400)) for n in (0, 1, 2, 3)] == [0, 44, 80, 109]
@@ -183,19 +183,19 @@ class TestTheMetrics:
         ],
     )
     def test_it_is_unknown_where_they_do_not_tell_it(self, batches):
-        assert carried([run(batches=batches)]) is None
+        assert fit_batch_cost([run(batches=batches)]) is None
 
     def test_the_demand_is_the_fewest_that_carry_the_load(self):
         load = staircase([(10, 40.0), (10, 60.0), (10, 100.0), (10, 200.0)])
-        assert demanded(load, LINE, (1, 3), 400) == [(0.0, 1.0), (10.0, 2.0), (20.0, 3.0)]
+        assert demand_of(load, LINE, (1, 3), 400) == [(0.0, 1.0), (10.0, 2.0), (20.0, 3.0)]
 
     def test_the_seven_metrics(self):
         """One where two are needed for 100 of 200 s; 10 s longer at two."""
-        found = measured(run(), [(0.0, 2.0)])
+        found = measure_nodes(run(), [(0.0, 2.0)])
         assert found == Measures(0.0, 0.5, 0.0, 50.0, 0.05, 1.0, (100 + 2 * 110) / 60, 1.5, 2.0)
 
     def test_what_is_plotted_begins_with_the_load(self):
-        found = drawn(run(), staircase([(200, 60.0)]), [(0.0, 2.0)])
+        found = nodes_plot(run(), staircase([(200, 60.0)]), [(0.0, 2.0)])
         assert (found.supply, found.demand, found.throughput) == ([(100.0, 2.0)], [(0.0, 2.0)], [(13.0, 400 / 6)])
 
 
@@ -207,8 +207,8 @@ def told(ours=None, theirs=OTHER, score=SCORE, line=LINE):
     if ours is None:
         ours = run(batches=batches())
     runs = {"Gesscale": ours, "THR-NLUnaware": replace(theirs, batches=batches())}
-    table = {name: measured(each, [(0.0, 2.0)]) for name, each in runs.items()} if line else None
-    found = results(runs, table, {"Gesscale": score, "THR-NLUnaware": SCORE}, line)
+    table = {name: measure_nodes(each, [(0.0, 2.0)]) for name, each in runs.items()} if line else None
+    found = s2_results(runs, table, {"Gesscale": score, "THR-NLUnaware": SCORE}, line)
     return {each.id.removesuffix(", live"): (each.ours, each.holds) for each in found}
 
 
@@ -241,7 +241,7 @@ class TestTheStatements:
             pytest.param({"ours": run(used=OTHER.used)}, "in use", id="the far one alone"),
             pytest.param({"ours": run(distance_ms=None)}, "distance", id="no round trip known"),
             pytest.param({"ours": OTHER}, "cost", id="as dear"),
-            pytest.param({"ours": run(lag=Lag(None, None, None))}, "objective", id="no lag known"),
+            pytest.param({"ours": run(lag=LoadLag(None, None, None))}, "objective", id="no lag known"),
             pytest.param({"ours": run()}, "capacity", id="nobody knows what executors carry"),
             pytest.param({"ours": run(batches=batches(0.024))}, "capacity", id="a busier machine"),
             pytest.param({"score": {**SCORE, "records_out": 999}}, "records", id="a record is lost"),
@@ -256,7 +256,7 @@ class TestTheStatements:
     def test_the_report_has_the_table_and_the_plots(self, tmp_path):
         kept = [batch(100 * k, n, 1.0 + 2.0 * k / n, 10.0 * k) for k in (1, 2, 3, 4) for n in (1, 2, 3)]
         runs = {"Gesscale": run(batches=kept, lasts=600.0, ended=605.0), "THR-NLUnaware": run(batches=kept)}
-        found = judged(runs, {"Gesscale": SCORE, "THR-NLUnaware": SCORE}, 1)
+        found = judge_runs(runs, {"Gesscale": SCORE, "THR-NLUnaware": SCORE}, 1)
         text = write_nodes(tmp_path / "report.html", found).read_text(encoding="utf-8")
         assert all(words in text for words in ("Table III, shortened", "Nodes", "THR-NLUnaware: the document"))
         rows = found.to_json()["tables"][0]["rows"]

@@ -14,15 +14,15 @@ from rheostat.research.papers.results import Part
 from rheostat.research.papers.s5 import (
     PARTS,
     STATEMENTS,
-    Decided,
-    Drawn,
+    Change,
     Failover,
-    Lines,
-    Played,
-    Routers,
-    answered,
+    PlotData,
+    PolicyRun,
+    RouterExperiment,
+    Scene,
+    count_answered,
+    count_round_trips,
     play,
-    round_trips,
     table_rows,
     write_routers,
 )
@@ -30,20 +30,20 @@ from rheostat.research.papers.s5 import (
 DOWN, UP = ReasonCode.OVERSIZED, ReasonCode.UNDERSIZED
 
 
-def played(*acts: tuple[float, int, int], **more: object) -> Played:
-    decided = tuple(
-        Decided(at, before, after, UP if after > before else DOWN if after < before else ReasonCode.STEADY, "")
+def played(*acts: tuple[float, int, int], **more: object) -> PolicyRun:
+    decisions = tuple(
+        Change(at, before, after, UP if after > before else DOWN if after < before else ReasonCode.STEADY, "")
         for at, before, after in acts
     )
     values: dict[str, Any] = {
         "executor_hours": 10.0, "changes": len(acts), "violation_s": 0.0, "lag_max": 40.0, "cost": 10.5, "static": 5,
         "static_hours": 20.0, "cooldown_s": 60.0, "faults": (), "capacity": [], "paid": [], "lag": [], **more,
     }  # fmt: skip
-    return Played(decided=decided, **values)
+    return PolicyRun(decisions=decisions, **values)
 
 
-def held(part: str, number: int, runs: dict[str, Played]) -> bool:
-    return STATEMENTS[part][number].look({name: (run,) for name, run in runs.items()})[0]
+def held(part: str, number: int, runs: dict[str, PolicyRun]) -> bool:
+    return STATEMENTS[part][number].check({name: (run,) for name, run in runs.items()})[0]
 
 
 @pytest.mark.parametrize(
@@ -57,15 +57,15 @@ def held(part: str, number: int, runs: dict[str, Played]) -> bool:
 )
 def test_round_trips(acts, trips):
     run = played(*acts)
-    assert run.round_trips == round_trips(run.acts, 120.0) == trips
+    assert run.round_trips == count_round_trips(run.acts, 120.0) == trips
 
 
 def test_a_spike_is_answered_by_an_increase_while_figures_show_it_that_is_not_there_without_it():
     spiked = played((180.0, 4, 7), (420.0, 7, 4), (1000.0, 4, 5), (2000.0, 5, 5))
     calm = played((1020.0, 4, 5), (2000.0, 5, 5))
-    assert answered(spiked, calm, (0.0,)) == 1  # the figures show second 0 at second 120
-    assert answered(spiked, calm, (0.0, 870.0)) == 1  # at 1000 s it is raised without the spike too
-    assert answered(spiked, calm, (100.0,)) == 0
+    assert count_answered(spiked, calm, (0.0,)) == 1  # the figures show second 0 at second 120
+    assert count_answered(spiked, calm, (0.0, 870.0)) == 1  # at 1000 s it is raised without the spike too
+    assert count_answered(spiked, calm, (100.0,)) == 0
 
 
 def test_statements_hold_where_the_figures_do():
@@ -82,7 +82,7 @@ def test_statements_hold_where_the_figures_do():
 
 def test_the_fleet_is_summed():
     runs = {1: {"router": (played(), played()), "hpa": (played(executor_hours=11.0),) * 2}}
-    assert [statement.over(runs).ours for statement in STATEMENTS["fleet"][:3]] == [
+    assert [statement.judge(runs).ours for statement in STATEMENTS["fleet"][:3]] == [
         "20 for 40 executor-hours: 50.0 % less",
         "20 for 22 executor-hours: 9.1 % less",
         "0 s and 0 s",
@@ -91,20 +91,20 @@ def test_the_fleet_is_summed():
 
 
 @pytest.fixture(scope="module")
-def waves() -> Played:
+def waves() -> PolicyRun:
     """Forty minutes of the wave, by the router of the talk."""
     scene = setting.sine(1, 2400.0)
-    return play(scene.job, scene.load, setting.contender("router"), 1)
+    return play(scene, setting.policy_spec("router"), 1)
 
 
 class TestARun:
     def test_decides_once_a_minute_on_figures_of_two_minutes_ago(self, waves):
-        assert [each.at for each in waves.decided[:3]] == [0.0, 60.0, 120.0]
-        assert not waves.said(ReasonCode.METRICS_STALE)
+        assert [each.at for each in waves.decisions[:3]] == [0.0, 60.0, 120.0]
+        assert not waves.with_code(ReasonCode.METRICS_STALE)
         assert waves.faults == ()
 
     def test_never_falls_back_to_the_number_that_old_figures_show(self, waves):
-        for last, now in zip(waves.decided, waves.decided[1:], strict=False):
+        for last, now in zip(waves.decisions, waves.decisions[1:], strict=False):
             assert now.before == last.after
         assert len(waves.acts) >= 2
 
@@ -115,16 +115,16 @@ class TestARun:
 
 def test_as_published_the_number_in_force_stays_too():
     scene = setting.sine(1, 2400.0)
-    run = play(scene.job, scene.load, setting.contender("router:faithful"), 1)
+    run = play(scene, setting.policy_spec("router:faithful"), 1)
     assert run.acts
-    assert all(now.before == last.after for last, now in zip(run.decided, run.decided[1:], strict=False))
+    assert all(now.before == last.after for last, now in zip(run.decisions, run.decisions[1:], strict=False))
 
 
 def test_a_failover_blocks_decreases_from_its_begin_to_its_end():
     scene = setting.incident("failover", 1)
     load = replace(scene.load, curve=scene.load.curve.between(3000.0, 4800.0))  # its traffic goes after 600 s
-    run = play(scene.job, load, PolicySpec("router"), 1, Failover(600.0, 900.0))
-    blocked = [each.at for each in run.said(ReasonCode.FAILOVER)]
+    run = play(Scene(scene.job, load), PolicySpec("router"), 1, Failover(600.0, 900.0))
+    blocked = [each.at for each in run.with_code(ReasonCode.FAILOVER)]
     assert 600.0 <= blocked[0] < 900.0
     assert blocked[-1] == 885.0 + 300.0 - 15.0  # the last look with the switch on was at 885 s
     fewer = [each.at for each in run.acts if each.after < each.before]
@@ -147,7 +147,7 @@ def test_a_policy_that_is_made_to_jump_makes_no_round_trip(incident, seed):
     """In each of these runs ds2 goes up and soon down again if it may."""
     scene = setting.incident(incident, seed)
     thrown = setting.FAILOVER if incident == "failover" else None
-    run = play(scene.job, scene.load, PolicySpec("ds2"), seed, thrown)
+    run = play(scene, PolicySpec("ds2"), seed, thrown)
     assert (run.round_trips, run.faults) == (0, ())
     assert {DOWN, UP} <= {each.code for each in run.acts}
 
@@ -169,9 +169,11 @@ def test_loads_are_as_they_are_said_to_be():
 
 def test_the_page_has_statements_tables_and_plots(tmp_path, waves):
     runs = {1: {"router": (waves,), "hpa": (waves,)}}
-    lines = {"router": Lines(waves.capacity, waves.paid, waves.lag)}
-    part = Part("A fleet", [STATEMENTS["fleet"][2].over(runs)])
-    found = Routers("s5", [part], (1,), {"A fleet": table_rows(runs)}, {"A fleet": Drawn([(0.0, 1.0)], lines)})
+    lines = {"router": (waves.capacity, waves.paid, waves.lag)}
+    part = Part("A fleet", [STATEMENTS["fleet"][2].judge(runs)])
+    found = RouterExperiment(
+        "s5", [part], (1,), {"A fleet": table_rows(runs)}, {"A fleet": PlotData([(0.0, 1.0)], lines)}
+    )
     text = write_routers(tmp_path / "report.html", found).read_text(encoding="utf-8")
     assert all(
         words in text for words in ("1 of 1 statements hold. Seeds: 1.", "A fleet", "Executors paid for", "Lag, s")

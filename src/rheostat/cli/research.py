@@ -123,15 +123,14 @@ def _live(name: str, seed: int, out: Path | None) -> Experiment:
     import tempfile
 
     from rheostat.demo.show import LiveTable
-    from rheostat.research.papers import s1_live as s1
-    from rheostat.research.papers import s2_live as s2
+    from rheostat.research.papers import live
 
     def table(plan: DemoPlan, folder: Path) -> LiveTable:
         return LiveTable(plan, folder, console())
 
     with tempfile.TemporaryDirectory(prefix=f"rheostat-{name}-") as scratch:
         folder = Path(scratch) if out is None else out.absolute()
-        return s2.experiment(seed, folder, table) if name == "s2" else s1.experiment(seed, folder, table)
+        return live.run_s2(seed, folder, table) if name == "s2" else live.run_s1(seed, folder, table)
 
 
 def _profiles(path: Path) -> None:
@@ -148,9 +147,8 @@ def _readable(trace: Path) -> None:
 
 def _finish(found: Experiment, out: Path | None, *, as_json: bool) -> None:
     from rheostat.research.papers.page import rows_of, write_experiment
-    from rheostat.research.papers.s2 import NodesExperiment as Nodes
-    from rheostat.research.papers.s2 import write_nodes
-    from rheostat.research.papers.s5 import Routers, write_routers
+    from rheostat.research.papers.s2 import NodesExperiment, write_nodes
+    from rheostat.research.papers.s5 import RouterExperiment, write_routers
 
     show_rows(f"experiment {found.name}", rows_of(found))
     for text in found.notes:
@@ -159,9 +157,9 @@ def _finish(found: Experiment, out: Path | None, *, as_json: bool) -> None:
     if out is not None:
         page = out / "report.html"
         match found:
-            case Nodes():
+            case NodesExperiment():
                 written = write_nodes(page, found)
-            case Routers():
+            case RouterExperiment():
                 written = write_routers(page, found)
             case _:
                 written = write_experiment(page, found)
@@ -181,12 +179,12 @@ def _unknown(field: str, given: str, allowed: tuple[str, ...]) -> Fault:
 
 BENCHMARKS = {
     "attach": "attach",
-    "controller": "controller",
+    "controller": "attach",
     "decision": "speed",
     "fleet-train": "training",
     "rescale": "rescale",
     "simulate": "speed",
-    "standby": "standby",
+    "standby": "rescale",
     "train": "training",
     "truth": "truth",
 }
@@ -232,9 +230,9 @@ def benchmark(name: str) -> Callable[..., Bench]:
 def _recorded(name: str, path: Path) -> dict[str, Any]:
     if name != "train":
         raise InputError([Fault("recorded", str(path), "with train only", f"{name} takes no recorded runs")])
-    from rheostat.research.bench.training import recorded
+    from rheostat.research.bench.training import read_recorded
 
-    return {"runs": recorded(path)}
+    return {"runs": read_recorded(path)}
 
 
 def _show(result: Any) -> None:

@@ -1,4 +1,4 @@
-"""A toy job for tests of the loop: one query, a Source and an Actuator at once, and it can be broken in many ways."""
+"""Fakes behind the ports, for tests: a toy job, a source with a script and an actuator with a script."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from rheostat.text import executors
 
 @dataclass
 class ToyJob:
-    """Fluid: so many records/s arrive, each executor takes ``capacity``; a batch ends with every look.
+    """A fluid job of one query, Source and Actuator at once; a batch ends with every observation.
 
     Attributes:
-        rate: records/s that arrive.
-        capacity: records/s that an executor takes.
+        rate: arrival rate, records/s.
+        capacity: records/s of one executor.
         executors: registered; they follow ``requested`` when the actuator is polled.
-        requested: asked for last; None: nobody has asked.
+        requested: None: never requested.
         room: the most executors that there is room for.
-        applied: decisions that were given to the actuator.
+        applied: decisions passed to the actuator.
     """
 
     rate: float = 100.0
@@ -53,7 +53,7 @@ class ToyJob:
     _pending: Decision | None = None
 
     def observe(self, at: float) -> Observation:
-        """Let the time since the last look pass, and tell what is there."""
+        """Advance to this time and observe."""
         passed = 0.0 if self._at is None else at - self._at
         self._at = at
         self._latest += self.rate * passed
@@ -64,13 +64,13 @@ class ToyJob:
         return Observation(at, (self._query(at),), self._cluster(at))
 
     def apply(self, decision: Decision) -> None:
-        """Ask for the target."""
+        """Request the target."""
         self.applied.append(decision)
         self.requested = decision.target
         self._pending = decision
 
     def poll(self, at: float) -> Outcome | None:
-        """Grant what there is room for."""
+        """Register the executors that there is room for."""
         decision, self._pending = self._pending, None
         if decision is None or decision.target is None:
             return None
@@ -91,13 +91,14 @@ class ToyJob:
         )
 
     def close(self) -> None:
-        """Remember that it was closed."""
+        """Set ``closed``."""
         self.closed = True
 
     def _query(self, at: float) -> QueryReading:
-        latest, committed = int(self._latest), int(self._committed)
         parts = range(self.partitions)
-        ends, done = (tuple(self._share(total, part) for part in parts) for total in (latest, committed))
+        latest, committed = (
+            tuple((int(total) + part) // self.partitions for part in parts) for total in (self._latest, self._committed)
+        )
         return QueryReading(
             query_id="toy",
             run_id="toy-1",
@@ -108,9 +109,9 @@ class ToyJob:
                 at=at,
                 topics=("toy",) * self.partitions,
                 numbers=tuple(parts),
-                latest=ends,
-                planned=done,
-                committed=done,
+                latest=latest,
+                planned=committed,
+                committed=committed,
             ),
             batch=Batch(at, self._batch, self.trigger_s * self._busy(), records=int(self.rate * self.trigger_s)),
             running=RunningBatch(at, active=False),
@@ -118,9 +119,6 @@ class ToyJob:
 
     def _busy(self) -> float:
         return min(1.0, self.rate / (self.executors * self.capacity)) if self.executors else 1.0
-
-    def _share(self, total: int, part: int) -> int:
-        return (total + part) // self.partitions
 
     def _cluster(self, at: float) -> Cluster:
         executors = tuple(
@@ -138,18 +136,15 @@ class ToyJob:
         return Cluster.of(at, executors, self.requested)
 
 
-# A source that says what it was told to say: for tests of whatever looks through the port.
-
-
 class ScriptedSource:
-    """Gives the observations of a script in their order, and the last one again and again.
+    """A source that returns the observations of a script in order, and the last one for ever.
 
-    Each is dated to the time of the look; its sections keep their own times, so that they age if the script repeats
-    them. An exception in the script is raised: what a source must not do, and a loop must survive.
+    Each gets the time of the call; its sections keep their own times, so that they age if the script repeats them. An
+    exception in the script is raised, which a source must not do and a loop must survive.
 
     Attributes:
-        asked: the times at which it was asked.
-        closed: how often it was closed.
+        asked: times of the calls.
+        closed: number of calls of ``close``.
 
     >>> source = ScriptedSource([Observation(0.0)])
     >>> source.observe(7.0).at
@@ -165,28 +160,25 @@ class ScriptedSource:
         self.closed = 0
 
     def observe(self, at: float) -> Observation:
-        """The next observation of the script, dated ``at``."""
-        said = self._script[min(len(self.asked), len(self._script) - 1)]
+        """The next observation of the script, at this time."""
+        item = self._script[min(len(self.asked), len(self._script) - 1)]
         self.asked.append(at)
-        if isinstance(said, Exception):
-            raise said
-        return replace(said, at=at)
+        if isinstance(item, Exception):
+            raise item
+        return replace(item, at=at)
 
     def close(self) -> None:
-        """Counted."""
+        """Count the call."""
         self.closed += 1
-
-
-# An actuator for tests: it does what it is told to, when it is told to.
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How one decision ends.
+    """Outcome of one decision.
 
     Attributes:
         after_s: seconds from the decision to its outcome.
-        executors: how many there are then; None: the target if it is applied, as many as before if not.
+        executors: number then; None: the target if it is applied, else as before.
     """
 
     after_s: float = 0.0
@@ -196,16 +188,15 @@ class Step:
 
 
 class FakeActuator:
-    """An actuator (``rheostat.ports.Actuator``) without a cluster.
+    """An actuator without a cluster.
 
     Args:
-        executors: how many there are at the start.
-        script: how the decisions end, in order; the ones after that are applied at once.
+        executors: number at the start.
+        script: outcomes of the decisions, in order; later ones are applied at once.
 
     Attributes:
-        executors: how many there are now.
-        applied: every decision that came.
-        closed: whether it was closed.
+        executors: present number.
+        applied: every decision.
     """
 
     def __init__(self, executors: int = 1, script: Iterable[Step] = ()) -> None:
@@ -216,37 +207,35 @@ class FakeActuator:
         self._pending: tuple[Decision, Step] | None = None
 
     def apply(self, decision: Decision) -> None:
-        """Begin with the next step of the script."""
+        """Begin the next step of the script."""
         self.applied.append(decision)
         self._pending = (decision, next(self._script, Step()))
 
     def poll(self, at: float) -> Outcome | None:
-        """The outcome, once, when its time has come."""
+        """The outcome, once, when it is due."""
         if self._pending is None:
             return None
         decision, step = self._pending
         if decision.target is None or at < decision.at + step.after_s:
             return None
-        self._pending = None
-        return self._ended(decision, decision.target, step)
-
-    def close(self) -> None:
-        """Drop what is still being executed."""
-        self.closed = True
-        self._pending = None
-
-    def _ended(self, decision: Decision, target: int, step: Step) -> Outcome:
-        before = self.executors
-        reached = target if step.status is OutcomeStatus.APPLIED else before
-        self.executors = reached if step.executors is None else step.executors
+        self._pending, before = None, self.executors
+        if step.executors is not None:
+            self.executors = step.executors
+        elif step.status is OutcomeStatus.APPLIED:
+            self.executors = decision.target
         return Outcome(
             at=decision.at + step.after_s,
             decision_id=decision.decision_id,
             status=step.status,
             reason=Reason(step.code, f"as the script says: {step.status}"),
-            target=target,
+            target=decision.target,
             before=before,
             after=self.executors,
             method="request",
             took_s=step.after_s,
         )
+
+    def close(self) -> None:
+        """Drop a decision that is still being executed."""
+        self.closed = True
+        self._pending = None

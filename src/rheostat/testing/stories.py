@@ -1,9 +1,9 @@
 """Stories that policies are checked on: a small fluid micro-batch job under a load, sample by sample.
 
-Each executor carries 400 records/s. A trigger of 10 s, a fixed part of 1 s a batch, samples each 15 s. New executors
-register one sample after they were asked for. All figures are made by the formulas of :mod:`rheostat.analyze.assess`,
-and all that are counts of records or rates scale with ``factor`` exactly (it is a power of two), so that a run at
-another scale can be compared decision by decision.
+Each executor carries 400 records/s. The trigger is 10 s, a batch has a fixed part of 1 s, a sample is taken each 15 s,
+and executors register one sample after their request. Metrics follow the formulas of :mod:`rheostat.analyze.assess`;
+records and rates scale with ``factor`` exactly (it is a power of two), so that a run at another scale can be compared
+decision by decision.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TRIGGER_S = 10.0
 PERIOD_S = 15.0
 FIXED_S = 1.0
 GRAIN = 64
-"""Backlogs are multiples of it, so that they are whole numbers at ``factor`` 1/64 too."""
+"""Backlogs are multiples of it, so that they are integers at ``factor`` 1/64 too."""
 
 _CLEAN = 2
 _NOISE = (0.4, -1.1, 0.9, -0.3, 1.4, -0.8, 0.1, -1.5, 0.7, 0.2)
@@ -39,14 +39,14 @@ OPTIONAL = (
     "capped",
     "partitions",
 )
-"""Figures of an assessment that may be unknown while it counts."""
+"""Metrics that may be unknown in a valid assessment."""
 
-_NONE_OF_THEM = MappingProxyType(dict.fromkeys(OPTIONAL))
+_ALL_UNKNOWN = MappingProxyType(dict.fromkeys(OPTIONAL))
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One sample: the arrival rate up to it, records/s; the time since the one before; figures that it comes with."""
+    """One sample: arrival rate up to it, records/s; time since the one before; changes to its assessment."""
 
     rate: float
     passed_s: float = SAMPLE_S
@@ -55,11 +55,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A load, and what the job is like.
+    """A load, and the job under it.
 
     Attributes:
         start: executors at the beginning.
-        batch_cap: records that a batch has at most; None: no limit.
+        batch_cap: most records in a batch; None: no limit.
     """
 
     name: str
@@ -71,10 +71,10 @@ class Story:
 
 @dataclass
 class Job:
-    """The job of a story: makes one assessment after another, and follows what is asked for.
+    """The job of a story: yields one assessment after another, and follows requests.
 
     Attributes:
-        factor: what all records are multiplied by, a power of two ≥ 1/64.
+        factor: multiplies all records; a power of two ≥ 1/64.
     """
 
     story: Story
@@ -89,11 +89,11 @@ class Job:
         self.executors = self.story.start
 
     def ask(self, executors: int) -> None:
-        """Ask for so many; they are there at the next sample but one."""
+        """Request executors; they are there at the next sample but one."""
         self.requested = executors
 
     def step(self, step: Step) -> Assessment:
-        """Let the time until this sample pass, and look."""
+        """Advance to this sample and assess it."""
         self.at += step.passed_s
         self.batches, self.number = self.batches + 1, self.number + 1
         rate, carried = step.rate * self.factor, EXECUTOR_RATE * self.factor * self.executors
@@ -101,19 +101,16 @@ class Job:
         waiting = self.left + rate * step.passed_s
         processed = min(carried, cap / TRIGGER_S, waiting / step.passed_s)
         self.left = waiting - processed * step.passed_s
-        seen = self._seen(rate, processed, carried, cap)
-        self._register()
-        return replace(seen, **step.changes)
-
-    def _register(self) -> None:
+        assessment = self._assess(rate, processed, carried, cap)
         if self.requested is not None and self.requested != self.executors:
             self.executors, self.batches = self.requested, -1
+        return replace(assessment, **step.changes)
 
-    def _seen(self, rate: float, processed: float, carried: float, cap: float) -> Assessment:
+    def _assess(self, rate: float, processed: float, carried: float, cap: float) -> Assessment:
         records = min(cap, processed * TRIGGER_S + self.left)
         batch_s = FIXED_S + records / carried
         busy = min(1.0, processed / carried)
-        seen = Assessment(
+        assessment = Assessment(
             at=self.at,
             executors=self.executors,
             requested=self.requested,
@@ -136,7 +133,7 @@ class Job:
             metrics_age_s=0.5,
             queries=1,
         )
-        return with_backlog(seen, self._whole(self.left + rate * TRIGGER_S), self._whole(min(records, self.left)))
+        return with_backlog(assessment, self._whole(self.left + rate * TRIGGER_S), self._whole(min(records, self.left)))
 
     def _whole(self, records: float) -> int:
         grain = GRAIN * self.factor
@@ -144,7 +141,7 @@ class Job:
 
 
 def with_backlog(assessment: Assessment, backlog: int, waiting: int) -> Assessment:
-    """The same sample with another backlog: excess, pressure and time to drain follow from it."""
+    """The same sample with another backlog, and the metrics that depend on it."""
     rate, processed, trigger_s, batch_s, period_s = (
         assessment.arrival_rate or 0.0,
         assessment.processed_rate or 0.0,
@@ -169,7 +166,7 @@ def with_backlog(assessment: Assessment, backlog: int, waiting: int) -> Assessme
 
 
 def steady_rates(mean: float, count: int, spread: float = 0.08) -> list[float]:
-    """Rates around a mean; ``spread`` is about their standard deviation ÷ mean.
+    """Rates around a mean; ``spread``: about their standard deviation ÷ mean.
 
     >>> steady_rates(100.0, 3)
     [103.2, 91.2, 107.2]
@@ -186,7 +183,7 @@ def _steps(*rates: list[float], **changes: Any) -> tuple[Step, ...]:
 
 
 def _with_gaps() -> tuple[Step, ...]:
-    """A rise and a fall in which figures are missing, impossible or old, executors unknown, and minutes without any."""
+    """A rise and a fall with missing, impossible or old metrics, unknown executors, and minutes without samples."""
     steps = list(_steps(_line(200, 2400, 18), _line(2400, 100, 22), [100.0] * 18))
     gaps: dict[int, dict[str, Any]] = {
         6: {"arrival_rate": None, "missing": ("arrival_rate",)},
@@ -215,6 +212,6 @@ STORIES: tuple[Story, ...] = (
     Story("gaps", _with_gaps(), start=1),
     Story("capped batches", _steps([300.0] * 8, [620.0] * 14, [300.0] * 14), start=4, batch_cap=5000.0),
     Story("no load", _steps([0.0] * 14, [200.0] * 10, [0.0] * 14), start=5, bounds=Bounds(3, 5)),
-    Story("only what is needed", _steps(_line(200, 2000, 14), _line(2000, 200, 22), **_NONE_OF_THEM), start=1),
+    Story("only what is needed", _steps(_line(200, 2000, 14), _line(2000, 200, 22), **_ALL_UNKNOWN), start=1),
     Story("two waves", _steps(_wave(80)), start=2),
 )

@@ -1,4 +1,4 @@
-"""What benchmarks share: figures with their uncertainty and target, and what machine they were taken on."""
+"""Shared by the benchmarks: figures with their uncertainty and target, their page, and drivers on a real cluster."""
 
 from __future__ import annotations
 
@@ -31,15 +31,14 @@ if TYPE_CHECKING:
 
 
 Watch = Callable[[int, int, str], None]
-"""Told how far a benchmark is: how many, of how many (0: not known), and what it does."""
+"""Called with the progress of a benchmark: number of steps done, of how many (0: unknown), and what it does."""
 
 
 def unwatched(_done: int, _total: int, _words: str) -> None:
-    """A :data:`Watch` that looks away."""
+    """A :data:`Watch` that does nothing."""
 
 
 SCHEMA = "rheostat.bench/1"
-_RESAMPLES = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +49,8 @@ class Metric:
         value: None where it was not measured, or not resolved.
         n: measurements behind it.
         ci95: 95 % interval of the value, by bootstrap; None without one.
-        target: the greatest value that is good enough; None: only reported.
-        judged: what is held against the target; the value, unless an end of the interval is meant.
+        target: upper limit; None: only reported.
+        judged: compared with the target in place of the value, as an end of the interval; None: the value.
     """
 
     name: str
@@ -71,7 +70,7 @@ class Metric:
         return held is not None and math.isfinite(held) and held <= self.target
 
     def to_json(self) -> dict[str, Any]:
-        """In the shape of ``rheostat.bench/1``."""
+        """Value in the shape of ``rheostat.bench/1``."""
         return {
             "name": self.name,
             "value": self.value,
@@ -85,14 +84,14 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A benchmark's result. ``notes`` say what was done and what must be known to judge it."""
+    """Result of a benchmark. ``notes``: what was done, and what is needed to judge the figures."""
 
     name: str
     metrics: Sequence[Metric]
     notes: Sequence[str] = field(default_factory=tuple)
 
     def to_json(self) -> dict[str, Any]:
-        """In the shape of ``rheostat.bench/1``."""
+        """Value in the shape of ``rheostat.bench/1``."""
         return {
             "schema": SCHEMA,
             "name": self.name,
@@ -109,7 +108,7 @@ def metric(
     statistic: Callable[[npt.NDArray[np.float64]], float] = lambda values: float(np.median(values)),
     target: float | None = None,
 ) -> Metric:
-    """A statistic of measurements with its interval; not measured without any."""
+    """A statistic of samples with its interval; not measured without samples."""
     values = np.asarray(samples, dtype=np.float64)
     if not values.size:
         return Metric(name, None, unit, 0, target=target)
@@ -117,14 +116,14 @@ def metric(
 
 
 def bootstrap_interval(
-    values: npt.NDArray[np.float64], statistic: Callable[[npt.NDArray[np.float64]], float]
+    values: npt.NDArray[Any], statistic: Callable[[npt.NDArray[Any]], float], resamples: int = 2000
 ) -> tuple[float, float] | None:
     """The 95 % percentile interval of a statistic, seeded; None under three values."""
     if values.size < 3:
         return None
     random = np.random.default_rng(1)
-    found = [statistic(random.choice(values, values.size)) for _ in range(_RESAMPLES)]
-    low, high = np.percentile(found, [2.5, 97.5])
+    drawn = [statistic(random.choice(values, values.size)) for _ in range(resamples)]
+    low, high = np.percentile(drawn, [2.5, 97.5])
     return float(low), float(high)
 
 
@@ -144,8 +143,7 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-# The page of figures, ``docs/benchmarks.md``: one section a benchmark, replaced by each run that is told to.
-
+# -------------------------------------------------------- the page docs/benchmarks.md, one section a benchmark
 
 TITLE = """# Benchmarks
 
@@ -157,7 +155,7 @@ _MOST_BYTES = 16 * 2**20
 
 
 def require_page(path: Path) -> None:
-    """Check that the page can be written, before anything is measured; the folder that it lies in is made.
+    """Check that the page can be written, before anything is measured; its folder is made.
 
     Raises:
         InputError: it cannot: a folder, a device, no permission, not text.
@@ -177,7 +175,7 @@ def require_page(path: Path) -> None:
 
 
 def update_page(path: Path, result: Bench) -> None:
-    """Put a result into the page, in place of an older one of the same name."""
+    """Write a result into the page, in place of an older one of the same name."""
     text = path.read_text(encoding="utf-8") if path.exists() else TITLE
     path.write_text(with_section(text, result.name, section(result)), encoding="utf-8")
 
@@ -214,16 +212,17 @@ def _row(metric: Metric) -> str:
     return f"| {metric.name} | {value} | {interval} | {metric.n} | {target} |"
 
 
-# Our side of a benchmark on a real cluster: a driver in a process of its own, waited for while every part lives.
-
+# ------------------------------------- benchmarks on a real cluster: the driver is a program in a folder of its own
 
 TOPIC = "clicks"
-_END_S = 60.0
+
+ASKED, PROGRESS, RESULT = "asked.json", "progress.json", "result.json"
+"""Files in the driver's folder: executors were requested, so a Worker may start; its progress; what it measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """A driver that runs. Made by :meth:`start`; ends with the lab. ``watch`` is told how far it says that it is."""
+    """A running driver, made by :meth:`start`; ends with the lab. ``watch`` gets its progress."""
 
     lab: Lab
     part: Part
@@ -234,13 +233,13 @@ class Driver:
     def start(cls, lab: Lab, module: str, job: Mapping[str, Any], folder: Path, watch: Watch = unwatched) -> Driver:
         """Run ``python -m MODULE FOLDER`` with the job in ``job.json`` there."""
         folder.mkdir(parents=True)
-        tell(folder / "job.json", job)
+        write_json(folder / "job.json", job)
         environment = module_environment() | lab.cluster.driver_environment()
         part = lab.run_part("driver", Launch(module_command(module, str(folder)), environment, folder))
         return cls(lab, part, folder, watch)
 
     def wait_asked(self, timeout_s: float) -> None:
-        """Wait until it has asked for its executors.
+        """Wait until it has requested its executors.
 
         Raises:
             PartFailedError: a part died, or it took too long.
@@ -254,71 +253,57 @@ class Driver:
             PartFailedError: a part died, or it took too long.
         """
         self._wait(RESULT, timeout_s)
-        self.part.wait_exit(_END_S)
-        found: dict[str, Any] = json.loads((self.folder / RESULT).read_text(encoding="utf-8"))
-        return found
+        self.part.wait_exit(60.0)
+        result: dict[str, Any] = json.loads((self.folder / RESULT).read_text(encoding="utf-8"))
+        return result
 
     def _wait(self, name: str, timeout_s: float) -> None:
-        deadline, pause, told = time.monotonic() + timeout_s, threading.Event(), ""
+        deadline, pause, passed_on = time.monotonic() + timeout_s, threading.Event(), ""
         while not (self.folder / name).exists():
             self.lab.check()
-            told = self._pass_on(told)
+            passed_on = self._pass_on(passed_on)
             if time.monotonic() > deadline:
                 what = f"{name} was not there within {timeout_s:.0f} s"
                 raise self.part.failure(what)
             pause.wait(0.1)
 
-    def _pass_on(self, told: str) -> str:
-        """What the driver says of its progress, passed on unless it was already."""
+    def _pass_on(self, before: str) -> str:
+        """Pass the driver's progress on, unless it is as before; return it."""
         try:
-            said = (self.folder / PROGRESS).read_text(encoding="utf-8")
+            progress = (self.folder / PROGRESS).read_text(encoding="utf-8")
         except FileNotFoundError:
-            return told
-        if said != told:
-            self.watch(*json.loads(said))
-        return said
+            return before
+        if progress != before:
+            self.watch(*json.loads(progress))
+        return progress
 
 
-def quick_conf(progress_kept: int) -> dict[str, str]:
-    """Session settings for short batches with little noise: no web UI, short histories, no helper processes."""
-    kept = ("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.sql.ui.retainedExecutions")
-    return {
-        "spark.ui.enabled": "false",
-        "spark.ui.retainedTasks": "1000",
-        "spark.sql.streaming.numRecentProgressUpdates": str(progress_kept),
-        "spark.sql.streaming.checkpointFileManagerClass": (
-            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-        ),
-        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-        **dict.fromkeys(kept, "20"),
-    }
+def run_driver(folder: Path, drive: Callable[[Mapping[str, Any], Path, Watch], dict[str, Any]]) -> int:
+    """Run the job in a folder with ``drive(job, folder, watch)``; the exit code is that of the error, 0 without one."""
+    job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+    try:
+        result = drive(job, folder, progress_in(folder))
+    except RheostatError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    write_json(folder / RESULT, result)
+    return 0
 
 
-def load_note(before: tuple[float, float, float]) -> str:
-    """What else the machine did: the load average before the run and at its end (which includes the run itself)."""
-    now = os.getloadavg()
-    return f"Load average (1 min) before the run {before[0]:.1f}, at its end {now[0]:.1f} (the run itself included)."
-
-
-# The driver's side of a benchmark on a real cluster: its order, its session, its answer.
-
-
-ASKED, PROGRESS, RESULT = "asked.json", "progress.json", "result.json"
-"""Files in the driver's folder: executors were asked for, so a Worker may come; how far it is; what it measured."""
-
-
-def tell(path: Path, value: object) -> None:
-    """Write JSON that nobody ever sees by halves."""
+def write_json(path: Path, value: object) -> None:
+    """Write JSON that no reader ever sees by halves."""
     replace_text(path, json.dumps(value))
 
 
-def progress_in(folder: Path) -> Callable[[int, int, str], None]:
-    """What writes into the driver's folder how far it is: how many, of how many (0: not known), and what it does."""
+def progress_in(folder: Path) -> Watch:
+    """A :data:`Watch` that writes the progress into the driver's folder."""
+    return lambda done, total, words: write_json(folder / PROGRESS, [done, total, words])
 
-    def write(done: int, total: int, words: str) -> None:
-        tell(folder / PROGRESS, [done, total, words])
 
-    return write
+def load_note(before: tuple[float, float, float]) -> str:
+    """Load average before the run and at its end, in words."""
+    now = os.getloadavg()
+    return f"Load average (1 min) before the run {before[0]:.1f}, at its end {now[0]:.1f} (the run itself included)."
 
 
 @contextmanager
@@ -352,27 +337,19 @@ def until(holds: Callable[[], bool], what: str, timeout_s: float, look_s: float 
 
 
 def batches_done(query: StreamingQuery) -> int:
-    """The number of batches that have ended.
+    """Number of finished batches.
 
     Raises:
         RheostatError: the query has ended.
     """
-    require_running(query)
+    if not query.isActive:
+        message = f"the query has ended: {query.exception()}"
+        raise RheostatError(message)
     progress: Any = query.lastProgress
     return 0 if progress is None else int(progress["batchId"]) + 1
 
 
-def require_running(query: StreamingQuery) -> None:
-    """Raise RheostatError if the query has ended."""
-    if not query.isActive:
-        message = f"the query has ended: {query.exception()}"
-        raise RheostatError(message)
-
-
-# Two ways of running, by turns in blocks: what the second adds to the time of a batch. Pure.
-
-
-_TOGGLED_RESAMPLES = 1000
+# ------------------------------------------ two ways of running, by turns in blocks: what the second adds to a batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,14 +362,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What attaching adds, in percent of the median batch without; ``ci95``: None where there are too few pairs."""
+    """What attaching adds, in percent of the median batch without; ``ci95``: None with too few pairs."""
 
     percent: float
     ci95: tuple[float, float] | None
 
 
 def abba(pairs: int) -> list[bool]:
-    """Turns for so many pairs of blocks.
+    """Turns for this many pairs of blocks.
 
     >>> abba(2)
     [False, True, True, False]
@@ -406,20 +383,20 @@ def pairs(blocks: Sequence[Block]) -> list[tuple[Block, Block]]:
     Raises:
         ValueError: two neighbours are of one kind.
     """
-    found = []
+    ordered = []
     for one, other in zip(blocks[::2], blocks[1::2], strict=True):
         if one.attached is other.attached:
             message = "the blocks do not go by turns"
             raise ValueError(message)
-        found.append((other, one) if one.attached else (one, other))
-    return found
+        ordered.append((other, one) if one.attached else (one, other))
+    return ordered
 
 
 def added(blocks: Sequence[Block]) -> Difference:
     """The median, over the pairs, of the difference between the mean batch times of the two blocks.
 
-    Means within a block, since a cycle of the autoscaler falls into one batch of several: the median batch would not
-    feel it. Times in whole milliseconds do, as a mean of 20 of them is known to about 0.06 ms.
+    Means within a block, since a cycle of the autoscaler falls into one batch of several and would not change the
+    median batch. Times are in whole milliseconds, but a mean of 20 of them is known to about 0.06 ms.
     """
     both = pairs(blocks)
     usual = statistics.median(time for without, _ in both for time in without.batch_ms)
@@ -434,22 +411,13 @@ def added(blocks: Sequence[Block]) -> Difference:
 
 def added_at_median(blocks: Sequence[Block]) -> Difference:
     """The difference of the median batches of the two kinds, with medians between the whole milliseconds."""
-    both = pairs(blocks)
-    without = [np.asarray(one.batch_ms) for one, _ in both]
-    attached = [np.asarray(other.batch_ms) for _, other in both]
+    without, attached = zip(*((np.asarray(a.batch_ms), np.asarray(b.batch_ms)) for a, b in pairs(blocks)), strict=True)
 
-    def percent(chosen: npt.NDArray[np.int64]) -> float:
-        usual = _median(np.concatenate([without[number] for number in chosen]))
-        return 100 * (_median(np.concatenate([attached[number] for number in chosen])) / usual - 1)
+    def median(batches: Sequence[npt.NDArray[np.int64]], chosen: npt.NDArray[Any]) -> float:
+        return statistics.median_grouped(np.concatenate([batches[int(n)] for n in chosen]).tolist(), 1)
 
-    everything = np.arange(len(both))
-    if everything.size < 3:
-        return Difference(percent(everything), None)
-    random = np.random.default_rng(1)
-    found = [percent(random.choice(everything, everything.size)) for _ in range(_TOGGLED_RESAMPLES)]
-    low, high = np.percentile(found, [2.5, 97.5])
-    return Difference(percent(everything), (float(low), float(high)))
+    def percent(chosen: npt.NDArray[Any]) -> float:
+        return 100 * (median(attached, chosen) / median(without, chosen) - 1)
 
-
-def _median(values: npt.NDArray[np.int64]) -> float:
-    return statistics.median_grouped(values.tolist(), 1)
+    everything = np.arange(len(without))
+    return Difference(percent(everything), bootstrap_interval(everything, percent, 1000))

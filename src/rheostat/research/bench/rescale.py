@@ -1,8 +1,11 @@
-"""``rheostat bench rescale``: from a decision to an executor that works, on a real cluster with a query under load."""
+"""``rheostat bench rescale`` and ``bench standby``: from a decision to a working executor, on a real cluster.
+
+Rescale goes from one executor up and back, again and again. Standby goes up by one with and without a Worker in hot
+standby, in turn, on Workers that a node server starts and stops. This module is also the program of their driver.
+"""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import statistics
@@ -13,8 +16,8 @@ import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +25,8 @@ import numpy as np
 
 from rheostat.errors import RheostatError
 from rheostat.execute.live import LiveExecutors
+from rheostat.execute.node_client import NodeClient, NodeState, StandbyOptions
+from rheostat.execute.workers import SparkJob, WorkersActuator
 from rheostat.host.java import kafka_connector_jars
 from rheostat.host.spark_daemons import WorkerSize
 from rheostat.lab.lab import Lab, LabSpec
@@ -31,26 +36,27 @@ from rheostat.load.payload import Payloads
 from rheostat.load.producer import OpenLoopProducer, RunClock
 from rheostat.loop.clock import SystemClock
 from rheostat.model import Action, Decision, Outcome, Reason, ReasonCode, Recommendation
+from rheostat.node.options import StartedNode
 from rheostat.observe.parse import parse_executors, parse_progress
 from rheostat.pipelines import click_fraud, running
 from rheostat.pipelines.running import ClickFraudSettings
 from rheostat.ports import Actuator
 from rheostat.research.bench.harness import (
     ASKED,
-    RESULT,
     TOPIC,
     Bench,
     Driver,
     Metric,
     Watch,
+    abba,
     batches_done,
     load_note,
     metric,
-    progress_in,
+    run_driver,
     session,
-    tell,
     until,
     unwatched,
+    write_json,
 )
 from rheostat.spark.jvm import DriverJvm
 from rheostat.spark.levers import SparkLevers
@@ -59,22 +65,24 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-
-_MODULE = "rheostat.research.bench.rescale"
-_PARTITIONS, EXECUTOR_MB = 12, 512
-_SESSION_S, _LONGEST_S = 120.0, 900.0
+_PARTITIONS, _EXECUTOR_MB = 12, 512
+_SESSION_S, _LONGEST_S, _STANDBY_LONGEST_S = 120.0, 900.0, 1200.0
+_STANDBY_WORKERS = 3
 _WINDOW_S = 2.0
 _TARGETS: Mapping[int, tuple[float | None, float]] = {1: (3.5, 5.0), 3: (None, 10.0)}
+"""Of decision to working by the number of executors added: median and maximum, s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is run.
+    """What ``bench rescale`` runs.
 
     Attributes:
         steps: by how many executors each rescale goes up from one, and down again.
         cap: records of a batch.
         rate: records/s offered; more than are processed, so that all batches are of one size.
+        before_s: calm before each decision to go up.
+        warm_up: batches before the first.
     """
 
     steps: Sequence[int] = (1, 1, 1, 3, 1, 1, 3, 1, 1, 3, 1)
@@ -87,6 +95,90 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class StandbyPlan:
+    """What ``bench standby`` runs: pairs of rescales by one, one with a standby Worker and one without."""
+
+    pairs: int = 8
+    rescale: Plan = field(default_factory=Plan)
+
+
+def run_rescale(watch: Watch = unwatched) -> Bench:
+    """Eight times one executor more, three times three more."""
+    return run_plan(Plan(), watch)
+
+
+def run_standby(watch: Watch = unwatched) -> Bench:
+    """Eight rescales with a standby Worker and eight without."""
+    return run_standby_plan(StandbyPlan(), watch)
+
+
+def run_plan(plan: Plan, watch: Watch = unwatched) -> Bench:
+    """Run a plan; everything that it starts ends with it.
+
+    Raises:
+        PartFailedError: a part died; with its name and the end of its log.
+        RheostatError: a rescale did not end as it should.
+    """
+    load = os.getloadavg()
+    most = 1 + max(plan.steps)
+    with _lab(WorkerSize(cores=most, memory_mb=most * _EXECUTOR_MB), watch) as (lab, scratch):
+        driver = Driver.start(lab, __name__, asdict(_job(plan, lab, scratch)), scratch / "driver", watch)
+        driver.wait_asked(_SESSION_S)
+        lab.cluster.add_worker()
+        with _producing(lab.broker.bootstrap, plan.rate):
+            result = driver.result(_LONGEST_S)
+    return Bench("rescale", figures(read_rescales(result, plan.before_s)), (*_notes(plan, result), load_note(load)))
+
+
+def run_standby_plan(plan: StandbyPlan, watch: Watch = unwatched) -> Bench:
+    """Run a plan; see :func:`run_plan`."""
+    load, standby = os.getloadavg(), tuple(int(standby) for standby in abba(plan.pairs))
+    with _lab(WorkerSize(), watch) as (lab, scratch):
+        size = ("--cores", "1", "--memory", str(_EXECUTOR_MB))
+        node = StartedNode.start(lab, scratch / "node", n_max=_STANDBY_WORKERS, options=size)
+        job = _job(plan.rescale, lab, scratch, steps=(1,) * len(standby), node=node.address, standby=standby)
+        driver = Driver.start(lab, __name__, asdict(job), scratch / "driver", watch)
+        driver.wait_asked(_SESSION_S)
+        with closing(node.client()) as client:
+            client.create(1)
+        with _producing(lab.broker.bootstrap, plan.rescale.rate):
+            result = driver.result(_STANDBY_LONGEST_S)
+        node.part.stop()
+    rescales = read_rescales(result, plan.rescale.before_s)
+    return Bench("standby", standby_figures(rescales, standby), (*_STANDBY_NOTES, load_note(load)))
+
+
+@contextmanager
+def _lab(size: WorkerSize, watch: Watch) -> Iterator[tuple[Lab, Path]]:
+    """A lab without Workers, with the topic, and a temporary folder."""
+    with (
+        tempfile.TemporaryDirectory(prefix="rheostat-bench-") as scratch,
+        Lab(LabSpec(workers=0, size=size), say=lambda sentence: watch(0, 0, sentence)) as lab,
+    ):
+        ensure_topic(lab.broker.bootstrap, TOPIC, _PARTITIONS, create=True)
+        yield lab, Path(scratch)
+
+
+@contextmanager
+def _producing(bootstrap: str, rate: float) -> Iterator[None]:
+    """A constant load, in a thread, until the end of the block."""
+    clock = RunClock()
+    producer = OpenLoopProducer(KafkaSink(bootstrap, TOPIC), Payloads(), clock)
+    thread = threading.Thread(
+        target=lambda: producer.run(constant(rate, _LONGEST_S)), name="rheostat-load", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        clock.stop.set()
+        thread.join(30.0)
+
+
+# -------------------------------------------------------------------------------------------------------- figures
+
+
+@dataclass(frozen=True, slots=True)
 class Rescale:
     """One rescale up, and down again.
 
@@ -94,12 +186,12 @@ class Rescale:
         registered_s: from the decision until all new executors were registered.
         working_s: until each of them had begun a task.
         first_s: until each of them had ended one.
-        dip: lowest share of the usual rate of finished tasks until they worked; None: not known.
-        calm_dip: the same in the calm before: what is noise.
+        dip: lowest share of the usual rate of finished tasks until they worked; None: unknown.
+        calm_dip: the same in the calm before: the noise.
         cold: the batch in which they began to work ÷ a later one.
         pause_s: longest time without a finished task, until the end of that batch.
         redone_up, redone_down: tasks.
-        gone_s: from the decision to go down until the driver counted as many as asked for.
+        gone_s: from the decision to go down until the driver counted as many as requested.
         method: how they were removed.
     """
 
@@ -117,74 +209,8 @@ class Rescale:
     method: str
 
 
-def run_rescale(watch: Watch = unwatched) -> Bench:
-    """Eight times one executor more, three times three more."""
-    return run_plan(Plan(), watch)
-
-
-def run_plan(plan: Plan, watch: Watch = unwatched) -> Bench:
-    """Run a plan; everything that it starts ends with it.
-
-    Raises:
-        PartFailedError: a part died; with its name and the end of its log.
-        RheostatError: a rescale did not end as it should.
-    """
-    load = os.getloadavg()
-    size = WorkerSize(cores=1 + max(plan.steps), memory_mb=(1 + max(plan.steps)) * EXECUTOR_MB)
-    with (
-        tempfile.TemporaryDirectory(prefix="rheostat-bench-") as scratch,
-        Lab(LabSpec(workers=0, size=size), say=lambda sentence: watch(0, 0, sentence)) as lab,
-    ):
-        ensure_topic(lab.broker.bootstrap, TOPIC, _PARTITIONS, create=True)
-        job = job_of(plan, lab, Path(scratch))
-        driver = Driver.start(lab, _MODULE, job.to_json(), Path(scratch) / "driver", watch)
-        driver.wait_asked(_SESSION_S)
-        lab.cluster.add_worker()
-        with producing(lab.broker.bootstrap, plan.rate):
-            result = driver.result(_LONGEST_S)
-    return Bench("rescale", figures(read_rescales(result, plan.before_s)), (*_notes(plan, result), load_note(load)))
-
-
-def job_of(plan: Plan, lab: Lab, scratch: Path) -> Job:
-    """What the driver is told."""
-    pipeline = ClickFraudSettings(
-        source="kafka",
-        checkpoint=str(scratch / "checkpoint"),
-        out=str(scratch / "out"),
-        bootstrap=lab.broker.bootstrap,
-        topic=TOPIC,
-        cap=plan.cap,
-        trigger_s=plan.trigger_s,
-        lookup_ms=plan.lookup_ms,
-    )
-    cluster = lab.cluster.driver_conf(executor_memory_mb=EXECUTOR_MB, jars=kafka_connector_jars())
-    ours = {
-        "spark.ui.enabled": "false",
-        "spark.ui.liveUpdate.period": "0",
-        "spark.sql.streaming.numRecentProgressUpdates": "2000",
-    }
-    conf = click_fraud.spark_conf(pipeline) | cluster | ours
-    return Job(conf, asdict(pipeline), tuple(plan.steps), before_s=plan.before_s, warm_up=plan.warm_up)
-
-
-@contextmanager
-def producing(bootstrap: str, rate: float) -> Iterator[None]:
-    """A constant load, in a thread, until the end of the block."""
-    clock = RunClock()
-    producer = OpenLoopProducer(KafkaSink(bootstrap, TOPIC), Payloads(), clock)
-    thread = threading.Thread(
-        target=lambda: producer.run(constant(rate, _LONGEST_S)), name="rheostat-load", daemon=True
-    )
-    thread.start()
-    try:
-        yield
-    finally:
-        clock.stop.set()
-        thread.join(30.0)
-
-
 def read_rescales(result: Mapping[str, Any], before_s: float) -> list[Rescale]:
-    """What the driver wrote, worked out.
+    """The rescales from the driver's result.
 
     Raises:
         RheostatError: a rescale did not end as it should.
@@ -201,12 +227,12 @@ def _rescale(
 ) -> Rescale:
     up, down, decided_at = one["up"], one["down"], one["decided_at"]
     near = [sample for sample in samples if decided_at - before_s - 1 <= sample.at <= one["down_at"]]
-    working_at = begun((sample for sample in near if sample.at >= decided_at), one["new"])
+    working_at = first_begun((sample for sample in near if sample.at >= decided_at), one["new"])
     if up["status"] != "applied" or working_at is None or len(one["new"]) != one["step"]:
         message = f"going up by {one['step']} did not work: {up['text']}"
         raise RheostatError(message)
-    first_at = ended(near, one["new"])
-    done, cold = finished(near), cold_batch(batches, working_at, one["down_at"])
+    first_at = first_ended(near, one["new"])
+    done, cold = count_finished(near), cold_batch(batches, working_at, one["down_at"])
     half = before_s / 2
     return Rescale(
         step=one["step"],
@@ -225,37 +251,60 @@ def _rescale(
 
 
 def figures(rescales: Sequence[Rescale]) -> list[Metric]:
-    """The figures of each size of step, and those of going down by one."""
-    found: list[Metric] = []
+    """The figures of ``bench rescale``: of each size of step, up and down."""
+    metrics: list[Metric] = []
     for step, (median, greatest) in _TARGETS.items():
-        found += _of_step(step, [one for one in rescales if one.step == step], median, greatest)
-    return found
+        ones = [one for one in rescales if one.step == step]
+        working, gone = [one.working_s for one in ones], [one.gone_s for one in ones]
+        redone = _redone(ones)
+        metrics += [
+            metric(f"+{step}: decision to working, median", working, "s", target=median),
+            _max(f"+{step}: decision to working, max", working, greatest),
+            metric(f"+{step}: decision to registered, median", [one.registered_s for one in ones], "s"),
+            metric(f"+{step}: decision to first task done, median", _known(ones, "first_s"), "s"),
+            metric(f"+{step}: lowest share of the task rate, median", _known(ones, "dip"), "of before"),
+            metric(f"+{step}: the same in the calm before, median", _known(ones, "calm_dip"), "of before"),
+            metric(f"+{step}: cold batch ÷ warm batch, median", _known(ones, "cold"), "×"),
+            _max(f"+{step}: longest time without a finished task, max", [one.pause_s for one in ones]),
+            Metric(f"+{step} and −{step}: redone tasks, all told", float(sum(redone)), "tasks", len(redone)),
+            metric(f"−{step}: decision to gone, median", gone, "s"),
+            _max(f"−{step}: decision to gone, max", gone),
+        ]
+    return metrics
 
 
-def _of_step(step: int, ones: Sequence[Rescale], median: float | None, greatest: float) -> list[Metric]:
-    working = [one.working_s for one in ones]
-    redone = [count for one in ones for count in (one.redone_up, one.redone_down) if count is not None]
+def standby_figures(rescales: Sequence[Rescale], standby: Sequence[int]) -> list[Metric]:
+    """The figures of ``bench standby``: with, without, and their ratio; each pair of neighbours measures it once."""
+    with_, without = ([one for one, n in zip(rescales, standby, strict=True) if bool(n) is on] for on in (True, False))
+    pairs = [(one.working_s, other.working_s) for one, other in zip(with_, without, strict=True)]
+    ratio = metric("with ÷ without, median; judged by the upper end", [one / other for one, other in pairs], "×")
+    judged = np.inf if ratio.ci95 is None else ratio.ci95[1]
+    metrics: list[Metric] = []
+    for name, ones in (("with a Worker in standby", with_), ("without one", without)):
+        working, redone = [one.working_s for one in ones], _redone(ones)
+        metrics += [
+            metric(f"{name}: decision to working, median", working, "s"),
+            _max(f"{name}: decision to working, max", working),
+            metric(f"{name}: decision to registered, median", [one.registered_s for one in ones], "s"),
+            Metric(f"{name}: redone tasks, up and down", float(sum(redone)), "tasks", len(redone)),
+        ]
     return [
-        metric(f"+{step}: decision to working, median", working, "s", target=median),
-        _most(f"+{step}: decision to working, max", working, "s", greatest),
-        metric(f"+{step}: decision to registered, median", [one.registered_s for one in ones], "s"),
-        metric(f"+{step}: decision to first task done, median", _known(one.first_s for one in ones), "s"),
-        metric(f"+{step}: lowest share of the task rate, median", _known(one.dip for one in ones), "of before"),
-        metric(f"+{step}: the same in the calm before, median", _known(one.calm_dip for one in ones), "of before"),
-        metric(f"+{step}: cold batch ÷ warm batch, median", _known(one.cold for one in ones), "×"),
-        _most(f"+{step}: longest time without a finished task, max", [one.pause_s for one in ones], "s"),
-        Metric(f"+{step} and −{step}: redone tasks, all told", float(sum(redone)), "tasks", len(redone)),
-        metric(f"−{step}: decision to gone, median", [one.gone_s for one in ones], "s"),
-        _most(f"−{step}: decision to gone, max", [one.gone_s for one in ones], "s"),
+        *metrics,
+        metric("saved by the standby Worker, median", [other - one for one, other in pairs], "s"),
+        replace(ratio, target=1.0, judged=judged),
     ]
 
 
-def _known(values: Any) -> list[float]:
-    return [value for value in values if value is not None]
+def _redone(ones: Sequence[Rescale]) -> list[int]:
+    return [count for one in ones for count in (one.redone_up, one.redone_down) if count is not None]
 
 
-def _most(name: str, values: Sequence[float], unit: str, target: float | None = None) -> Metric:
-    return Metric(name, max(values, default=None), unit, len(values), target=target)
+def _known(ones: Sequence[Rescale], name: str) -> list[float]:
+    return [value for one in ones if (value := getattr(one, name)) is not None]
+
+
+def _max(name: str, values: Sequence[float], target: float | None = None) -> Metric:
+    return Metric(name, max(values, default=None), "s", len(values), target=target)
 
 
 def _notes(plan: Plan, result: Mapping[str, Any]) -> tuple[str, ...]:
@@ -267,111 +316,139 @@ def _notes(plan: Plan, result: Mapping[str, Any]) -> tuple[str, ...]:
         "Spark standalone and Kafka on this machine; the pipeline click_fraud, from 1 executor of 1 core up and back. "
         f"Trigger {plan.trigger_s:g} s, {_PARTITIONS} partitions, look-up {plan.lookup_ms:g} ms a record, "
         f"median batch {np.median(sizes):.0f} records in {took:.2f} s; more is offered than processed.",
-        "Working: the new executor (of three, the last one) was seen to have begun a task; looked at every 0.05 s.",
+        "Working: the new executor (of three, the last one) had begun a task; sampled every 0.05 s.",
         f"Share of the task rate: the lowest window of {_WINDOW_S:g} s from the decision until working ÷ the "
-        f"{plan.before_s:g} s before. Cold batch: the one in which the new executors began to work; the "
-        "time without a finished task is looked at until its end.",
+        f"{plan.before_s:g} s before. Cold batch: the one in which the new executors began to work; the time without "
+        "a finished task is measured until its end.",
         f"Removed by: {removed}. Gone: the driver no longer counts it; its process ends within 5 s.",
     )
 
 
-# The driver of ``rheostat bench rescale``: a query under load whose executors go up and down again and again.
+_STANDBY_NOTES = (
+    "Spark standalone and Kafka on this machine; the pipeline click_fraud, from 1 executor of 1 core to 2 and back, in "
+    "the order ABBA: with one idle Worker that is registered when the decision is made, and with none. The actuator "
+    "`workers` moves both layers; a node server starts and stops the Workers, each of one core at its own address.",
+    "Without a standby Worker the decision starts a Worker and then an executor on it. With one it starts the "
+    "executor, and once that is registered the Worker that replaces the one in standby.",
+    "Working: the new executor had begun a task; sampled every 0.05 s.",
+)
 
+# ----------------------------------------------------------------------------------------------------- the driver
 
 _TIMEOUT_S = 90.0
+_SAMPLE_S = 0.05
 _SETTLED = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the driver is told.
+    """Task of the driver.
 
     Attributes:
         conf: the session's configuration.
         pipeline: fields of :class:`~rheostat.pipelines.running.ClickFraudSettings`.
-        steps: by how many executors each rescale goes up from one, and down again.
-        sample_s: between two looks at the executors.
-        before_s: calm before each decision to go up.
-        warm_up: batches before the first.
+        steps, before_s, warm_up: as in :class:`Plan`.
+        node: address of the node server; None: no Workers in standby.
+        standby: Workers in standby when each rescale begins, and kept through it.
     """
 
     conf: Mapping[str, str]
     pipeline: Mapping[str, Any]
     steps: Sequence[int]
-    sample_s: float = 0.05
-    before_s: float = 4.0
-    warm_up: int = 8
+    before_s: float
+    warm_up: int
+    node: str | None = None
+    standby: Sequence[int] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """As a JSON value."""
-        return asdict(self)
+
+def _job(plan: Plan, lab: Lab, scratch: Path, **changes: Any) -> Job:
+    pipeline = ClickFraudSettings(
+        source="kafka",
+        checkpoint=str(scratch / "checkpoint"),
+        out=str(scratch / "out"),
+        bootstrap=lab.broker.bootstrap,
+        topic=TOPIC,
+        cap=plan.cap,
+        trigger_s=plan.trigger_s,
+        lookup_ms=plan.lookup_ms,
+    )
+    cluster = lab.cluster.driver_conf(executor_memory_mb=_EXECUTOR_MB, jars=kafka_connector_jars())
+    ours = {
+        "spark.ui.enabled": "false",
+        "spark.ui.liveUpdate.period": "0",
+        "spark.sql.streaming.numRecentProgressUpdates": "2000",
+    }
+    conf = click_fraud.spark_conf(pipeline) | cluster | ours
+    job = Job(conf, asdict(pipeline), tuple(plan.steps), plan.before_s, plan.warm_up)
+    return replace(job, **changes)
 
 
 class _Sampler:
-    """Looks at the executors all the time, on a thread of its own."""
+    """Samples the executors, on a thread of its own."""
 
-    def __init__(self, jvm: DriverJvm, every_s: float) -> None:
+    def __init__(self, jvm: DriverJvm) -> None:
         self.samples: list[Sample] = []
-        self._jvm, self._every_s = jvm, every_s
+        self._jvm = jvm
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rheostat-sampler", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """End it."""
         self._stop.set()
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._stop.wait(self._every_s):
-            seen = parse_executors(self._jvm.executors())
-            counts = {one.executor_id: Count(one.active_tasks, one.finished_tasks) for one in seen}
+        while not self._stop.wait(_SAMPLE_S):
+            executors = parse_executors(self._jvm.executors())
+            counts = {one.executor_id: Count(one.active_tasks, one.finished_tasks) for one in executors}
             self.samples.append(Sample(time.time(), counts))
 
 
-class Play:
-    """The rescales, one after the other. What changes the executors, and what comes before each, may be another's."""
+class _Rescaling:
+    """The rescales, one after the other."""
 
-    def __init__(
-        self, job: Job, spark: SparkSession, live: LiveExecutors, watch: Callable[[int, int, str], None]
-    ) -> None:
-        self._job, self._live, self._watch = job, live, watch
+    def __init__(self, job: Job, spark: SparkSession, live: LiveExecutors, watch: Watch) -> None:
+        self._job, self._watch = job, watch
         self._levers, self._jvm = SparkLevers(spark), DriverJvm(spark)
-        self._sampler = _Sampler(self._jvm, job.sample_s)
+        self._sampler = _Sampler(self._jvm)
         self._decisions = 0
         self._calm_since = time.time()
-
-    def actuator(self, number: int) -> Actuator:  # noqa: ARG002 - others differ from one rescale to the next
-        """What changes the executors in the rescale of that number."""
-        return self._live
-
-    def prepare(self, number: int) -> None:
-        """Bring about what a rescale begins with."""
+        self._actuators: Sequence[Actuator] = [live] * len(job.steps)
+        if job.node is not None:
+            spark_job, node = SparkJob(self._levers, self._jvm), job.node
+            by_standby = {
+                idle: WorkersActuator(live, spark_job, [_client(node)], StandbyOptions(idle, every_s=_TIMEOUT_S))
+                for idle in set(job.standby)
+            }
+            self._actuators = [by_standby[idle] for idle in job.standby]
 
     def run(self, query: StreamingQuery) -> dict[str, Any]:
-        """All of them; what was seen."""
         try:
             until(lambda: batches_done(query) >= self._job.warm_up, "warming up", _TIMEOUT_S)
             self._calm_since = time.time()
-            rescales = [self._up_and_down(query, number) for number in range(len(self._job.steps))]
+            rescales = [self._rescale(query, number) for number in range(len(self._job.steps))]
         finally:
             self._sampler.close()
-        batches = [found for found in map(_batch, query.recentProgress) if found is not None]
-        samples = [_plain(sample) for sample in self._sampler.samples]
+        samples = [
+            (sample.at, {name: (count.active, count.ended) for name, count in sample.executors.items()})
+            for sample in self._sampler.samples
+        ]
+        parsed = [parse_progress(progress.json).batch for progress in query.recentProgress]
+        batches = [(b.at - b.duration_s, b.duration_s, b.records or 0) for b in parsed if b is not None]
         return {"rescales": rescales, "samples": samples, "batches": batches}
 
-    def _up_and_down(self, query: StreamingQuery, number: int) -> dict[str, Any]:
-        step = self._job.steps[number]
+    def _rescale(self, query: StreamingQuery, number: int) -> dict[str, Any]:
+        step, actuator = self._job.steps[number], self._actuators[number]
         self._watch(number, len(self._job.steps), f"rescales; now {step} more, and back")
-        self.prepare(number)
-        actuator = self.actuator(number)
+        if self._job.node is not None:
+            _prepare_standby(self._job.node, self._job.standby[number])
         until(lambda: time.time() > self._calm_since + self._job.before_s, "calm", _TIMEOUT_S)
         old, stage = set(self._levers.registered()), self._levers.oldest_stage()
         decided_at = time.time()
         up = self._change(actuator, 1 + step)
-        new = tuple(set(self._levers.registered()) - old)
-        since = len(self._sampler.samples)
-        until(lambda: self._worked(new, max(0, since - 1000)), "a task on each new executor", _TIMEOUT_S)
+        new = sorted(set(self._levers.registered()) - old)
+        since, samples = max(0, len(self._sampler.samples) - 1000), self._sampler.samples
+        until(lambda: first_begun(samples[since:], new) is not None, "a task on each new executor", _TIMEOUT_S)
         reached = batches_done(query) + 1 + _SETTLED
         until(lambda: batches_done(query) >= reached, "batches at the new number", _TIMEOUT_S)
         redone, down_at = self._levers.redone_tasks(stage), time.time()
@@ -379,46 +456,40 @@ class Play:
         self._calm_since = down.at
         return {
             "step": step,
-            "new": sorted(new),
+            "new": new,
             "decided_at": decided_at,
             "down_at": down_at,
-            "up": _told(up, redone),
-            "down": _told(down, down.redone_tasks),
+            "up": _outcome_json(up, redone),
+            "down": _outcome_json(down, down.redone_tasks),
         }
-
-    def _worked(self, executors: Sequence[str], since: int) -> bool:
-        return begun(self._sampler.samples[since:], executors) is not None
 
     def _change(self, actuator: Actuator, target: int) -> Outcome:
         self._decisions += 1
         now = len(self._levers.registered())
         reason = Reason(ReasonCode.FIXED, "a benchmark")
-        action = Action.UP if target > now else Action.DOWN
         actuator.apply(
-            Decision(time.time(), self._decisions, action, now, target, reason, Recommendation(target, reason))
+            Decision(
+                at=time.time(),
+                decision_id=self._decisions,
+                action=Action.UP if target > now else Action.DOWN,
+                current=now,
+                target=target,
+                reason=reason,
+                recommendation=Recommendation(target, reason),
+            )
         )
-        found: list[Outcome] = []
+        outcomes: list[Outcome] = []
 
-        def ended() -> bool:
+        def poll() -> bool:
             outcome = actuator.poll(time.time())
-            found.extend([] if outcome is None else [outcome])
-            return bool(found)
+            outcomes.extend([] if outcome is None else [outcome])
+            return bool(outcomes)
 
-        until(ended, f"{target} executors", _TIMEOUT_S)
-        return found[0]
-
-
-def _plain(sample: Sample) -> list[Any]:
-    return [sample.at, {name: [count.active, count.ended] for name, count in sample.executors.items()}]
+        until(poll, f"{target} executors", _TIMEOUT_S)
+        return outcomes[0]
 
 
-def _batch(progress: Any) -> tuple[float, float, int] | None:
-    """When a batch began, how long it took, its records."""
-    batch = parse_progress(progress.json).batch
-    return None if batch is None else (batch.at - batch.duration_s, batch.duration_s, batch.records or 0)
-
-
-def _told(outcome: Outcome, redone: int | None) -> dict[str, Any]:
+def _outcome_json(outcome: Outcome, redone: int | None) -> dict[str, Any]:
     return {
         "status": outcome.status.value,
         "took_s": outcome.took_s,
@@ -428,32 +499,42 @@ def _told(outcome: Outcome, redone: int | None) -> dict[str, Any]:
     }
 
 
-def main(argv: Sequence[str], play: type[Play] = Play, read: type[Job] = Job) -> int:
-    """Run the job in a folder; the exit code is that of the error, 0 without one."""
-    folder = Path(argv[0])
-    job = read(**json.loads((folder / "job.json").read_text(encoding="utf-8")))
-    watch = progress_in(folder)
-    try:
-        watch(0, 0, "warming up")
-        with session(job.conf, "rheostat-bench-rescale") as spark:
-            live = LiveExecutors(SparkLevers(spark), SystemClock())
-            live.ensure(1)
-            tell(folder / ASKED, 1)
-            query = click_fraud.start(ClickFraudSettings(**job.pipeline), spark)
-            result = play(job, spark, live, watch).run(query)
-            live.close()
-            running.finish(query)
-    except RheostatError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    tell(folder / RESULT, result)
-    return 0
+def _client(node: str) -> NodeClient:
+    return NodeClient(node, None, timeout_s=10.0)
 
 
-# What samples of an application's executors tell of a rescale. Pure.
+def _prepare_standby(address: str, idle: int) -> None:
+    """Bring about this many idle Workers, all registered, and none on its way out."""
+
+    def has_workers(state: NodeState, wanted: int | None) -> bool:
+        there = state.n_max - state.free
+        return len(state.used) == 1 and (wanted is None or (len(state.names) == there == 1 + wanted))
+
+    with closing(_client(address)) as node:
+        until(lambda: has_workers(node.state(), None), "one used Worker", _TIMEOUT_S)
+        state = node.state()
+        if state.idle < idle:
+            node.create(idle - state.idle)
+        elif state.idle > idle:
+            node.remove(state.used, idle)
+        until(lambda: has_workers(node.state(), idle), f"{idle} Workers in standby", _TIMEOUT_S)
 
 
-_STEP_S = 0.05
+def _drive(task: Mapping[str, Any], folder: Path, watch: Watch) -> dict[str, Any]:
+    job = Job(**task)
+    watch(0, 0, "warming up")
+    with session(job.conf, "rheostat-bench-rescale") as spark:
+        live = LiveExecutors(SparkLevers(spark), SystemClock())
+        live.ensure(1)
+        write_json(folder / ASKED, 1)
+        query = click_fraud.start(ClickFraudSettings(**job.pipeline), spark)
+        result = _Rescaling(job, spark, live, watch).run(query)
+        live.close()
+        running.finish(query)
+    return result
+
+
+# -------------------------------------------------------------------- what samples of the executors show of a rescale
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,17 +577,17 @@ class Finished:
         return (self.at(end) - self.at(begin)) / (end - begin)
 
 
-def begun(samples: Iterable[Sample], executors: Iterable[str]) -> float | None:
-    """When the last of these executors was first seen with a task, running or ended; None: one never was."""
-    return _seen(samples, executors, lambda count: count.active + count.ended > 0)
+def first_begun(samples: Iterable[Sample], executors: Iterable[str]) -> float | None:
+    """When the last of these executors was first sampled with a task, running or ended; None: one never was."""
+    return _first_time(samples, executors, lambda count: count.active + count.ended > 0)
 
 
-def ended(samples: Iterable[Sample], executors: Iterable[str]) -> float | None:
-    """When the last of these executors was first seen to have ended a task; None: one never was."""
-    return _seen(samples, executors, lambda count: count.ended > 0)
+def first_ended(samples: Iterable[Sample], executors: Iterable[str]) -> float | None:
+    """When the last of these executors was first sampled with an ended task; None: one never was."""
+    return _first_time(samples, executors, lambda count: count.ended > 0)
 
 
-def _seen(samples: Iterable[Sample], executors: Iterable[str], holds: Callable[[Count], bool]) -> float | None:
+def _first_time(samples: Iterable[Sample], executors: Iterable[str], holds: Callable[[Count], bool]) -> float | None:
     waiting = set(executors)
     for sample in samples:
         waiting -= {name for name, count in sample.executors.items() if holds(count)}
@@ -515,8 +596,8 @@ def _seen(samples: Iterable[Sample], executors: Iterable[str], holds: Callable[[
     return None
 
 
-def finished(samples: Sequence[Sample]) -> Finished:
-    """Tasks ended since the first sample. Executors that come bring theirs; those that go take none away."""
+def count_finished(samples: Sequence[Sample]) -> Finished:
+    """Tasks ended since the first sample, of all executors, also of those that are gone."""
     known: dict[str, int] = {}
     total, totals = 0, []
     for number, sample in enumerate(samples):
@@ -531,13 +612,13 @@ def finished(samples: Sequence[Sample]) -> Finished:
 def lowest_share(done: Finished, begin: float, end: float, *, window_s: float, before_s: float) -> float | None:
     """The lowest rate of any window within [begin, end] ÷ the rate of the ``before_s`` seconds before ``begin``.
 
-    A stretch that is shorter than a window is taken as one window. None where nothing ended before.
+    A stretch shorter than a window counts as one window. None if nothing ended before.
     """
     usual = done.rate(begin - before_s, begin)
     if usual <= 0:
         return None
     last = max(begin, end - window_s)
-    starts = [begin + _STEP_S * step for step in range(math.floor((last - begin) / _STEP_S) + 1)]
+    starts = [begin + _SAMPLE_S * step for step in range(math.floor((last - begin) / _SAMPLE_S) + 1)]
     return min(done.rate(start, start + window_s) for start in starts) / usual
 
 
@@ -566,4 +647,4 @@ def cold_batch(batches: Iterable[tuple[float, float]], working: float, until: fl
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_driver(Path(sys.argv[1]), _drive))

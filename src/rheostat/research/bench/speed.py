@@ -1,4 +1,4 @@
-"""``rheostat bench decision``: what one decision costs, from the observation to the shaped decision."""
+"""``rheostat bench decision`` and ``bench simulate``: the time of one decision, and of a simulated day of them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 
@@ -49,6 +51,8 @@ from rheostat.model import (
 from rheostat.research.bench.harness import Bench, Metric, Watch, metric, unwatched
 from rheostat.sim.jobfile import load_job
 
+# ------------------------------------------------------------------------------------------------- bench decision
+
 _WARM_UP, _CYCLES = 500, 5000
 _TARGET_MS = 1.0
 _ALL_ON = {
@@ -61,11 +65,11 @@ _ALL_ON = {
     "warm_up_s": 60.0,
     "quota_cores": 64,
 }
-"""The guard steps that are off by default; but for ``failover`` and ``hold_both``, which would end most others."""
+"""The guard steps that are off by default, without ``failover`` and ``hold_both``, which would end most others."""
 
 
 def run_decision(watch: Watch = unwatched) -> Bench:
-    """Time ``analyze`` and ``plan`` with every guard step on, for several numbers of partitions."""
+    """Time ``analyze`` and ``plan`` with all guard steps, for several numbers of partitions."""
     metrics: list[Metric] = []
     for number, (partitions, target) in enumerate(sizes := ((16, _TARGET_MS), (97, None), (300, None))):
         watch(number, len(sizes), f"decisions over {partitions} partitions")
@@ -83,48 +87,47 @@ def run_decision(watch: Watch = unwatched) -> Bench:
 def _times_ms(partitions: int, count: int) -> list[float]:
     settings = load_settings({"objective": "lag < 30s", "executors": [1, 20], "guard": _ALL_ON})
     planner, analysis = build_planner(settings), analysis_settings(settings)
-    seen = [cycle[0] for cycle in cycles(_WARM_UP + count, Shape(partitions=partitions))]
+    observations = [cycle[0] for cycle in cycles(_WARM_UP + count, Shape(partitions=partitions))]
     gc.collect()
-    gc.freeze()  # the prepared observations are no part of what is measured, nor is walking over them
+    gc.freeze()  # collections must not walk over the prepared observations
     state, planned = AnalysisState(), planner.initial()
     times = []
-    for observation in seen:
-        begun = time.perf_counter()
+    for observation in observations:
+        begin = time.perf_counter()
         assessment, state = analyze(observation, state, analysis)
         _, planned = planner.plan(assessment, planned)
-        times.append((time.perf_counter() - begun) * 1000)
+        times.append((time.perf_counter() - begin) * 1000)
     gc.unfreeze()
     return times[_WARM_UP:]
 
 
-# ``rheostat bench simulate``: what it takes to simulate a day of decisions under each policy.
-
+# ------------------------------------------------------------------------------------------------- bench simulate
 
 _DAY, _DAY_WARM_UP = "daily:1..5@86400", "daily:1..5@3600"
 _RUNS = 5
-_TARGET_S, _TARGET_MB = 1.0, 200.0
+_TARGET_S, _TARGET_MB = 2.0, 200.0
 _LEFT_OUT = ("schedule",)
-"""A timetable decides nothing."""
+"""Policies without decisions of their own."""
 _TRAINING = (("rheostat.policies.proactive", "check"), ("rheostat.policies.mst", "fit"))
-"""Where policies have a model made: the module that calls, and what it calls."""
+"""Functions that train a model: the module that calls, and the name of the function there."""
 
 
 class Day(NamedTuple):
-    """What a simulated run took, s: all but the training, and the training of its policy's models."""
+    """Wall time of a simulated run without the training of its policy's models, and of the training, s."""
 
     seconds: float
     training_s: float
 
 
 def run_simulate(watch: Watch = unwatched) -> Bench:
-    """Each policy in a process of its own, one after the other: the times of several runs, and the peak of memory."""
+    """Time of several runs and peak memory of each policy, in a process of its own."""
     metrics: list[Metric] = []
     peaks: list[float] = []
     policies = [name for name in policy_names() if name not in _LEFT_OUT]
     for number, policy in enumerate(policies):
         watch(number, len(policies), f"{_RUNS} days under {policy}")
         with ProcessPoolExecutor(1, get_context("spawn"), initializer=follow_parent) as process:
-            days, peak_mb = process.submit(measure, policy).result()
+            days, peak_mb = process.submit(measure_days, policy).result()
         metrics.append(metric(f"a day, {policy}", [day.seconds for day in days], "s", target=_TARGET_S))
         if any(day.training_s for day in days):
             metrics.append(metric(f"its training, {policy}", [day.training_s for day in days], "s"))
@@ -144,11 +147,11 @@ def run_simulate(watch: Watch = unwatched) -> Bench:
     return Bench("simulate", metrics, notes)
 
 
-def measure(policy: str) -> tuple[list[Day], float]:
-    """What each run took, and the peak of the resident set in MB; for a process of its own."""
+def measure_days(policy: str) -> tuple[list[Day], float]:
+    """Time of each run, and the peak of the resident set of this process in MB."""
     day, hour = case_of(_DAY), case_of(_DAY_WARM_UP)
-    simulated(policy, *hour)
-    days = [simulated(policy, *day) for _ in range(_RUNS)]
+    measure_run(policy, *hour)
+    days = [measure_run(policy, *day) for _ in range(_RUNS)]
     scale = 2**20 if sys.platform == "darwin" else 2**10
     return days, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale
 
@@ -159,43 +162,35 @@ def case_of(shape: str) -> tuple[Case, Ready]:
     return case, ready(case)
 
 
-def simulated(policy: str, case: Case, this: Ready) -> Day:
-    """Run it once."""
-    with _training_timed() as spent:
-        begun = time.perf_counter()
+def measure_run(policy: str, case: Case, this: Ready) -> Day:
+    """Time of one run."""
+    with _timed_training() as spent:
+        begin = time.perf_counter()
         simulate(case.job, this.load, PolicySpec(policy), seed=case.seed)
-        whole_s = time.perf_counter() - begun
+        whole_s = time.perf_counter() - begin
     return Day(whole_s - sum(spent), sum(spent))
 
 
 @contextmanager
-def _training_timed() -> Iterator[list[float]]:
-    """Meanwhile each call that makes a model is timed; the core itself has no clock."""
+def _timed_training() -> Iterator[list[float]]:
+    """Time each call that trains a model, from outside: policies have no clock."""
     spent: list[float] = []
-    callers = [(importlib.import_module(module), name) for module, name in _TRAINING]
-    untimed = [(caller, name, getattr(caller, name)) for caller, name in callers]
-    for caller, name, makes in untimed:
-        setattr(caller, name, _timed(makes, spent))
-    try:
-        yield spent
-    finally:
-        for caller, name, makes in untimed:
-            setattr(caller, name, makes)
 
-
-def _timed(makes: Callable[..., Any], spent: list[float]) -> Callable[..., Any]:
-    def timed(*args: Any, **named: Any) -> Any:
-        begun = time.perf_counter()
+    def timed(train: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        begin = time.perf_counter()
         try:
-            return makes(*args, **named)
+            return train(*args, **named)
         finally:
-            spent.append(time.perf_counter() - begun)
+            spent.append(time.perf_counter() - begin)
 
-    return timed
+    with ExitStack() as patches:
+        for module, name in _TRAINING:
+            train = getattr(importlib.import_module(module), name)
+            patches.enter_context(patch(f"{module}.{name}", partial(timed, train)))
+        yield spent
 
 
-# Cycles as a busy application shows them, seeded: to measure a journal with, and to test it.
-
+# ------------------------------------------ synthetic cycles of a busy application, to measure and to test a journal
 
 START = 1_764_280_800.0
 Cycle = tuple[Observation, Assessment, Decision]
@@ -203,7 +198,7 @@ Cycle = tuple[Observation, Assessment, Decision]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How large the application is. ``rate`` is in records/s and partition; ``every_s`` the time between cycles."""
+    """Size of the application. ``rate``: records/s a partition; ``every_s``: between cycles."""
 
     partitions: int = 16
     executors: int = 4
@@ -212,7 +207,7 @@ class Shape:
 
 
 def cycles(count: int, shape: Shape = Shape()) -> Iterator[Cycle]:
-    """``count`` cycles of one query whose batches take two samples each; the same ones every time."""
+    """``count`` cycles of one query whose batches take two samples each; always the same."""
     chance = random.Random(7)
     latest = [chance.randrange(10**9, 2 * 10**9) for _ in range(shape.partitions)]
     planned, committed = list(latest), list(latest)
@@ -223,24 +218,28 @@ def cycles(count: int, shape: Shape = Shape()) -> Iterator[Cycle]:
         if number % 2:
             planned, committed = list(latest), planned
         busy = [value + chance.randrange(9000, 15000) for value in busy]
-        seen = _observation(at, number, (latest, planned, committed), busy)
-        yield seen, _assessment(seen, sum(latest) - sum(committed), chance), _decision(at, number + 1, shape.executors)
+        observation = _observation(at, number, (latest, planned, committed), busy)
+        yield (
+            observation,
+            _assessment(observation, sum(latest) - sum(committed), chance),
+            _decision(at, number + 1, shape.executors),
+        )
 
 
 def write_cycles(folder: Path, count: int, shape: Shape = Shape()) -> None:
     """A journal of ``count`` cycles."""
     writer = JournalWriter(folder)
     writer.start(Header("0", {}))
-    for seen, meant, decided in cycles(count, shape):
-        writer.record(DecisionRecord.of(seen, meant, decided), dict)
+    for cycle in cycles(count, shape):
+        writer.record(DecisionRecord.of(*cycle), dict)
     writer.close()
 
 
 def measure_load(folder: Path) -> tuple[int, float]:
-    """Decisions in the journal in ``folder``, and seconds to load them with their decisions made."""
-    begun = time.perf_counter()
+    """Number of decisions in the journal in ``folder``, and seconds to load them."""
+    begin = time.perf_counter()
     loaded = [record.decision for record in read_journal(folder) if isinstance(record, DecisionRecord)]
-    return len(loaded), time.perf_counter() - begun
+    return len(loaded), time.perf_counter() - begin
 
 
 def _observation(at: float, number: int, positions: tuple[list[int], ...], busy: list[int]) -> Observation:
@@ -299,10 +298,10 @@ def _observation(at: float, number: int, positions: tuple[list[int], ...], busy:
     return Observation(at, (query,), cluster)
 
 
-def _assessment(seen: Observation, backlog: int, chance: random.Random) -> Assessment:
-    workers = len(seen.cluster.ids) if seen.cluster else None
+def _assessment(observation: Observation, backlog: int, chance: random.Random) -> Assessment:
+    workers = len(observation.cluster.ids) if observation.cluster else None
     return Assessment(
-        at=seen.at,
+        at=observation.at,
         executors=workers,
         requested=workers,
         slots_per_executor=1,

@@ -1,4 +1,7 @@
-"""Samples to train on: of a fluid job with known costs, of simulated and of recorded runs; clean or spoiled."""
+"""``rheostat bench train`` and ``bench fleet-train``: what it costs to train models, and what their parts are good for.
+
+Training samples are those of a fluid job with known costs, of simulated and of recorded runs; clean or spoiled.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import ceil, exp, sin
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,7 +34,6 @@ from rheostat.learn.slow_records import (
     Blocks,
     Sample,
     SlowModel,
-    Trained,
     TrainingOptions,
     columns,
     orthonormal,
@@ -47,27 +48,28 @@ from rheostat.research.bench.harness import Bench, Metric, Watch, load_note, met
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import load_job
 
+# ------------------------------------------------------------------------------------------------ training samples
+
 _INTERVAL_S = 15.0
 _HOLD = 16
-"""Samples that are dropped after each change: 240 s of 15 s."""
-_SLA = 0.1
+"""Samples dropped after each change: 240 s of 15 s."""
 _SETTLES = 4
-"""Samples that are dropped after each change in a simulated run: a minute."""
+"""Samples dropped after each change in a simulated run: a minute."""
+_SLA = 0.1
 _SURPLUS_SAMPLES = 10
-_MOST_SLOW = 1.0
-_WHOLE = 0.02
+_MAX_SLOW = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class FluidJob:
-    """A job that works off Σ costs · records at a rate that is proportional to its executors.
+    """A job that processes Σ costs · records at a rate proportional to its executors.
 
     Attributes:
         costs: of a record of each topic.
         capacity: cost/s of one executor.
-        most: executors.
+        most: greatest number of executors.
         noise: coefficient of variation of rates and capacity, from sample to sample.
-        reading: standard deviation of what is read too much of slow records.
+        reading: standard deviation of the error of slow records.
     """
 
     costs: tuple[float, ...] = (1.0,)
@@ -79,27 +81,27 @@ class FluidJob:
 
 def bell(sample: int) -> tuple[float, ...]:
     """S1, 5.2: from 0 to 4500 records/s and back in 5 h, again and again."""
-    return (4500 * exp(-(((sample % 1200 - 600) / 220) ** 2) / 2),)
+    return (4500 * math.exp(-(((sample % 1200 - 600) / 220) ** 2) / 2),)
 
 
 def two_waves(sample: int) -> tuple[float, ...]:
     """Two topics, about 2000 and 200 records/s, each with a period of its own."""
-    return 2000 * (1 + 0.8 * sin(sample / 97)), 200 * (1 + 0.8 * sin(sample / 61 + 1))
+    return 2000 * (1 + 0.8 * math.sin(sample / 97)), 200 * (1 + 0.8 * math.sin(sample / 61 + 1))
 
 
-def explored(job: FluidJob, rates: Callable[[int], tuple[float, ...]], rows: int, seed: int) -> list[Sample]:
-    """What S1's exploration collects from the job: one executor more at a violation, one less after ten surpluses.
+def explore(job: FluidJob, rates: Callable[[int], tuple[float, ...]], rows: int, seed: int) -> list[Sample]:
+    """Samples of S1's exploration of the job: one executor more at a violation, one less after ten surpluses.
 
     Args:
-        job: the job.
+        job: what is explored.
         rates: records/s of each topic in an interval, by its number.
-        rows: how many samples.
+        rows: number of samples.
         seed: of the noise.
     """
     random = np.random.default_rng(seed)
-    found: list[Sample] = []
+    samples: list[Sample] = []
     executors, backlog, streak, hold, sample = 1, 0.0, 0, 0, 0
-    while len(found) < rows:
+    while len(samples) < rows:
         workload = tuple(max(0.0, rate * _about_one(random, job)) for rate in rates(sample))
         work = sum(cost * rate for cost, rate in zip(job.costs, workload, strict=True))
         backlog = max(0.0, backlog + (work - executors * job.capacity * _about_one(random, job)) * _INTERVAL_S)
@@ -108,46 +110,41 @@ def explored(job: FluidJob, rates: Callable[[int], tuple[float, ...]], rows: int
         if hold >= 0:
             backlog = 0.0 if hold >= _HOLD // 2 else backlog
             continue
-        found.append(Sample(sample * _INTERVAL_S, workload, executors, float(min(slow, _MOST_SLOW))))
-        surplus = executors > max(1, ceil(work / (0.9 * job.capacity)))
+        samples.append(Sample(sample * _INTERVAL_S, workload, executors, float(min(slow, _MAX_SLOW))))
+        surplus = executors > max(1, math.ceil(work / (0.9 * job.capacity)))
         streak = streak + 1 if surplus and slow < _SLA else 0
         if slow >= _SLA and executors < job.most:
             executors, hold = executors + 1, _HOLD
         elif streak == _SURPLUS_SAMPLES:
             executors, hold, streak = executors - 1, _HOLD, 0
-    return found
+    return samples
 
 
 def _about_one(random: np.random.Generator, job: FluidJob) -> float:
     return 1 + job.noise * float(random.standard_normal())
 
 
-def spoiled(samples: Sequence[Sample], seed: int) -> tuple[list[Sample], set[int]]:
-    """The same with stalls (about one sample in twenty, one to three in a row) and wrong rates (one in a hundred).
+def spoil(samples: Sequence[Sample], seed: int) -> tuple[list[Sample], set[int]]:
+    """Add stalls (about one sample in twenty, one to three in a row) and wrong rates (one in a hundred).
 
     Returns:
-        The samples, and which of them were spoiled.
+        The samples, and the numbers of those that were spoiled.
     """
-    random, found, wrong = np.random.default_rng(seed), list(samples), set()
-    for row in range(len(found)):
+    random, spoiled, wrong = np.random.default_rng(seed), list(samples), set()
+    for row in range(len(spoiled)):
         draw = random.random()
         if draw < 0.025:
-            for other in range(row, min(len(found), row + int(random.integers(1, 4)))):
-                found[other] = found[other]._replace(slow=found[other].slow + float(random.uniform(0.2, 1.0)))
+            for other in range(row, min(len(spoiled), row + int(random.integers(1, 4)))):
+                spoiled[other] = spoiled[other]._replace(slow=spoiled[other].slow + float(random.uniform(0.2, 1.0)))
                 wrong.add(other)
         elif draw < 0.035:
             factor = float(random.choice([0.0, 0.1, 10.0]))
-            found[row] = found[row]._replace(workload=tuple(factor * rate for rate in found[row].workload))
+            spoiled[row] = spoiled[row]._replace(workload=tuple(factor * rate for rate in spoiled[row].workload))
             wrong.add(row)
-    return found, wrong
+    return spoiled, wrong
 
 
-# --------------------------------------------------------------------------------------------- runs of the loop
-
-
-class _Seen(Recorder):
-    """A journal that keeps the assessments."""
-
+class _AssessmentRecorder(Recorder):
     def __init__(self) -> None:
         super().__init__()
         self.assessments: list[Assessment] = []
@@ -158,37 +155,34 @@ class _Seen(Recorder):
             self.assessments.append(record.assessment)
 
 
-def simulated(shape: str, seed: int) -> list[Sample]:
-    """What the production loop collects under ``reactive:faithful`` from the simulated job ``base``."""
+def simulate_samples(shape: str, seed: int) -> list[Sample]:
+    """Samples of the simulated job ``base`` under ``reactive:faithful``."""
     job = load_job("base")
     load = ready(Case(job, "base", LoadSpec(shape, shape=shape), seed=seed)).load
     settings = settings_for(job, PolicySpec("reactive", "faithful"))
     source = SimulatedJob(job, load.curve, seed, start_executors(job, load))
-    seen, time = _Seen(), SimulatedTime(lambda _, later: later >= load.curve.duration)
-    Loop(source, build_planner(settings), source, seen, time, settings, job=job.name).run()
+    recorder, time = _AssessmentRecorder(), SimulatedTime(lambda _, later: later >= load.curve.duration)
+    Loop(source, build_planner(settings), source, recorder, time, settings, job=job.name).run()
     source.close()
-    return list(_samples(seen.assessments))
+    return list(_samples(recorder.assessments))
 
 
-def _samples(assessment: Sequence[Assessment]) -> Iterator[Sample]:
+def _samples(assessments: Sequence[Assessment]) -> Iterator[Sample]:
     executors, hold = None, 0
-    for each in assessment:
+    for each in assessments:
         hold = _SETTLES if each.executors != executors else hold - 1
         executors = each.executors
         if hold > 0 or executors is None or not each.arrival_rate or each.backlog_excess is None:
             continue
-        slow = min(each.backlog_excess / (each.arrival_rate * _INTERVAL_S), _MOST_SLOW)
+        slow = min(each.backlog_excess / (each.arrival_rate * _INTERVAL_S), _MAX_SLOW)
         yield Sample(each.at, (each.arrival_rate,), executors, slow)
 
 
-# ------------------------------------------------------------------------------------------------ recorded runs
+def read_recorded(path: Path) -> dict[str, list[Sample]]:
+    """Samples of the runs of a CSV file (run, second, throughput, consumer_lag, task_managers), by name.
 
-
-def recorded(path: Path) -> dict[str, list[Sample]]:
-    """The runs of a file with columns run, second, throughput, consumer_lag, task_managers; by name.
-
-    Slow records are the backlog ÷ what arrives in an interval; what arrives is what is processed and what the backlog
-    grows by. Rows at which the number of workers changes are left out.
+    Slow records are the backlog ÷ the arrivals of an interval; arrivals are the records processed plus the growth of
+    the backlog. Rows at which the number of workers changes are left out.
 
     Raises:
         InputError: the file cannot be read, or a row is wrong.
@@ -201,15 +195,14 @@ def _recorded_samples(run: Recording) -> Iterator[Sample]:
     arrived = run.throughput[:-1] + np.diff(run.backlog) / steps
     for row in range(1, arrived.size):
         workers, rate = run.workers[row], float(arrived[row])
-        steady = abs(workers - np.round(workers)) <= _WHOLE and abs(run.workers[row - 1] - workers) <= _WHOLE
+        steady = abs(workers - np.round(workers)) <= 0.02 and abs(run.workers[row - 1] - workers) <= 0.02
         if not steady or workers < 1 or not rate > 0 or not run.backlog[row] >= 0:
             continue
-        slow = min(float(run.backlog[row] / (rate * steps[row])), _MOST_SLOW)
+        slow = min(float(run.backlog[row] / (rate * steps[row])), _MAX_SLOW)
         yield Sample(float(run.seconds[row]), (rate,), round(float(workers)), slow)
 
 
-# ``rheostat bench train``: what learning the model of slow records costs, and what each of its parts is good for.
-
+# ------------------------------------------------------------------------- bench train: the model of slow records
 
 _TRAIN_ROWS, _RUNS = 450, 60
 _TARGET_S = 0.1
@@ -224,18 +217,14 @@ _SEEDS = range(1, 11)
 _TWO_TOPICS = FluidJob(costs=(1.0, 10.0), capacity=1000.0)
 _MEAN_COST = 20 / 11
 """Of a record, over both topics: 2000 records/s of the first, 200 of the second."""
-_FAR_OUT = 5.0
-_LEAST_SCALE = 0.01
-
-Points = Sequence[tuple[Sequence[float], int]]
 
 
 def run_train(watch: Watch = unwatched, runs: Mapping[str, Sequence[Sample]] | None = None) -> Bench:
-    """Time training and stability check; recalibrate λ; try outliers and two topics.
+    """Time training and the stability check; calibrate λ; try outliers and two topics.
 
     Args:
-        watch: told how far it is.
-        runs: recorded ones, by name, that λ is checked on too.
+        watch: called with the progress.
+        runs: recorded samples, by name, that λ is checked on too.
     """
     load = os.getloadavg()
     steps: list[tuple[str, Callable[[], list[Metric]]]] = [
@@ -247,7 +236,8 @@ def run_train(watch: Watch = unwatched, runs: Mapping[str, Sequence[Sample]] | N
         ("two topics", _topics),
     ]
     if runs is not None:
-        steps.append(("the limit of stability, recorded runs", lambda: _limits(_recorded_sets(runs), "recorded: ")))
+        recorded_sets = (each for run in runs.values() for each in _beginnings(run, (450, 1000, 2500)))
+        steps.append(("the limit of stability, recorded runs", lambda: _limits(recorded_sets, "recorded: ")))
     metrics: list[Metric] = []
     for number, (words, step) in enumerate(steps):
         watch(number, len(steps), words)
@@ -255,23 +245,20 @@ def run_train(watch: Watch = unwatched, runs: Mapping[str, Sequence[Sample]] | N
     return Bench("train", metrics, (*_NOTES, load_note(load)))
 
 
-# --------------------------------------------------------------------------------------------------------- time
-
-
 def _times() -> list[Metric]:
-    samples = explored(FluidJob(), bell, _TRAIN_ROWS, seed=1)
+    samples = explore(FluidJob(), bell, _TRAIN_ROWS, seed=1)
     everywhere, line = _points(samples), [((3000.0 + 100 * step,), 4) for step in range(11)]
     worst = TrainingOptions(degrees=(_DEGREES[-1],))
     highest = train(samples, _CAPACITY, worst)
     trained = train(samples, _CAPACITY)
-    two = explored(_TWO_TOPICS, two_waves, _TRAIN_ROWS, seed=1)
+    two = explore(_TWO_TOPICS, two_waves, _TRAIN_ROWS, seed=1)
 
     def whole() -> None:
-        found = train(samples, _CAPACITY)
-        refits = refit_resamples(samples, found)
+        trained = train(samples, _CAPACITY)
+        refits = refit_resamples(samples, trained)
         refits.deviation(everywhere)
         refits.deviation(line)
-        found.model.predict((3000.0,), 4)
+        trained.model.predict((3000.0,), 4)
 
     return [
         metric("training, both phases of the check, a prediction", _seconds(whole), "s", target=_TARGET_S),
@@ -288,33 +275,30 @@ def _seconds(work: Callable[[], object]) -> list[float]:
     gc.collect()
     times = []
     for _ in range(_RUNS):
-        begun = time.perf_counter()
+        begin = time.perf_counter()
         work()
-        times.append(time.perf_counter() - begun)
+        times.append(time.perf_counter() - begin)
     return times
 
 
 def _prediction_s(model: SlowModel) -> float:
     asked = [((100.0 * load,), n) for load, n in product(range(50), range(1, 8))]
-    begun = time.perf_counter()
+    begin = time.perf_counter()
     for workload, executors in asked:
         model.predict(workload, executors)
-    return (time.perf_counter() - begun) / len(asked)
+    return (time.perf_counter() - begin) / len(asked)
 
 
-def _points(samples: Sequence[Sample]) -> Points:
+def _points(samples: Sequence[Sample]) -> list[tuple[Sequence[float], int]]:
     return [(sample.workload, sample.executors) for sample in samples]
 
 
-# ---------------------------------------------------------------------------------------------------- stability
-
-
-class _Judged(NamedTuple):
+class _DegreeFit(NamedTuple):
     """One degree on one set of samples.
 
     Attributes:
         error: root mean square error on the blocks left out.
-        literal: deviation of Algorithm 4 as printed.
+        literal: deviation of Algorithm 4 as printed: the model predicts resampled rows, mean of their deviations.
         blocks: mean standard deviation of refits to resampled blocks.
     """
 
@@ -323,51 +307,49 @@ class _Judged(NamedTuple):
     blocks: float
 
 
-def _judged(samples: Sequence[Sample], degree: int) -> _Judged:
+def _fit_degree(samples: Sequence[Sample], degree: int) -> _DegreeFit:
     options = TrainingOptions(degrees=(degree,), outliers=False)
     trained = train(samples, None, options)
-    literal = _literal(samples, trained, options.resamples)
-    return _Judged(trained.cv_errors[0][1], literal, stability(samples, trained, _points(samples), options))
+    predicted = trained.model.polynomial.values(_rows(samples))
+    drawn = np.random.default_rng(0).integers(0, len(samples), (options.resamples, len(samples)))
+    literal = float(predicted[drawn].std(axis=1).mean())
+    return _DegreeFit(trained.cv_errors[0][1], literal, stability(samples, trained, _points(samples), options))
 
 
-def _literal(samples: Sequence[Sample], trained: Trained, resamples: int) -> float:
-    """Algorithm 4 as it is printed: the model predicts resampled rows, the mean of the standard deviations of these."""
-    points = np.array([[sample.workload[0], sample.executors] for sample in samples], dtype=np.float64)
-    predicted = trained.model.polynomial.values(points)
-    drawn = np.random.default_rng(0).integers(0, len(samples), (resamples, len(samples)))
-    return float(predicted[drawn].std(axis=1).mean())
+def _rows(samples: Sequence[Sample]) -> Array:
+    """Rates and executors, a row for each sample."""
+    return np.array([[*sample.workload, sample.executors] for sample in samples], dtype=np.float64)
+
+
+def _slow(samples: Sequence[Sample]) -> Array:
+    return np.array([sample.slow for sample in samples])
 
 
 def _degrees() -> list[Metric]:
-    samples = explored(FluidJob(), bell, _TRAIN_ROWS, seed=1)
-    found = []
+    samples = explore(FluidJob(), bell, _TRAIN_ROWS, seed=1)
+    metrics = []
     for degree in _DEGREES:
-        judged = _judged(samples, degree)
+        fit = _fit_degree(samples, degree)
         rows = TrainingOptions(degrees=(degree,), outliers=False, block=1)
         by_rows = stability(samples, train(samples, None, rows), _points(samples), rows)
-        found += [
+        metrics += [
             Metric(f"degree {degree}: {words}", value, "", _TRAIN_ROWS)
             for words, value in (
-                ("deviation, as printed", judged.literal),
+                ("deviation, as printed", fit.literal),
                 ("deviation, rows resampled", by_rows),
-                ("deviation, blocks resampled", judged.blocks),
-                ("error on blocks left out", judged.error),
+                ("deviation, blocks resampled", fit.blocks),
+                ("error on blocks left out", fit.error),
             )
         ]
-    return found
+    return metrics
 
 
 def _sets() -> Iterator[list[Sample]]:
-    """Of the fluid job and of the simulated one, 300, 450 and 900 samples of each run."""
+    """The first 300, 450 and 900 samples of runs of the fluid and of the simulated job."""
     for seed in _SEEDS:
-        yield from _beginnings(explored(FluidJob(), bell, 900, seed), (300, 450, 900))
+        yield from _beginnings(explore(FluidJob(), bell, 900, seed), (300, 450, 900))
     for shape, seed in product(_SHAPES, range(1, 4)):
-        yield from _beginnings(simulated(shape, seed), (300, 450, 900))
-
-
-def _recorded_sets(runs: Mapping[str, Sequence[Sample]]) -> Iterator[list[Sample]]:
-    for samples in runs.values():
-        yield from _beginnings(samples, (450, 1000, 2500))
+        yield from _beginnings(simulate_samples(shape, seed), (300, 450, 900))
 
 
 def _beginnings(samples: Sequence[Sample], lengths: Sequence[int]) -> Iterator[list[Sample]]:
@@ -376,19 +358,21 @@ def _beginnings(samples: Sequence[Sample], lengths: Sequence[int]) -> Iterator[l
 
 def _limits(sets: Iterator[list[Sample]], title: str) -> list[Metric]:
     """For each rule: the share of models that pass, and of these the share that lose much on blocks left out."""
-    models: list[tuple[_Judged, float]] = []
+    models: list[_DegreeFit] = []
+    losses: list[float] = []
     for samples in sets:
-        judged = [_judged(samples, degree) for degree in _DEGREES]
-        best = min(each.error for each in judged)
-        models += [(each, each.error - best) for each in judged]
-    lost = np.array([loss for _, loss in models])
-    found = _rule(f"{title}as printed ≤ {_LITERAL_LIMIT}", [each.literal <= _LITERAL_LIMIT for each, _ in models], lost)
+        fits = [_fit_degree(samples, degree) for degree in _DEGREES]
+        best = min(fit.error for fit in fits)
+        models += fits
+        losses += [fit.error - best for fit in fits]
+    lost = np.array(losses)
+    metrics = _rule(f"{title}as printed ≤ {_LITERAL_LIMIT}", [fit.literal <= _LITERAL_LIMIT for fit in models], lost)
     well = None
     for limit in _LIMITS:
-        passed = [each.blocks <= limit for each, _ in models]
-        found += _rule(f"{title}blocks ≤ {limit}", passed, lost)
-        well = limit if (found[-2].value or 0.0) <= _SPOILT_SHARE else well
-    return [*found, Metric(f"{title}largest λ with at most one in twenty too wrong", well, "", len(models))]
+        passed = [fit.blocks <= limit for fit in models]
+        metrics += _rule(f"{title}blocks ≤ {limit}", passed, lost)
+        well = limit if (metrics[-2].value or 0.0) <= _SPOILT_SHARE else well
+    return [*metrics, Metric(f"{title}largest λ with at most one in twenty too wrong", well, "", len(models))]
 
 
 def _rule(name: str, passes: Sequence[bool], lost: Array) -> list[Metric]:
@@ -404,22 +388,19 @@ def _share(flags: npt.NDArray[np.bool_]) -> float | None:
 
 
 def _believed() -> list[Metric]:
-    """How much load the model lets pass as a share of the true capacity, at the numbers that were seen."""
-    found = []
+    """Load that the model lets pass as a share of the true capacity, at the executors in its samples."""
+    ratios = []
     for seed in _SEEDS:
-        model = train(explored(FluidJob(), bell, _TRAIN_ROWS, seed), _CAPACITY).model
+        model = train(explore(FluidJob(), bell, _TRAIN_ROWS, seed), _CAPACITY).model
         for executors in {span.executors for span in model.seen}:
             loads = np.arange(0.5, 1.5, 0.005) * executors * _CAPACITY
             passes = [load for load in loads if model.predict((load,), executors) < model.objective]
-            found.append(max(passes) / (executors * _CAPACITY))
+            ratios.append(max(passes) / (executors * _CAPACITY))
     return [
-        metric("load below the objective ÷ true capacity, median", found, "×"),
-        metric("the same, smallest", found, "×", lambda values: float(values.min())),
-        metric("the same, largest", found, "×", lambda values: float(values.max())),
+        metric("load below the objective ÷ true capacity, median", ratios, "×"),
+        metric("the same, smallest", ratios, "×", lambda values: float(values.min())),
+        metric("the same, largest", ratios, "×", lambda values: float(values.max())),
     ]
-
-
-# ------------------------------------------------------------------------------------------ outliers and topics
 
 
 def _outliers() -> list[Metric]:
@@ -427,8 +408,8 @@ def _outliers() -> list[Metric]:
     errors: dict[str, list[float]] = {name: [] for name in ("clean", "clean, searched", "spoiled", "spoiled, searched")}
     wrong = found = falsely = violations = ours = theirs = 0
     for seed in _SEEDS:
-        clean, unseen = (explored(FluidJob(), bell, _TRAIN_ROWS, s) for s in (seed, 100 + seed))
-        dirty, bad = spoiled(clean, seed)
+        clean, unseen = (explore(FluidJob(), bell, _TRAIN_ROWS, s) for s in (seed, 100 + seed))
+        dirty, bad = spoil(clean, seed)
         searched, dirty_searched = train(clean, _CAPACITY), train(dirty, _CAPACITY)
         errors["clean"].append(_error(train(clean, _CAPACITY, without).model, unseen))
         errors["clean, searched"].append(_error(searched.model, unseen))
@@ -454,13 +435,12 @@ def _outliers() -> list[Metric]:
 
 
 def _far_out(samples: Sequence[Sample]) -> set[int]:
-    """The usual way: residuals of a fit beyond so many robust standard deviations."""
-    points = np.array([[sample.workload[0], sample.executors] for sample in samples])
-    slow = np.array([sample.slow for sample in samples])
-    _, basis = orthonormal(points, 3)
+    """The usual way: residuals of a fit beyond five robust standard deviations."""
+    slow = _slow(samples)
+    _, basis = orthonormal(_rows(samples), 3)
     rest = np.abs(slow - basis @ (basis.T @ slow))
-    scale = max(1.4826 * float(np.median(rest)), _LEAST_SCALE)
-    return set(np.flatnonzero(rest > _FAR_OUT * scale).tolist())
+    scale = max(1.4826 * float(np.median(rest)), 0.01)
+    return set(np.flatnonzero(rest > 5.0 * scale).tolist())
 
 
 def _topics() -> list[Metric]:
@@ -468,7 +448,7 @@ def _topics() -> list[Metric]:
     errors: dict[str, list[float]] = {name: [] for name in names}
     ratios, w_max = [], _TWO_TOPICS.capacity / _MEAN_COST
     for seed in _SEEDS:
-        known, unseen = (explored(_TWO_TOPICS, two_waves, _TRAIN_ROWS, s) for s in (seed, 100 + seed))
+        known, unseen = (explore(_TWO_TOPICS, two_waves, _TRAIN_ROWS, s) for s in (seed, 100 + seed))
         summed, by_sum, by_vector = _summed(unseen), train(_summed(known), w_max).model, train(known, w_max).model
         found = (
             _error(by_sum, summed),
@@ -499,20 +479,19 @@ def _summed(samples: Sequence[Sample]) -> list[Sample]:
 def _error(model: SlowModel, unseen: Sequence[Sample]) -> float:
     """Root mean square error of predictions."""
     predicted = np.array([model.predict(sample.workload, sample.executors) for sample in unseen])
-    return _root_mean_square(np.minimum(predicted, 1.0), unseen)
+    return _rms(np.minimum(predicted, 1.0), unseen)
 
 
 def _raw_error(model: SlowModel, unseen: Sequence[Sample]) -> float:
-    """The same of the polynomial alone, cut off at 0 and 1."""
-    loads = np.array([sample.workload for sample in unseen]) @ np.array(model.costs)
-    points = np.column_stack([loads, [sample.executors for sample in unseen]])
-    return _root_mean_square(np.clip(model.polynomial.values(points), 0.0, 1.0), unseen)
+    """Error of the polynomial alone, cut off at 0 and 1."""
+    rows = _rows(unseen)
+    points = np.column_stack([rows[:, :-1] @ np.array(model.costs), rows[:, -1]])
+    return _rms(np.clip(model.polynomial.values(points), 0.0, 1.0), unseen)
 
 
 def _error_of_all_rates(known: Sequence[Sample], unseen: Sequence[Sample]) -> float:
-    """The same of a polynomial of all rates and the executors."""
-    points, others = (np.array([[*s.workload, s.executors] for s in samples]) for samples in (known, unseen))
-    slow = np.array([sample.slow for sample in known])
+    """Error of a polynomial of all rates and the executors."""
+    points, others, slow = _rows(known), _rows(unseen), _slow(known)
     variables = points.shape[1]
     degrees = [degree for degree in _DEGREES if 2 * columns(variables, degree) <= len(known)]
     basis, values = orthonormal(points, degrees[-1])
@@ -521,11 +500,11 @@ def _error_of_all_rates(known: Sequence[Sample], unseen: Sequence[Sample]) -> fl
     errors = blocks.errors(values, slow, [columns(variables, degree) for degree in degrees], options.folds)
     degree = min(zip(errors, degrees, strict=True))[1]
     weights = values[:, : columns(variables, degree)].T @ slow
-    return _root_mean_square(np.clip(basis.at(others, degree) @ weights, 0.0, 1.0), unseen)
+    return _rms(np.clip(basis.at(others, degree) @ weights, 0.0, 1.0), unseen)
 
 
-def _root_mean_square(predicted: Array, unseen: Sequence[Sample]) -> float:
-    return float(np.sqrt(np.mean((predicted - [sample.slow for sample in unseen]) ** 2)))
+def _rms(predicted: Array, unseen: Sequence[Sample]) -> float:
+    return float(np.sqrt(np.mean((predicted - _slow(unseen)) ** 2)))
 
 
 _NOTES = (
@@ -545,22 +524,16 @@ _NOTES = (
 )
 
 
-# ``rheostat bench fleet-train``: models for a thousand jobs, in one PySpark pipeline and one after the other.
-
+# ------------------ bench fleet-train: models for a thousand jobs, in one PySpark pipeline and one after the other
 
 _JOBS, _ROWS = 1000, 450
-_EVERY_S = 15.0
 _WARM_UP = 20
 _ROUNDING = 1e-9
 
 
 def run_fleet_train(watch: Watch = unwatched) -> Bench:
     """Train 1000 jobs of 450 samples both ways, and compare the models."""
-    return run_jobs(_JOBS, _ROWS, watch)
-
-
-def run_jobs(count: int, rows: int, watch: Watch = unwatched) -> Bench:
-    """Likewise, with so many jobs of so many samples each."""
+    count, rows = _JOBS, _ROWS
     before = os.getloadavg()
     os.environ.setdefault("JAVA_HOME", str(find_java().home))
     with tempfile.TemporaryDirectory(prefix="rheostat-fleet-") as folder:
@@ -568,13 +541,13 @@ def run_jobs(count: int, rows: int, watch: Watch = unwatched) -> Bench:
         for number in range(count):
             watch(number, count, "writing the history")
             write_rows(history, f"job-{number:04}", "synthetic", synthetic_rows(number, rows))
-        return _measured(jobs_in(history), rows, before, watch)
+        return _measure(jobs_in(history), rows, before, watch)
 
 
 def synthetic_rows(seed: int, count: int) -> list[Row]:
-    """A job under a wave of load: executors follow it late, and records are slow beyond what they carry.
+    """Rows of a job under a wave of load: executors follow it late, and records are slow beyond their capacity.
 
-    So many executors carry ``each · n^scaling`` records/s; both, the wave and the noise come from the seed.
+    n executors carry ``each · n^scaling`` records/s; both, the wave and the noise come from the seed.
     """
     chance = random.Random(seed)
     each, scaling = chance.uniform(200, 2000), chance.uniform(0.8, 1.0)
@@ -585,17 +558,14 @@ def synthetic_rows(seed: int, count: int) -> list[Row]:
         load = mean * each * wave * chance.lognormvariate(0.0, 0.05)
         carried = each * executors**scaling
         late = max(0.0, load / carried - 0.95) * chance.uniform(0.8, 1.2)
-        rows.append(Row(Sample(_EVERY_S * number, (load,), executors, min(1.0, late)), min(load, carried)))
+        rows.append(Row(Sample(_INTERVAL_S * number, (load,), executors, min(1.0, late)), min(load, carried)))
         if number % 8 == 7:
             executors = max(1, math.ceil((load / each / 0.9) ** (1 / scaling)) - (number % 24 == 7))
     return rows
 
 
-def apart(first: Sequence[JobModel], second: Sequence[JobModel]) -> tuple[int, float]:
-    """How many jobs have another degree, and the largest difference of a coefficient in the others, as a share.
-
-    The share is of the largest coefficient of the job.
-    """
+def compare_models(first: Sequence[JobModel], second: Sequence[JobModel]) -> tuple[int, float]:
+    """Number of jobs with another degree; of the others the largest difference ÷ largest coefficient of the job."""
     others, largest = 0, 0.0
     for one, two in zip(first, second, strict=True):
         if one.job != two.job or one.degree != two.degree or one.coefficients is None or two.coefficients is None:
@@ -607,26 +577,30 @@ def apart(first: Sequence[JobModel], second: Sequence[JobModel]) -> tuple[int, f
     return others, largest
 
 
-def _measured(jobs: Mapping[str, Sequence[Path]], rows: int, before: tuple[float, float, float], watch: Watch) -> Bench:
+def _measure(jobs: Mapping[str, Sequence[Path]], rows: int, before: tuple[float, float, float], watch: Watch) -> Bench:
     options, tasks = TrainingOptions(), os.cpu_count() or 1
     for job, files in list(jobs.items())[:_WARM_UP]:
         train_job(job, files, options)
-    begun, alone = time.perf_counter(), []
+    begin, alone = time.perf_counter(), []
     for number, (job, files) in enumerate(jobs.items()):
         watch(number, len(jobs), "one after the other")
         alone.append(train_job(job, files, options))
-    alone_s = time.perf_counter() - begun
+    alone_s = time.perf_counter() - begin
     watch(0, 0, f"in one pipeline on local[{tasks}]")
-    begun = time.perf_counter()
+    begin = time.perf_counter()
     with session(f"local[{tasks}]") as spark:
-        started_s = time.perf_counter() - begun
+        started_s = time.perf_counter() - begin
         together = train_fleet(spark, jobs, options)
-        together_s = time.perf_counter() - begun - started_s
+        together_s = time.perf_counter() - begin - started_s
         watch(0, 0, "and once more in the same session")
         again = time.perf_counter()
         train_fleet(spark, jobs, options)
         again_s = time.perf_counter() - again
-    _require_models([*alone, *together])
+    faults = [f"{each.job}: {each.fault}" for each in [*alone, *together] if each.fault is not None]
+    if faults:
+        message = f"{len(faults)} jobs have no model, the first: {faults[0]}"
+        raise RheostatError(message)
+    others, largest = compare_models(alone, together)
     metrics = [
         *_pace("one_after_the_other", alone_s, len(jobs), rows),
         *_pace("pipeline", together_s, len(jobs), rows),
@@ -634,7 +608,8 @@ def _measured(jobs: Mapping[str, Sequence[Path]], rows: int, before: tuple[float
         Metric("session_start", started_s, "s", 1),
         Metric("speed_up_by_the_pipeline", alone_s / together_s, "times", 1),
         Metric("speed_up_by_the_pipeline_again", alone_s / again_s, "times", 1),
-        *_difference(alone, together),
+        Metric("jobs_with_another_degree", float(others), "jobs", len(alone), target=0.0),
+        Metric("largest_difference_of_a_coefficient", largest, "of the largest", len(alone), target=_ROUNDING),
     ]
     return Bench("fleet-train", metrics, (*_notes(len(jobs), rows, options, tasks), load_note(before)))
 
@@ -645,21 +620,6 @@ def _pace(name: str, wall_s: float, jobs: int, rows: int) -> list[Metric]:
         Metric(f"{name}_jobs", jobs / wall_s, "jobs/s", jobs),
         Metric(f"{name}_rows", jobs * rows / wall_s, "rows/s", jobs * rows),
     ]
-
-
-def _difference(alone: Sequence[JobModel], together: Sequence[JobModel]) -> list[Metric]:
-    others, largest = apart(alone, together)
-    return [
-        Metric("jobs_with_another_degree", float(others), "jobs", len(alone), target=0.0),
-        Metric("largest_difference_of_a_coefficient", largest, "of the largest", len(alone), target=_ROUNDING),
-    ]
-
-
-def _require_models(found: Sequence[JobModel]) -> None:
-    faults = [f"{each.job}: {each.fault}" for each in found if each.fault is not None]
-    if faults:
-        message = f"{len(faults)} jobs have no model, the first: {faults[0]}"
-        raise RheostatError(message)
 
 
 def _notes(jobs: int, rows: int, options: TrainingOptions, tasks: int) -> tuple[str, ...]:

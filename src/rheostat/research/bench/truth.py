@@ -1,4 +1,4 @@
-"""``rheostat bench truth``: real runs on this machine, the simulator fitted to one, held against three others."""
+"""``rheostat bench truth``: the simulator, fitted to one real run on this machine, compared with three others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import yaml
 
 from rheostat.calibrate.fit import Calibration, calibrate
 from rheostat.calibrate.measured import RealRun, read_run
-from rheostat.calibrate.truth import Errors, Replay, errors_of, laid_over, replay, write_truth
+from rheostat.calibrate.truth import Replay, errors_of, laid_over, replay, write_truth
 from rheostat.demo.run import DemoPlan, run_demo
 from rheostat.errors import RheostatError
 from rheostat.host.java import cache_folder
@@ -24,17 +24,15 @@ from rheostat.load.shapes import parse_shape
 from rheostat.report.html import plots_installed
 from rheostat.research.bench.harness import Bench, Metric, Watch, unwatched
 
-# Real runs with a known load and timetable of executors: what the simulator is fitted to and held against.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimetablePlan(DemoPlan):
-    """The demo's cluster and pipeline, under any load, with executors by a timetable in place of a policy.
+    """The demo's cluster and pipeline under any load, with a timetable of executors instead of a policy.
 
     Attributes:
         shape: the load, in the language of :mod:`rheostat.load.shapes`.
-        steps: ``(second of the load, executors)``, ascending; before the first one there is the least number.
-        sample_s: time between two looks: shorter than a batch, so that none is missed.
+        steps: ``(second of the load, executors)``, ascending; before the first one the least number.
+        sample_s: time between two cycles: shorter than a batch, so that none is missed.
     """
 
     shape: str
@@ -59,7 +57,7 @@ class TimetablePlan(DemoPlan):
         return "load" if second < self.seconds else "drain"
 
     def settings(self, folder: Path) -> Mapping[str, Any]:
-        """The autoscaler's settings: the timetable, which nothing may delay."""
+        """The autoscaler's settings: the timetable, without guards that could delay it."""
         from rheostat.policies.schedule import OPEN_LOOP
 
         return {
@@ -76,6 +74,7 @@ class TimetablePlan(DemoPlan):
 
 _TARGETS = {"backlog": 0.15, "batch": 0.15, "lag_p95": 0.20}
 _WITHIN_SPREAD = 1.5
+"""Where equal real runs are further apart than the target, the target is this × their distance."""
 _BETTER = 3.0
 WARM_UP_S = 15.0
 
@@ -93,7 +92,7 @@ _VISITS = (
     (6, 20, "ramp:260..400"),
     (2, 20, "ramp:110..60"),
 )
-"""Executors, seconds and load: every size from 1 to 6, at a third to nine tenths of what it carries."""
+"""Executors, seconds and load: every size from 1 to 6, at a third to nine tenths of its capacity."""
 
 _COMMON: Mapping[str, Any] = {"objective": "lag < 30s", "lookup_ms": 8.0, "trigger_s": 4.0}
 
@@ -119,7 +118,7 @@ TRUTH = TimetablePlan(
 
 
 def run_truth(watch: Watch = unwatched) -> Bench:
-    """One run to fit to, three equal ones to hold the simulator against.
+    """One run to fit to, three equal ones to compare the simulator with.
 
     Raises:
         InputError: plotly is not installed.
@@ -127,7 +126,9 @@ def run_truth(watch: Watch = unwatched) -> Bench:
         RheostatError: a run lost records, or did not end its work.
     """
     plots_installed()
-    folder = _fresh(cache_folder() / "bench" / "truth")
+    folder = cache_folder() / "bench" / "truth"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     plans = [("calibration", CALIBRATION), *((f"run {number}", TRUTH) for number in (1, 2, 3))]
     runs, loads = [], []
     for number, (name, plan) in enumerate(plans):
@@ -137,18 +138,13 @@ def run_truth(watch: Watch = unwatched) -> Bench:
     watch(len(plans), len(plans), "fit and replay")
     fitted = calibrate(runs[:1], name="click_fraud", warm_up_s=WARM_UP_S)
     replays = [replay(each, fitted.job, warm_up_s=WARM_UP_S) for each in runs[1:]]
-    _keep(folder, fitted, replays)
+    (folder / "job.yaml").write_text(yaml.safe_dump(fitted.values, sort_keys=False), encoding="utf-8")
+    write_truth(folder / "truth.html", fitted, [(each, errors_of(each)) for each in replays])
     return Bench(
         "truth",
         figures(fitted, runs[1:], replays),
         (*_notes(fitted), f"Load average (1 min) before each run: {', '.join(loads)}."),
     )
-
-
-def _fresh(folder: Path) -> Path:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    return folder
 
 
 def _run(plan: TimetablePlan, folder: Path) -> RealRun:
@@ -160,45 +156,32 @@ def _run(plan: TimetablePlan, folder: Path) -> RealRun:
     return read_run(folder / "journal")
 
 
-def _keep(folder: Path, fitted: Calibration, replays: Sequence[Replay]) -> None:
-    """The job file and the report, beside the journals."""
-    (folder / "job.yaml").write_text(yaml.safe_dump(fitted.values, sort_keys=False), encoding="utf-8")
-    write_truth(folder / "truth.html", fitted, [(each, errors_of(each)) for each in replays])
-
-
 def figures(fitted: Calibration, runs: Sequence[RealRun], replays: Sequence[Replay]) -> list[Metric]:
-    """The errors of the replays, means over the runs, against their targets; and how far the runs are apart."""
+    """Errors of the replays, means over the runs, with their targets; and how far the real runs are apart."""
     errors = [errors_of(each) for each in replays]
     pairs = [errors_of(laid_over(a, b, fitted.job, warm_up_s=WARM_UP_S)) for a, b in permutations(runs, 2)]
-    names = {
-        "backlog": ("backlog: sum of differences ÷ sum measured", "of measured"),
-        "batch": ("median batch time: difference ÷ measured", "of measured"),
-        "lag_p95": ("lag p95: difference ÷ measured", "of measured"),
-    }
-    found = [_against(name, words, unit, errors, pairs) for name, (words, unit) in names.items()]
-    found += [
+    titles = {"backlog": "backlog", "batch": "median batch time", "lag_p95": "lag p95"}
+    formulas = {"backlog": ": sum of differences ÷ sum measured"}
+    unit, metrics = "of measured", list[Metric]()
+    for name, title in titles.items():
+        apart = float(np.mean([getattr(each, name) for each in pairs]))
+        target = _TARGETS[name] if apart <= _TARGETS[name] else _WITHIN_SPREAD * apart
+        words = title + formulas.get(name, ": difference ÷ measured")
+        metrics.append(_mean(words, unit, [getattr(each, name) for each in errors], target))
+    metrics += [
         _mean("backlog: error ÷ that of a constant mean", "×", [1 / e.worse_than_mean for e in errors], 1 / _BETTER),
         _mean("backlog: error ÷ that of zero", "×", [1 / e.worse_than_zero for e in errors], 1 / _BETTER),
     ]
-    found += [
-        _mean(f"three real runs, from each other: {words.partition(':')[0]}", unit, [getattr(p, name) for p in pairs])
-        for name, (words, unit) in names.items()
+    metrics += [
+        _mean(f"three real runs, from each other: {title}", unit, [getattr(each, name) for each in pairs])
+        for name, title in titles.items()
     ]
-    found += [
-        Metric(
-            f"worst of the runs: {words.partition(':')[0]}", max(getattr(e, name) for e in errors), unit, len(errors)
-        )
-        for name, (words, unit) in names.items()
+    metrics += [
+        Metric(f"worst of the runs: {title}", max(getattr(each, name) for each in errors), unit, len(errors))
+        for name, title in titles.items()
     ]
-    found.append(Metric("noise of a warm batch, coefficient of variation", fitted.fit.noise, "×", fitted.fit.points))
-    return found
-
-
-def _against(name: str, words: str, unit: str, errors: Sequence[Errors], pairs: Sequence[Errors]) -> Metric:
-    """An error. Where equal real runs are further apart than the target, 1.5 × that distance is the target."""
-    apart = float(np.mean([getattr(each, name) for each in pairs]))
-    target = _TARGETS[name] if apart <= _TARGETS[name] else _WITHIN_SPREAD * apart
-    return _mean(words, unit, [getattr(each, name) for each in errors], target)
+    metrics.append(Metric("noise of a warm batch, coefficient of variation", fitted.fit.noise, "×", fitted.fit.points))
+    return metrics
 
 
 def _mean(words: str, unit: str, values: Sequence[float], target: float | None = None) -> Metric:
@@ -212,16 +195,16 @@ def _notes(fitted: Calibration) -> tuple[str, ...]:
         f"Spark standalone and Kafka on this machine, the pipeline click_fraud: trigger {plan.trigger_s:g} s, "
         f"{plan.partitions} partitions, look-up {plan.lookup_ms:g} ms a record, "
         f"fetch.max.wait.ms {plan.fetch_wait_ms}, at most {plan.cap} records a batch, "
-        f"executors of 1 core by a timetable, looked at each {plan.sample_s:g} s.",
+        f"executors of 1 core by a timetable, a cycle each {plan.sample_s:g} s.",
         f"Fitted to one run ({CALIBRATION.shape}, executors {_steps(CALIBRATION)}): {fitted.fit.points} of "
         f"{fitted.batches} batches were warm and undisturbed. "
         + "; ".join(f"{each.key} {each.value:.4g} {each.unit}".strip() for each in told)
         + f". Not identified and left at their defaults: {', '.join(left) or 'none'}.",
-        f"Held against three equal runs that were not fitted to ({TRUTH.shape}, executors {_steps(TRUTH)}): the "
+        f"Compared with three equal runs that were not fitted to ({TRUTH.shape}, executors {_steps(TRUTH)}): the "
         f"figures are means. From {WARM_UP_S:g} s after the first batch on, to the last record. The simulator gets the "
         "arrivals, the executors at the start and the decisions; start-up times, cold executors and batch times are "
         "its own.",
-        "Backlog: Σ abs(measured − simulated) ÷ Σ measured over all looks. "
+        "Backlog: Σ abs(measured − simulated) ÷ Σ measured over all cycles. "
         "Where equal real runs are further from each other than the target, 1.5 × their distance is the target. "
         "Three times better than a constant mean, or than zero, is a ratio of 1/3.",
         "Journals, job file and report (truth.html) are kept in the user's cache, bench/truth, until the next run.",

@@ -1,16 +1,14 @@
-"""The experiments of S5's talk on a simulated job, with figures that are two minutes old, and incidents.
+"""The experiments of S5's talk on a simulated job whose metrics are two minutes old, and incidents.
 
 The talk names a sine wave, linear with spikes, a production router and the resource usage of a fleet, and gives no
-figure; the statements are ours, in the talk's words where it has some. What is set, and why, stands in
-:mod:`rheostat.research.papers.s5`. A figure is the mean over the seeds.
+figures; the statements are ours, in the talk's words where it has some. Figures are means over the seeds.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
@@ -19,8 +17,7 @@ from typing import Any, NamedTuple
 from rheostat.journal.records import DecisionRecord, OutcomeRecord
 from rheostat.journal.store import States
 from rheostat.judge.cases import PolicySpec, settings_for
-from rheostat.judge.compare import crew
-from rheostat.judge.scoring import Points, ScoringCase, cost_parts, end_of, lag_line, thinned
+from rheostat.judge.scoring import Case, Points, cost_parts, end_of, lag_line, thinned
 from rheostat.judge.simulate import Recorder, simulate, start_executors
 from rheostat.load.curves import Pieces, staircase
 from rheostat.load.prepare import Prepared, peak_mean, prepare
@@ -28,16 +25,29 @@ from rheostat.load.shapes import parse_shape
 from rheostat.loop.loop import Loop
 from rheostat.model import ReasonCode
 from rheostat.report.html import COLORS, GREY, PlotFigure, heading, line, note_list, table
-from rheostat.research.papers.page import by_seed, columns, write_found
-from rheostat.research.papers.results import Experiment, Part, Result, Seen, over_seeds
+from rheostat.research.papers.page import by_seed, columns, write_parts
+from rheostat.research.papers.results import Experiment, Figures, Part, Statement, run_tasks
 from rheostat.sim.capacity import capacity, capacity_curve, violation_weight
-from rheostat.sim.history import History, Lag
+from rheostat.sim.history import Lag
 from rheostat.sim.jobfile import JobFile, load_job
 
-# A run of one policy for S5's experiments: the production loop on the simulated job, and what is kept of it.
+PARTS = ("sine", "spikes", "day", "fleet", "incidents")
 
+SEEDS = "1,2,3,4,5"
+"""Default seeds."""
 
-_RUN_POINTS = 600
+POLICIES = ("router", "router:faithful", "reactive", "hpa", "flink")
+_FLEET_POLICIES = ("router", "hpa")
+
+FLEET = 16
+"""Number of jobs of the fleet."""
+
+INCIDENTS = ("slow", "sink", "failover", "failover untold", "17", "31", "97")
+"""A number is that of the partitions."""
+
+_POINTS = 600
+
+# ------------------------------------------------------------------------------------------- a run of one policy
 
 
 class Failover(NamedTuple):
@@ -47,15 +57,8 @@ class Failover(NamedTuple):
     end: float
 
 
-class Decided(NamedTuple):
-    """One decision.
-
-    Attributes:
-        at: s from the start of the load.
-        before, after: executors in force, and decided.
-        code: its reason.
-        text: the reason in words, with figures.
-    """
+class Change(NamedTuple):
+    """One decision: executors before and after it, and its reason."""
 
     at: float
     before: int
@@ -65,25 +68,23 @@ class Decided(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Played:
+class PolicyRun:
     """A finished run.
 
     Attributes:
-        decided: every decision that knew the number in force, in order.
-        executor_hours: paid for until all is committed.
+        decisions: all with a known number of executors, in order.
+        executor_hours: paid for until all records are committed.
         changes: of the number asked for.
-        violation_s: time in which the lag was over the objective.
-        lag_max: s.
-        cost: in executor-hours, as ``rheostat compare`` has it.
+        violation_s: time with the lag over the objective.
+        cost: executor-hours, as in ``rheostat compare``.
         static: the fewest executors that carry the peak.
-        static_hours: of so many.
+        static_hours: executor-hours of that number.
         cooldown_s: of decreases, by the guard.
-        faults: why the run does not count; none should.
+        faults: why the run does not count; empty if it does.
         capacity, paid, lag: for plots, thinned.
-        seed: of the job's chance.
     """
 
-    decided: tuple[Decided, ...]
+    decisions: tuple[Change, ...]
     executor_hours: float
     changes: int
     violation_s: float
@@ -99,111 +100,105 @@ class Played:
     seed: int = 0
 
     @property
-    def acts(self) -> tuple[Decided, ...]:
+    def acts(self) -> tuple[Change, ...]:
         """Decisions that change the number."""
-        return tuple(each for each in self.decided if each.after != each.before)
+        return tuple(each for each in self.decisions if each.after != each.before)
 
     @property
     def round_trips(self) -> int:
         """Decreases within two cooldowns after an increase."""
-        return round_trips(self.acts, 2 * self.cooldown_s)
+        return count_round_trips(self.acts, 2 * self.cooldown_s)
 
-    def between(self, begin: float, end: float) -> tuple[Decided, ...]:
-        """Decisions from one time until before another."""
-        return tuple(each for each in self.decided if begin <= each.at < end)
+    def between(self, begin: float, end: float) -> tuple[Change, ...]:
+        """Decisions in [begin, end)."""
+        return tuple(each for each in self.decisions if begin <= each.at < end)
 
-    def said(self, code: ReasonCode) -> tuple[Decided, ...]:
+    def with_code(self, code: ReasonCode) -> tuple[Change, ...]:
         """Decisions with this reason."""
-        return tuple(each for each in self.decided if each.code is code)
+        return tuple(each for each in self.decisions if each.code is code)
 
 
-def round_trips(acts: Sequence[Decided], within_s: float) -> int:
-    """How many decreases come so soon after an increase.
+def count_round_trips(acts: Sequence[Change], within_s: float) -> int:
+    """Decreases that follow an increase within this time.
 
-    >>> up, down = Decided(0.0, 2, 3, ReasonCode.UNDERSIZED, ""), Decided(90.0, 3, 2, ReasonCode.OVERSIZED, "")
-    >>> round_trips([up, down], 120.0), round_trips([up, down], 60.0)
+    >>> up, down = Change(0.0, 2, 3, ReasonCode.UNDERSIZED, ""), Change(90.0, 3, 2, ReasonCode.OVERSIZED, "")
+    >>> count_round_trips([up, down], 120.0), count_round_trips([up, down], 60.0)
     (1, 0)
     """
-    raised_at, found = -within_s, 0
+    raised_at, count = -within_s, 0
     for act in acts:
         if act.after > act.before:
             raised_at = act.at
         elif act.at - raised_at < within_s:
-            found += 1
-    return found
+            count += 1
+    return count
 
 
-class _Witness(Recorder):
-    """Keeps every decision that knew the number in force."""
-
+class _ChangeRecorder(Recorder):
     def __init__(self) -> None:
         super().__init__()
-        self.decided: list[Decided] = []
+        self.decisions: list[Change] = []
 
     def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:
-        """Keep a decision."""
         super().record(record, states)
         if not isinstance(record, DecisionRecord):
             return
-        decision = record.decision
+        decision, reason = record.decision, record.decision.reason
         if decision.current is not None and decision.target is not None:
-            reason = decision.reason
-            self.decided.append(Decided(record.at, decision.current, decision.target, reason.code, reason.text))
+            self.decisions.append(Change(record.at, decision.current, decision.target, reason.code, reason.text))
 
 
-def play(job: JobFile, load: Prepared, contender: PolicySpec, seed: int, failover: Failover | None = None) -> Played:
-    """Run a policy over the whole load and until all is committed.
+class Scene(NamedTuple):
+    """What a policy is run on."""
+
+    job: JobFile
+    load: Prepared
+
+
+def play(scene: Scene, policy: PolicySpec, seed: int, failover: Failover | None = None) -> PolicyRun:
+    """Run a policy over the whole load and until all records are committed.
 
     Args:
-        job: what is scaled.
-        load: what it has to do.
-        contender: who decides; ``static`` gets the fewest executors that carry the peak.
-        seed: of the job's chance.
-        failover: when the switch is on.
+        scene: the job and its load.
+        policy: ``static`` gets the fewest executors that carry the peak.
+        seed: of the job's random draws.
+        failover: when the switch is on; it is set in time for the next cycle.
 
     Raises:
         InputError: the policy is unknown, or its options or settings are wrong.
     """
-    witness = _Witness()
-    thrown = None if failover is None else _thrown(failover)
-    run = simulate(job, load, contender, seed=seed, recorder=witness, before_each=thrown)
-    weight = violation_weight(job, load.peak)
-    case = ScoringCase(job, load.curve, start_executors(job, load), weight)
-    cooldown_s = settings_for(job, contender.at_size(weight)).guard.cooldown_down_s
-    return replace(_played(case, run.history, witness.decided, cooldown_s, run.faults), seed=seed)
+    (job, load), recorder = scene, _ChangeRecorder()
 
+    def set_failover(loop: Loop, later: float) -> None:
+        loop.failover(failover is not None and failover.begin <= later < failover.end)
 
-def _thrown(failover: Failover) -> Callable[[Loop, float], None]:
-    """Throws the switch in time for the next cycle."""
-    return lambda loop, later: loop.failover(failover.begin <= later < failover.end)
-
-
-def _played(
-    case: ScoringCase, history: History, decided: Sequence[Decided], cooldown_s: float, faults: Sequence[str]
-) -> Played:
-    end, carried = end_of(case, history), capacity_curve(case.job)
-    lag, parts = Lag.of(history, 0.0, end), cost_parts(case, history, end)
-    capacity = [(at, carried[count]) for at, count in history.ready]
-    return Played(
-        decided=tuple(decided),
+    before_each = None if failover is None else set_failover
+    run = simulate(job, load, policy, seed=seed, recorder=recorder, before_each=before_each)
+    history, weight, carried = run.history, violation_weight(job, load.peak), capacity_curve(job)
+    case = Case(job, load.curve, start_executors(job, load), weight)
+    end = end_of(case, history)
+    parts = cost_parts(case, history, end)
+    return PolicyRun(
+        decisions=tuple(recorder.decisions),
         executor_hours=parts.executor_hours,
         changes=parts.changes,
         violation_s=3600 * parts.violation_hours,
-        lag_max=lag.greatest,
-        cost=parts.cost(case.weight),
-        static=round(case.weight),
-        static_hours=case.weight * end / 3600,
-        cooldown_s=cooldown_s,
-        faults=tuple(faults),
-        capacity=thinned(_to(end, capacity), _RUN_POINTS),
-        paid=thinned(_to(end, [(at, float(count)) for at, count in history.paid]), _RUN_POINTS),
-        lag=thinned(lag_line(history.lag_spans(0.0, end)), _RUN_POINTS),
+        lag_max=Lag.of(history, 0.0, end).greatest,
+        cost=parts.cost(weight),
+        static=round(weight),
+        static_hours=weight * end / 3600,
+        cooldown_s=settings_for(job, policy.at_size(weight)).guard.cooldown_down_s,
+        faults=tuple(run.faults),
+        capacity=_plot_steps([(at, carried[count]) for at, count in history.ready], end),
+        paid=_plot_steps([(at, float(count)) for at, count in history.paid], end),
+        lag=thinned(lag_line(history.lag_spans(0.0, end)), _POINTS),
+        seed=seed,
     )
 
 
-def _to(end: float, steps: Points) -> Points:
-    """The steps with their last value at the end."""
-    return [*steps, (end, steps[-1][1])] if steps and steps[-1][0] < end else steps
+def _plot_steps(steps: Points, end: float) -> Points:
+    """The steps, thinned, with their last value at the end."""
+    return thinned([*steps, (end, steps[-1][1])] if steps and steps[-1][0] < end else steps, _POINTS)
 
 
 def value_at(steps: Points, at: float) -> float:
@@ -216,29 +211,24 @@ def value_at(steps: Points, at: float) -> float:
     return steps[place - 1][1] if place else 0.0
 
 
-# The jobs, the loads and the contenders of S5's experiments; the talk gives their titles and no figure.
-
+# ---------------------------------------------------------------------------------- jobs, loads and policies
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86_400.0
-_TALK: Mapping[str, Any] = MappingProxyType({"objective": "lag < 5m", "decide_every_s": 60.0, "metrics.delay_s": 120.0})
-_KNOWN: Mapping[str, Any] = MappingProxyType({"guard": {"metrics_delay_s": 120.0}})
+_DELAY_S = 120.0
+_TALK: Mapping[str, Any] = MappingProxyType(
+    {"objective": "lag < 5m", "decide_every_s": 60.0, "metrics.delay_s": _DELAY_S}
+)
+_SETTINGS: Mapping[str, Any] = MappingProxyType({"guard": {"metrics_delay_s": _DELAY_S}})
 _OPTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {"router": {"samples_to_shrink": 1, "ride_out": True}, "reactive": {"samples_to_shrink": 3}}
 )
 _PEAK = 0.8
-"""Of a load ÷ what the greatest number of executors carries, as in ``rheostat compare``."""
-
-POLICIES = ("router", "router:faithful", "reactive", "hpa", "flink")
+"""Peak of a load ÷ what the greatest number of executors carries, as in ``rheostat compare``."""
 
 LASTING_S = 3.4 * _HOUR_S
-"""From when on the load of the spikes is another one."""
+"""From then on the load of the spikes is 1.4 times as high for good."""
 
 _SPIKES_S, _HIGHER = 4 * _HOUR_S, 1.4
-
-FLEET = 16
-"""Jobs of the fleet."""
-
-INCIDENTS = ("slow", "sink", "failover", "failover untold", "17", "31", "97")
 
 SLOW = SICK = (1800.0, 3600.0)
 """When an executor is slow, and when the sink is sick, s."""
@@ -246,23 +236,16 @@ SLOW = SICK = (1800.0, 3600.0)
 FAILOVER = Failover(3600.0, 7200.0)
 
 
-class Scene(NamedTuple):
-    """What a policy is run on."""
-
-    job: JobFile
-    load: Prepared
-
-
-def contender(policy: str) -> PolicySpec:
+def policy_spec(policy: str) -> PolicySpec:
     """One of :data:`POLICIES` as it runs in the talk's experiments."""
     name, _, preset = policy.partition(":")
-    return PolicySpec(name, preset or None, {} if preset else _OPTIONS.get(name, {}), _KNOWN)
+    return PolicySpec(name, preset or None, {} if preset else _OPTIONS.get(name, {}), _SETTINGS)
 
 
 def sine(seed: int, seconds: float = 4 * _HOUR_S) -> Scene:
     """Two waves of two hours, the crest four times the trough."""
     job = load_job("base", _TALK)
-    return Scene(job, _ready(job, parse_shape(f"sine:1..4@{seconds:g},period=7200").pieces(), "sine", seed, _PEAK))
+    return _scene(job, parse_shape(f"sine:1..4@{seconds:g},period=7200").pieces(), "sine", seed)
 
 
 def spike_times(seed: int) -> tuple[float, ...]:
@@ -278,19 +261,18 @@ def spikes(seed: int, *, among: bool = True) -> Scene:
         seed: of the moments of the spikes and of the noise.
         among: whether the spikes are there; the load is the same without them.
     """
-    job, there = load_job("base", _TALK), spike_times(seed) if among else ()
+    times = spike_times(seed) if among else ()
     levels = []
     for number in range(int(_SPIKES_S / _MINUTE_S)):
         at = number * _MINUTE_S
-        factor = _HIGHER if at in there or at >= LASTING_S else 1.0
+        factor = _HIGHER if at in times or at >= LASTING_S else 1.0
         levels.append((_MINUTE_S, factor * (1 + 2 * at / _SPIKES_S)))
-    return Scene(job, _ready(job, staircase(levels), "spikes", seed, _PEAK))
+    return _scene(load_job("base", _TALK), staircase(levels), "spikes", seed)
 
 
 def day(seed: int) -> Scene:
     """A day with noise of 10 %, three campaigns of 20 minutes (a quarter more), and a dip of 15 minutes to a half."""
-    job, random = load_job("base", _TALK), Random(f"day {seed}")
-    whole = parse_shape(f"daily:1..4@{_DAY_S:g}")
+    random, whole = Random(f"day {seed}"), parse_shape(f"daily:1..4@{_DAY_S:g}")
     campaigns = [_MINUTE_S * random.randrange(480 * number, 480 * number + 460) for number in range(3)]
     dip_at = _MINUTE_S * random.randrange(600, 1200)
     levels = []
@@ -299,7 +281,7 @@ def day(seed: int) -> Scene:
         factor = 1.25 if any(0 <= at - begin < 1200 for begin in campaigns) else 1.0
         factor *= 0.5 if 0 <= at - dip_at < 900 else 1.0
         levels.append((_MINUTE_S, factor * whole.rate(at + _MINUTE_S / 2)))
-    return Scene(job, _ready(job, staircase(levels), "day", seed, _PEAK, 0.10))
+    return _scene(load_job("base", _TALK), staircase(levels), "day", seed, noise_cv=0.10)
 
 
 def fleet_job(seed: int, number: int) -> Scene:
@@ -313,11 +295,11 @@ def fleet_job(seed: int, number: int) -> Scene:
     }
     job, phase_s = load_job("base", {**_TALK, **own}), random.uniform(0.0, _DAY_S)
     whole = parse_shape(f"daily:{trough:.3f}..1@{2 * _DAY_S:g}").pieces().between(phase_s, phase_s + _DAY_S)
-    return Scene(job, _ready(job, whole, f"fleet {number}", seed, random.uniform(0.4, 0.8)))
+    return _scene(job, whole, f"fleet {number}", seed, random.uniform(0.4, 0.8))
 
 
 def incident(name: str, seed: int) -> Scene:
-    """One of :data:`INCIDENTS`: a number is that of the partitions."""
+    """One of :data:`INCIDENTS`."""
     events: list[dict[str, Any]] = []
     load = parse_shape("constant:1@7200").pieces()
     share, more = 0.5, {}
@@ -327,27 +309,52 @@ def incident(name: str, seed: int) -> Scene:
         rate = 0.4 * share * capacity(load_job("base"), 20)
         events = [{"kind": "sink", "at_s": SICK[0], "for_s": SICK[1] - SICK[0], "records_per_s": round(rate)}]
     elif name.startswith("failover"):
-        away = FAILOVER.end - FAILOVER.begin
-        load = staircase([(FAILOVER.begin, 1.0), (away, 0.4), (3600.0, 1.0)])
+        load = staircase([(FAILOVER.begin, 1.0), (FAILOVER.end - FAILOVER.begin, 0.4), (3600.0, 1.0)])
     else:
         load, share, more = parse_shape("sine:1..4@14400,period=7200").pieces(), _PEAK, {"partitions": int(name)}
-    job = load_job("base", {"events": events, **more})
-    return Scene(job, _ready(job, load, name, seed, share))
+    return _scene(load_job("base", {"events": events, **more}), load, name, seed, share)
 
 
-def _ready(job: JobFile, curve: Pieces, name: str, seed: int, share: float, noise_cv: float = 0.05) -> Prepared:
-    """The load with noise between steps of 10 s; its peak is that share of what all executors carry."""
-    scaled = share * capacity(job, job.n_max) / peak_mean(curve)
-    points = [(at, rate * scaled) for at, rate in curve.points]
-    return prepare(
-        Pieces(points), name=name, seed=seed, peak_rate=None, noise_cv=noise_cv, bin_s=60.0, step_s=10.0, longest_s=None
+def _scene(job: JobFile, curve: Pieces, name: str, seed: int, share: float = _PEAK, noise_cv: float = 0.05) -> Scene:
+    """The load with noise between steps of 10 s; ``share``: its peak ÷ what all executors carry."""
+    scale = share * capacity(job, job.n_max) / peak_mean(curve)
+    scaled = Pieces([(at, rate * scale) for at, rate in curve.points])
+    load = prepare(
+        scaled, name=name, seed=seed, peak_rate=None, noise_cv=noise_cv, bin_s=60.0, step_s=10.0, longest_s=None
     )
+    return Scene(job, load)
 
 
-PARTS = ("sine", "spikes", "day", "fleet", "incidents")
+# ------------------------------------------------------------------------------------------------ the experiment
 
-SEEDS = "1,2,3,4,5"
-"""Unless others are named."""
+
+class Task(NamedTuple):
+    """The runs of one process: of a part with a seed; of the fleet those of one job."""
+
+    part: str
+    seed: int
+    number: int = 0
+
+
+Runs = Mapping[str, tuple[PolicyRun, ...]]
+"""Runs of one seed, by name; of a fleet one for each job."""
+
+
+@dataclass(frozen=True)
+class PlotData:
+    """Plots of a part: the load, empty where each run has its own; of each run capacity, paid executors and lag."""
+
+    load: Points
+    runs: Mapping[str, tuple[Points, Points, Points]]
+
+
+@dataclass(frozen=True)
+class RouterExperiment(Experiment):
+    """The results, with the table and the plots of each part, by its title; plots are of the first seed."""
+
+    tables: Mapping[str, list[list[str]]] = field(default_factory=dict)
+    plots: Mapping[str, PlotData] = field(default_factory=dict)
+
 
 _TITLES: Mapping[str, str] = {
     "sine": "Sine wave",
@@ -356,403 +363,261 @@ _TITLES: Mapping[str, str] = {
     "fleet": f"Resource usage of a fleet of {FLEET} jobs",
     "incidents": "Incidents",
 }
-_FLEET_POLICIES = ("router", "hpa")
-_POINTS = 600
-_GRID_S = 300.0
-
-
-class Task(NamedTuple):
-    """What one process does: the runs of a part with a seed; of the fleet those of one job."""
-
-    part: str
-    seed: int
-    number: int = 0
-
-
-class Lines(NamedTuple):
-    """A run as lines: records/s that its executors carry, executors paid for, lag in s; over s."""
-
-    capacity: Points
-    paid: Points
-    lag: Points
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """What is plotted of a part: the load, empty where each run has its own, and the runs by name."""
-
-    load: Points
-    runs: Mapping[str, Lines]
-
-
-@dataclass(frozen=True)
-class Routers(Experiment):
-    """What was found, with its tables.
-
-    Attributes:
-        tables: of each part its runs by name, summed over the fleet, means over the seeds; header first.
-        drawn: of the first seed, by part.
-    """
-
-    tables: Mapping[str, list[list[str]]] = field(default_factory=dict)
-    drawn: Mapping[str, Drawn] = field(default_factory=dict)
 
 
 def experiment(
     names: Sequence[str], seeds: Sequence[int], watch: Callable[[int, int, str], None], jobs: int = 1
-) -> Routers:
-    """Run the parts of that name.
+) -> RouterExperiment:
+    """Run parts of the experiment.
 
     Args:
         names: some of :data:`PARTS`.
-        seeds: of the loads and of the job's chance; at least one.
-        watch: is told how many tasks are done, of how many, and what is being run.
-        jobs: how many processes.
+        seeds: of the loads and of the job's random draws; at least one.
+        watch: called with the number of tasks done, of how many, and what is being run.
+        jobs: number of processes.
     """
-    tasks = [Task(name, seed, number) for name in names for seed in seeds for number in range(_tasks_of(name))]
-    found: dict[Task, Mapping[str, Played]] = {}
-    with crew(ran, jobs, len(tasks)) as workers:
-        for place, runs in workers.results(tasks):
-            found[tasks[place]] = runs
-            watch(len(found), len(tasks), "runs")
-    by_part = {name: _gathered(found, name, seeds) for name in names}
-    parts = [Part(_TITLES[name], _results(name, by_part[name])) for name in names]
-    tables = {_TITLES[name]: table_rows(by_part[name]) for name in names}
-    drawn = {_TITLES[name]: _drawn(name, seeds[0], found) for name in names}
-    return Routers("s5", parts, tuple(seeds), tables, drawn)
+    counts = {name: FLEET if name == "fleet" else 1 for name in names}
+    tasks = [Task(name, seed, number) for name in names for seed in seeds for number in range(counts[name])]
+    done = dict(zip(tasks, run_tasks(run_task, tasks, jobs, watch), strict=True))
+    parts, tables, plots = list[Part](), dict[str, list[list[str]]](), dict[str, PlotData]()
+    for name in names:
+        runs: dict[int, Runs] = {}
+        for seed in seeds:
+            each_job = [done[Task(name, seed, number)] for number in range(counts[name])]
+            runs[seed] = {label: tuple(job[label] for job in each_job) for label in each_job[0]}
+        title = _TITLES[name]
+        parts.append(Part(title, [statement.judge(runs) for statement in STATEMENTS[name]]))
+        tables[title], plots[title] = table_rows(runs), _plot_data(name, seeds[0], runs[seeds[0]])
+    return RouterExperiment("s5", parts, tuple(seeds), tables, plots)
 
 
-def _tasks_of(name: str) -> int:
-    return FLEET if name == "fleet" else 1
-
-
-def _gathered(found: Mapping[Task, Mapping[str, Played]], name: str, seeds: Sequence[int]) -> dict[int, Runs]:
-    """By seed and name of the run: of the fleet all jobs, else the one."""
-    gathered: dict[int, Runs] = {}
-    for seed in seeds:
-        runs: dict[str, list[Played]] = defaultdict(list)
-        for number in range(_tasks_of(name)):
-            for label, run in found[Task(name, seed, number)].items():
-                runs[label].append(run)
-        gathered[seed] = {label: tuple(several) for label, several in runs.items()}
-    return gathered
-
-
-def _results(name: str, runs: Mapping[int, Runs]) -> list[Result]:
-    return [statement.over(runs) for statement in STATEMENTS[name]]
-
-
-# ------------------------------------------------------------------------------------------------------ runs
-
-
-def ran(task: Task) -> dict[str, Played]:
-    """The runs, by name."""
-    if task.part == "incidents":
-        return {name: _incident(name, task.seed) for name in INCIDENTS}
-    scene = _scene(task)
-    names = _FLEET_POLICIES if task.part == "fleet" else POLICIES
-    runs = {name: _talk(scene, name, task.seed) for name in names}
-    if task.part == "spikes":
-        calm = spikes(task.seed, among=False)
-        runs |= {f"{name}, no spikes": _talk(calm, name, task.seed) for name in ("router", "hpa")}
+def run_task(task: Task) -> dict[str, PolicyRun]:
+    """Runs by name."""
+    name, seed = task.part, task.seed
+    if name == "incidents":
+        failovers = {"failover": FAILOVER}
+        return {each: play(incident(each, seed), PolicySpec("router"), seed, failovers.get(each)) for each in INCIDENTS}
+    scene = fleet_job(seed, task.number) if name == "fleet" else _SCENES[name](seed)
+    policies = _FLEET_POLICIES if name == "fleet" else POLICIES
+    runs = {policy: play(scene, policy_spec(policy), seed) for policy in policies}
+    if name == "spikes":
+        calm = spikes(seed, among=False)
+        runs |= {f"{policy}, no spikes": play(calm, policy_spec(policy), seed) for policy in ("router", "hpa")}
     return runs
 
 
-def _scene(task: Task) -> Scene:
-    match task.part:
-        case "sine":
-            return sine(task.seed)
-        case "spikes":
-            return spikes(task.seed)
-        case "day":
-            return day(task.seed)
-        case _:
-            return fleet_job(task.seed, task.number)
-
-
-def _talk(scene: Scene, name: str, seed: int) -> Played:
-    return play(scene.job, scene.load, contender(name), seed)
-
-
-def _incident(name: str, seed: int) -> Played:
-    scene = incident(name, seed)
-    return play(scene.job, scene.load, PolicySpec("router"), seed, FAILOVER if name == "failover" else None)
-
-
-# ----------------------------------------------------------------------------------------------------- shown
+_SCENES: Mapping[str, Callable[[int], Scene]] = {"sine": sine, "spikes": spikes, "day": day}
 
 
 def table_rows(runs: Mapping[int, Runs]) -> list[list[str]]:
-    """Of each run its figures, means over the seeds; header first."""
-    head = ["", "cost", "executor-hours", "of static", "changes", "over the objective, s", "largest lag, s"]
-    rows, labels = [head], list(next(iter(runs.values())))
-    for label in labels:
-        several = [each[label] for each in runs.values()]
-        hours, static = _mean(several, "executor_hours"), _mean(several, "static_hours")
-        figures = [f"{_mean(several, 'cost'):.1f}", f"{hours:.1f}", f"{hours / static:.0%}"]
-        figures += [f"{_mean(several, 'changes'):.0f}", f"{_mean(several, 'violation_s'):.0f}"]
-        rows.append([label, *figures, f"{max(run.lag_max for jobs in several for run in jobs):.0f}"])
+    """Figures of each run: summed over the fleet, means over the seeds; header first."""
+    rows = [["", "cost", "executor-hours", "of static", "changes", "over the objective, s", "largest lag, s"]]
+    for label in next(iter(runs.values())):
+        each_run = [run for seed in runs.values() for run in seed[label]]
+        names = ("cost", "executor_hours", "static_hours", "changes", "violation_s")
+        cost, hours, static, changes, over_s = (
+            sum(getattr(run, name) for run in each_run) / len(runs) for name in names
+        )
+        figures = [f"{cost:.1f}", f"{hours:.1f}", f"{hours / static:.0%}", f"{changes:.0f}", f"{over_s:.0f}"]
+        rows.append([label, *figures, f"{max(run.lag_max for run in each_run):.0f}"])
     return rows
 
 
-def _mean(several: Sequence[Sequence[Played]], figure: str) -> float:
-    """Summed over the jobs, the mean over the seeds."""
-    return float(sum(getattr(run, figure) for jobs in several for run in jobs)) / len(several)
-
-
-def _drawn(name: str, seed: int, found: Mapping[Task, Mapping[str, Played]]) -> Drawn:
-    runs = found[Task(name, seed)]
+def _plot_data(name: str, seed: int, runs: Runs) -> PlotData:
     if name == "fleet":
-        return _fleet([found[Task(name, seed, number)] for number in range(FLEET)])
-    load = [] if name == "incidents" else thinned(_scene(Task(name, seed)).load.curve.points, _POINTS)
-    return Drawn(load, {label: Lines(run.capacity, run.paid, run.lag) for label, run in runs.items()})
+        return _fleet_plot_data(runs)
+    load = thinned(_SCENES[name](seed).load.curve.points, _POINTS) if name in _SCENES else []
+    return PlotData(load, {label: (run.capacity, run.paid, run.lag) for label, (run,) in runs.items()})
 
 
-def _fleet(jobs: Sequence[Mapping[str, Played]]) -> Drawn:
-    """The totals of the executors, and of the static sizes; the largest lag of all, on a grid."""
-    grid, runs = [_GRID_S * place for place in range(int(86_400 / _GRID_S) + 1)], {}
-    for label in _FLEET_POLICIES:
-        several = [job[label] for job in jobs]
-        capacity = [(at, sum(value_at(run.capacity, at) for run in several)) for at in grid]
-        paid = [(at, sum(value_at(run.paid, at) for run in several)) for at in grid]
-        runs[label] = Lines(capacity, paid, [(at, max(value_at(run.lag, at) for run in several)) for at in grid])
-    static = float(sum(job["router"].static for job in jobs))
-    runs["static"] = Lines([], [(grid[0], static), (grid[-1], static)], [])
-    return Drawn([], runs)
-
-
-# The report of S5's experiments: the statements, a table and plots of each part, and what each seed showed.
+def _fleet_plot_data(runs: Runs) -> PlotData:
+    """On a grid: total capacity and executors of the fleet, total of the static sizes, and the largest lag of all."""
+    grid, plots = [300.0 * place for place in range(int(_DAY_S / 300.0) + 1)], {}
+    for label, jobs in runs.items():
+        carried = [(at, sum(value_at(run.capacity, at) for run in jobs)) for at in grid]
+        paid = [(at, sum(value_at(run.paid, at) for run in jobs)) for at in grid]
+        plots[label] = (carried, paid, [(at, max(value_at(run.lag, at) for run in jobs)) for at in grid])
+    static = float(sum(run.static for run in runs["router"]))
+    return PlotData([], {**plots, "static": ([], [(grid[0], static), (grid[-1], static)], [])})
 
 
 _NOTE = "Means over the seeds, of the fleet summed over its jobs; the largest lag of all. Plotted: seed {}."
-_PAGE_TITLES = ("Load and what the executors carry, records/s", "Executors paid for", "Lag, s")
+_PLOT_TITLES = ("Load and what the executors carry, records/s", "Executors paid for", "Lag, s")
 
 
-def write_routers(path: Path, found: Routers) -> Path:
+def write_routers(path: Path, experiment: RouterExperiment) -> Path:
     """Write the page and return its path.
 
     Raises:
         InputError: plotly is not installed, or the file cannot be written.
     """
-    parts, first = list[str](), True
-    for part in found.parts:
-        parts += [heading(part.title), note_list([_NOTE.format(found.seeds[0])]), table(found.tables[part.title])]
-        parts.append(_plots(found.drawn[part.title], with_script=first))
-        first = False
-    if len(found.seeds) > 1:
-        parts += [heading("By seed"), table(by_seed(found.results))]
-    return write_found(path, found, "statements hold", parts)
+    parts = list[str]()
+    for number, (title, rows) in enumerate(experiment.tables.items()):
+        parts += [heading(title), note_list([_NOTE.format(experiment.seeds[0])]), table(rows)]
+        parts.append(_plots(experiment.plots[title], with_script=number == 0))
+    if len(experiment.seeds) > 1:
+        parts += [heading("By seed"), table(by_seed(experiment.results))]
+    return write_parts(path, experiment, "statements hold", parts)
 
 
-def _plots(drawn: Drawn, *, with_script: bool) -> str:
-    figure = PlotFigure(_PAGE_TITLES, "seconds since the start of the load", height=820)
-    if drawn.load:
-        figure.add(1, line("load", *columns(drawn.load), GREY))
-    for (name, run), color in zip(drawn.runs.items(), COLORS, strict=False):
+def _plots(data: PlotData, *, with_script: bool) -> str:
+    figure = PlotFigure(_PLOT_TITLES, "seconds since the start of the load", height=820)
+    if data.load:
+        figure.add(1, line("load", *columns(data.load), GREY))
+    for (name, (carried, paid, lag)), color in zip(data.runs.items(), COLORS, strict=False):
         same: dict[str, Any] = {"legendgroup": name}
-        figure.add(1, line(name, *columns(run.capacity), color, shape="hv", showlegend=False, **same))
-        figure.add(2, line(name, *columns(run.paid), color, shape="hv", **same))
-        figure.add(3, line(name, *columns(run.lag), color, showlegend=False, **same))
+        figure.add(1, line(name, *columns(carried), color, shape="hv", showlegend=False, **same))
+        figure.add(2, line(name, *columns(paid), color, shape="hv", **same))
+        figure.add(3, line(name, *columns(lag), color, showlegend=False, **same))
     return figure.html(with_script=with_script)
 
 
-# What is looked for in the runs of S5's experiments.
+# ------------------------------------------------------------------------------------- what is checked in the runs
 
-
-Runs = Mapping[str, tuple[Played, ...]]
-"""Of one seed, by name; several of a fleet."""
-
-_Found = tuple[bool, tuple[float, ...]]
+_Checked = tuple[bool, Figures]
 
 _RIVALS = ("reactive", "hpa", "flink")
-_DELAY_S, _MINUTES_S = 120.0, 60.0
 _AFTER_S = 600.0
-_ALL_BUT = 0.95
-"""Share of a rate that is carried where nothing more is done: router goes up from 5 % beyond."""
+_ENOUGH = 0.95
+"""Share of a rate that must be carried: router goes up from 5 % beyond."""
 _RETURN_S = 285.0
-"""The guard's 300 s count from the last look at the switch while it was on."""
-_HALF_HOUR_S = 1800.0
-_HEALTHY = "healthy: lag under 5 minutes"
-_NO_TRIP = "up and down again within two cooldowns (the guard's, 120 s) is for nothing"
+"""The guard's 300 s count from the last cycle with the switch on."""
 
 
-class Statement(NamedTuple):
-    """One statement.
-
-    Attributes:
-        id, statement, document, why: as in :class:`Result`.
-        words: with a place for each figure.
-        look: whether it holds in the runs of one seed, and the figures.
-    """
-
-    id: str
-    statement: str
-    document: str | None
-    why: str
-    words: str
-    look: Callable[[Runs], _Found]
-
-    def over(self, runs: Mapping[int, Runs]) -> Result:
-        """Judged over all seeds."""
-        looked = {seed: self.look(each) for seed, each in runs.items()}
-        seen = [Seen(seed, self.words.format(*figures), holds) for seed, (holds, figures) in looked.items()]
-        columns = zip(*(figures for _, figures in looked.values()), strict=True)
-        means = self.words.format(*(sum(column) / len(column) for column in columns))
-        once = Result(self.id, self.statement, means, self.document, False, self.why)  # noqa: FBT003
-        return over_seeds(once, seen)
-
-
-def _one(runs: Runs, name: str) -> Played:
-    return runs[name][0]
-
-
-# ------------------------------------------------------------------------------------- what is looked for
-
-
-def _healthy(runs: Runs) -> _Found:
-    run = _one(runs, "router")
+def _check_lag(runs: Runs) -> _Checked:
+    (run,) = runs["router"]
     return run.violation_s == 0 and run.lag_max < 300 and not run.faults, (run.lag_max,)
 
 
-def _cheapest(runs: Runs) -> _Found:
-    costs = [_one(runs, name).cost for name in ("router", *_RIVALS)]
+def _check_cheapest(runs: Runs, rivals: Sequence[str] = _RIVALS) -> _Checked:
+    costs = [runs[name][0].cost for name in ("router", *rivals)]
     return costs[0] < min(costs[1:]), tuple(costs)
 
 
-def _cheaper_than_hpa_and_flink(runs: Runs) -> _Found:
-    costs = [_one(runs, name).cost for name in ("router", "hpa", "flink")]
-    return costs[0] < min(costs[1:]), tuple(costs)
+def _check_cheaper_than_hpa_and_flink(runs: Runs) -> _Checked:
+    return _check_cheapest(runs, ("hpa", "flink"))
 
 
-def _as_reactive_with_less_lag(runs: Runs) -> _Found:
-    ours, other = _one(runs, "router"), _one(runs, "reactive")
+def _check_reactive(runs: Runs) -> _Checked:
+    ours, other = runs["router"][0], runs["reactive"][0]
     cheap = ours.cost <= 1.05 * other.cost
     return cheap and ours.lag_max < other.lag_max, (ours.cost, other.cost, ours.lag_max, other.lag_max)
 
 
-def _no_round_trip(runs: Runs) -> _Found:
-    ours = [run for name, several in runs.items() if name not in _RIVALS for run in several if name[:3] != "hpa"]
+def _check_round_trips(runs: Runs) -> _Checked:
+    ours = [run for name, each in runs.items() if name not in _RIVALS and name[:3] != "hpa" for run in each]
     trips, changes = sum(run.round_trips for run in ours), sum(run.changes for run in ours)
     return trips == 0, (float(trips), float(changes))
 
 
-def answered(spiked: Played, calm: Played, spikes: Sequence[float]) -> int:
-    """How many spikes are answered: by an increase, while the figures show them, that is not there without spikes."""
-    return sum(_raised(spiked, at) and not _raised(calm, at) for at in spikes)
+def count_answered(spiked: PolicyRun, calm: PolicyRun, spikes: Sequence[float]) -> int:
+    """Spikes that are answered by an increase, while the metrics show them, that is not there without spikes."""
+    windows = [(at + _DELAY_S, at + _DELAY_S + 3 * _MINUTE_S) for at in spikes]
+    return sum(_increases(spiked, *each) > 0 and _increases(calm, *each) == 0 for each in windows)
 
 
-def _raised(run: Played, at: float) -> bool:
-    """Whether the number is raised while a spike that began then is in the figures."""
-    return any(each.after > each.before for each in run.between(at + _DELAY_S, at + _DELAY_S + 3 * _MINUTES_S))
+def _increases(run: PolicyRun, begin: float, end: float) -> int:
+    return sum(each.after > each.before for each in run.between(begin, end))
 
 
-def _unmoved(runs: Runs) -> _Found:
-    spikes, counts, shares = _spikes(runs), list[float](), list[float]()
+def _check_outliers(runs: Runs) -> _Checked:
+    figures = list[float]()
     for name in ("router", "hpa"):
-        spiked, calm = _one(runs, name), _one(runs, f"{name}, no spikes")
-        counts.append(float(answered(spiked, calm, spikes)))
-        shares.append(100 * (spiked.executor_hours / calm.executor_hours - 1))
-    return counts[0] <= 1 and counts[0] < counts[1], (counts[0], shares[0], counts[1], shares[1])
+        (spiked,), (calm,) = runs[name], runs[f"{name}, no spikes"]
+        answered = count_answered(spiked, calm, spike_times(spiked.seed))
+        figures += [float(answered), 100 * (spiked.executor_hours / calm.executor_hours - 1)]
+    return figures[0] <= 1 and figures[0] < figures[2], tuple(figures)
 
 
-def _spikes(runs: Runs) -> tuple[float, ...]:
-    """When the spikes of these runs were."""
-    return spike_times(_one(runs, "router").seed)
-
-
-def _reset(runs: Runs) -> _Found:
-    run, since = _one(runs, "router"), LASTING_S
+def _check_reset(runs: Runs) -> _Checked:
+    (run,), since = runs["router"], LASTING_S
     load = spikes(run.seed).load.curve
     rate = (load.cumulative(since + _AFTER_S) - load.cumulative(since)) / _AFTER_S
-    enough = [at for at, carried in run.capacity if at >= since and carried >= _ALL_BUT * rate]
+    enough = [at for at, carried in run.capacity if at >= since and carried >= _ENOUGH * rate]
     late_s = enough[0] - since if enough else run.capacity[-1][0]
     return late_s <= _AFTER_S, (late_s / 60, 100 * value_at(run.capacity, since) / rate)
 
 
-def _fleet_static(runs: Runs) -> _Found:
+def _check_fleet_static(runs: Runs) -> _Checked:
     ours = sum(run.executor_hours for run in runs["router"])
     static = sum(run.static_hours for run in runs["router"])
     return ours <= 0.75 * static, (ours, static, 100 * (1 - ours / static))
 
 
-def _fleet_hpa(runs: Runs) -> _Found:
-    ours, rival = (sum(run.executor_hours for run in runs[name]) for name in ("router", "hpa"))
+def _check_fleet_hpa(runs: Runs) -> _Checked:
+    ours, rival = (sum(run.executor_hours for run in runs[name]) for name in _FLEET_POLICIES)
     return ours <= 0.95 * rival, (ours, rival, 100 * (1 - ours / rival))
 
 
-def _fleet_healthy(runs: Runs) -> _Found:
-    ours, rival = (sum(run.violation_s for run in runs[name]) for name in ("router", "hpa"))
+def _check_fleet_lag(runs: Runs) -> _Checked:
+    ours, rival = (sum(run.violation_s for run in runs[name]) for name in _FLEET_POLICIES)
     return ours <= rival and not any(run.faults for run in runs["router"]), (ours, rival)
 
 
-def _slow_named(runs: Runs) -> _Found:
-    begin, end = SLOW
-    during = _one(runs, "slow").between(begin, end)
+def _check_slow_node(runs: Runs) -> _Checked:
+    (run,), (begin, end) = runs["slow"], SLOW
+    during = run.between(begin, end)
     named = [each.at for each in during if "slow: executor 0" in each.text]
     first_s = named[0] - begin if named else -1.0
-    early = [each for each in _one(runs, "slow").between(0.0, begin) if "slow: " in each.text]
+    early = [each for each in run.between(0.0, begin) if "slow: " in each.text]
     return 0 <= first_s <= _AFTER_S and not early, (first_s, float(len(named)), float(len(during)))
 
 
-def _sink_advice(runs: Runs) -> _Found:
-    during = _one(runs, "sink").between(*SICK)
-    told = sum(each.code is ReasonCode.SICK_SINK for each in during)
-    ups = sum(each.after > each.before for each in during)
-    return told > 0 and ups == 0, (float(told), float(len(during)), float(ups))
+def _check_sick_sink(runs: Runs) -> _Checked:
+    (run,) = runs["sink"]
+    during, ups = run.between(*SICK), _increases(run, *SICK)
+    advised = sum(each.code is ReasonCode.SICK_SINK for each in during)
+    return advised > 0 and ups == 0, (float(advised), float(len(during)), float(ups))
 
 
-def _failover(runs: Runs) -> _Found:
-    begin, end = FAILOVER
-    kept, untold = (
-        sum(each.after < each.before for each in _one(runs, name).between(begin, end + _RETURN_S))
-        for name in ("failover", "failover untold")
+def _check_failover(runs: Runs) -> _Checked:
+    (run,), (untold,) = runs["failover"], runs["failover untold"]
+    downs, untold_downs = (
+        sum(each.after < each.before for each in each_run.between(FAILOVER.begin, FAILOVER.end + _RETURN_S))
+        for each_run in (run, untold)
     )
-    blocked = len(_one(runs, "failover").said(ReasonCode.FAILOVER))
-    return kept == 0 and blocked > 0 and untold > 0, (float(kept), float(blocked), float(untold))
+    blocked = len(run.with_code(ReasonCode.FAILOVER))
+    return downs == 0 and blocked > 0 and untold_downs > 0, (float(downs), float(blocked), float(untold_downs))
 
 
-def _returned(runs: Runs) -> _Found:
-    end, run = FAILOVER.end, _one(runs, "failover")
-    ups, untold = (
-        sum(each.after > each.before for each in _one(runs, name).between(end, end + _HALF_HOUR_S))
-        for name in ("failover", "failover untold")
-    )
-    last = run.said(ReasonCode.FAILOVER)[-1:]
+def _check_return(runs: Runs) -> _Checked:
+    (run,), (untold,), end = runs["failover"], runs["failover untold"], FAILOVER.end
+    ups, untold_ups = (_increases(each, end, end + 1800.0) for each in (run, untold))
+    last = run.with_code(ReasonCode.FAILOVER)[-1:]
     over = bool(last) and last[0].at < end + _RETURN_S
-    return over and run.violation_s == 0 and ups < untold, (float(ups), float(untold), run.violation_s)
+    return over and run.violation_s == 0 and ups < untold_ups, (float(ups), float(untold_ups), run.violation_s)
 
 
-def _partitions(runs: Runs) -> _Found:
-    several = [_one(runs, name) for name in ("17", "31", "97")]
-    trips, over = sum(run.round_trips for run in several), sum(run.violation_s for run in several)
-    return trips == 0 and over == 0, (float(trips), float(sum(run.changes for run in several)), over)
+def _check_partitions(runs: Runs) -> _Checked:
+    each_run = [runs[name][0] for name in ("17", "31", "97")]
+    trips, over_s = sum(run.round_trips for run in each_run), sum(run.violation_s for run in each_run)
+    return trips == 0 and over_s == 0, (float(trips), float(sum(run.changes for run in each_run)), over_s)
 
 
-# --------------------------------------------------------------------------------------------- statements
+_HEALTHY = "healthy: lag under 5 minutes"
 
-_FOUR = "cost: router {:.1f}, reactive {:.1f}, hpa {:.1f}, flink {:.1f}"
-_TRIPS = "{:.1f} round trips in {:.0f} changes"
+
+def _round_trips(part: str, who: str) -> Statement:
+    return Statement(
+        f"{part} round trips",
+        who,
+        None,
+        "up and down again within two cooldowns (the guard's, 120 s) is for nothing",
+        "{:.1f} round trips in {:.0f} changes",
+        _check_round_trips,
+    )
 
 
 def _common(part: str) -> tuple[Statement, Statement]:
-    return (
-        Statement(
-            f"{part} lag",
-            "lag is healthy all the time",
-            _HEALTHY,
-            "decided once a minute, on figures that are two minutes old",
-            "largest lag {:.0f} s",
-            _healthy,
-        ),
-        Statement(
-            f"{part} round trips",
-            "router, and as published, make no round trip",
-            None,
-            _NO_TRIP,
-            _TRIPS,
-            _no_round_trip,
-        ),
+    lag = Statement(
+        f"{part} lag",
+        "lag is healthy all the time",
+        _HEALTHY,
+        "a decision each minute, on metrics that are two minutes old",
+        "largest lag {:.0f} s",
+        _check_lag,
     )
+    return lag, _round_trips(part, "router, and as published, make no round trip")
 
 
 STATEMENTS: Mapping[str, tuple[Statement, ...]] = {
@@ -762,10 +627,10 @@ STATEMENTS: Mapping[str, tuple[Statement, ...]] = {
             "sine cost",
             "router follows the wave at less cost than reactive, hpa and flink",
             None,
-            "waves of two hours. Each decrease waits for figures of after the one before, three minutes or so, so on "
+            "waves of two hours. Each decrease waits for metrics from after the one before, about three minutes, so on "
             "waves of one hour it costs as much as hpa, which does not wait",
-            _FOUR,
-            _cheapest,
+            "cost: router {:.1f}, reactive {:.1f}, hpa {:.1f}, flink {:.1f}",
+            _check_cheapest,
         ),
     ),
     "spikes": (
@@ -777,7 +642,7 @@ STATEMENTS: Mapping[str, tuple[Statement, ...]] = {
             "a minute of 1.4 times the line, against the same load without. One that would break the objective if it "
             "stayed is answered at once. Hours differ by a few per cent between two runs by chance alone",
             "router {:.1f} answered, {:+.1f} % executor-hours; hpa {:.1f}, {:+.1f} %",
-            _unmoved,
+            _check_outliers,
         ),
         Statement(
             "spikes reset",
@@ -785,7 +650,7 @@ STATEMENTS: Mapping[str, tuple[Statement, ...]] = {
             "k outliers in a row reset the baseline",
             "from 3.4 hours on the load is 1.4 times the line; k is 3 minutes here, and two are the delay",
             "carried after {:.1f} minutes, {:.0f} % of it before",
-            _reset,
+            _check_reset,
         ),
     ),
     "day": (
@@ -796,7 +661,7 @@ STATEMENTS: Mapping[str, tuple[Statement, ...]] = {
             None,
             "noise of 10 %, three campaigns, a dip",
             "cost: router {:.1f}, hpa {:.1f}, flink {:.1f}",
-            _cheaper_than_hpa_and_flink,
+            _check_cheaper_than_hpa_and_flink,
         ),
         Statement(
             "day reactive",
@@ -804,25 +669,25 @@ STATEMENTS: Mapping[str, tuple[Statement, ...]] = {
             "over-allocating is better than under-allocating",
             "reactive waits for the lag, which five minutes allow; router is there before it",
             "cost {:.1f} and {:.1f}, largest lag {:.0f} and {:.0f} s",
-            _as_reactive_with_less_lag,
+            _check_reactive,
         ),
     ),
     "fleet": (
         Statement(
             "fleet static",
-            "the executor-hours of all jobs fall by a quarter at least against a static size for each peak",
+            "the executor-hours of all jobs fall by at least a quarter against a static size for each peak",
             None,
             "a day of each job; sizes, peaks, phases, partitions and costs of a record vary",
             "{:.0f} for {:.0f} executor-hours: {:.1f} % less",
-            _fleet_static,
+            _check_fleet_static,
         ),
         Statement(
             "fleet hpa",
-            "they fall by 5 % at least against hpa",
+            "they fall by at least 5 % against hpa",
             None,
-            "the table tells what a number carries, so no headroom is needed",
+            "the table knows what a number of executors carries, so no headroom is needed",
             "{:.0f} for {:.0f} executor-hours: {:.1f} % less",
-            _fleet_hpa,
+            _check_fleet_hpa,
         ),
         Statement(
             "fleet lag",
@@ -830,18 +695,18 @@ STATEMENTS: Mapping[str, tuple[Statement, ...]] = {
             _HEALTHY,
             "all jobs together",
             "{:.0f} s and {:.0f} s",
-            _fleet_healthy,
+            _check_fleet_lag,
         ),
-        Statement("fleet round trips", "router makes no round trip", None, _NO_TRIP, _TRIPS, _no_round_trip),
+        _round_trips("fleet", "router makes no round trip"),
     ),
     "incidents": (
         Statement(
             "slow node",
             "a slow executor is named within ten minutes, and none before there is one",
             "outlier containers: a sick machine",
-            "its work takes four times as long for half an hour; two windows of task times in a row tell it",
+            "its tasks take four times as long for half an hour; two windows of task times in a row show it",
             "named after {:.0f} s, in {:.0f} of {:.0f} reasons",
-            _slow_named,
+            _check_slow_node,
         ),
         Statement(
             "sick sink",
@@ -849,23 +714,23 @@ STATEMENTS: Mapping[str, tuple[Statement, ...]] = {
             "up iff the sink is healthy",
             "the sink takes 40 % of the load for half an hour",
             "SICK_SINK in {:.0f} of {:.0f} decisions, {:.1f} increases",
-            _sink_advice,
+            _check_sick_sink,
         ),
         Statement(
             "failover",
             "no decrease while a region's traffic is away, nor while it comes back",
             "region failover blocks scale-down only",
-            "60 % of the load are away for an hour; untold, the same run goes down",
+            "60 % of the load are away for an hour; without the switch (untold) the same run scales down",
             "{:.1f} decreases, FAILOVER {:.0f} times; untold {:.1f} decreases",
-            _failover,
+            _check_failover,
         ),
         Statement(
             "failover return",
-            "a clean return: the executors are there, and the switch leaves nothing behind",
+            "a clean return: the executors are there, and the switch has no later effect",
             "until traffic is back",
             "increases in the half hour after it, and time over the objective",
             "{:.1f} increases, untold {:.1f}; {:.0f} s over the objective",
-            _returned,
+            _check_return,
         ),
         Statement(
             "partitions",
@@ -873,9 +738,9 @@ STATEMENTS: Mapping[str, tuple[Statement, ...]] = {
             None,
             "a wave of two hours each; nothing is divisible by the slots",
             "{:.1f} round trips in {:.0f} changes, {:.0f} s over the objective",
-            _partitions,
+            _check_partitions,
         ),
-        Statement("incidents round trips", "no round trip in any incident", None, _NO_TRIP, _TRIPS, _no_round_trip),
+        _round_trips("incidents", "no round trip in any incident"),
     ),
 }
 """By part."""
