@@ -246,7 +246,8 @@ class Decoder:
             self._reset()
         self._queries += data.get("queries", ())
         for named, *codes in data.get("topologies", ()):
-            topics, numbers = [], []
+            topics: list[str] = []
+            numbers: list[int] = []
             for topic, some in named:
                 own = list(range(counted(some))) if isinstance(some, int) else some
                 topics += [topic] * len(own)

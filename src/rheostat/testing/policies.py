@@ -18,6 +18,7 @@ from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import Planner
 from rheostat.decide.policy import Policy, in_force, misanswered, mismeasured, misshapen
 from rheostat.decide.state import PlanState
+from rheostat.errors import did_you_mean
 from rheostat.journal.records import DecisionRecord, Header, SessionRecord
 from rheostat.journal.store import JournalWriter, read_journal
 from rheostat.model import (
@@ -110,8 +111,7 @@ def _check_exemptions(exempt: Mapping[str, str]) -> None:
     allowed = [law.name for law in LAWS if law.may_be_exempted]
     for name, why in exempt.items():
         if name not in allowed:
-            close = difflib.get_close_matches(name, allowed, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = did_you_mean(name, allowed)
             fault = f"no policy is exempt from {name!r}, only from {' | '.join(allowed)}{hint}"
             raise AssertionError(fault)
         if not why.strip():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,10 @@ def columns(points: Points) -> tuple[list[float], list[float | None]]:
     return [round(at, 1) for at, _ in points], [float(f"{value:.5g}") for _, value in points]
 
 
+def _needed(cycle: Cycle, w_max: float) -> float | None:
+    return None if cycle.rate is None else cycle.rate / w_max
+
+
 def _shares(part: Part) -> str:
     """Figure 36: executors that the load needs (w ÷ w_max) and executors there are; one plot for each policy."""
     known = [(name, trial, w_max) for name, trial in part.trials.items() if (w_max := trial.w_max)]
@@ -71,7 +76,7 @@ def _shares(part: Part) -> str:
     titles = [f"w ÷ w_max and executors: {name} (figure 36)" for name, _, _ in known]
     figure = PlotFigure(titles, _X_AXIS, height=280 * len(known))
     for row, (name, trial, w_max) in enumerate(known, 1):
-        needed = _points(trial, lambda cycle, most=w_max: None if cycle.rate is None else cycle.rate / most)
+        needed = _points(trial, partial(_needed, w_max=w_max))
         figure.add(row, line(f"{name}: w ÷ {w_max:.0f}", *needed, GREY))
         figure.add(row, line(f"{name}: executors", *_points(trial, _executors), COLORS[row - 1], shape="hv"))
     return figure.html(with_script=False)

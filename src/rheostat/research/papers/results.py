@@ -19,7 +19,7 @@ from rheostat.loop.build import build_planner
 from rheostat.loop.loop import Loop
 from rheostat.model import ReasonCode
 from rheostat.policies.capacity import Learned, slow_records
-from rheostat.policies.proactive import ProactiveState
+from rheostat.policies.proactive import ProactiveState, read_rows
 from rheostat.sample_store import MemorySampleStore
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile
@@ -319,7 +319,7 @@ def run(
     loop.run()
     simulated.close()
     policy = planner.state_adapter.validate_python((store.state or {})["plan"]).policy
-    collected = gathered(replace(policy.data, since=None), samples, _ALL) if isinstance(policy, ProactiveState) else ()
+    collected = read_rows(replace(policy.data, since=None), samples, _ALL) if isinstance(policy, ProactiveState) else ()
     unready = unready_at_end(loop, [cycle.code for cycle in journal.cycles])
     return Trial(tuple(journal.cycles), policy, tuple(collected), loop.status().failures, unready)
 

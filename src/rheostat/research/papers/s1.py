@@ -13,13 +13,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from rheostat.config.loading import load_settings
 from rheostat.config.models import Settings
 from rheostat.judge.compare import Crew
 from rheostat.judge.simulate import SimulatedTime
-from rheostat.learn.slow_records import Sample, TrainingOptions, train
+from rheostat.learn.slow_records import Sample, TrainingOptions, refit_resamples, train
 from rheostat.load.curves import Pieces, RateCurve
 from rheostat.load.files import read_trace
 from rheostat.load.prepare import prepare
@@ -530,6 +530,10 @@ def _costs_part(trials: _Trials, seed: int) -> Part:
     return Part("5.5: what the controller costs", cost_results(costs))
 
 
+A = TypeVar("A")
+R = TypeVar("R")
+
+
 def _run_apart(work: Callable[[Any], Any], task: Any) -> Any:
     """Run it in a new process."""
     with Crew(work, 2) as crew:
@@ -553,7 +557,7 @@ class _TimedJob:
     def poll(self, at: float) -> Outcome | None:
         return self._timed(self._job.poll, at)
 
-    def _timed(self, work: Callable[[Any], Any], value: Any) -> Any:
+    def _timed(self, work: Callable[[A], R], value: A) -> R:
         begin = time.process_time()
         try:
             return work(value)
@@ -588,7 +592,7 @@ def _measure_training(task: tuple[tuple[Sample, ...], float | None]) -> tuple[Co
     points = sorted({(sample.workload, sample.executors) for sample in samples})
     return (
         _measure_repeated(lambda: train(samples, w_max, OPTIONS)),
-        _measure_repeated(lambda: resampled(samples, trained, OPTIONS).deviation(points)),
+        _measure_repeated(lambda: refit_resamples(samples, trained, OPTIONS).deviation(points)),
     )
 
 

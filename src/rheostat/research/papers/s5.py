@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from rheostat.journal.records import DecisionRecord, OutcomeRecord
 from rheostat.journal.store import States
-from rheostat.judge.cases import PolicySpec, settings_for
-from rheostat.judge.scoring import Case, Points, cost_parts, end_of, lag_line, thinned
+from rheostat.judge.cases import Case, PolicySpec, settings_for
+from rheostat.judge.scoring import Points, cost_parts, end_of, lag_line, thinned
 from rheostat.judge.simulate import Recorder, simulate, start_executors
 from rheostat.load.curves import Pieces, staircase
 from rheostat.load.prepare import Prepared, peak_mean, prepare
