@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from rheostat.journal.records import DecisionRecord, OutcomeRecord
 from rheostat.journal.store import States
-from rheostat.judge.cases import Case, PolicySpec, settings_for
-from rheostat.judge.scoring import Points, cost_parts, end_of, lag_line, thinned
+from rheostat.judge.cases import PolicySpec, settings_for
+from rheostat.judge.scoring import Points, ScoringCase, cost_parts, end_of, lag_line, thinned
 from rheostat.judge.simulate import Recorder, simulate, start_executors
 from rheostat.load.curves import Pieces, staircase
 from rheostat.load.prepare import Prepared, peak_mean, prepare
@@ -175,7 +175,7 @@ def play(scene: Scene, policy: PolicySpec, seed: int, failover: Failover | None 
     before_each = None if failover is None else set_failover
     run = simulate(job, load, policy, seed=seed, recorder=recorder, before_each=before_each)
     history, weight, carried = run.history, violation_weight(job, load.peak), capacity_curve(job)
-    case = Case(job, load.curve, start_executors(job, load), weight)
+    case = ScoringCase(job, load.curve, start_executors(job, load), weight)
     end = end_of(case, history)
     parts = cost_parts(case, history, end)
     return PolicyRun(
