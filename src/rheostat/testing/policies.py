@@ -16,9 +16,9 @@ from typing import Any, cast
 from pydantic import TypeAdapter, ValidationError
 
 from rheostat.config.models import GuardSettings
-from rheostat.decide.decide import Planner
+from rheostat.decide.decide import DecisionSettings, decide, learn
 from rheostat.decide.policy import Policy, in_force, misanswered, mismeasured, misshapen
-from rheostat.decide.state import PlanState
+from rheostat.decide.state import State
 from rheostat.journal.records import DecisionRecord, Header, SessionRecord
 from rheostat.journal.store import JournalWriter, read_journal
 from rheostat.model import (
@@ -158,9 +158,9 @@ class Moment:
 
     step: int
     assessment: Assessment
-    before: PlanState[Any]
+    before: State[Any]
     decision: Decision
-    after: PlanState[Any]
+    after: State[Any]
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class Case:
     story: Story
 
     @cached_property
-    def planner(self) -> Planner:
+    def planner(self) -> DecisionSettings:
         """The planner that :attr:`moments` were made with."""
         return _planner(self.make(), self.story.bounds)
 
@@ -206,22 +206,22 @@ class Law:
     may_be_exempted: bool = False
 
 
-def run(planner: Planner, story: Story, factor: float = 1.0) -> list[Moment]:
+def run(planner: DecisionSettings, story: Story, factor: float = 1.0) -> list[Moment]:
     """The story told to a planner."""
     job, state, moments = Job(story, factor), planner.initial(), list[Moment]()
     for number, step in enumerate(story.steps):
         seen = job.step(step)
-        decision, after = planner.plan(deepcopy(seen), deepcopy(state))
+        decision, after = decide(deepcopy(seen), deepcopy(state), planner)
         moments.append(Moment(number, seen, state, decision, after))
         state = after
         if decision.acts and decision.target is not None:
             job.ask(decision.target)
-            state = planner.learn(_granted(decision, decision.target), state)
+            state = learn(_granted(decision, decision.target), state, planner)
     return moments
 
 
-def _planner(policy: Policy[Any], bounds: Bounds) -> Planner:
-    return Planner(answering(policy), bounds, GuardSettings(), Objective(OBJECTIVE_S), SAMPLE_S)
+def _planner(policy: Policy[Any], bounds: Bounds) -> DecisionSettings:
+    return DecisionSettings(answering(policy), bounds, GuardSettings(), Objective(OBJECTIVE_S), SAMPLE_S)
 
 
 def _granted(decision: Decision, target: int) -> Outcome:
@@ -245,11 +245,11 @@ def _require(holds: object, fault: str, where: Moment | None = None, told: Calla
     raise AssertionError(f"{fault}{at}" + (f": {seen}" if seen else ""))
 
 
-def _named(answer: tuple[Decision, PlanState[Any]]) -> Mapping[str, object]:
+def _named(answer: tuple[Decision, State[Any]]) -> Mapping[str, object]:
     return dict(zip(("decision", "state"), answer, strict=True))
 
 
-def _rewritten(kept: tuple[Assessment, PlanState[Any]], moment: Moment) -> str:
+def _rewritten(kept: tuple[Assessment, State[Any]], moment: Moment) -> str:
     changed = [differences(*each) for each in zip(kept, (moment.assessment, moment.before), strict=True)]
     names = ("the assessment", "the state")
     return "; ".join(f"{name}: {what}" for name, what in zip(names, changed, strict=True) if what != "nothing")
@@ -269,7 +269,7 @@ def inputs(case: Case) -> None:
     """What a policy is given stays as it was: assessments and states are values."""
     for moment in case.some:
         kept = deepcopy((moment.assessment, moment.before))
-        case.planner.plan(moment.assessment, moment.before)
+        decide(moment.assessment, moment.before, case.planner)
         fault = "the policy changed what it was given"
         _require(kept == (moment.assessment, moment.before), fault, moment, partial(_rewritten, kept, moment))
 
@@ -297,7 +297,7 @@ def determinism(case: Case) -> None:
         told = partial(differences, first.decision, second.decision)
         _require(same, "two runs on the same story differ", first, told)
     for moment in case.some:
-        answer, before = case.planner.plan(moment.assessment, moment.before), (moment.decision, moment.after)
+        answer, before = decide(moment.assessment, moment.before, case.planner), (moment.decision, moment.after)
         told = partial(differences, _named(before), _named(answer))
         _require(answer == before, "asked again it answers otherwise", moment, told)
 
@@ -311,7 +311,7 @@ def unknown(case: Case) -> None:
     """
     for moment in case.some:
         for worse in _spoilt(moment.assessment):
-            decision, _ = case.planner.plan(worse, moment.before)
+            decision, _ = decide(worse, moment.before, case.planner)
             down = decision.action is Action.DOWN
             told = partial(_with, moment.assessment, worse, decision)
             _require(not down, "fewer executors on unknown figures", moment, told)
@@ -357,7 +357,7 @@ def journal(case: Case) -> None:
         _through_files(case, case.moments[::12], Path(folder))
 
 
-def _from_json(adapter: TypeAdapter[PlanState[Any]], moment: Moment) -> object:
+def _from_json(adapter: TypeAdapter[State[Any]], moment: Moment) -> object:
     try:
         return adapter.validate_json(adapter.dump_json(moment.after))
     except ValidationError as error:
@@ -367,10 +367,10 @@ def _from_json(adapter: TypeAdapter[PlanState[Any]], moment: Moment) -> object:
 
 def _through_files(case: Case, moments: list[Moment], folder: Path) -> None:
     """Each moment as a session of its own, so that its state is written; read back by the journal's own reader."""
-    adapter, writer = case.planner.state_adapter, JournalWriter(folder)
+    writer = JournalWriter(folder)
     for moment in moments:
         writer.start(Header("conformance", {}))
-        states = {"plan": adapter.dump_python(moment.before, mode="json")}
+        states = case.planner.state_to_json(moment.before)
         writer.record(DecisionRecord.of(None, moment.assessment, moment.decision), partial(dict, states))
     writer.close()
     text = b"".join(file.read_bytes() for file in folder.glob("*.jsonl"))
@@ -379,7 +379,7 @@ def _through_files(case: Case, moments: list[Moment], folder: Path) -> None:
     sessions = [each for each in records if isinstance(each, SessionRecord)]
     decisions = [each for each in records if isinstance(each, DecisionRecord)]
     for moment, session, record in zip(moments, sessions, decisions, strict=True):
-        back = adapter.validate_python(session.states["plan"])
+        back = case.planner.state_from_json(session.states)
         told = partial(differences, moment.before, back)
         _require(back == moment.before, "the state changes on its way through the journal", moment, told)
         told = partial(differences, _kept(moment.decision), _kept(record.decision))

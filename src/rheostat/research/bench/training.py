@@ -40,7 +40,7 @@ from rheostat.learn.slow_records import (
     stability,
     train,
 )
-from rheostat.loop.build import build_planner
+from rheostat.loop.build import build_decision_settings
 from rheostat.loop.loop import Loop
 from rheostat.model import Assessment
 from rheostat.research.bench.harness import Bench, Metric, Watch, load_note, metric, unwatched
@@ -165,7 +165,7 @@ def simulated(shape: str, seed: int) -> list[Sample]:
     settings = settings_for(job, PolicySpec("reactive", "faithful"))
     source = SimulatedJob(job, load.curve, seed, start_executors(job, load))
     seen, time = _Seen(), SimulatedTime(lambda _, later: later >= load.curve.duration)
-    Loop(source, build_planner(settings), source, seen, time, settings, job=job.name).run()
+    Loop(source, build_decision_settings(settings), source, seen, time, settings, job=job.name).run()
     source.close()
     return list(_samples(seen.assessments))
 

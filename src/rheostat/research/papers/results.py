@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from rheostat.config.models import Settings
-from rheostat.decide.decide import Planner
-from rheostat.decide.state import Memory
+from rheostat.decide.decide import DecisionSettings
 from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord, Record
 from rheostat.journal.store import States, StateStore
 from rheostat.judge.simulate import SimulatedTime, unready_at_end
 from rheostat.learn.slow_records import Sample
 from rheostat.load.curves import Pieces
-from rheostat.loop.build import build_planner
+from rheostat.loop.build import build_decision_settings
 from rheostat.loop.loop import Loop
 from rheostat.model import ReasonCode
 from rheostat.policies.capacity import Learned, slow_records
@@ -174,13 +173,13 @@ def run(
     """
     simulated = SimulatedJob(job, load, seed, executors)
     archive, witness, store = MemorySampleStore(), _Witness(interval_s), _Kept(None)
-    planner = build_planner(settings, archive)
-    store.state = None if begin is None else begun(planner, begin)
+    deciding = build_decision_settings(settings, archive)
+    store.state = None if begin is None else begun(deciding, begin)
     time = SimulatedTime(lambda _, later: later > load.duration)
-    loop = Loop(simulated, planner, simulated, witness, time, settings, store=store, job=job.name)
+    loop = Loop(simulated, deciding, simulated, witness, time, settings, store=store, job=job.name)
     loop.run()
     simulated.close()
-    ended = planner.state_adapter.validate_python((store.state or {})["plan"]).policy
+    ended = deciding.state_from_json(store.state or {}).policy
     rows = _collected(ended, archive) if isinstance(ended, ProactiveState) else ()
     unready = unready_at_end(loop, [look.code for look in witness.looks])
     return Trial(tuple(witness.looks), ended, tuple(rows), loop.status().failures, unready)
@@ -190,10 +189,9 @@ def _collected(policy: ProactiveState, archive: MemorySampleStore) -> Sequence[S
     return gathered(replace(policy.data, since=None), archive, _ALL)
 
 
-def begun(planner: Planner, policy: Any) -> Mapping[str, Any]:
+def begun(deciding: DecisionSettings, policy: Any) -> Mapping[str, Any]:
     """The state of a loop that has seen nothing, but whose policy has."""
-    memory = Memory.initial(planner)
-    return replace(memory, plan=replace(memory.plan, policy=policy)).to_json(planner)
+    return deciding.state_to_json(replace(deciding.initial(), policy=policy))
 
 
 SCHEMA = "rheostat.experiment/1"
