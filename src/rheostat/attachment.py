@@ -18,7 +18,7 @@ from rheostat.config.models import Settings, pairs_of
 from rheostat.errors import Fault, InputError, RefusedError, UnavailableError, tried
 from rheostat.execute.live import DryRun, LiveExecutors, Patience
 from rheostat.journal.store import Journal
-from rheostat.loop.build import build_planner, open_journal, open_sample_store, open_store
+from rheostat.loop.build import build_decision_settings, open_journal, open_sample_store, open_store
 from rheostat.loop.clock import StoppableClock, SystemClock
 from rheostat.loop.loop import Loop, supervise
 from rheostat.metrics import Hearing, OverheardJournal, Served, serve
@@ -246,7 +246,7 @@ def assemble(
         RefusedError: why it cannot work, all causes; never with the mode ``watch``.
         UnavailableError: the session does not answer.
     """
-    planner = build_planner(settings, open_sample_store(settings))
+    planner = build_decision_settings(settings, open_sample_store(settings))
     running: list[Loop] = []
     watch = _nodes_watch(settings)
     actuator = _actuator(spark, settings, watch, lambda: bool(running) and running[0].status().paused)

@@ -1,6 +1,7 @@
 """Each step alone; who wins where several speak; and the page that describes them."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import pytest
 from tests.policies.samples import seen
 
 from rheostat.config.models import GuardSettings
+from rheostat.decide.decide import PROPOSERS, choose
 from rheostat.decide.effectiveness import Cause, Useless
-from rheostat.decide.guard import STEPS, Direction, shape
-from rheostat.decide.state import Context, GuardState, Pending, Proposal
+from rheostat.decide.guard import STEPS, Direction, closed_gate
+from rheostat.decide.state import Context, GuardState, Pending
+from rheostat.decide.state import PastRecommendation as Past
 from rheostat.model import Bounds, Reason, ReasonCode, Recommendation
 
 AT = 1000.0
@@ -21,13 +24,14 @@ def shaped(target: int | None, *, current: int = 5, guard=None, state=None, boun
     context = Context(
         assessment=seen(AT, **figures),
         current=current,
-        recommended=target,
+        recommendation=Recommendation(target, Reason(ReasonCode.FIXED, "as told")),
         bounds=Bounds(*bounds),
         settings=GuardSettings(**{**NEUTRAL, **(guard or {})}),
         sample_s=15.0,
         state=GuardState(**(state or {})),
     )
-    return shape(Recommendation(target, Reason(ReasonCode.FIXED, "as told")), context, frozenset())
+    _, chosen = choose(replace(context, gate=closed_gate(context)))
+    return chosen.target, chosen.reason, chosen.notes
 
 
 UP, DOWN, STAY = 8, 2, 5
@@ -271,14 +275,20 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
         # maximum of the window
         pytest.param(
             DOWN,
-            {"guard": {"scale_down_hold_s": 60.0}, "state": {"proposed": (Proposal(AT - 59, 4), Proposal(AT, 2))}},
+            {
+                "guard": {"scale_down_hold_s": 60.0},
+                "state": {"proposed": (Past(AT - 59, 4), Past(AT, 2))},
+            },
             4,
             ReasonCode.SCALE_DOWN_HOLD,
             id="four were proposed within the window",
         ),
         pytest.param(
             DOWN,
-            {"guard": {"scale_down_hold_s": 60.0}, "state": {"proposed": (Proposal(AT - 60, 4), Proposal(AT, 2))}},
+            {
+                "guard": {"scale_down_hold_s": 60.0},
+                "state": {"proposed": (Past(AT - 60, 4), Past(AT, 2))},
+            },
             DOWN,
             ReasonCode.FIXED,
             id="four were proposed before the window",
@@ -426,9 +436,11 @@ def test_every_step_that_changed_the_number_is_noted_in_order():
     ],
 )
 def test_the_last_check(target, recommended, current, held):
-    context = Context(seen(AT), current, recommended, Bounds(1, 20), GuardSettings(), 15.0, GuardState())
-    change = STEPS[-1].apply(target, context)
-    assert (change is not None and (change.target, change.reason.code)) == (held and (current, ReasonCode.LAST_CHECK))
+    context = Context(seen(AT), current, None, Bounds(1, 20), GuardSettings(), 15.0, GuardState(), proposed=recommended)
+    [last_check] = [step for step in STEPS if step.name == "last_check"]
+    change = last_check.apply(target, context)
+    code = change is not None and change.reason is not None and change.reason.code
+    assert (change is not None and (change.target, code)) == (held and (current, ReasonCode.LAST_CHECK))
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
@@ -437,7 +449,7 @@ def test_a_step_blocks_no_other_direction_than_it_says(step):
     state = GuardState(
         *(AT - 1, AT - 1, AT - 1, AT + 9, 9.0, Pending(1, AT - 1, 4, 5)),
         raised_at=AT - 1,
-        proposed=(Proposal(AT - 1, 5),),
+        proposed=(Past(AT - 1, 5),),
         useless=Useless(4, 5, AT - 1, 600.0, 750.0, 600.0, Cause.BROKER, undone=True),
     )
     strict: dict[str, Any] = {
@@ -454,16 +466,16 @@ def test_a_step_blocks_no_other_direction_than_it_says(step):
     figures = {"failed_tasks": 1, "batches": 0, "backlog_excess": 9.0, "partitions": 1, "capped": True, "sink": "slow"}
     for target in (UP, DOWN):
         settings = GuardSettings(**strict, largest_step_up=1)
-        context = Context(seen(AT, **figures), 5, target, Bounds(5, 5), settings, 15.0, state)
-        change = step.apply(target, context)
+        context = Context(seen(AT, **figures), 5, None, Bounds(5, 5), settings, 15.0, state)
+        change = step.apply(target, context) if step.concerns(target, 5) else None
         one_sided = {Direction.BLOCKS_UP: UP, Direction.BLOCKS_DOWN: DOWN}.get(step.direction)
         if step.direction is not Direction.BOTH:
             assert (change is not None) == (target == one_sided)
-            assert change is None or change.reason.code in step.codes
+            assert change is None or (change.reason is not None and change.reason.code in step.codes)
 
 
 def test_all_settings_of_the_guard_belong_to_a_step():
-    assert {name for step in STEPS for name in step.settings} == set(GuardSettings.model_fields)
+    assert {name for each in (*PROPOSERS, *STEPS) for name in each.settings} == set(GuardSettings.model_fields)
 
 
 def test_the_page_lists_the_steps_as_they_are():

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.policies.samples import Fixed, outcome, planner, seen
 
 from rheostat.config.models import GuardSettings
-from rheostat.decide.guard import shape
+from rheostat.decide.decide import choose, decide, learn
+from rheostat.decide.guard import closed_gate
 from rheostat.decide.state import Context, GuardState, Pending, Replacing
 from rheostat.model import Action, Bounds, OutcomeStatus, Reason, ReasonCode, Recommendation
 
@@ -20,9 +22,18 @@ SLOW: dict[str, Any] = {"slow": ("executor 7 on b",), "slow_executors": ("7",), 
 
 def shaped(target: int, *, state=None, skip=frozenset(), fewer_do=False, figures: dict[str, Any], **guard: Any):
     settings, remembered = GuardSettings(**{**NEUTRAL, **guard}), GuardState(**(state or {}))
-    context = Context(seen(AT, **figures), 5, target, Bounds(1, 20), settings, 15.0, remembered, fewer_do=fewer_do)
-    number, reason, _ = shape(Recommendation(target, Reason(ReasonCode.FIXED, "as told")), context, skip)
-    return number, reason.code
+    context = Context(
+        assessment=seen(AT, **figures),
+        current=5,
+        recommendation=Recommendation(target, Reason(ReasonCode.FIXED, "as told")),
+        bounds=Bounds(1, 20),
+        settings=settings,
+        sample_s=15.0,
+        state=remembered,
+        fewer_do=fewer_do,
+    )
+    _, chosen = choose(replace(context, gate=closed_gate(context)), skip)
+    return chosen.target, chosen.reason.code
 
 
 @pytest.mark.parametrize(
@@ -47,7 +58,7 @@ def test_a_sick_sink(target, given, result, code):
 
 
 def test_the_advice():
-    decision, _ = planner(Fixed(8)).plan(seen(AT, executors=5, sink=SICK), planner(Fixed(8)).initial())
+    decision, _ = decide(seen(AT, executors=5, sink=SICK), planner(Fixed(8)).initial(), planner(Fixed(8)))
     assert decision.reason.text == (
         f"the sink is sick: {SICK}; no executor helps against that, look at what the query writes to: 5 stays"
     )
@@ -140,23 +151,23 @@ class Saying(Fixed):
 )
 def test_none_comes_while_the_policy_finds_the_number_too_large(code, target):
     plans = planner(Saying(code), replace_slow=True)
-    decision, state = plans.plan(seen(AT, **SLOW), plans.initial())
+    decision, state = decide(seen(AT, **SLOW), plans.initial(), plans)
     assert (decision.target, state.guard.replacing is None) == (target, target == 5)
 
 
 def test_one_comes_and_the_slow_one_goes():
     plans = planner(Fixed(None), replace_slow=True, round_trip_cooldowns=0.0)
-    come, state = plans.plan(seen(AT, **SLOW), plans.initial())
+    come, state = decide(seen(AT, **SLOW), plans.initial(), plans)
     assert (come.target, come.first, come.reason.code) == (6, (), ReasonCode.SLOW_EXECUTOR)
     assert come.reason.text == (
         "one more comes in the place of executor 7: 5 → 6; slow: executor 7 on b (3.0 × the task time of the others)"
     )
     assert state.guard.replacing == Replacing("7", 5)
-    state = plans.learn(outcome(OutcomeStatus.APPLIED, 6, 5, 6), state)
-    go, state = plans.plan(seen(AT + 15, **{**SLOW, "executors": 6}, requested=6), state)
+    state = learn(outcome(OutcomeStatus.APPLIED, 6, 5, 6), state, plans)
+    go, state = decide(seen(AT + 15, **{**SLOW, "executors": 6}, requested=6), state, plans)
     assert (go.target, go.first, go.reason.code) == (5, ("7",), ReasonCode.SLOW_EXECUTOR)
-    state = plans.learn(outcome(OutcomeStatus.APPLIED, 5, 6, 5, decision_id=2), state)
-    rest, state = plans.plan(seen(AT + 30, executors=5, requested=5), state)
+    state = learn(outcome(OutcomeStatus.APPLIED, 5, 6, 5, decision_id=2), state, plans)
+    rest, state = decide(seen(AT + 30, executors=5, requested=5), state, plans)
     assert (rest.action, state.guard.replacing) == (Action.HOLD, None)
 
 
@@ -165,42 +176,42 @@ def test_one_that_comes_in_the_place_of_another_is_not_tried_for_what_it_brings(
     limited = {"executors": 2, "batch_s": 12.0, "backlog_excess": 90.0, "processed_rate": 500.0}
     for target, code, rate in ((None, ReasonCode.SLOW_EXECUTOR, None), (3, ReasonCode.FIXED, 500.0)):
         plans = planner(Fixed(target), replace_slow=True)
-        come, state = plans.plan(seen(AT, **{**SLOW, **limited}), plans.initial())
+        come, state = decide(seen(AT, **{**SLOW, **limited}), plans.initial(), plans)
         assert (come.target, come.reason.code) == (3, code)
         assert state.guard.pending is not None
         assert (state.guard.pending.rate, state.guard.trial) == (rate, None)
-        state = plans.learn(outcome(OutcomeStatus.APPLIED, 3, 2, 3), state)
+        state = learn(outcome(OutcomeStatus.APPLIED, 3, 2, 3), state, plans)
         assert (state.guard.trial is None) == (rate is None)
 
 
 def test_nor_is_the_increase_before_it_tried_for_what_both_bring():
     limited = {"batch_s": 12.0, "backlog_excess": 90.0, "processed_rate": 500.0}
     plans = planner(Fixed(3), replace_slow=True)
-    _, state = plans.plan(seen(AT, executors=2, **limited), plans.initial())
-    state = plans.learn(outcome(OutcomeStatus.APPLIED, 3, 2, 3), state)
+    _, state = decide(seen(AT, executors=2, **limited), plans.initial(), plans)
+    state = learn(outcome(OutcomeStatus.APPLIED, 3, 2, 3), state, plans)
     assert state.guard.trial is not None
     assert (state.guard.trial.before, state.guard.trial.after) == (2, 3)
-    come, state = plans.plan(seen(AT + 15, **{**SLOW, **limited, "executors": 3}, requested=3), state)
+    come, state = decide(seen(AT + 15, **{**SLOW, **limited, "executors": 3}, requested=3), state, plans)
     assert (come.target, come.reason.code) == (4, ReasonCode.SLOW_EXECUTOR)
-    state = plans.learn(outcome(OutcomeStatus.APPLIED, 4, 3, 4, decision_id=2), state)
+    state = learn(outcome(OutcomeStatus.APPLIED, 4, 3, 4, decision_id=2), state, plans)
     assert state.guard.trial is None
 
 
 def test_nobody_goes_if_nobody_came():
     plans = planner(Fixed(None), replace_slow=True, no_room_backoff_s=60.0)
-    _, state = plans.plan(seen(AT, **SLOW), plans.initial())
-    state = plans.learn(outcome(OutcomeStatus.NO_ROOM, 6, 5, 5), state)
-    later, state = plans.plan(seen(AT + 15, **SLOW, requested=5), state)
+    _, state = decide(seen(AT, **SLOW), plans.initial(), plans)
+    state = learn(outcome(OutcomeStatus.NO_ROOM, 6, 5, 5), state, plans)
+    later, state = decide(seen(AT + 15, **SLOW, requested=5), state, plans)
     assert (later.target, later.reason.code, state.guard.replacing) == (5, ReasonCode.NO_ROOM, None)
 
 
 def test_in_any_decrease_the_slow_one_goes_first():
     plans = planner(Fixed(3))
-    assert plans.plan(seen(AT, **SLOW), plans.initial())[0].first == ("7",)
+    assert decide(seen(AT, **SLOW), plans.initial(), plans)[0].first == ("7",)
 
 
 def test_a_hold_names_the_slow_one_too():
     plans = planner(Fixed(5))
-    decision, _ = plans.plan(seen(AT, **SLOW), plans.initial())
+    decision, _ = decide(seen(AT, **SLOW), plans.initial(), plans)
     assert decision.reason.text == "as told; slow: executor 7 on b (3.0 × the task time of the others)"
     assert decision.reason.figures == {"slow_factor": 3.04}

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from tests.policies.samples import Fixed, outcome, planner, seen
 
+from rheostat.decide.decide import decide, learn
 from rheostat.decide.effectiveness import Cause, Trial, Useless, begun, cause_of, judged, limited_rate, still_useless
-from rheostat.decide.state import GuardState, Pending, PlanState
+from rheostat.decide.state import GuardState, Pending, State
 from rheostat.model import Action, Assessment, OutcomeStatus, ReasonCode
 
 TRIAL = Trial(before=2, after=4, at=1000.0, rate=800.0)
@@ -168,12 +169,12 @@ def test_an_increase_that_brings_nothing_is_undone_once_and_none_follows():
     plans, at, number, batches = planner(Fixed(4), largest_step_down=1, cooldown_down_s=60.0), 1000.0, 2, 9
     state, done = plans.initial(), list[tuple[float, Action, int, ReasonCode]]()
     for _ in range(60):
-        decision, state = plans.plan(limited(at, batches, executors=number, failed_tasks=0), state)
+        decision, state = decide(limited(at, batches, executors=number, failed_tasks=0), state, plans)
         if decision.acts and decision.target is not None:
             done.append((at, decision.action, decision.target, decision.reason.code))
             applied = outcome(OutcomeStatus.APPLIED, decision.target, number, decision.target)
             applied = replace(applied, at=at + 5, decision_id=decision.decision_id, took_s=5.0)
-            state, number, batches = plans.learn(applied, state), decision.target, -1
+            state, number, batches = learn(applied, state, plans), decision.target, -1
         at, batches = at + 15, batches + 1
     assert done[:2] == [(1000.0, Action.UP, 4, ReasonCode.FIXED), (1135.0, Action.DOWN, 2, ReasonCode.INEFFECTIVE)]
     assert done[2][:3] == (1720.0, Action.UP, 4), "ten minutes after it was found at 1120 s"
@@ -184,9 +185,9 @@ def test_increases_that_follow_one_another_are_judged_together():
     plans, state = planner(Fixed(3)), planner(Fixed(3)).initial()
     for at, before, target in ((1000.0, 1, 3), (1030.0, 3, 7)):
         policy: Any = Fixed(target)
-        decision, state = replace(plans, policy=policy).plan(limited(at, 4, 150.0, executors=before), state)
+        decision, state = decide(limited(at, 4, 150.0, executors=before), state, replace(plans, policy=policy))
         end = outcome(OutcomeStatus.APPLIED, target, before, target)
-        state = plans.learn(replace(end, at=at + 5, decision_id=decision.decision_id), state)
+        state = learn(replace(end, at=at + 5, decision_id=decision.decision_id), state, plans)
     assert state.guard.trial == Trial(1, 7, 1035.0, 150.0)
 
 
@@ -197,5 +198,5 @@ def test_an_old_state_loads():
     loaded = adapter.validate_json(old)
     assert loaded.guard.useless is None
     assert loaded.guard.pending == Pending(1, 2.0, 3, 4, rate=None)
-    full = PlanState(1, GuardState(trial=TRIAL, useless=USELESS), 2)
+    full = State(1, GuardState(trial=TRIAL, useless=USELESS), 2)
     assert adapter.validate_json(adapter.dump_json(full)) == full

@@ -10,6 +10,7 @@ from typing import ClassVar
 import pytest
 from tests.policies.samples import Fixed, outcome, planner, seen
 
+from rheostat.decide.decide import decide, learn
 from rheostat.decide.placement import Choice, Placing, grown, nd_max, place, shrunk
 from rheostat.decide.state import Pending, Replacing
 from rheostat.model import Action, NodeReading, Nodes, OutcomeStatus, Placement, ReasonCode, RoundTrip
@@ -221,12 +222,12 @@ class TestASlowOneIsReplaced:
 
     def test_on_another_node_and_then_goes_from_its_own(self):
         plans = planner(Fixed(None), replace_slow=True, round_trip_cooldowns=0.0)
-        come, state = plans.plan(seen(1000.0, executors=2, nodes=nodes(**self.ROOMS), **SICK), plans.initial())
+        come, state = decide(seen(1000.0, executors=2, nodes=nodes(**self.ROOMS), **SICK), plans.initial(), plans)
         assert (come.reason.code, come.target, come.first) == (ReasonCode.SLOW_EXECUTOR, 3, ())
         assert come.placement == Placement(("a", "b", "c"), ("c",), (), ("b",))
-        state = plans.learn(outcome(OutcomeStatus.APPLIED, 3, 2, 3), state)
+        state = learn(outcome(OutcomeStatus.APPLIED, 3, 2, 3), state, plans)
         there = nodes(a=(1, 0), b=(1, 1), c=(1, 0))
-        go, _ = plans.plan(seen(1015.0, executors=3, requested=3, nodes=there, **SICK), state)
+        go, _ = decide(seen(1015.0, executors=3, requested=3, nodes=there, **SICK), state, plans)
         assert (go.reason.code, go.target, go.first) == (ReasonCode.SLOW_EXECUTOR, 2, ("7",))
         assert go.placement == Placement(("a", "c"), (), ("b",), ("b",))
         assert go.reason.text == (
@@ -240,7 +241,7 @@ class TestASlowOneIsReplaced:
         state = plans.initial()
         state = replace(state, guard=replace(state.guard, replacing=Replacing("7", 3)))
         there = nodes(a=(2, 0), b=(1, 0), c=(1, 0))
-        go, _ = plans.plan(seen(1000.0, executors=4, requested=4, nodes=there, **sick), state)
+        go, _ = decide(seen(1000.0, executors=4, requested=4, nodes=there, **sick), state, plans)
         assert (go.target, go.first) == (3, ("7", "3"))
         assert go.placement is not None
         assert go.placement.leave == ("b",)
@@ -248,7 +249,7 @@ class TestASlowOneIsReplaced:
     def test_not_where_slow_nodes_alone_have_room(self):
         plans = planner(Fixed(None), replace_slow=True)
         there = nodes(a=(1, 0), b=(1, 1), c=(0, 0))
-        hold, state = plans.plan(seen(1000.0, executors=2, nodes=there, **SICK), plans.initial())
+        hold, state = decide(seen(1000.0, executors=2, nodes=there, **SICK), plans.initial(), plans)
         assert (hold.action, hold.target, hold.placement) == (Action.HOLD, 2, None)
         assert hold.reason.code is ReasonCode.NO_FREE_NODE
         assert hold.reason.text == (
@@ -259,19 +260,19 @@ class TestASlowOneIsReplaced:
     def test_beside_another_on_its_node_where_that_one_is_as_fast_as_the_others(self):
         plans = planner(Fixed(None), replace_slow=True)
         there, sick = nodes(a=(1, 0), b=(2, 1), c=(0, 1)), {**SICK, "slow_nodes": ()}
-        come, _ = plans.plan(seen(1000.0, executors=3, nodes=there, **sick), plans.initial())
+        come, _ = decide(seen(1000.0, executors=3, nodes=there, **sick), plans.initial(), plans)
         assert come.placement is not None
         assert come.placement.add == ("b",)
 
     def test_in_any_decrease_it_goes_before_the_farthest(self):
         plans = planner(Fixed(2))
         there = nodes(a=(1, 0), b=(1, 0), d=(1, 0))
-        go, _ = plans.plan(seen(1000.0, executors=3, nodes=there, **SICK), plans.initial())
+        go, _ = decide(seen(1000.0, executors=3, nodes=there, **SICK), plans.initial(), plans)
         assert (go.first, go.placement) == (("7",), Placement(("a", "d"), (), ("b",), ("b",)))
 
     def test_any_increase_passes_its_node_over(self):
         plans = planner(Fixed(3))
-        come, _ = plans.plan(seen(1000.0, executors=2, nodes=nodes(**self.ROOMS), **SICK), plans.initial())
+        come, _ = decide(seen(1000.0, executors=2, nodes=nodes(**self.ROOMS), **SICK), plans.initial(), plans)
         assert come.placement is not None
         assert come.placement.add == ("c",)
 
@@ -283,7 +284,7 @@ class TestThePlannersLastStep:
         if seed is not None:
             plans = type(plans)(policy, plans.bounds, plans.guard, plans.objective, plans.sample_s, seed)
         sample = seen(nodes=nodes(**rooms), **changes)
-        return plans.plan(sample, plans.initial())
+        return decide(sample, plans.initial(), plans)
 
     def test_a_change_is_placed_and_its_reason_says_so(self):
         decision, _ = self.decided(2, {"a": (1, 0), "b": (0, 1), "d": (0, 1)}, executors=1)
@@ -300,7 +301,7 @@ class TestThePlannersLastStep:
 
     def test_without_nodes_nothing_is_placed(self):
         plans = planner(Fixed(5))
-        assert plans.plan(seen(executors=3), plans.initial())[0].placement is None
+        assert decide(seen(executors=3), plans.initial(), plans)[0].placement is None
 
     def test_an_increase_becomes_what_there_is_room_for(self):
         decision, state = self.decided(5, {"a": (1, 0), "b": (0, 1), "d": (0, 1)}, executors=1)
@@ -350,7 +351,7 @@ class TestThePlannersLastStep:
         state = plans.initial()
         state = replace(state, guard=replace(state.guard, pending=Pending(7, 990.0, 2, 4)))
         there = nodes(a=(1, 0), b=(1, 0), c=(0, 2))
-        hold, _ = plans.plan(seen(1000.0, executors=2, requested=4, nodes=there), state)
+        hold, _ = decide(seen(1000.0, executors=2, requested=4, nodes=there), state, plans)
         assert (hold.action, hold.current, hold.target, hold.placement) == (Action.HOLD, 4, 4, None)
         assert hold.reason.code is ReasonCode.NO_FREE_NODE
         assert hold.reason.text == "4 → 5: no node has room for 1 more, greatest round trip 20 ms"
@@ -361,7 +362,7 @@ class TestThePlannersLastStep:
         state = replace(state, guard=replace(state.guard, changed_at=990.0, changed_to=4))
         there = nodes(a=(1, 0), b=(1, 0), c=(0, 2))
         late = seen(1000.0, executors=2, requested=2, nodes=there, metrics_age_s=20.0)
-        hold, _ = plans.plan(late, state)
+        hold, _ = decide(late, state, plans)
         assert (hold.action, hold.current, hold.target) == (Action.HOLD, 4, 4)
         assert hold.reason.code is ReasonCode.NO_FREE_NODE
 

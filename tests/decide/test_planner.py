@@ -5,8 +5,8 @@ import pytest
 from tests.policies.samples import OVERLOAD, Fixed, outcome, planner, reactive, seen
 
 from rheostat.config.models import GuardSettings
-from rheostat.decide.decide import Planner
-from rheostat.decide.state import GuardState, Pending, PlanState, Proposal
+from rheostat.decide.decide import DecisionSettings, decide, learn
+from rheostat.decide.state import GuardState, PastRecommendation, Pending, State
 from rheostat.errors import InputError
 from rheostat.model import Action, Bounds, Objective, OutcomeStatus, Projection, ReasonCode
 
@@ -14,7 +14,7 @@ from rheostat.model import Action, Bounds, Objective, OutcomeStatus, Projection,
 def test_a_decision_tells_everything():
     policy = Fixed(5)
     policy.capacity_each = 200.0
-    decision, state = planner(policy).plan(seen(executors=3), planner(policy).initial())
+    decision, state = decide(seen(executors=3), planner(policy).initial(), planner(policy))
     assert (decision.action, decision.current, decision.target, decision.decision_id) == (Action.UP, 3, 5, 1)
     assert decision.reason.code is ReasonCode.FIXED
     assert decision.projections == (
@@ -22,22 +22,22 @@ def test_a_decision_tells_everything():
         Projection(3, 600.0, 1.0),
         Projection(4, 800.0, 0.75),
     )
-    assert state == PlanState(1, GuardState(started_at=1000.0, pending=Pending(1, 1000.0, 3, 5)), 2)
+    assert state == State(1, GuardState(started_at=1000.0, pending=Pending(1, 1000.0, 3, 5)), 2)
 
 
 def test_without_a_model_projections_are_unknown_and_start_at_one():
-    decision, _ = planner(Fixed(1)).plan(seen(executors=1), planner(Fixed(1)).initial())
+    decision, _ = decide(seen(executors=1), planner(Fixed(1)).initial(), planner(Fixed(1)))
     assert decision.projections == (Projection(1), Projection(2))
 
 
 def test_the_number_in_force_is_the_one_asked_for():
-    decision, _ = planner(Fixed(4)).plan(seen(executors=3, requested=4), planner(Fixed(4)).initial())
+    decision, _ = decide(seen(executors=3, requested=4), planner(Fixed(4)).initial(), planner(Fixed(4)))
     assert (decision.action, decision.current) == (Action.HOLD, 4)
 
 
 def test_more_than_was_asked_for_is_in_force_and_given_back_one_by_one():
-    decision, _ = planner(Fixed(1), largest_step_down=1).plan(
-        seen(executors=3, requested=1), planner(Fixed(1)).initial()
+    decision, _ = decide(
+        seen(executors=3, requested=1), planner(Fixed(1)).initial(), planner(Fixed(1), largest_step_down=1)
     )
     assert (decision.action, decision.current, decision.target) == (Action.DOWN, 3, 2)
 
@@ -47,36 +47,36 @@ class TestFiguresThatAreTwoMinutesOld:
 
     def changed(self, status: OutcomeStatus = OutcomeStatus.APPLIED):
         plans = planner(Fixed(5), metrics_delay_s=120.0, cooldown_down_s=0.0)
-        _, state = plans.plan(seen(executors=3), plans.initial())
-        return plans, plans.learn(outcome(status, 5, 3, 5), state)
+        _, state = decide(seen(executors=3), plans.initial(), plans)
+        return plans, learn(outcome(status, 5, 3, 5), state, plans)
 
     def old(self, at: float, executors: int):
         return seen(at, executors=executors, requested=executors, metrics_age_s=120.0)
 
     def test_do_not_bring_the_number_before_the_change_back(self):
         plans, state = self.changed()
-        decision, _ = plans.plan(self.old(1120.0, 3), state)
+        decision, _ = decide(self.old(1120.0, 3), state, plans)
         assert (decision.action, decision.current, decision.target) == (Action.HOLD, 5, 5)
 
     def test_count_again_once_they_are_of_after_it(self):
         plans, state = self.changed()
-        assert plans.plan(self.old(1124.0, 4), state)[0].current == 4
+        assert decide(self.old(1124.0, 4), state, plans)[0].current == 4
 
     def test_are_what_there_is_in_a_dry_run(self):
         plans, state = self.changed(OutcomeStatus.RECORDED)
-        assert plans.plan(self.old(1120.0, 3), state)[0].current == 3
+        assert decide(self.old(1120.0, 3), state, plans)[0].current == 3
 
     def test_know_of_no_batch_at_the_new_number(self):
         plans, state = self.changed()
         plans = replace(plans, policy=Fixed(4), guard=plans.guard.model_copy(update={"hold_s": None}))
-        decision, _ = plans.plan(self.old(1120.0, 3), state)
+        decision, _ = decide(self.old(1120.0, 3), state, plans)
         assert (decision.target, decision.reason.code) == (5, ReasonCode.HOLD_AFTER_RESCALE)
-        assert plans.plan(self.old(1130.0, 5), state)[0].target == 4
+        assert decide(self.old(1130.0, 5), state, plans)[0].target == 4
 
     @pytest.mark.parametrize(("age_s", "target"), [(150.0, 5), (151.0, 3)])
     def test_are_stale_two_sample_periods_after_their_known_delay(self, age_s, target):
         plans = planner(Fixed(5), metrics_delay_s=120.0)
-        decision, _ = plans.plan(seen(executors=3, metrics_age_s=age_s), plans.initial())
+        decision, _ = decide(seen(executors=3, metrics_age_s=age_s), plans.initial(), plans)
         assert decision.target == target
         assert (decision.reason.code is ReasonCode.METRICS_STALE) == (target == 3)
 
@@ -84,49 +84,49 @@ class TestFiguresThatAreTwoMinutesOld:
 class TestAChangeUnderWay:
     def begun(self, target: int = 5, **guard: Any):
         plans = planner(Fixed(target), **guard)
-        _, state = plans.plan(seen(executors=3), plans.initial())
+        _, state = decide(seen(executors=3), plans.initial(), plans)
         return plans, state
 
     def test_is_not_decided_again(self):
         plans, state = self.begun()
-        decision, _ = plans.plan(seen(1015.0, executors=3), state)
+        decision, _ = decide(seen(1015.0, executors=3), state, plans)
         assert (decision.action, decision.current, decision.target) == (Action.HOLD, 5, 5)
 
     def test_can_be_surpassed(self):
         plans, state = self.begun()
-        decision, after = replace(plans, policy=Fixed(7)).plan(seen(1015.0, executors=3), state)
+        decision, after = decide(seen(1015.0, executors=3), state, replace(plans, policy=Fixed(7)))
         assert (decision.current, decision.target) == (5, 7)
         assert after.guard.pending == Pending(2, 1015.0, 5, 7)
 
     def test_cannot_be_turned_down(self):
         plans, state = self.begun()
-        decision, _ = replace(plans, policy=Fixed(4)).plan(seen(1015.0, executors=3), state)
+        decision, _ = decide(seen(1015.0, executors=3), state, replace(plans, policy=Fixed(4)))
         assert (decision.target, decision.reason.code) == (5, ReasonCode.RESCALE_RUNNING)
 
     def test_does_not_count_for_ever(self):
         plans, state = self.begun(hold_fallback_s=100.0)
-        decision, _ = plans.plan(seen(1100.0, executors=3), state)
+        decision, _ = decide(seen(1100.0, executors=3), state, plans)
         assert (decision.current, decision.target) == (3, 5)
 
     def test_without_an_outcome_an_increase_counts_from_its_decision(self):
         plans, state = self.begun(hold_fallback_s=100.0, cooldown_down_s=60.0)
         down = replace(plans, policy=Fixed(4))
-        held, state = down.plan(seen(1100.0, executors=5), state)
-        made, _ = down.plan(seen(1120.0, executors=5), state)
+        held, state = decide(seen(1100.0, executors=5), state, down)
+        made, _ = decide(seen(1120.0, executors=5), state, down)
         assert (held.target, held.reason.code) == (5, ReasonCode.ROUND_TRIP)
         assert (made.target, made.reason.code) == (4, ReasonCode.FIXED)
 
     def test_without_an_outcome_it_does_not_count_before_an_increase_that_was_made_later(self):
         plans, state = self.begun(hold_fallback_s=100.0)
-        _, state = replace(plans, policy=Fixed(7)).plan(seen(1015.0, executors=3), state)
+        _, state = decide(seen(1015.0, executors=3), state, replace(plans, policy=Fixed(7)))
         late = outcome(OutcomeStatus.APPLIED, 5, 3, 5, at=1050.0)
-        _, state = plans.plan(seen(1115.0, executors=5), plans.learn(late, state))
+        _, state = decide(seen(1115.0, executors=5), learn(late, state, plans), plans)
         assert (state.guard.pending, state.guard.raised_at) == (None, 1050.0)
 
     def test_survives_the_outcome_of_an_earlier_one(self):
         plans, state = self.begun()
         late = outcome(OutcomeStatus.HELD, 2, 3, 3, decision_id=0)
-        assert plans.learn(late, state).guard.pending == state.guard.pending
+        assert learn(late, state, plans).guard.pending == state.guard.pending
 
 
 @pytest.mark.parametrize(
@@ -199,17 +199,17 @@ class TestAChangeUnderWay:
 )
 def test_what_an_outcome_teaches(end, learned):
     before = GuardState(no_room_until=990.0, backoff_s=60.0, pending=Pending(1, 1000.0, 3, 5))
-    assert planner(Fixed(3)).learn(end, PlanState(0, before)).guard == GuardState(**learned)
+    assert learn(end, State(0, before), planner(Fixed(3))).guard == GuardState(**learned)
 
 
 def test_the_back_off_doubles_up_to_its_limit_and_starts_again_after_a_grant():
-    plans, state, lengths = planner(Fixed(5)), PlanState(0), []
+    plans, state, lengths = planner(Fixed(5)), State(0), []
     for _ in range(6):
-        state = plans.learn(outcome(OutcomeStatus.NO_ROOM, 5, 3, 3), state)
+        state = learn(outcome(OutcomeStatus.NO_ROOM, 5, 3, 3), state, plans)
         lengths.append(state.guard.backoff_s)
     assert lengths == [60.0, 120.0, 240.0, 480.0, 600.0, 600.0]
-    state = plans.learn(outcome(OutcomeStatus.APPLIED, 4, 3, 4), state)
-    assert plans.learn(outcome(OutcomeStatus.NO_ROOM, 5, 3, 3), state).guard.backoff_s == 60.0
+    state = learn(outcome(OutcomeStatus.APPLIED, 4, 3, 4), state, plans)
+    assert learn(outcome(OutcomeStatus.NO_ROOM, 5, 3, 3), state, plans).guard.backoff_s == 60.0
 
 
 @pytest.mark.parametrize(
@@ -226,29 +226,29 @@ def test_the_back_off_doubles_up_to_its_limit_and_starts_again_after_a_grant():
 )
 def test_what_the_policy_is_told_does_not_count(changes, counts):
     plans = planner(Fixed(3))
-    _, state = plans.plan(seen(**changes), plans.initial())
+    _, state = decide(seen(**changes), plans.initial(), plans)
     assert state.policy == counts
 
 
 def test_in_a_hold_of_both_no_sample_counts():
     plans = planner(Fixed(9), hold_s=240.0, hold_both=True)
-    state = PlanState(0, GuardState(started_at=0.0, changed_at=900.0))
-    decision, after = plans.plan(seen(), state)
+    state = State(0, GuardState(started_at=0.0, changed_at=900.0))
+    decision, after = decide(seen(), state, plans)
     assert (decision.reason.code, after.policy) == (ReasonCode.HOLD_AFTER_RESCALE, 0)
 
 
 def test_an_unknown_number_of_executors_is_left_alone():
     plans = planner(Fixed(9))
-    decision, state = plans.plan(seen(executors=None, missing=("executors",)), plans.initial())
+    decision, state = decide(seen(executors=None, missing=("executors",)), plans.initial(), plans)
     assert (decision.action, decision.current, decision.target) == (Action.HOLD, None, None)
     assert (decision.reason.code, state.next_id) == (ReasonCode.METRICS_MISSING, 2)
 
 
 def test_a_policy_can_bring_a_step_of_its_own():
     down = seen(executors=5)
-    decision, _ = planner(Fixed(2), largest_step_down=1).plan(down, PlanState(0))
+    decision, _ = decide(down, State(0), planner(Fixed(2), largest_step_down=1))
     assert decision.target == 4
-    decision, _ = planner(Fixed(2, frozenset({"largest_step"})), largest_step_down=1).plan(down, PlanState(0))
+    decision, _ = decide(down, State(0), planner(Fixed(2, frozenset({"largest_step"})), largest_step_down=1))
     assert decision.target == 2
 
 
@@ -259,10 +259,10 @@ def test_no_policy_can_bring_the_steps_that_keep_it_safe():
 
 
 def test_the_state_survives_json():
-    plans = Planner(reactive(), Bounds(1, 9), GuardSettings(), Objective(30.0), 15.0)
-    _, state = plans.plan(replace(OVERLOAD, executors=1), plans.initial())
-    _, state = plans.plan(replace(OVERLOAD, at=1015.0, executors=1), state)
-    state = plans.learn(outcome(OutcomeStatus.NO_ROOM, 5, 1, 1), state)
+    plans = DecisionSettings(reactive(), Bounds(1, 9), GuardSettings(), Objective(30.0), 15.0)
+    _, state = decide(replace(OVERLOAD, executors=1), plans.initial(), plans)
+    _, state = decide(replace(OVERLOAD, at=1015.0, executors=1), state, plans)
+    state = learn(outcome(OutcomeStatus.NO_ROOM, 5, 1, 1), state, plans)
     assert plans.state_adapter.validate_json(plans.state_adapter.dump_json(state)) == state
     assert plans.state_adapter.validate_python(plans.state_adapter.dump_python(state, mode="json")) == state
 
@@ -274,17 +274,17 @@ def test_the_window_of_proposals_is_bounded_and_holds_the_greatest():
     state = plans.initial()
     for number in range(40):
         policy.target = 60 - number
-        decision, state = plans.plan(seen(1000.0 + 15 * number, executors=60), state)
+        decision, state = decide(seen(1000.0 + 15 * number, executors=60), state, plans)
         assert decision.action is Action.HOLD
     assert len(state.guard.proposed) == 32
-    assert state.guard.proposed[0] == Proposal(1000.0, 60)
-    decision, _ = plans.plan(seen(1600.0, executors=60), state)
+    assert state.guard.proposed[0] == PastRecommendation(1000.0, 60)
+    decision, _ = decide(seen(1600.0, executors=60), state, plans)
     assert decision.target == state.guard.proposed[1].target < 60
     assert decision.reason.code is ReasonCode.SCALE_DOWN_HOLD
 
 
 def test_a_switch_that_is_off_leaves_no_proposals_behind():
     policy = Fixed(3)
-    state = replace(planner(policy).initial(), guard=GuardState(proposed=(Proposal(990.0, 9),)))
-    _, after = planner(policy).plan(seen(executors=3), state)
+    state = replace(planner(policy).initial(), guard=GuardState(proposed=(PastRecommendation(990.0, 9),)))
+    _, after = decide(seen(executors=3), state, planner(policy))
     assert after.guard.proposed == ()

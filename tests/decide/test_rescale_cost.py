@@ -9,6 +9,7 @@ import pytest
 from tests.policies.samples import Fixed, outcome, planner, seen
 
 from rheostat.config.models import GuardSettings
+from rheostat.decide.decide import decide, learn
 from rheostat.decide.effectiveness import Cold, Cost, lag_after, measured, required_rate, watched
 from rheostat.decide.guard import rescale_cost
 from rheostat.decide.state import Context, GuardState
@@ -55,10 +56,10 @@ def asked(target: int, cost: Cost | None = RESTART, bounds=(1, 20), lags=2.0, **
     }
     state = GuardState(cost_up=cost, cost_down=cost)
     context = Context(
-        seen(1000.0, **figures), 5, target, Bounds(*bounds), settings, 15.0, state, 60.0, lambda n: 250.0 * n
+        seen(1000.0, **figures), 5, None, Bounds(*bounds), settings, 15.0, state, 60.0, lambda n: 250.0 * n
     )
     change = rescale_cost(target, context)
-    return None if change is None else (change.target, change.reason.text)
+    return None if change is None or change.reason is None else (change.target, change.reason.text)
 
 
 def test_an_increase_makes_good_what_it_adds():
@@ -146,13 +147,13 @@ def test_a_first_batch_that_was_not_seen_says_nothing():
 
 def test_increases_and_decreases_are_measured_apart():
     plans = planner(Fixed(5))
-    _, state = plans.plan(seen(executors=3), plans.initial())
-    state = plans.learn(end(4.0), state)
+    _, state = decide(seen(executors=3), plans.initial(), plans)
+    state = learn(end(4.0), state, plans)
     assert (state.guard.cost_up, state.guard.cost_down, state.guard.cold) == (Cost(1, 4.0, 0.0), None, Cold(up=True))
     for at, number, duration_s in ((1015.0, 1, 9.0), (1030.0, 3, 6.0)):
-        _, state = plans.plan(seen(at, executors=5, batches=number, last_batch_s=duration_s), state)
+        _, state = decide(seen(at, executors=5, batches=number, last_batch_s=duration_s), state, plans)
     assert (state.guard.cost_up, state.guard.cold) == (Cost(1, 4.0, 0.0, 3.0), None)
-    state = plans.learn(replace(end(8.0), before=5, after=4, target=4), state)
+    state = learn(replace(end(8.0), before=5, after=4, target=4), state, plans)
     assert state.guard.cost_down == Cost(1, 8.0, 0.0)
 
 
@@ -163,5 +164,5 @@ def test_the_planner_gives_the_objective_and_the_capacity():
     plans = planner(policy)
     state = replace(plans.initial(), guard=GuardState(cost_up=RESTART))
     figures = {"arrival_rate": 1000.0, "processed_rate": 800.0, "backlog": 100_000, "backlog_excess": 90_000.0}
-    decision, _ = plans.plan(seen(executors=5, **figures), state)
+    decision, _ = decide(seen(executors=5, **figures), state, plans)
     assert (decision.target, decision.reason.code) == (11, ReasonCode.RESCALE_COST)

@@ -7,7 +7,7 @@ from rheostat.calibrate.measured import run_of
 from rheostat.config.loading import load_settings
 from rheostat.journal.store import MemoryJournal
 from rheostat.load.shapes import parse_shape
-from rheostat.loop.build import build_planner
+from rheostat.loop.build import build_decision_settings
 from rheostat.loop.clock import ManualClock
 from rheostat.loop.loop import Loop
 from rheostat.policies.schedule import OPEN_LOOP
@@ -42,7 +42,7 @@ def journal(job=KNOWN, shape=VISITS[0], steps=VISITS[1], seed=1, sample_s=1.0, e
     policy = {"policy": "schedule", "policy_options": {"steps": steps}, "guard": dict(OPEN_LOOP)}
     settings = load_settings({**given, **policy})
     sim, clock, kept = SimulatedJob(made, load, seed, executors), ManualClock(), MemoryJournal()
-    loop = Loop(sim, build_planner(settings), sim, kept, clock, settings)
+    loop = Loop(sim, build_decision_settings(settings), sim, kept, clock, settings)
     while not sim.drained:
         loop.cycle()
         clock.wait(sample_s)

@@ -13,7 +13,7 @@ from rheostat.config.loading import load_settings
 from rheostat.errors import ActuationError, UnavailableError
 from rheostat.journal.records import DecisionRecord, OutcomeRecord, SessionRecord
 from rheostat.journal.store import JournalWriter, MemoryJournal, read_journal
-from rheostat.loop.build import build_planner, open_journal, open_store
+from rheostat.loop.build import build_decision_settings, open_journal, open_store
 from rheostat.loop.clock import ManualClock, SystemClock, next_due
 from rheostat.loop.loop import Loop
 from rheostat.model import Action, Bounds, Gap, OutcomeStatus, ReasonCode
@@ -32,7 +32,7 @@ class Rig:
         self.source = self.job
         self.clock = ManualClock(START)
         self.journal = MemoryJournal() if journal is None else journal
-        planner = build_planner(self.settings)
+        planner = build_decision_settings(self.settings)
         self.loop = Loop(self.job, planner, self.job, self.journal, self.clock, self.settings, store=store)
 
     def cycles(self, count):
@@ -387,8 +387,8 @@ def test_a_policy_that_raises_is_a_hold():
     broken: Any = Broken()
     rig = Rig(ToyJob(executors=3))
     rig.cycles(2)
-    rig.loop._planner = dataclasses.replace(rig.loop._planner, policy=broken)
-    rig.loop._memory = dataclasses.replace(rig.loop._memory, plan=dataclasses.replace(rig.loop._memory.plan, policy=0))
+    rig.loop._deciding = dataclasses.replace(rig.loop._deciding, policy=broken)
+    rig.loop._state = dataclasses.replace(rig.loop._state, policy=0)
     decisions = rig.cycles(3)
     assert codes(decisions) == [ReasonCode.CYCLE_FAILED] * 3
     assert [decision.target for decision in decisions] == [3, 3, 3]
@@ -425,13 +425,13 @@ def test_an_actuator_that_cannot_be_asked_does_not_stop_the_cycle(caplog):
 def test_without_a_journal_nothing_is_done_and_nothing_is_remembered(caplog):
     rig = Rig()
     rig.cycles(5)
-    states = rig.loop._memory
+    states = rig.loop._state
     rig.journal.broken = "No space left on device"
     rig.job.rate = 400.0
     decisions = rig.cycles(10)
     assert codes(decisions) == [ReasonCode.CYCLE_FAILED] * 10
     assert len(rig.job.applied) == 1
-    assert rig.loop._memory == states
+    assert rig.loop._state == states
     assert len(caplog.records) == 1
     assert "nothing is changed until the journal can be written" in caplog.text
     rig.journal.broken = None
@@ -474,7 +474,7 @@ def test_numbers_go_on_where_the_journal_ended(tmp_path):
     assert ids == [1, 2, 3, 4, 5, 6]
 
 
-def test_no_journal_on_disk_keeps_the_last_records_in_memory():
+def test_no_journal_on_disk_keeps_the_last_records_in_state():
     journal = open_journal(load_settings({"objective": "lag < 30s"}))
     rig = Rig(journal=journal)
     rig.cycles(1200)
@@ -527,7 +527,7 @@ def test_run_ends_at_once_when_stopped_from_another_thread():
         return real(at)
 
     swap(rig.job, "observe", look)
-    loop = Loop(rig.job, build_planner(rig.settings), rig.job, rig.journal, clock, rig.settings)
+    loop = Loop(rig.job, build_decision_settings(rig.settings), rig.job, rig.journal, clock, rig.settings)
     thread = threading.Thread(target=loop.run, daemon=True)
     thread.start()
     assert looked.wait(10.0)

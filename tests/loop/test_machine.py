@@ -10,7 +10,7 @@ from rheostat.config.loading import load_settings
 from rheostat.errors import ActuationError, UnavailableError
 from rheostat.journal.records import DecisionRecord
 from rheostat.journal.store import MemoryJournal
-from rheostat.loop.build import build_planner
+from rheostat.loop.build import build_decision_settings
 from rheostat.loop.clock import ManualClock
 from rheostat.loop.loop import Loop
 from rheostat.model import Action, Bounds, Decision, Observation, Outcome
@@ -45,7 +45,7 @@ class LoopMachine(RuleBasedStateMachine):
     def start(self) -> None:
         chosen = load_settings({"objective": "lag < 30s", "executors": [1, 6], "profile": "demo"})
         self.job, self.clock, self.journal = _Flaky(partitions=12), ManualClock(1e9), MemoryJournal()
-        planner = build_planner(chosen)
+        planner = build_decision_settings(chosen)
         self.loop = Loop(self.job, planner, self.job, self.journal, self.clock, chosen)
         self.last: Decision | None = None
 

@@ -7,7 +7,7 @@ from rheostat.config.loading import load_settings
 from rheostat.errors import JournalError
 from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord, SessionRecord
 from rheostat.journal.store import JournalWriter, MemoryJournal
-from rheostat.loop.build import build_planner
+from rheostat.loop.build import build_decision_settings
 from rheostat.loop.clock import ManualClock
 from rheostat.loop.loop import Loop
 from rheostat.metrics import Hearing, OverheardJournal
@@ -89,7 +89,7 @@ def test_a_loop_is_overheard_and_decides_the_same():
 
     def run(journal):
         job, clock = ToyJob(rate=300.0), ManualClock(START)
-        loop = Loop(job, build_planner(settings), job, journal, clock, settings)
+        loop = Loop(job, build_decision_settings(settings), job, journal, clock, settings)
         for _ in range(20):
             loop.cycle()
             clock.at += settings.sample_s

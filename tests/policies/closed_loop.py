@@ -8,7 +8,7 @@ from typing import Any
 
 from rheostat.analyze.assess import analyze
 from rheostat.analyze.state import AnalysisSettings, AnalysisState
-from rheostat.decide.decide import Planner
+from rheostat.decide.decide import DecisionSettings, decide, learn
 from rheostat.load.curves import Pieces
 from rheostat.model import Assessment, Decision
 from rheostat.sim.job import SimulatedJob
@@ -41,16 +41,18 @@ def job(start_up_s: float = 4.0, cold_s: float = 1.5, fixed_s: float = 0.3, **ch
     return job_of({**values, **changes})
 
 
-def run(job: JobFile, load: Points, planner: Planner, settings: AnalysisSettings, executors: int = 1) -> list[Cycle]:
+def run(
+    job: JobFile, load: Points, planner: DecisionSettings, settings: AnalysisSettings, executors: int = 1
+) -> list[Cycle]:
     """The loop: observe, analyze, plan, execute; an outcome is learned in the first cycle after it is known."""
     sim = SimulatedJob(job, Pieces(load), 1, executors)
     analysis, state, cycles = AnalysisState(), planner.initial(), list[Cycle]()
     at = planner.sample_s
     while at <= load[-1][0]:
         outcome = sim.poll(at)
-        state = state if outcome is None else planner.learn(outcome, state)
+        state = state if outcome is None else learn(outcome, state, planner)
         seen, analysis = analyze(sim.observe(at), analysis, settings)
-        decision, state = planner.plan(seen, state)
+        decision, state = decide(seen, state, planner)
         if decision.acts:
             sim.apply(decision)
         cycles.append(Cycle(seen, decision, seen.executors or 0))

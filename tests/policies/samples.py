@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from rheostat.config.models import GuardSettings
-from rheostat.decide.decide import Planner
+from rheostat.decide.decide import DecisionSettings
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.model import Assessment, Bounds, Objective, Outcome, OutcomeStatus, Reason, ReasonCode, Recommendation
 from rheostat.policies.reactive import ReactivePolicy
@@ -68,10 +68,10 @@ class Fixed:
         return None if self.capacity_each is None else executors * self.capacity_each
 
 
-def planner(policy: Any, bounds: tuple[int, int] = (1, 20), **guard: Any) -> Planner:
+def planner(policy: Any, bounds: tuple[int, int] = (1, 20), **guard: Any) -> DecisionSettings:
     """All guards neutral but those that cannot be switched off, and those that are set."""
     neutral = {"warm_up_batches": 0, "hold_s": 0.0, "largest_step_down": None, "cooldown_down_s": 0.0}
-    return Planner(policy, Bounds(*bounds), GuardSettings(**{**neutral, **guard}), Objective(30.0), 15.0)
+    return DecisionSettings(policy, Bounds(*bounds), GuardSettings(**{**neutral, **guard}), Objective(30.0), 15.0)
 
 
 def outcome(status: OutcomeStatus, target: int, before: int | None, after: int | None, **changes: Any) -> Outcome:

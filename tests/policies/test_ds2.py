@@ -8,6 +8,7 @@ import pytest
 from tests.policies import options as page
 from tests.policies.samples import planner, seen
 
+from rheostat.decide.decide import decide
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.model import Action, Assessment, Objective, ReasonCode, Recommendation
 from rheostat.policies.capacity import busy_share
@@ -239,7 +240,7 @@ def test_the_capacity_is_that_of_the_last_evaluation():
 
 def test_through_the_guard_it_goes_down_in_one_step():
     plans = planner(at_once(), largest_step_down=1, warm_up_batches=99)
-    decision, _ = plans.plan(seen(executors=9, arrival_rate=100.0, busy_ratio=0.2), plans.initial())
+    decision, _ = decide(seen(executors=9, arrival_rate=100.0, busy_ratio=0.2), plans.initial(), plans)
     assert (decision.action, decision.target) == (Action.DOWN, 1)
 
 

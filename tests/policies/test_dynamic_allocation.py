@@ -8,6 +8,7 @@ import pytest
 from tests.policies import options as page
 from tests.policies.samples import planner, seen
 
+from rheostat.decide.decide import decide
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.model import Action, Objective, ReasonCode
 from rheostat.policies.dynamic_allocation import (
@@ -187,7 +188,7 @@ def test_no_opinion_where_the_tasks_are_unknown(changes):
 
 def test_through_the_guard_all_expired_ones_go_at_once():
     plans = planner(policy(), largest_step_down=1, cooldown_down_s=300.0)
-    decision, _ = plans.plan(sample(executors=6, idle_s=(80.0,) * 5, batch_s=0.5, last_batch_s=0.5), plans.initial())
+    decision, _ = decide(sample(executors=6, idle_s=(80.0,) * 5, batch_s=0.5, last_batch_s=0.5), plans.initial(), plans)
     assert (decision.action, decision.target) == (Action.DOWN, 1)
 
 

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from tests.policies import options as page
 from tests.policies.samples import planner, seen
 
+from rheostat.decide.decide import decide
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.model import Action, Objective, ReasonCode, Recommendation
 from rheostat.policies.flink import (
@@ -404,8 +405,8 @@ def test_the_capacity_is_that_of_the_last_full_window():
 
 def test_through_the_guard_it_goes_down_to_four_tenths_at_once():
     plans = planner(at_once(max_scale_down_factor=0.6), largest_step_down=1, warm_up_batches=99)
-    _, state = plans.plan(seen(1000.0, **load(10, 10, 1000)), plans.initial())
-    decision, _ = plans.plan(seen(1015.0, **load(10, 10, 1000)), state)
+    _, state = decide(seen(1000.0, **load(10, 10, 1000)), plans.initial(), plans)
+    decision, _ = decide(seen(1015.0, **load(10, 10, 1000)), state, plans)
     assert (decision.action, decision.target) == (Action.DOWN, 4)
 
 

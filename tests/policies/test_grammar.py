@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rheostat.config.models import GuardSettings
-from rheostat.decide.decide import Planner
+from rheostat.decide.decide import DecisionSettings
 from rheostat.decide.policy import PolicyContext, load_policy, policy_names
 from rheostat.model import Bounds, Objective
 from rheostat.testing.policies import run
@@ -22,7 +22,9 @@ SLIP = re.compile(rf"(?<![\d.,])1 ({PLURALS})\b|\b1 \w+ (carry|need|are|were|hav
 def test_no_reason_on_any_story_has_a_plural_for_one(name):
     context = PolicyContext(Objective(30.0), 15.0)
     for story in STORIES:
-        planner = Planner(load_policy(name, {}, context), Bounds(1, 10), GuardSettings(), context.objective, 15.0)
+        planner = DecisionSettings(
+            load_policy(name, {}, context), Bounds(1, 10), GuardSettings(), context.objective, 15.0
+        )
         for moment in run(planner, replace(story, start=1)):
             assert not SLIP.search(moment.decision.why), moment.decision.why
 

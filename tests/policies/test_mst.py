@@ -14,7 +14,7 @@ from tests.policies.samples import outcome, planner, seen
 
 from rheostat.analyze.state import AnalysisSettings
 from rheostat.config.loading import load_settings
-from rheostat.decide.decide import Planner
+from rheostat.decide.decide import DecisionSettings, decide, learn
 from rheostat.decide.placement import Choice, Placing
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.learn.throughput import MstModel, Point
@@ -120,7 +120,7 @@ def test_t_is_no_less_than_the_error_of_the_model():
 
 
 def test_the_same_number_is_a_hold():
-    decision, _ = planner(mst()).plan(at_rest(541.0, 6), replace_policy(planner(mst()), knows(LINEAR)))
+    decision, _ = decide(at_rest(541.0, 6), replace_policy(planner(mst()), knows(LINEAR)), planner(mst()))
     assert (decision.acts, decision.target) == (False, 6)
 
 
@@ -330,14 +330,14 @@ def test_the_far_node_is_given_up_even_where_the_next_near_one_would_not_do():
     sample = at_rest(95.0, 3, nodes=nodes((1, 0), (1, 0), (1, 0)))
     answer, _ = mst().recommend(sample, knows(FAR))
     assert answer.target == 2
-    decision, _ = planner(mst()).plan(sample, replace_policy(planner(mst()), knows(FAR)))
+    decision, _ = decide(sample, replace_policy(planner(mst()), knows(FAR)), planner(mst()))
     assert decision.placement is not None
     assert decision.placement.leave == ("c",)
 
 
 def test_the_nearest_is_added_first():
     sample = saturated(60.0, 1, arrival=200.0, nodes=nodes((1, 0), (0, 1), (0, 1)))
-    decision, _ = planner(mst()).plan(sample, planner(mst()).initial())
+    decision, _ = decide(sample, planner(mst()).initial(), planner(mst()))
     assert decision.placement is not None
     assert (decision.target, decision.placement.add) == (2, ("b",))
 
@@ -376,7 +376,7 @@ def test_growing_passes_over_what_does_not_carry_enough():
 def test_on_the_simulated_nodes_it_measures_what_is_true_and_takes_the_nearest():
     """C(n, ND) = 75 n^0.9 − 0.2 ND, eight nodes, a restart of 120 s for each change, of which no measurement knows."""
     settings = load_settings({"objective": "lag < 60s", "profile": "faithful", "policy": "mst", "guard": dict(NO_HOLD)})
-    made = Planner(mst(), Bounds(1, 8), settings.guard, Objective(60.0), 15.0)
+    made = DecisionSettings(mst(), Bounds(1, 8), settings.guard, Objective(60.0), 15.0)
     load = [(0.0, 80.0), (300.0, 80.0), (1200.0, 200.0)]
     cycles = run(load_job("gesscale"), load, made, AnalysisSettings(60.0))
     acts = [cycle.decision for cycle in cycles if cycle.decision.acts]
@@ -481,10 +481,10 @@ def test_with_the_profile_faithful_and_without_its_hold_several_leave_at_once_af
     """A minute after a change: S1's hold would last for 240 s."""
     settings = load_settings({"objective": "lag < 30s", "profile": "faithful", "policy": "mst", "guard": dict(NO_HOLD)})
     assert settings.preset == "faithful"
-    made = Planner(mst(), Bounds(1, 20), settings.guard, Objective(30.0), 60.0)
+    made = DecisionSettings(mst(), Bounds(1, 20), settings.guard, Objective(30.0), 60.0)
     state = replace_policy(made, knows(LINEAR))
-    state = made.learn(outcome(OutcomeStatus.APPLIED, 6, 5, 6, at=940.0), state)
-    decision, _ = made.plan(at_rest(210.0, 6), state)
+    state = learn(outcome(OutcomeStatus.APPLIED, 6, 5, 6, at=940.0), state, made)
+    decision, _ = decide(at_rest(210.0, 6), state, made)
     assert (decision.target, decision.notes) == (3, ())
 
 

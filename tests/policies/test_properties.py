@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.policies.samples import HEALTHY, reactive
 
 from rheostat.config.models import GuardSettings
-from rheostat.decide.decide import Planner
-from rheostat.decide.state import GuardState, Pending, PlanState
+from rheostat.decide.decide import DecisionSettings, decide
+from rheostat.decide.state import GuardState, Pending, State
 from rheostat.model import Action, Assessment, Bounds, Objective
 from rheostat.policies.capacity import Figure, Learned
 from rheostat.policies.reactive import ReactiveState
@@ -71,10 +71,10 @@ def policy_states(draw) -> ReactiveState:
 
 
 @st.composite
-def plan_states(draw) -> PlanState:
+def plan_states(draw) -> State:
     pending = draw(maybe(st.builds(Pending, st.just(3), ages.map(lambda a: AT - a), executors, executors)))
     guard = GuardState(draw(past), draw(past), draw(past), draw(maybe(ages.map(lambda a: AT - 250 + a))), 60.0, pending)
-    return PlanState(draw(policy_states()), guard, 4)
+    return State(draw(policy_states()), guard, 4)
 
 
 @st.composite
@@ -92,12 +92,12 @@ def guards(draw) -> GuardSettings:
 
 
 presets = st.sampled_from([reactive("default"), reactive("faithful"), reactive("demo"), reactive(memory=None)])
-STATES = Planner(reactive(), Bounds(1, 1), GuardSettings(), Objective(30.0), 15.0).state_adapter
+STATES = DecisionSettings(reactive(), Bounds(1, 1), GuardSettings(), Objective(30.0), 15.0).state_adapter
 bounds = st.tuples(executors, executors).map(lambda pair: Bounds(min(pair), max(pair)))
-planners = st.builds(Planner, presets, bounds, guards(), st.just(Objective(30.0)), st.just(15.0))
+planners = st.builds(DecisionSettings, presets, bounds, guards(), st.just(Objective(30.0)), st.just(15.0))
 
 
-def in_force(assessment: Assessment, state: PlanState, plans: Planner) -> int:
+def in_force(assessment: Assessment, state: State, plans: DecisionSettings) -> int:
     pending = state.guard.pending
     if pending is not None and assessment.at - pending.at < plans.guard.hold_fallback_s:
         return pending.target
@@ -106,7 +106,7 @@ def in_force(assessment: Assessment, state: PlanState, plans: Planner) -> int:
 
 @given(planners, assessments(), plan_states())
 def test_whatever_is_done_ends_within_the_bounds(plans, seen, state):
-    decision, _ = plans.plan(seen, state)
+    decision, _ = decide(seen, state, plans)
     assert not decision.acts or plans.bounds.clamp(decision.target) == decision.target
     assert decision.current == in_force(seen, state, plans)
     assert (decision.action is Action.UP) == (decision.target > decision.current)
@@ -130,14 +130,14 @@ def test_whatever_is_done_ends_within_the_bounds(plans, seen, state):
     ),
 )
 def test_never_fewer_while_something_is_unknown_impossible_or_stale(plans, seen, state, worse):
-    decision, _ = plans.plan(replace(seen, **worse), state)
+    decision, _ = decide(replace(seen, **worse), state, plans)
     assert decision.action is not Action.DOWN
     assert decision.action is Action.HOLD or decision.target == plans.bounds.minimum
 
 
 @given(planners, assessments(), plan_states(), st.floats(1e-6, 1e9))
 def test_never_fewer_while_there_is_an_excess_unless_the_bounds_force_it(plans, seen, state, excess):
-    decision, _ = plans.plan(replace(seen, backlog_excess=excess), state)
+    decision, _ = decide(replace(seen, backlog_excess=excess), state, plans)
     assert decision.action is not Action.DOWN or decision.current > decision.target == plans.bounds.maximum
 
 
@@ -176,12 +176,12 @@ def test_enough_never_falls_with_the_rate(learned, rate, factor):
 
 @given(planners, assessments(), plan_states())
 def test_the_same_goes_in_the_same_comes_out(plans, seen, state):
-    assert plans.plan(seen, state) == plans.plan(seen, state)
+    assert decide(seen, state, plans) == decide(seen, state, plans)
 
 
 @given(planners, assessments(), plan_states())
 def test_the_state_survives_json(plans, seen, state):
-    _, after = plans.plan(seen, state)
+    _, after = decide(seen, state, plans)
     assert STATES.validate_json(STATES.dump_json(after)) == after
 
 
@@ -199,7 +199,7 @@ def scaled(assessment: Assessment, k: float) -> Assessment:
     )
 
 
-def scaled_learned(state: PlanState, k: float) -> PlanState:
+def scaled_learned(state: State, k: float) -> State:
     learned = state.policy.learned
     by_k = replace(
         learned,
@@ -214,8 +214,8 @@ def scaled_learned(state: PlanState, k: float) -> PlanState:
 @given(planners, assessments(), plan_states(), st.sampled_from([0.125, 0.5, 2.0, 64.0]))
 def test_scaling_all_rates_changes_nothing(plans, seen, state, k):
     """Powers of two, so that rounding cannot change anything either."""
-    first, _ = plans.plan(seen, state)
-    second, _ = plans.plan(scaled(seen, k), scaled_learned(state, k))
+    first, _ = decide(seen, state, plans)
+    second, _ = decide(scaled(seen, k), scaled_learned(state, k), plans)
     assert (second.target, second.reason.code) == (first.target, first.reason.code)
 
 
@@ -237,17 +237,17 @@ def test_more_load_is_never_fewer_executors(policy, seen, state, more_arrival, m
 @given(planners, assessments(), plan_states(), st.floats(1.0, 20.0))
 def test_more_load_is_never_fewer_executors_whatever_the_guards_say(plans, seen, state, factor):
     more = replace(seen, arrival_rate=seen.arrival_rate * factor, backlog_excess=seen.backlog_excess * factor)
-    assert plans.plan(more, state)[0].target >= plans.plan(seen, state)[0].target
+    assert decide(more, state, plans)[0].target >= decide(seen, state, plans)[0].target
 
 
 @pytest.mark.parametrize("preset", ["default", "faithful"])
 @settings(max_examples=40)
 @given(st.lists(assessments(), min_size=1, max_size=12))
 def test_a_whole_sequence_stays_within_the_bounds_and_ids_ascend(preset, sequence):
-    plans = Planner(reactive(preset), Bounds(2, 9), GuardSettings(), Objective(30.0), 15.0)
+    plans = DecisionSettings(reactive(preset), Bounds(2, 9), GuardSettings(), Objective(30.0), 15.0)
     state, number = plans.initial(), 3
     for step, seen in enumerate(sequence):
-        decision, state = plans.plan(replace(seen, at=AT + 15 * step, executors=number, requested=None), state)
+        decision, state = decide(replace(seen, at=AT + 15 * step, executors=number, requested=None), state, plans)
         assert decision.decision_id == step + 1
         assert decision.target is not None
         assert 2 <= decision.target <= 9

@@ -14,7 +14,7 @@ from tests.policies.samples import Fixed, outcome, seen
 
 from rheostat.analyze.state import AnalysisSettings
 from rheostat.config.models import GuardSettings
-from rheostat.decide.decide import Planner
+from rheostat.decide.decide import DecisionSettings, decide, learn
 from rheostat.decide.guard import STEPS
 from rheostat.decide.policy import PolicyContext, load_policy, policy_names
 from rheostat.model import Action, Assessment, Bounds, Decision, Objective, OutcomeStatus, ReasonCode
@@ -73,16 +73,16 @@ def told(
     """Each proposal on its look for so many samples, one each 15 s; what is decided is there 5 s later."""
     policy: Any = Fixed(None, self_managed_steps)
     policy.capacity_each = 250.0
-    plans = Planner(policy, Bounds(LEAST, MOST), guard, Objective(30.0), 15.0)
+    plans = DecisionSettings(policy, Bounds(LEAST, MOST), guard, Objective(30.0), 15.0)
     state, number, batches, at, done = plans.initial(), 5, 5, 1000.0, []
     for target, look in ((target, look) for target, times, look in steps for _ in range(times)):
         policy.target = target
         looked = seen(at, executors=number, batches=batches, partitions=partitions, **look)
-        decision, state = plans.plan(looked, state)
+        decision, state = decide(looked, state, plans)
         done.append((looked, decision))
         if decision.acts and decision.target is not None:
             end = outcome(OutcomeStatus.APPLIED, decision.target, number, decision.target, took_s=5.0)
-            state = plans.learn(replace(end, at=at + 5, decision_id=decision.decision_id), state)
+            state = learn(replace(end, at=at + 5, decision_id=decision.decision_id), state, plans)
             number, batches = decision.target, -1
         at, batches = at + 15, batches + 1
     return done
@@ -132,7 +132,7 @@ def test_a_rise_and_a_fall_make_no_round_trip(policy, partitions):
         (2400, 300.0),
     ]
     context = PolicyContext(Objective(10.0), 15.0)
-    plans = Planner(load_policy(policy, {}, context), Bounds(1, 16), GuardSettings(), Objective(10.0), 15.0)
+    plans = DecisionSettings(load_policy(policy, {}, context), Bounds(1, 16), GuardSettings(), Objective(10.0), 15.0)
     cycles = closed_loop.run(job, load, plans, AnalysisSettings(10.0, 60.0, 60.0))
     actions = [each.decision.action for each in cycles]
     assert Action.UP in actions

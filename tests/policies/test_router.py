@@ -14,7 +14,7 @@ from tests.policies.samples import seen
 
 from rheostat.analyze.state import AnalysisSettings
 from rheostat.config.models import GuardSettings
-from rheostat.decide.decide import Planner
+from rheostat.decide.decide import DecisionSettings
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.model import Action, Assessment, Bounds, Objective, ReasonCode, Recommendation
 from rheostat.policies.capacity import Figure, Learned, Recovery
@@ -225,7 +225,7 @@ def test_the_state_goes_through_json():
 
 def on_a_job(load: list[tuple[float, float]], executors: int, **options: Any) -> list[Cycle]:
     policy = load_policy("router", options, PolicyContext(Objective(10.0), 5.0, rate_window_s=15.0))
-    planner = Planner(policy, Bounds(1, 16), GuardSettings(), Objective(10.0), 5.0)
+    planner = DecisionSettings(policy, Bounds(1, 16), GuardSettings(), Objective(10.0), 5.0)
     return run(job(), load, planner, AnalysisSettings(10.0, 15.0), executors)
 
 

@@ -6,7 +6,7 @@ from tests.policies.options import documented
 from tests.policies.samples import seen
 
 from rheostat.config.models import GuardSettings
-from rheostat.decide.decide import Planner
+from rheostat.decide.decide import DecisionSettings, decide
 from rheostat.decide.guard import STEPS
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.errors import InputError
@@ -61,11 +61,11 @@ def test_the_sentence_says_which_step():
 
 def decisions(guard: GuardSettings, **changes: Any) -> list[Decision]:
     """Through the planner, each 15 s for 75 s; no outcome is ever told, so each change stays under way."""
-    planner = Planner(schedule(), Bounds(1, 20), guard, Objective(30.0), 15.0)
+    planner = DecisionSettings(schedule(), Bounds(1, 20), guard, Objective(30.0), 15.0)
     state, number, made = planner.initial(), 3, list[Decision]()
     for step in range(6):
         sample = replace(seen(1000.0 + 15 * step, executors=number, batches=0, partitions=2), **changes)
-        decision, state = planner.plan(sample, state)
+        decision, state = decide(sample, state, planner)
         number = decision.target or number
         made.append(decision)
     return made

@@ -7,7 +7,7 @@ from tests.policies.closed_loop import Cycle, Points, job, run
 
 from rheostat.analyze.assess import analysis_settings
 from rheostat.config.models import Settings
-from rheostat.decide.decide import Planner
+from rheostat.decide.decide import DecisionSettings
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.model import Action, ReasonCode
 from rheostat.sim.jobfile import JobFile
@@ -31,7 +31,7 @@ def story(
     context = PolicyContext(objective, settings.sample_s, settings.preset)
     policy = load_policy(settings.policy, settings.policy_options, context)
     assert settings.bounds is not None
-    plans = Planner(policy, settings.bounds, settings.guard, objective, settings.sample_s)
+    plans = DecisionSettings(policy, settings.bounds, settings.guard, objective, settings.sample_s)
     return run(made, load, plans, analysis_settings(settings), executors)
 
 

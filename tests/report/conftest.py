@@ -7,7 +7,7 @@ import pytest
 
 from rheostat.config.loading import load_settings
 from rheostat.journal.store import JournalWriter
-from rheostat.loop.build import build_planner, open_store
+from rheostat.loop.build import build_decision_settings, open_store
 from rheostat.loop.clock import ManualClock
 from rheostat.loop.loop import Loop
 from rheostat.model import Bounds
@@ -23,7 +23,9 @@ def _run(folder: Path, cycles: list[float | str], job: ToyJob, at: float) -> flo
     settings = load_settings(given)
     clock = ManualClock(at)
     journal = JournalWriter(folder)
-    loop = Loop(job, build_planner(settings), job, journal, clock, settings, store=open_store(settings), job="toy")
+    loop = Loop(
+        job, build_decision_settings(settings), job, journal, clock, settings, store=open_store(settings), job="toy"
+    )
     for step in cycles:
         if step == "fail":
             good, job.observe = job.observe, None  # type: ignore[assignment,method-assign]

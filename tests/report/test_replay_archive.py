@@ -12,7 +12,7 @@ from rheostat.config.loading import load_settings
 from rheostat.journal.records import Record, SessionRecord
 from rheostat.journal.store import JournalWriter, read_journal
 from rheostat.learn.slow_records import Sample
-from rheostat.loop.build import build_planner, open_sample_store, open_store, sample_store_beside
+from rheostat.loop.build import build_decision_settings, open_sample_store, open_store, sample_store_beside
 from rheostat.loop.clock import ManualClock
 from rheostat.loop.loop import Loop
 from rheostat.report.replay import replay
@@ -27,7 +27,7 @@ def _run(folder: Path, rates: list[float], at: float) -> float:
     given = {"objective": "lag < 30s", "executors": [1, 6], "policy": "proactive", "policy_options": options}
     settings = load_settings({**given, "journal": str(folder)})
     job, clock, journal = ToyJob(executors=2), ManualClock(at), JournalWriter(folder)
-    planner = build_planner(settings, open_sample_store(settings))
+    planner = build_decision_settings(settings, open_sample_store(settings))
     loop = Loop(job, planner, job, journal, clock, settings, store=open_store(settings), job="toy")
     for rate in rates:
         job.rate = rate
@@ -63,7 +63,7 @@ class _Asked(ParquetSampleStore):
 
 def _archived(session: Record) -> int:
     assert isinstance(session, SessionRecord)
-    count: int = session.states["plan"]["policy"]["data"]["archived"]
+    count: int = session.states["policy"]["data"]["archived"]
     return count
 
 
@@ -104,5 +104,5 @@ def test_an_archive_is_beside_the_journal_or_the_state_and_made_with_the_first_s
 
 def test_a_policy_gets_the_archive() -> None:
     archive = MemorySampleStore()
-    planner = build_planner(load_settings({"objective": "lag < 30s", "policy": "proactive"}), archive)
+    planner = build_decision_settings(load_settings({"objective": "lag < 30s", "policy": "proactive"}), archive)
     assert planner.policy.context.archive is archive  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ from rheostat.config.loading import load_settings
 from rheostat.journal.records import DecisionRecord, OutcomeRecord
 from rheostat.journal.store import MemoryJournal
 from rheostat.load.curves import Pieces, staircase
-from rheostat.loop.build import build_planner
+from rheostat.loop.build import build_decision_settings
 from rheostat.loop.clock import ManualClock
 from rheostat.loop.loop import Loop
 from rheostat.model import OutcomeStatus, ReasonCode
@@ -23,7 +23,7 @@ def run(job, load=LOAD, policy="reactive", executors=1, events=(), **settings):
     made = load_settings({**given, "profile": "demo", "sample_s": job.decide_every_s, **settings})
     sim = SimulatedJob(job, load, 1, executors, events=events)
     clock, journal = ManualClock(), MemoryJournal()
-    loop = Loop(sim, build_planner(made), sim, journal, clock, made)
+    loop = Loop(sim, build_decision_settings(made), sim, journal, clock, made)
     while not sim.drained and clock.at < load.duration + 1000:
         loop.cycle()
         clock.wait(made.sample_s)

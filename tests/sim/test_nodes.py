@@ -16,7 +16,7 @@ from rheostat.journal.records import DecisionRecord
 from rheostat.journal.store import JournalWriter, MemoryJournal, read_journal
 from rheostat.load.curves import Pieces, constant
 from rheostat.load.trips import experiment_curve
-from rheostat.loop.build import build_planner
+from rheostat.loop.build import build_decision_settings
 from rheostat.loop.clock import ManualClock
 from rheostat.loop.loop import Loop
 from rheostat.model import Action, NodeReading, OutcomeStatus, Placement, ReasonCode, RoundTrip
@@ -67,7 +67,7 @@ def looped(job, load, policy="reactive", executors=1, events=(), seed=None, jour
     made = load_settings({**given, "sample_s": job.decide_every_s, **settings})
     sim = SimulatedJob(job, load, 1, executors, events=events)
     clock, journal = ManualClock(), journal or MemoryJournal()
-    loop = Loop(sim, build_planner(made, seed=seed), sim, journal, clock, made)
+    loop = Loop(sim, build_decision_settings(made, seed=seed), sim, journal, clock, made)
     while clock.at < (until or load.duration):
         loop.cycle()
         clock.wait(made.sample_s)

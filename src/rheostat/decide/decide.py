@@ -1,37 +1,50 @@
-"""One decision: ask the policy, shape its answer, say why; and what the outcome of a decision teaches."""
+"""THE decision: the policy, whatever else may start a change, and the guard, in one function.
+
+:func:`decide` is the only place that sets the target. Two ordered tuples stand side by side in it: :data:`PROPOSERS`
+may start a change, :data:`~rheostat.decide.guard.STEPS` may stop or lessen it. :func:`learn` takes in the outcome.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
-from rheostat.config.models import GuardSettings
+from rheostat.config.models import GuardSettings, Mode
 from rheostat.decide.effectiveness import Cold, Useless, begun, judged, limited_rate, measured, still_useless, watched
-from rheostat.decide.guard import FEWER_DO, STEPS, closed_gate, leaving, shape, with_slow
-from rheostat.decide.placement import Choice, Placing, full, place
+from rheostat.decide.guard import STEPS, Shaped, closed_gate, leaving_first, shape, with_slow
+from rheostat.decide.placement import Placing
 from rheostat.decide.policy import Policy, in_force
-from rheostat.decide.state import Context, GuardState, Memory, OwnState, Pending, PlanState, Proposal, Replacing
-from rheostat.errors import Fault, InputError
+from rheostat.decide.state import (
+    Context,
+    GuardState,
+    PastRecommendation,
+    Pending,
+    Proposal,
+    Replacing,
+    RequestState,
+    State,
+    move,
+)
+from rheostat.errors import Fault, InputError, JournalError
 from rheostat.model import (
     Action,
     Assessment,
     Bounds,
     Decision,
     GuardNote,
-    Nodes,
     Objective,
     Outcome,
     OutcomeStatus,
-    Placement,
     Projection,
     Reason,
     ReasonCode,
     Recommendation,
 )
-from rheostat.text import executors
+from rheostat.text import executors, per_second
 
 _NOT_COUNTED = {
     ReasonCode.NO_QUERY: "active query",
@@ -40,21 +53,22 @@ _NOT_COUNTED = {
 }
 _REFUSED = frozenset({OutcomeStatus.NO_ROOM, OutcomeStatus.FAILED})
 _DONE = frozenset({OutcomeStatus.APPLIED, OutcomeStatus.PARTIAL, OutcomeStatus.RECORDED})
+_FEWER_DO = frozenset({ReasonCode.SURPLUS_COUNTING, ReasonCode.STABILIZING, ReasonCode.COOLDOWN_DOWN})
+"""Codes of policies that hold a number which they find too large, until a count, a window or a cooldown has ended."""
+_MOST_RECOMMENDATIONS = 32
 
 
 @dataclass(frozen=True)
-class Planner:
-    """Turns assessments into decisions. Settings only; the state goes in and comes out.
-
-    Give every outcome to :meth:`learn`, also ``RECORDED`` ones of a dry run. A decision without an outcome counts as
-    being executed for ``hold_fallback_s`` seconds, no longer.
+class DecisionSettings:
+    """What decisions depend on beside assessment and state.
 
     Attributes:
         sample_s: time between two assessments, s; the age of metrics is measured in it.
-        seed: of what is random in the plan: nodes that are taken at random. None: 0.
+        seed: of nodes that are taken at random. None: 0.
+        mode: with ``watch``, only the policy and the guard start changes: nothing was asked for that could be lost.
 
     Raises:
-        InputError: the policy claims to bring guard steps that no policy may bring.
+        InputError: the policy claims guard steps that no policy may do itself.
     """
 
     policy: Policy[Any]
@@ -63,201 +77,303 @@ class Planner:
     objective: Objective
     sample_s: float
     seed: int | None = None
+    mode: Mode = "watch"
 
     def __post_init__(self) -> None:
         allowed = tuple(step.name for step in STEPS if step.self_manageable)
         wrong = sorted(self.policy.self_managed_steps.difference(allowed))
         if wrong:
-            message = f"the policy {self.policy.name} claims guard steps that it may not bring"
+            message = f"the policy {self.policy.name} claims guard steps that it may not do itself"
             raise InputError([Fault("policy.self_managed_steps", ", ".join(wrong), " | ".join(allowed), message)])
 
     @cached_property
-    def state_adapter(self) -> TypeAdapter[PlanState[Any]]:
+    def state_adapter(self) -> TypeAdapter[State[Any]]:
         """Turns the state into JSON and back, with the policy's own state typed."""
-        state: Any = PlanState
+        state: Any = State
         return TypeAdapter(state[self.policy.state_type])
 
-    def initial(self) -> PlanState[Any]:
+    def initial(self) -> State[Any]:
         """The state before anything was seen."""
-        return PlanState(self.policy.initial())
+        return State(self.policy.initial())
 
-    def plan(self, assessment: Assessment, state: PlanState[Any]) -> tuple[Decision, PlanState[Any]]:
-        """Decide. A hold is a decision too."""
-        guard = found(assessment, state.guard, self.guard)
-        current = _in_force(assessment, guard)
-        if current is None:
-            return self._blind(assessment, replace(state, guard=guard))
-        context = self._context(assessment, current, guard)
-        proposed, policy = self._ask(context, state.policy)
-        guard = proposing(assessment.at, proposed.target, guard, self.guard)
-        context = replace(
-            context,
-            recommended=proposed.target,
-            state=guard,
-            capacity=lambda number: self.policy.capacity(number, policy),
-            fewer_do=proposed.reason.code in FEWER_DO,
-        )
-        target, reason, notes = shape(proposed, context, self.policy.self_managed_steps)
-        decision = Decision(
-            at=assessment.at,
-            decision_id=state.next_id,
-            action=_action(current, target),
-            current=current,
-            target=target,
-            reason=reason,
-            recommendation=proposed,
-            notes=notes,
-            projections=self._projections(current, assessment.arrival_rate, policy),
-            first=leaving(assessment, guard.replacing) if target < current else (),
-        )
-        decision = self.placed(decision, assessment, lost=guard.pending is None and not guard.outdates(assessment))
-        decision = replace(decision, reason=with_slow(decision.reason, assessment))
-        return decision, PlanState(policy, decided(decision, assessment, guard), state.next_id + 1)
+    def state_to_json(self, state: State[Any]) -> dict[str, Any]:
+        """The state as JSON."""
+        data: dict[str, Any] = self.state_adapter.dump_python(state, mode="json")
+        return data
 
-    def placed(self, decision: Decision, assessment: Assessment, *, lost: bool = False) -> Decision:
-        """The last step: where executors come and go, if the decision acts and nodes are known.
+    def state_from_json(self, data: Mapping[str, Any]) -> State[Any]:
+        """The inverse of :meth:`state_to_json`; also reads the three parts that version 0.1 wrote.
 
-        The sentence of the placement is added to the reason. An increase for which too few nodes are free becomes a
-        smaller one, or a hold, with a note of the step ``placement``; so does one that is to replace a slow executor
-        where slow nodes alone are free. A policy chooses how nodes are taken by its attribute ``placing``; without one
-        the nearest are. What ``first`` names goes first.
-
-        Args:
-            decision: without a placement.
-            assessment: the sample.
-            lost: whether executors in force that are not there are not on their way either. An increase beyond the
-                number in force for which there is no room asks for them again then, as far as there is room.
+        Raises:
+            JournalError: it belongs to another version or another policy.
         """
-        target, nodes = decision.target, assessment.nodes
-        if nodes is None or target is None or not decision.acts:
-            return decision
-        placement, text = place(nodes, nodes.in_use, target, self._choice(decision, assessment))
-        if target > (decision.current or 0) and len(placement.use) < target:
-            return _scarce(decision, assessment, nodes, placement, text, lost=lost)
-        if not (placement.add or placement.leave):
-            return replace(decision, placement=placement)
-        reason = replace(decision.reason, text=f"{decision.reason.text}; {text}")
-        return replace(decision, reason=reason, placement=placement)
-
-    def learn(self, outcome: Outcome, state: PlanState[Any]) -> PlanState[Any]:
-        """What an outcome teaches.
-
-        APPLIED, PARTIAL, RECORDED: the hold and the cooldowns start at ``outcome.at``, and an increase ends the
-        back-off. NO_ROOM, and FAILED on the way up: no increases for ``no_room_backoff_s``, doubled each time in a
-        row. FAILED on the way down: the cooldown of decreases starts. HELD (nothing was idle): nothing, so the next
-        proposal is tried at once. What was granted in part is a change, whatever the status.
-        """
-        guard = state.guard
-        pending = guard.pending if guard.pending and guard.pending.decision_id == outcome.decision_id else None
-        before = outcome.before if outcome.before is not None else pending.before if pending else outcome.target
-        if pending is not None:
-            guard = replace(guard, pending=None)
-        return replace(state, guard=self._taught(outcome, before, pending, guard))
-
-    # ------------------------------------------------------------------------------------------------ plan
-
-    def _choice(self, decision: Decision, assessment: Assessment) -> Choice:
-        """How the policy takes nodes, and which are slow."""
-        placing: Placing = getattr(self.policy, "placing", Placing.NEAREST)
-        on = dict(zip(assessment.slow_executors, assessment.slow_on, strict=False))
-        return Choice(
-            placing=placing,
-            seed=((self.seed or 0) << 32) + decision.decision_id,
-            slow=frozenset(assessment.slow_nodes),
-            first=tuple(on[executor] for executor in decision.first if executor in on),
-            never_slow=decision.reason.code is ReasonCode.SLOW_EXECUTOR,
-        )
-
-    def _blind(self, assessment: Assessment, state: PlanState[Any]) -> tuple[Decision, PlanState[Any]]:
-        """The number in force is unknown: hold, and nothing counts."""
-        missing = assessment.missing or ("executors",)
-        proposed, policy = self.policy.recommend(replace(assessment, missing=missing), state.policy)
-        code, text = (
-            ReasonCode.METRICS_MISSING,
-            f"unknown: {', '.join(missing)}: the number of executors is left as it is",
-        )
-        hold = Decision(
-            at=assessment.at,
-            decision_id=state.next_id,
-            action=Action.HOLD,
-            current=None,
-            target=None,
-            reason=Reason(code, text),
-            recommendation=replace(proposed, target=None),
-        )
-        return hold, replace(state, policy=policy, next_id=state.next_id + 1)
-
-    def _context(self, assessment: Assessment, current: int, guard: GuardState) -> Context:
-        """What the guard steps look at, before the policy has answered."""
-        return Context(
-            assessment=assessment,
-            current=current,
-            recommended=None,
-            bounds=self.bounds,
-            settings=self.guard,
-            sample_s=self.sample_s,
-            state=guard,
-            objective_s=self.objective.lag_s,
-        )
-
-    def _ask(self, context: Context, policy_state: Any) -> tuple[Recommendation, Any]:
-        """The policy's answer. A sample that must not count is given to it as one with something missing."""
-        seen, why = context.assessment, closed_gate(context)
-        told = seen if seen.requested == context.current else replace(seen, requested=context.current)
-        if why is not None and not (seen.missing or seen.invalid):
-            told = replace(told, missing=(_NOT_COUNTED.get(why.code, "metrics age"),))
-        return self.policy.recommend(told, policy_state)
-
-    def _projections(self, current: int, arrival: float | None, policy_state: Any) -> tuple[Projection, ...]:
-        numbers = range(max(1, current - 1), current + 2)
-        return tuple(_projection(number, arrival, self.policy.capacity(number, policy_state)) for number in numbers)
-
-    # ----------------------------------------------------------------------------------------------- learn
-
-    def _taught(self, outcome: Outcome, before: int, pending: Pending | None, guard: GuardState) -> GuardState:
-        status, at = outcome.status, outcome.at
-        after = outcome.target if status is OutcomeStatus.RECORDED or outcome.after is None else outcome.after
-        done, refused = status in _DONE, status in _REFUSED
-        if done or (outcome.after is not None and outcome.after != before):
-            guard = changed(outcome, before, after, pending, guard, self.guard)
-        if done and after > before:
-            return replace(guard, no_room_until=None, backoff_s=None)
-        if status is OutcomeStatus.NO_ROOM or (refused and outcome.target > before):
-            return self._backed_off(at, guard)
-        return replace(guard, down_blocked_at=at) if refused else guard
-
-    def _backed_off(self, at: float, guard: GuardState) -> GuardState:
-        first, most = self.guard.no_room_backoff_s, self.guard.no_room_backoff_max_s
-        backoff = first if guard.backoff_s is None else min(most, 2 * guard.backoff_s)
-        return replace(guard, no_room_until=at + backoff, backoff_s=backoff)
+        try:
+            if "plan" in data:
+                data = {**data["plan"], "analysis": data["analysis"], "requests": data["own"]}
+            return self.state_adapter.validate_python(data)
+        except (KeyError, ValidationError) as error:
+            message = f"the state does not fit this version or the policy {self.policy.name}: {error}"
+            raise JournalError(message) from error
 
 
-def _scarce(
-    decision: Decision, assessment: Assessment, nodes: Nodes, placement: Placement, text: str, *, lost: bool
-) -> Decision:
-    """An increase for which too few nodes are free: a smaller one, what was lost asked for again, or a hold."""
-    current, target, room = decision.current or 0, decision.target or 0, len(placement.use)
-    there = max(assessment.executors or 0, len(nodes.in_use))
-    move = f"{current} → {target}"
-    if room > current:
-        after, why = room, Reason(ReasonCode.NO_FREE_NODE, f"{move}: {text}")
-    elif lost and room > there:
-        again = f"{move}, but {there} of {executors(current)} registered: asked for again; {text}"
-        current, after, why = there, room, Reason(ReasonCode.REPLACING_LOST, again)
-    else:
-        never_slow = decision.reason.code is ReasonCode.SLOW_EXECUTOR
-        words = full(nodes, target - room, never_slow=never_slow)
-        after, why = current, Reason(ReasonCode.NO_FREE_NODE, f"{move}: {words}")
-    notes = (*decision.notes, GuardNote("placement", target, after, why))
-    action = _action(current, after)
-    where = None if action is Action.HOLD else placement
-    return replace(decision, action=action, current=current, target=after, reason=why, notes=notes, placement=where)
+def decide(assessment: Assessment, state: State[Any], settings: DecisionSettings) -> tuple[Decision, State[Any]]:
+    """Decide how many executors there are to be. A hold is a decision too.
+
+    Each proposer looks at the policy's recommendation; the first one in :data:`PROPOSERS` that wants a change has the
+    last word. The steps shape what it wants, but for those that it skips.
+
+    Give every outcome to :func:`learn`, also ``RECORDED`` ones of a dry run. A decision without an outcome counts as
+    being executed for ``hold_fallback_s`` seconds, no longer.
+    """
+    guard = observe(assessment, state.guard, settings.guard)
+    requests = _compare_with_request(assessment, state.requests)
+    current = _number_in_force(assessment, guard)
+    if current is None:
+        return _decide_blind(assessment, replace(state, guard=guard, requests=requests), settings)
+    context = Context(
+        assessment=assessment,
+        current=current,
+        recommendation=None,
+        bounds=settings.bounds,
+        settings=settings.guard,
+        sample_s=settings.sample_s,
+        state=guard,
+        objective_s=settings.objective.lag_s,
+        requests=requests,
+        active=settings.mode != "watch" and not requests.paused and assessment.executors is not None,
+        placing=getattr(settings.policy, "placing", Placing.NEAREST),
+        seed=((settings.seed or 0) << 32) + state.next_id,
+    )
+    context, policy = _ask_policy(replace(context, gate=closed_gate(context)), state.policy, settings)
+    proposer, shaped = choose(context, settings.policy.self_managed_steps)
+    decision = Decision(
+        at=assessment.at,
+        decision_id=state.next_id,
+        action=_action(proposer, shaped),
+        current=shaped.current,
+        target=shaped.target,
+        reason=with_slow(shaped.reason, assessment),
+        recommendation=context.recommendation,
+        notes=shaped.notes,
+        projections=_projections(context),
+        first=leaving_first(assessment, guard.replacing) if shaped.target < shaped.current else (),
+        placement=shaped.placement,
+    )
+    return decision, State(
+        policy=policy,
+        guard=_remember(decision, proposer, context),
+        next_id=state.next_id + 1,
+        requests=_remember_request(decision, context, settings.mode),
+        analysis=state.analysis,
+    )
 
 
-def _in_force(assessment: Assessment, guard: GuardState) -> int | None:
+# What may start a change.
+
+
+@dataclass(frozen=True, slots=True)
+class Proposer:
+    """What may start a change.
+
+    Attributes:
+        codes: of the reasons that it gives; empty: whatever the policy says.
+        settings: fields of ``GuardSettings`` that it reads.
+        propose: a pure function; None: no change is wanted.
+        skips: names of steps that do not apply to it.
+        asks_again: it asks for executors that were asked for before, from the registered ones on, also where the
+            number stays. A decrease, or an increase to a greater number, is made in its place.
+        promises: an increase is expected to raise the processed rate, so its effect is judged.
+        avoids_slow_nodes: it never takes a slow node.
+    """
+
+    name: str
+    codes: tuple[ReasonCode, ...]
+    settings: tuple[str, ...]
+    propose: Callable[[Context], Proposal | None]
+    skips: frozenset[str] = frozenset()
+    asks_again: bool = False
+    promises: bool = False
+    avoids_slow_nodes: bool = False
+
+
+def choose(context: Context, self_managed: frozenset[str] = frozenset()) -> tuple[Proposer, Shaped]:
+    """The proposal that is decided on, shaped by the steps.
+
+    Args:
+        context: with the policy's recommendation.
+        self_managed: names of steps that the policy does itself; they are skipped for every proposer.
+    """
+    chosen: tuple[Proposer, Shaped] | None = None
+    for proposer in reversed(PROPOSERS):
+        proposal = proposer.propose(context)
+        if proposal is None or (proposer.asks_again and chosen and not _gives_way(chosen[1], proposal.target)):
+            continue
+        notes: tuple[GuardNote, ...] = ()
+        if not proposer.asks_again and proposal.target != context.recommended:
+            notes = (GuardNote(proposer.name, context.recommended, proposal.target, proposal.reason),)
+        own = replace(context, avoids_slow_nodes=proposer.avoids_slow_nodes, asks_again=proposer.asks_again)
+        chosen = proposer, shape(proposal, own, proposer.skips | self_managed, notes)
+    if chosen is None:
+        message = "the policy proposes nothing: it is asked before"
+        raise ValueError(message)
+    return chosen
+
+
+def _gives_way(shaped: Shaped, target: int) -> bool:
+    return shaped.target == shaped.current or shaped.current < shaped.target <= target
+
+
+def start(context: Context) -> Proposal | None:
+    """The number to start from: the last target before a restart, or the registered number, so that it is held."""
+    registered, requests = context.assessment.executors, context.requests
+    if requests.opened or not context.active or registered is None:
+        return None
+    before = requests.restored
+    if before is not None and before > registered and context.bounds.clamp(before) == before:
+        text = f"{executors(before)} asked for before the restart, {registered} registered: asked for again"
+        return Proposal(before, Reason(ReasonCode.RESTORED, text, {"restored": float(before)}), registered)
+    target = context.bounds.clamp(registered)
+    if context.assessment.requested is not None or target < registered:
+        return None
+    reason = Reason(ReasonCode.START, f"start: {executors(target)} asked for, {registered} registered")
+    return Proposal(target, reason, registered)
+
+
+def replace_lost(context: Context) -> Proposal | None:
+    """Ask again for executors that were there and are gone, when the cluster manager has had time to replace them."""
+    assessment, requests = context.assessment, context.requests
+    requested, registered = assessment.requested, assessment.executors
+    if not context.active or requested is None or requests.missing_since is None or requests.reached != requested:
+        return None
+    gone_s, replaced_at = assessment.at - requests.missing_since, requests.replaced_at
+    recently = replaced_at is not None and assessment.at - replaced_at < max(60.0, 4 * context.sample_s)
+    if context.state.pending is not None or gone_s < max(30.0, 2 * context.sample_s) or recently:
+        return None
+    text = f"{registered} of {executors(requested)} registered for {gone_s:.0f} s: asked for again"
+    return Proposal(requested, Reason(ReasonCode.REPLACING_LOST, text, {"missing_s": gone_s}), registered)
+
+
+def undo(context: Context) -> Proposal | None:
+    """Take an increase back that brought nothing, once, unless the policy wants fewer still."""
+    useless, current = context.state.useless, context.current
+    if useless is None or useless.undone or current != useless.after or context.gate is not None:
+        return None
+    if context.recommended < useless.before:
+        return None
+    text = (
+        f"{useless.before} → {useless.after} promised {per_second(useless.promised)} and brought "
+        f"{per_second(useless.rate)} ({useless.cause}): {move(current, useless.before)}"
+    )
+    figures = {"promised": useless.promised, "rate": useless.rate}
+    return Proposal(useless.before, Reason(ReasonCode.INEFFECTIVE, text, figures))
+
+
+def replace_slow(context: Context) -> Proposal | None:
+    """Where nothing else is to be done: one more executor in the place of a slow one, then that one goes.
+
+    None comes while fewer are enough: the slow one is the first that leaves with the decrease.
+    """
+    slow, current, replacing = context.assessment.slow_executors, context.current, context.state.replacing
+    if not slow or not context.settings.replace_slow or context.recommended != current:
+        return None
+    if context.state.pending is not None or context.gate is not None:
+        return None
+    if (context.assessment.executors or 0) < current or (replacing is None and context.fewer_do):
+        return None
+    if replacing is None:
+        text = f"one more comes in the place of executor {slow[0]}: {move(current, current + 1)}"
+        return Proposal(current + 1, Reason(ReasonCode.SLOW_EXECUTOR, text))
+    text = f"executor {replacing.executor} has been replaced and goes: {move(current, current - 1)}"
+    return Proposal(current - 1, Reason(ReasonCode.SLOW_EXECUTOR, text))
+
+
+def follow_policy(context: Context) -> Proposal | None:
+    """What the policy recommends."""
+    recommendation = context.recommendation
+    return None if recommendation is None else Proposal(context.recommended, recommendation.reason)
+
+
+_ALL_BUT_PLACEMENT = frozenset(step.name for step in STEPS) - {"placement"}
+_NOT_FOR_AN_UNDO = frozenset(
+    {
+        "rescale_cost",
+        "tolerance",
+        "alignment",
+        "least_by_partitions",
+        "largest_step",
+        "scale_down_hold",
+        "catching_up",
+    }
+)
+_LOST, _SLOW = (ReasonCode.REPLACING_LOST,), (ReasonCode.SLOW_EXECUTOR,)
+
+PROPOSERS: tuple[Proposer, ...] = (
+    Proposer("start", (ReasonCode.START, ReasonCode.RESTORED), (), start, skips=_ALL_BUT_PLACEMENT, asks_again=True),
+    Proposer("replace_lost", _LOST, (), replace_lost, skips=_ALL_BUT_PLACEMENT, asks_again=True),
+    Proposer("undo", (ReasonCode.INEFFECTIVE,), ("ineffective_share", "ineffective_s"), undo, skips=_NOT_FOR_AN_UNDO),
+    Proposer("replace_slow", _SLOW, ("replace_slow",), replace_slow, avoids_slow_nodes=True),
+    Proposer("policy", (), (), follow_policy, promises=True),
+)
+"""What may start a change, in order: each goes before those behind it."""
+
+
+# The parts of a decision.
+
+
+def _ask_policy(context: Context, policy_state: Any, settings: DecisionSettings) -> tuple[Context, Any]:
+    """The context with the policy's recommendation. A sample that must not count is shown as one that is incomplete."""
+    shown, gate, policy = context.assessment, context.gate, settings.policy
+    if shown.requested != context.current:
+        shown = replace(shown, requested=context.current)
+    if gate is not None and not (shown.missing or shown.invalid):
+        shown = replace(shown, missing=(_NOT_COUNTED.get(gate.code, "metrics age"),))
+    recommendation, after = policy.recommend(shown, policy_state)
+    context = replace(
+        context,
+        recommendation=recommendation,
+        state=_remember_recommendation(context.assessment.at, recommendation.target, context.state, settings.guard),
+        capacity=lambda number: policy.capacity(number, after),
+        fewer_do=recommendation.reason.code in _FEWER_DO,
+    )
+    return context, after
+
+
+def _decide_blind(assessment: Assessment, state: State[Any], settings: DecisionSettings) -> tuple[Decision, State[Any]]:
+    """Hold, and let nothing count: the number in force is unknown."""
+    missing = assessment.missing or ("executors",)
+    recommendation, policy = settings.policy.recommend(replace(assessment, missing=missing), state.policy)
+    text = f"unknown: {', '.join(missing)}: the number of executors is left as it is"
+    hold = Decision(
+        at=assessment.at,
+        decision_id=state.next_id,
+        action=Action.HOLD,
+        current=None,
+        target=None,
+        reason=Reason(ReasonCode.METRICS_MISSING, text),
+        recommendation=replace(recommendation, target=None),
+    )
+    return hold, replace(state, policy=policy, next_id=state.next_id + 1)
+
+
+def hold_failed_cycle(at: float, text: str, current: int | None, state: State[Any]) -> tuple[Decision, State[Any]]:
+    """The hold of a cycle that did not come to a decision."""
+    reason = Reason(ReasonCode.CYCLE_FAILED, text)
+    decision = Decision(
+        at=at,
+        decision_id=state.next_id,
+        action=Action.HOLD,
+        current=current,
+        target=current,
+        reason=reason,
+        recommendation=Recommendation(target=None, reason=reason),
+    )
+    return decision, replace(state, next_id=state.next_id + 1)
+
+
+def _number_in_force(assessment: Assessment, guard: GuardState) -> int | None:
     """The target of the change that is being executed, else what was asked for last; but no less than what is there.
 
-    Figures of before the last change tell an older number: then it is the one that the change has led to.
+    Figures of before the last change show an older number: then it is the one that the change has led to.
 
     More than was asked for is there where a cluster had granted it before anybody asked: those executors are in use,
     cost money, and are to be given back one by one as others are.
@@ -270,27 +386,59 @@ def _in_force(assessment: Assessment, guard: GuardState) -> int | None:
     return None if asked is None else max(asked, assessment.executors or 0)
 
 
-def _action(current: int, target: int) -> Action:
-    if target == current:
-        return Action.HOLD
-    return Action.UP if target > current else Action.DOWN
+def _action(proposer: Proposer, shaped: Shaped) -> Action:
+    if shaped.target == shaped.current:
+        return Action.UP if proposer.asks_again and not shaped.notes else Action.HOLD
+    return Action.UP if shaped.target > shaped.current else Action.DOWN
 
 
-def _projection(executors: int, arrival: float | None, capacity: float | None) -> Projection:
-    utilization = None if arrival is None or not capacity else arrival / capacity
-    return Projection(executors, capacity, utilization)
+def _projections(context: Context) -> tuple[Projection, ...]:
+    """Capacity and utilization of one executor less, the number in force, and one more."""
+    arrival, current, projections = context.assessment.arrival_rate, context.current, list[Projection]()
+    for number in range(max(1, current - 1), current + 2):
+        capacity = context.capacity(number) if context.capacity else None
+        utilization = None if arrival is None or not capacity else arrival / capacity
+        projections.append(Projection(number, capacity, utilization))
+    return tuple(projections)
 
 
-# What the guard steps remember, from one decision and outcome to the next. Pure functions of the state.
+# What is remembered. Pure functions of the state.
 
 
-MOST_PROPOSALS = 32
+def learn(outcome: Outcome, state: State[Any], settings: DecisionSettings) -> State[Any]:
+    """What an outcome teaches.
 
-_IN_PLACE = frozenset({ReasonCode.SLOW_EXECUTOR, ReasonCode.REPLACING_LOST})
-"""What comes in the place of others promises nothing."""
+    APPLIED, PARTIAL, RECORDED: the hold and the cooldowns start at ``outcome.at``, and an increase ends the
+    back-off. NO_ROOM, and FAILED on the way up: no increases for ``no_room_backoff_s``, doubled each time in a
+    row. FAILED on the way down: the cooldown of decreases starts. HELD (nothing was idle): nothing, so the next
+    proposal is tried at once. What was granted in part is a change, whatever the status.
+    """
+    guard, status = state.guard, outcome.status
+    if status is OutcomeStatus.APPLIED:
+        state = replace(state, requests=replace(state.requests, reached=outcome.target))
+    pending = guard.pending if guard.pending and guard.pending.decision_id == outcome.decision_id else None
+    before = outcome.before if outcome.before is not None else pending.before if pending else outcome.target
+    after = outcome.target if status is OutcomeStatus.RECORDED or outcome.after is None else outcome.after
+    if pending is not None:
+        guard = replace(guard, pending=None)
+    if status in _DONE or (outcome.after is not None and outcome.after != before):
+        guard = _remember_change(outcome, before, after, pending, guard, settings.guard)
+    if status in _DONE and after > before:
+        guard = replace(guard, no_room_until=None, backoff_s=None)
+    elif status is OutcomeStatus.NO_ROOM or (status in _REFUSED and outcome.target > before):
+        guard = _back_off(outcome.at, guard, settings.guard)
+    elif status in _REFUSED:
+        guard = replace(guard, down_blocked_at=outcome.at)
+    return replace(state, guard=guard)
 
 
-def found(assessment: Assessment, guard: GuardState, settings: GuardSettings) -> GuardState:
+def _back_off(at: float, guard: GuardState, settings: GuardSettings) -> GuardState:
+    first, most = settings.no_room_backoff_s, settings.no_room_backoff_max_s
+    backoff = first if guard.backoff_s is None else min(most, 2 * guard.backoff_s)
+    return replace(guard, no_room_until=at + backoff, backoff_s=backoff)
+
+
+def observe(assessment: Assessment, guard: GuardState, settings: GuardSettings) -> GuardState:
     """The state as this assessment finds it: started, and without a change that nobody answered for."""
     pending = guard.pending
     if pending is not None and assessment.at - pending.at >= settings.hold_fallback_s:
@@ -352,7 +500,7 @@ def _judged(assessment: Assessment, guard: GuardState, settings: GuardSettings) 
     return replace(guard, trial=trial, useless=useless)
 
 
-def proposing(at: float, target: int | None, guard: GuardState, settings: GuardSettings) -> GuardState:
+def _remember_recommendation(at: float, target: int | None, guard: GuardState, settings: GuardSettings) -> GuardState:
     """The state with one more proposal, if the window of decreases is looked at.
 
     Of the proposals only those are kept that a later one does not surpass, the oldest and greatest first. Where there
@@ -364,30 +512,51 @@ def proposing(at: float, target: int | None, guard: GuardState, settings: GuardS
         return guard
     begin = at - settings.scale_down_hold_s
     kept = tuple(each for each in guard.proposed if each.at > begin and each.target > target)
-    if len(kept) == MOST_PROPOSALS:
-        kept = (kept[0], Proposal(kept[2].at, kept[1].target), *kept[3:])
-    return replace(guard, proposed=(*kept, Proposal(at, target)))
+    if len(kept) == _MOST_RECOMMENDATIONS:
+        kept = (kept[0], PastRecommendation(kept[2].at, kept[1].target), *kept[3:])
+    return replace(guard, proposed=(*kept, PastRecommendation(at, target)))
 
 
-def decided(decision: Decision, assessment: Assessment, guard: GuardState) -> GuardState:
+def _remember(decision: Decision, proposer: Proposer, context: Context) -> GuardState:
     """The state after a decision: what is executed is pending."""
+    guard, assessment = context.state, context.assessment
     if not decision.acts or decision.current is None or decision.target is None:
         return guard
-    up, code = decision.target > decision.current, decision.reason.code
-    rate = limited_rate(assessment) if up and code not in _IN_PLACE else None
+    up = decision.target > decision.current
+    judges = up and proposer.promises and decision.current == context.current
     pending = Pending(
         decision_id=decision.decision_id,
         at=decision.at,
         before=decision.current,
         target=decision.target,
-        rate=rate,
+        rate=limited_rate(assessment) if judges else None,
     )
-    if up and code is ReasonCode.SLOW_EXECUTOR:
+    if up and proposer.name == "replace_slow":
         guard = replace(guard, replacing=Replacing(assessment.slow_executors[0], decision.current))
     return replace(guard, pending=pending)
 
 
-def changed(
+def _compare_with_request(assessment: Assessment, requests: RequestState) -> RequestState:
+    """Whether the number that was asked for is there, has been there, or is missing, and since when."""
+    if assessment.executors is None or assessment.requested is None:
+        return requests
+    if assessment.executors >= assessment.requested:
+        return replace(requests, reached=assessment.requested, missing_since=None)
+    return requests if requests.missing_since is not None else replace(requests, missing_since=assessment.at)
+
+
+def _remember_request(decision: Decision, context: Context, mode: Mode) -> RequestState:
+    requests = context.requests
+    if context.active:
+        again = decision.reason.code is ReasonCode.REPLACING_LOST
+        replaced_at = decision.at if again else requests.replaced_at
+        requests = replace(requests, opened=True, replaced_at=replaced_at)
+    if mode == "act" and not requests.paused and decision.acts:
+        requests = replace(requests, target=decision.target)
+    return requests
+
+
+def _remember_change(
     outcome: Outcome, before: int, after: int, pending: Pending | None, guard: GuardState, settings: GuardSettings
 ) -> GuardState:
     """The state after the number has changed from ``before`` to ``after``, or might have (``RECORDED``)."""
@@ -413,158 +582,3 @@ def changed(
     if up and pending is not None and pending.before == before:
         return replace(guard, trial=begun(before, after, at, pending.rate, settings.ineffective_share))
     return guard
-
-
-# The pure middle of a cycle: from an assessment to a decision, the planner's or the loop's own.
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What the loop's own decisions are made by.
-
-    Attributes:
-        bounds: of the executors; None: nothing is ever asked for.
-        active: whether decisions go to the actuator (not watching).
-        executes: whether that one changes anything (no dry run).
-        grace_s: how long executors may be missing: the cluster manager replaces them by itself.
-        again_s: least time between two requests for lost ones.
-    """
-
-    bounds: Bounds | None
-    active: bool
-    executes: bool
-    grace_s: float
-    again_s: float
-
-    @classmethod
-    def of(cls, bounds: Bounds | None, mode: str, sample_s: float) -> Rules:
-        """The rules for a job."""
-        return cls(
-            bounds=bounds,
-            active=mode != "watch",
-            executes=mode == "act",
-            grace_s=max(30.0, 2 * sample_s),
-            again_s=max(60.0, 4 * sample_s),
-        )
-
-
-def decide(assessment: Assessment, memory: Memory, planner: Planner, rules: Rules) -> tuple[Decision, Memory]:
-    """The planner's decision, or the loop's own where the planner holds.
-
-    Args:
-        assessment: the assessment.
-        memory: with the state of the analysis after it, all else as it was before.
-        planner: the planner.
-        rules: of the loop's own decisions.
-    """
-    decision, plan = planner.plan(assessment, memory.plan)
-    own = _followed(assessment, memory.own)
-    active = rules.active and not own.paused
-    if active and rules.bounds is not None and assessment.executors is not None:
-        asked = _opening(assessment, own, rules.bounds) or _lost(assessment, own, plan, rules)
-        if asked is not None and _gives_way(decision, asked[0]):
-            decision, plan = _instead(decision, plan, assessment, planner, *asked)
-        own = replace(own, opened=True)
-        if decision.reason.code is ReasonCode.REPLACING_LOST:
-            own = replace(own, replaced_at=assessment.at)
-    if rules.executes and not own.paused and decision.acts:
-        own = replace(own, target=decision.target)
-    return decision, replace(memory, plan=plan, own=own)
-
-
-def learn(outcome: Outcome, memory: Memory, planner: Planner) -> Memory:
-    """What an outcome teaches: also that a number was there, if only between two looks."""
-    plan = planner.learn(outcome, memory.plan)
-    if outcome.status is not OutcomeStatus.APPLIED:
-        return replace(memory, plan=plan)
-    return replace(memory, plan=plan, own=replace(memory.own, reached=outcome.target))
-
-
-def failed(at: float, text: str, current: int | None, memory: Memory) -> tuple[Decision, Memory]:
-    """The hold of a cycle that did not come to a decision."""
-    reason = Reason(ReasonCode.CYCLE_FAILED, text)
-    number = memory.plan.next_id
-    decision = Decision(
-        at=at,
-        decision_id=number,
-        action=Action.HOLD,
-        current=current,
-        target=current,
-        reason=reason,
-        recommendation=Recommendation(target=None, reason=reason),
-    )
-    return decision, replace(memory, plan=replace(memory.plan, next_id=number + 1))
-
-
-def not_executed(decision: Decision, code: ReasonCode) -> Outcome:
-    """The outcome of a decision that is only recorded, because the loop watches or is paused."""
-    words = "paused" if code is ReasonCode.PAUSED else "watching only"
-    reason = Reason(code, f"{words}: {_number(decision.current)} → {decision.target} was not asked for")
-    status = OutcomeStatus.HELD if code is ReasonCode.PAUSED else OutcomeStatus.RECORDED
-    return Outcome(
-        at=decision.at,
-        decision_id=decision.decision_id,
-        status=status,
-        reason=reason,
-        target=decision.target or 0,
-        before=decision.current,
-        after=decision.current,
-        took_s=0.0,
-    )
-
-
-def _followed(assessment: Assessment, own: OwnState) -> OwnState:
-    """Whether the number that was asked for is there, has been there, or is missing, and since when."""
-    if assessment.executors is None or assessment.requested is None:
-        return own
-    if assessment.executors >= assessment.requested:
-        return replace(own, reached=assessment.requested, missing_since=None)
-    return own if own.missing_since is not None else replace(own, missing_since=assessment.at)
-
-
-def _opening(assessment: Assessment, own: OwnState, bounds: Bounds) -> tuple[int, Reason] | None:
-    """The number to start from: the last target before a restart, or the present number, so that it is held."""
-    if own.opened or assessment.executors is None:
-        return None
-    before = own.restored
-    if before is not None and before > assessment.executors and bounds.clamp(before) == before:
-        text = f"{executors(before)} asked for before the restart, {assessment.executors} registered: asked for again"
-        return before, Reason(ReasonCode.RESTORED, text, {"restored": float(before)})
-    target = bounds.clamp(assessment.executors)
-    if assessment.requested is not None or target < assessment.executors:
-        return None
-    return target, Reason(ReasonCode.START, f"start: {executors(target)} asked for, {assessment.executors} registered")
-
-
-def _lost(assessment: Assessment, own: OwnState, plan: PlanState[Any], rules: Rules) -> tuple[int, Reason] | None:
-    """Ask again for executors that were there and are gone."""
-    if assessment.requested is None or own.missing_since is None or own.reached != assessment.requested:
-        return None
-    gone_s = assessment.at - own.missing_since
-    recently = own.replaced_at is not None and assessment.at - own.replaced_at < rules.again_s
-    if plan.guard.pending is not None or gone_s < rules.grace_s or recently:
-        return None
-    text = f"{assessment.executors} of {executors(assessment.requested)} registered for {gone_s:.0f} s: asked for again"
-    return assessment.requested, Reason(ReasonCode.REPLACING_LOST, text, {"missing_s": gone_s})
-
-
-def _gives_way(decision: Decision, asked: int) -> bool:
-    """Whether the planner's decision is a hold, or an increase that asks for no more."""
-    return decision.action is Action.HOLD or (decision.action is Action.UP and (decision.target or 0) <= asked)
-
-
-def _instead(
-    hold: Decision, plan: PlanState[Any], assessment: Assessment, planner: Planner, target: int, reason: Reason
-) -> tuple[Decision, PlanState[Any]]:
-    """The loop's own decision in place of the planner's, and the plan's memory of it."""
-    before = assessment.executors or 0
-    decision = replace(hold, action=Action.UP, current=before, target=target, reason=reason, notes=(), placement=None)
-    decision = planner.placed(decision, assessment)
-    if not decision.acts:
-        return decision, plan
-    pending = Pending(decision.decision_id, decision.at, before, decision.target or target)
-    return decision, replace(plan, guard=replace(plan.guard, pending=pending))
-
-
-def _number(value: int | None) -> str:
-    return "an unknown number" if value is None else str(value)

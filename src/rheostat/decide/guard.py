@@ -12,14 +12,15 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from rheostat.decide.effectiveness import Cost, in_words, lag_after, required_rate
 from rheostat.decide.partitions import in_waves, spread_evenly, waves
+from rheostat.decide.placement import Choice, full, place
 from rheostat.decide.policy import cap_limits
-from rheostat.decide.state import Change, Context, Replacing, move, stay, undoing
-from rheostat.model import Assessment, GuardNote, Reason, ReasonCode, Recommendation
+from rheostat.decide.state import Change, Context, Proposal, Replacing, move, stay
+from rheostat.model import Assessment, GuardNote, Placement, Reason, ReasonCode
 from rheostat.text import batches as of_batches
 from rheostat.text import carry, count, executors, per_second, percent, records, seconds, several
 
@@ -31,32 +32,17 @@ def hold_all(_target: int, context: Context) -> Change | None:
     return _holding(context) if context.settings.hold_both else None
 
 
-def undo(target: int, context: Context) -> Change | None:
-    """Take an increase back that brought nothing, once. The steps after it may make it wait."""
-    useless = context.state.useless
-    if useless is None or not undoing(useless.before, context) or target < useless.before or unknown(context):
-        return None
-    text = (
-        f"{useless.before} → {useless.after} promised {per_second(useless.promised)} and brought "
-        f"{per_second(useless.rate)} ({useless.cause}): {move(context.current, useless.before)}"
-    )
-    figures = {"promised": useless.promised, "rate": useless.rate}
-    return Change(useless.before, Reason(ReasonCode.INEFFECTIVE, text, figures))
-
-
-def task_failures(target: int, context: Context) -> Change | None:
+def task_failures(_target: int, context: Context) -> Change | None:
     """No decrease after recent task failures."""
     failed, window = context.assessment.failed_tasks, context.settings.failure_window_s
-    if target >= context.current or not failed or window == 0:
+    if not failed or window == 0:
         return None
     text = f"{several(failed, 'task')} failed within {seconds(window)}"
     return stay(context, ReasonCode.TASK_FAILURES, text, failed_tasks=float(failed), window_s=window)
 
 
-def warm_up(target: int, context: Context) -> Change | None:
+def warm_up(_target: int, context: Context) -> Change | None:
     """No decrease before the first batches, or the first seconds."""
-    if target >= context.current:
-        return None
     at, wanted, limit = context.assessment.at, context.settings.warm_up_batches, context.settings.warm_up_s
     batches = _batches(context)
     if batches < wanted:
@@ -68,9 +54,9 @@ def warm_up(target: int, context: Context) -> Change | None:
     return stay(context, ReasonCode.WARMING_UP, f"warming up for {seconds(ran)} of {seconds(limit)}", ran_s=ran)
 
 
-def hold(target: int, context: Context) -> Change | None:
+def hold(_target: int, context: Context) -> Change | None:
     """No decrease in the hold after a change."""
-    return _holding(context) if target < context.current else None
+    return _holding(context)
 
 
 def _holding(context: Context) -> Change | None:
@@ -92,22 +78,20 @@ def _batches(context: Context) -> int:
     return 0 if context.state.outdates(context.assessment) else context.assessment.batches
 
 
-def rescale_running(target: int, context: Context) -> Change | None:
-    """No decrease while a change is executed; with ``hold_both`` no increase either."""
+def rescale_running(_target: int, context: Context) -> Change | None:
+    """No decrease while a change is executed."""
     pending = context.state.pending
-    if pending is None or target == context.current:
-        return None
-    if target > context.current and not context.settings.hold_both:
+    if pending is None:
         return None
     since = context.assessment.at - pending.at
     text = f"{pending.before} → {pending.target} has been under way for {seconds(since)}"
     return stay(context, ReasonCode.RESCALE_RUNNING, text, since_s=since)
 
 
-def ineffective(target: int, context: Context) -> Change | None:
+def ineffective(_target: int, context: Context) -> Change | None:
     """No increase while one that brought nothing is remembered."""
     useless = context.state.useless
-    if useless is None or target <= context.current:
+    if useless is None:
         return None
     left = context.settings.ineffective_s - (context.assessment.at - useless.at)
     text = (
@@ -121,7 +105,7 @@ def rescale_cost(target: int, context: Context) -> Change | None:
     """What a change itself adds to the lag: more executors at once, or better no change now."""
     current, state = context.current, context.state
     cost = state.cost_up if target > current else state.cost_down
-    if cost is None or target == current or context.settings.rescale_catch_up_lags is None or undoing(target, context):
+    if cost is None or context.settings.rescale_catch_up_lags is None:
         return None
     arriving, processed, backlog = (
         context.assessment.arrival_rate,
@@ -177,43 +161,19 @@ def _enough(target: int, context: Context, cost: Cost, rate: float) -> Change | 
 # The guard steps on the sink and on slow machines, and the words for these.
 
 
-FEWER_DO = frozenset({ReasonCode.SURPLUS_COUNTING, ReasonCode.STABILIZING, ReasonCode.COOLDOWN_DOWN})
-"""Codes of policies that hold a number which they find too large: they count, or wait for a window or a cooldown to
-end."""
-
-
 def sick_sink(target: int, context: Context) -> Change | None:
     """No increase while batches wait for their sink, but advice."""
     why = context.assessment.sink
-    if target <= context.current or why is None or not context.settings.sick_sink:
+    if why is None or not context.settings.sick_sink:
         return None
     text = f"the sink is sick: {why}; no executor helps against that, look at what the query writes to"
     return stay(context, ReasonCode.SICK_SINK, text, wanted=float(target))
 
 
-def replace_slow(target: int, context: Context) -> Change | None:
-    """Where nothing else is to be done: one more executor in the place of a slow one, then that one goes.
-
-    None comes while fewer are enough: the slow one is the first that leaves with the decrease.
-    """
-    slow, current, replacing = context.assessment.slow_executors, context.current, context.state.replacing
-    if target != current or not slow or not context.settings.replace_slow or context.state.pending is not None:
-        return None
-    if unknown(context) or hold_all(target, context) is not None:
-        return None
-    if (context.assessment.executors or 0) < current or (replacing is None and context.fewer_do):
-        return None
-    if replacing is None:
-        text = f"one more comes in the place of executor {slow[0]}: {move(current, current + 1)}"
-        return Change(current + 1, Reason(ReasonCode.SLOW_EXECUTOR, text))
-    text = f"executor {replacing.executor} has been replaced and goes: {move(current, current - 1)}"
-    return Change(current - 1, Reason(ReasonCode.SLOW_EXECUTOR, text))
-
-
-def leaving(assessment: Assessment, replacing: Replacing | None) -> tuple[str, ...]:
+def leaving_first(assessment: Assessment, replacing: Replacing | None) -> tuple[str, ...]:
     """The slow executors in the order in which they go in a decrease: the one that has been replaced before the others.
 
-    >>> leaving(Assessment(0.0, slow_executors=("3", "7")), Replacing("7", 4))
+    >>> leaving_first(Assessment(0.0, slow_executors=("3", "7")), Replacing("7", 4))
     ('7', '3')
     """
     slow = assessment.slow_executors
@@ -272,16 +232,16 @@ def stale(_target: int, context: Context) -> Change | None:
 
 
 def unknown(context: Context) -> bool:
-    """Whether one of them holds."""
-    return any(step(context.current, context) is not None for step in (no_query, missing, invalid, stale))
+    """Whether the metrics are missing, impossible or old."""
+    return any(step.apply(context.current, context) is not None for step in STEPS if step.blind)
 
 
 # Guard steps on the size itself: tolerance, alignment, what is of use, how much at a time, and the limits.
 
 
-def batch_cap(target: int, context: Context) -> Change | None:
+def batch_cap(_target: int, context: Context) -> Change | None:
     """No increase while the batch cap limits the rate, not the executors."""
-    if target <= context.current or not context.settings.batch_cap or not cap_limits(context.assessment):
+    if not context.settings.batch_cap or not cap_limits(context.assessment):
         return None
     text = "batches are full and end before their trigger, so the batch cap limits the rate; raise maxOffsetsPerTrigger"
     return stay(
@@ -292,7 +252,7 @@ def batch_cap(target: int, context: Context) -> Change | None:
 def tolerance(target: int, context: Context) -> Change | None:
     """No change so small that it is not worth one."""
     share = abs(target - context.current) / max(1, context.current)
-    if target == context.current or share > context.settings.tolerance or undoing(target, context):
+    if share > context.settings.tolerance:
         return None
     text = f"{context.current} → {target} is within the tolerance of {percent(context.settings.tolerance)}"
     return stay(context, ReasonCode.WITHIN_TOLERANCE, text, share=share)
@@ -301,7 +261,7 @@ def tolerance(target: int, context: Context) -> Change | None:
 def alignment(target: int, context: Context) -> Change | None:
     """To a number that partitions or waves of tasks fit on, on the same side of the number in force."""
     mode = context.settings.align_to
-    if mode == "nothing" or target == context.current or undoing(target, context):
+    if mode == "nothing":
         return None
     groups = context.settings.state_partitions if mode == "state" else context.assessment.partitions
     slots = context.assessment.slots_per_executor
@@ -322,8 +282,6 @@ def alignment(target: int, context: Context) -> Change | None:
 
 def useful(target: int, context: Context) -> Change | None:
     """No increase beyond one slot for each task of the largest stage; never a decrease."""
-    if target <= context.current:
-        return None
     partitions, slots = context.assessment.partitions, context.assessment.slots_per_executor
     most = context.assessment.useful_executors
     if most is None:
@@ -349,7 +307,7 @@ def least_by_partitions(target: int, context: Context) -> Change | None:
         context.assessment.partitions,
         context.assessment.slots_per_executor,
     )
-    if most is None or target >= context.current or undoing(target, context):
+    if most is None:
         return None
     if not partitions or not slots:
         return stay(context, ReasonCode.PARTITIONS_PER_SLOT, "how many partitions a slot would have is unknown")
@@ -370,7 +328,7 @@ def largest_step(target: int, context: Context) -> Change | None:
     """No more at a time than allowed."""
     going_up = target > context.current
     step = context.settings.largest_step_up if going_up else context.settings.largest_step_down
-    if step is None or abs(target - context.current) <= step or undoing(target, context):
+    if step is None or abs(target - context.current) <= step:
         return None
     allowed = context.current + (step if going_up else -step)
     text = f"at most {step} at a time: {move(context.current, allowed)} instead of {target}"
@@ -394,7 +352,7 @@ def bounds(target: int, context: Context) -> Change | None:
 def quota(target: int, context: Context) -> Change | None:
     """No increase beyond so many cores; never a decrease. An executor whose cores are unknown counts as one."""
     cores = context.settings.quota_cores
-    if cores is None or target <= context.current:
+    if cores is None:
         return None
     slots = context.assessment.slots_per_executor or 1
     allowed = max(context.current, min(target, cores // slots))
@@ -406,14 +364,13 @@ def quota(target: int, context: Context) -> Change | None:
 
 
 def last_check(target: int, context: Context) -> Change | None:
-    """Within the bounds, and no step has turned the direction of the policy, else hold. An undo may turn it."""
+    """Within the bounds, and no step has turned the direction of the proposal, else hold."""
     current = context.current
-    if target == current:
-        return None
-    turned = context.recommended is not None and (context.recommended - current) * (target - current) < 0
+    proposed = context.recommended if context.proposed is None else context.proposed
+    turned = (proposed - current) * (target - current) < 0
     within = context.bounds.clamp(target) == target
     forced = context.bounds.clamp(current) != current
-    if within and (forced or not turned or undoing(target, context)):
+    if within and (forced or not turned):
         return None
     return stay(context, ReasonCode.LAST_CHECK, f"{current} → {target} contradicts the bounds or the policy")
 
@@ -427,7 +384,7 @@ _COOLING = "the last change was {since} ago, the cooldown is {limit}"
 def scale_down_hold(target: int, context: Context) -> Change | None:
     """A decrease goes no lower than the most that was proposed within the window."""
     window = context.settings.scale_down_hold_s
-    if window == 0 or target >= context.current or undoing(target, context):
+    if window == 0:
         return None
     begin = context.assessment.at - window
     most = max([each.target for each in context.state.proposed if each.at > begin], default=target)
@@ -441,17 +398,13 @@ def scale_down_hold(target: int, context: Context) -> Change | None:
     return Change(allowed, Reason(ReasonCode.SCALE_DOWN_HOLD, text, {"most": float(most), "wanted": float(target)}))
 
 
-def cooldown_up(target: int, context: Context) -> Change | None:
+def cooldown_up(_target: int, context: Context) -> Change | None:
     """No increase too soon after a change."""
-    if target <= context.current:
-        return None
     return _since(context, ReasonCode.COOLDOWN_UP, context.state.changed_at, context.settings.cooldown_up_s, _COOLING)
 
 
-def cooldown_down(target: int, context: Context) -> Change | None:
+def cooldown_down(_target: int, context: Context) -> Change | None:
     """No decrease too soon after a change or a failed attempt."""
-    if target >= context.current:
-        return None
     began, limit = context.state.down_blocked_at, context.settings.cooldown_down_s
     return _since(context, ReasonCode.COOLDOWN_DOWN, began, limit, _COOLING)
 
@@ -465,18 +418,16 @@ def _since(context: Context, code: ReasonCode, began: float | None, limit_s: flo
     return stay(context, code, text, since_s=since_s, limit_s=limit_s)
 
 
-def round_trip(target: int, context: Context) -> Change | None:
+def round_trip(_target: int, context: Context) -> Change | None:
     """No decrease too soon after an increase."""
-    if target >= context.current:
-        return None
     limit = context.settings.round_trip_cooldowns * context.settings.cooldown_down_s
     words = "the last increase was {since} ago, it stands for {limit}"
     return _since(context, ReasonCode.ROUND_TRIP, context.state.raised_at, limit, words)
 
 
-def catching_up(target: int, context: Context) -> Change | None:
+def catching_up(_target: int, context: Context) -> Change | None:
     """No decrease while there is more backlog than a healthy job has, or nobody knows."""
-    if target >= context.current or not context.settings.catching_up or undoing(target, context):
+    if not context.settings.catching_up:
         return None
     excess = context.assessment.backlog_excess
     if excess == 0:
@@ -485,19 +436,17 @@ def catching_up(target: int, context: Context) -> Change | None:
     return stay(context, ReasonCode.CATCHING_UP, text, backlog_excess=excess)
 
 
-def failover(target: int, context: Context) -> Change | None:
+def failover(_target: int, context: Context) -> Change | None:
     """No decrease while a region's traffic is away, nor while it comes back."""
-    if target >= context.current:
-        return None
     if context.settings.failover:
         return stay(context, ReasonCode.FAILOVER, "the traffic of a region is away until the switch is off again")
     words = "the failover ended {since} ago, its traffic has {limit} to come back"
     return _since(context, ReasonCode.FAILOVER, context.state.failover_at, context.settings.failover_return_s, words)
 
 
-def no_room(target: int, context: Context) -> Change | None:
+def no_room(_target: int, context: Context) -> Change | None:
     """No increase for a while after one that was not granted."""
-    return refused(context) if target > context.current else None
+    return refused(context)
 
 
 def refused(context: Context) -> Change | None:
@@ -507,6 +456,48 @@ def refused(context: Context) -> Change | None:
         return None
     left = until - context.assessment.at
     return stay(context, ReasonCode.NO_ROOM, f"the last increase was not granted, the next try is in {seconds(left)}")
+
+
+# Where executors come and go.
+
+
+def placement(target: int, context: Context) -> Change | None:
+    """The nodes, where they are known. An increase for which too few are free becomes a smaller one, or a hold.
+
+    Where executors in force are neither there nor on their way, and there is room for no more than these, as many of
+    them as there is room for are asked for again.
+    """
+    assessment, current = context.assessment, context.current
+    nodes = assessment.nodes
+    if nodes is None or (target == current and not context.asks_again):
+        return None
+    choice = _choice(target, context)
+    placed, text = place(nodes, nodes.in_use, target, choice)
+    room = len(placed.use)
+    if target <= current or room >= target:
+        return Change(target, None, f"; {text}" if placed.add or placed.leave else "", placement=placed)
+    there = max(assessment.executors or 0, len(nodes.in_use))
+    if room > current:
+        return Change(room, Reason(ReasonCode.NO_FREE_NODE, f"{current} → {target}: {text}"), placement=placed)
+    if room > there and context.state.pending is None and not context.state.outdates(assessment):
+        again = f"{there} of {executors(current)} registered: asked for again; {text}"
+        reason = Reason(ReasonCode.REPLACING_LOST, f"{current} → {target}, but {again}")
+        return Change(room, reason, current=there, placement=placed)
+    why = full(nodes, target - room, never_slow=choice.never_slow)
+    return Change(current, Reason(ReasonCode.NO_FREE_NODE, f"{current} → {target}: {why}"))
+
+
+def _choice(target: int, context: Context) -> Choice:
+    assessment = context.assessment
+    leaving = leaving_first(assessment, context.state.replacing) if target < context.current else ()
+    on = dict(zip(assessment.slow_executors, assessment.slow_on, strict=False))
+    return Choice(
+        placing=context.placing,
+        seed=context.seed,
+        slow=frozenset(assessment.slow_nodes),
+        first=tuple(on[executor] for executor in leaving if executor in on),
+        never_slow=context.avoids_slow_nodes,
+    )
 
 
 class Direction(StrEnum):
@@ -532,7 +523,9 @@ class Step:
         codes: of the reasons that it gives.
         settings: fields of ``GuardSettings`` that it reads.
         apply: the step itself, pure.
-        gate: the sample must not count for the policy while this step holds.
+        gate: the sample must not count for the policy while this step holds, and it is asked about holds too.
+        blind: while it holds, the metrics are not known.
+        on_hold: asked about holds too, though it is no gate.
         self_manageable: whether a policy may declare that it does this itself.
     """
 
@@ -542,54 +535,67 @@ class Step:
     settings: tuple[str, ...]
     apply: Shaper
     gate: bool = False
+    blind: bool = False
+    on_hold: bool = False
     self_manageable: bool = False
 
     def concerns(self, target: int, current: int) -> bool:
-        """Whether such a target is of its direction."""
-        if self.direction is Direction.BOTH:
-            return True
-        return target > current if self.direction is Direction.BLOCKS_UP else target < current
+        """Whether the step is asked about such a target."""
+        if target == current:
+            return self.gate or self.on_hold
+        return self.direction in (Direction.BOTH, Direction.BLOCKS_UP if target > current else Direction.BLOCKS_DOWN)
 
 
 def closed_gate(context: Context) -> Reason | None:
-    """Why this sample must not count for the policy; None: it counts."""
+    """Why this sample must not count for the policy, and no change may start; None: it counts."""
     for step in STEPS:
-        held = step.apply(context.current, context) if step.gate else None
-        if held is not None:
-            return held.reason
+        change = step.apply(context.current, context) if step.gate else None
+        if change is not None:
+            return change.reason
     return None
 
 
-def shape(
-    proposed: Recommendation, context: Context, skip: frozenset[str]
-) -> tuple[int, Reason, tuple[GuardNote, ...]]:
-    """Run the pipeline: the target, the reason that determined it, and every step that changed it.
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """A proposal after the steps: the change, its reason, and every step that changed the target."""
 
-    Of the steps that spoil a sample the first one that holds is the reason; the others are not asked.
+    current: int
+    target: int
+    reason: Reason
+    notes: tuple[GuardNote, ...]
+    placement: Placement | None = None
+
+
+def shape(proposal: Proposal, context: Context, skips: frozenset[str], notes: tuple[GuardNote, ...] = ()) -> Shaped:
+    """Send a proposal through the pipeline. Of the gates, the first closed one is the reason; the others are not asked.
 
     Args:
-        proposed: by the policy.
+        proposal: what is wanted.
         context: what the steps look at.
-        skip: names of steps that the policy brings itself.
+        skips: names of steps that do not apply.
+        notes: of what has changed the target before.
     """
-    target = context.current if proposed.target is None else proposed.target
-    reason, spoiled, notes = proposed.reason, False, list[GuardNote]()
+    current = context.current if proposal.current is None else proposal.current
+    context = replace(context, current=current, proposed=proposal.target)
+    target, reason, placement, closed = proposal.target, proposal.reason, None, False
     for step in STEPS:
-        if step.name in skip or (step.gate and spoiled) or not step.concerns(target, context.current):
+        if step.name in skips or (step.gate and closed) or not step.concerns(target, context.current):
             continue
-        instead = step.apply(target, context)
-        if instead is None:
+        change = step.apply(target, context)
+        if change is None:
             continue
-        if instead.target != target:
-            notes.append(GuardNote(step.name, target, instead.target, instead.reason))
-        target, reason, spoiled = instead.target, instead.reason, spoiled or step.gate
-    return target, reason, tuple(notes)
+        reason = change.reason or replace(reason, text=f"{reason.text}{change.remark}")
+        if change.target != target:
+            notes = (*notes, GuardNote(step.name, target, change.target, reason))
+        current = current if change.current is None else change.current
+        target, placement, closed = change.target, change.placement, closed or step.gate
+    return Shaped(current, target, reason, notes, placement)
 
 
 STEPS: tuple[Step, ...] = (
-    Step("no_query", _BOTH, (ReasonCode.NO_QUERY,), (), no_query, gate=True),
-    Step("metrics_invalid", _BOTH, (ReasonCode.METRICS_INVALID,), (), invalid, gate=True),
-    Step("metrics_missing", _BOTH, (ReasonCode.METRICS_MISSING,), (), missing, gate=True),
+    Step("no_query", _BOTH, (ReasonCode.NO_QUERY,), (), no_query, gate=True, blind=True),
+    Step("metrics_invalid", _BOTH, (ReasonCode.METRICS_INVALID,), (), invalid, gate=True, blind=True),
+    Step("metrics_missing", _BOTH, (ReasonCode.METRICS_MISSING,), (), missing, gate=True, blind=True),
     Step(
         "metrics_stale",
         _BOTH,
@@ -597,16 +603,15 @@ STEPS: tuple[Step, ...] = (
         ("max_age_cycles", "metrics_delay_s"),
         stale,
         gate=True,
+        blind=True,
     ),
     Step("hold_all", _BOTH, (ReasonCode.HOLD_AFTER_RESCALE,), ("hold_both", *_HOLD), hold_all, gate=True),
-    Step("undo", _BOTH, (ReasonCode.INEFFECTIVE,), _INEFFECTIVE, undo),
-    Step("replace_slow", _BOTH, (ReasonCode.SLOW_EXECUTOR,), ("replace_slow",), replace_slow),
     Step(
         "task_failures", _DOWN, (ReasonCode.TASK_FAILURES,), ("failure_window_s",), task_failures, self_manageable=True
     ),
     Step("warm_up", _DOWN, (ReasonCode.WARMING_UP,), ("warm_up_batches", "warm_up_s"), warm_up, self_manageable=True),
     Step("hold", _DOWN, (ReasonCode.HOLD_AFTER_RESCALE,), _HOLD, hold, self_manageable=True),
-    Step("rescale_running", _DOWN, (ReasonCode.RESCALE_RUNNING,), ("hold_both", "hold_fallback_s"), rescale_running),
+    Step("rescale_running", _DOWN, (ReasonCode.RESCALE_RUNNING,), ("hold_fallback_s",), rescale_running),
     Step("rescale_cost", _BOTH, (ReasonCode.RESCALE_COST,), ("rescale_catch_up_lags",), rescale_cost),
     Step("batch_cap", _UP, (ReasonCode.BATCH_CAP,), ("batch_cap",), batch_cap, self_manageable=True),
     Step("sick_sink", _UP, (ReasonCode.SICK_SINK,), ("sick_sink",), sick_sink, self_manageable=True),
@@ -646,8 +651,9 @@ STEPS: tuple[Step, ...] = (
     Step("catching_up", _DOWN, (ReasonCode.CATCHING_UP,), ("catching_up",), catching_up),
     Step("failover", _DOWN, (ReasonCode.FAILOVER,), ("failover", "failover_return_s"), failover),
     Step("no_room", _UP, (ReasonCode.NO_ROOM,), ("no_room_backoff_s", "no_room_backoff_max_s"), no_room),
-    Step("bounds", _BOTH, (ReasonCode.AT_MIN, ReasonCode.AT_MAX), (), bounds),
+    Step("bounds", _BOTH, (ReasonCode.AT_MIN, ReasonCode.AT_MAX), (), bounds, on_hold=True),
     Step("quota", _UP, (ReasonCode.QUOTA,), ("quota_cores",), quota),
     Step("last_check", _BOTH, (ReasonCode.LAST_CHECK,), (), last_check),
+    Step("placement", _BOTH, (ReasonCode.NO_FREE_NODE, ReasonCode.REPLACING_LOST), (), placement, on_hold=True),
 )
 """The pipeline, in order."""

@@ -1,26 +1,21 @@
-"""What the guard steps look at, what they remember and what they answer.
+"""All that is remembered between two cycles, as JSON, and what proposers and guard steps are given and answer.
 
-A step is a pure function of the target so far and a :class:`Context`. It returns None where it has nothing to say, or a
-:class:`Change`: the target that it wants instead, and why. The steps stand in the modules ``steps_metrics``,
-``steps_change``, ``steps_size`` and ``steps_time``; their order and their settings in :mod:`rheostat.decide.guard`.
+A proposer (:data:`rheostat.decide.decide.PROPOSERS`) is a pure function of the :class:`Context` that may start a
+change. A step (:data:`rheostat.decide.guard.STEPS`) is a pure function of the target so far and the context that may
+stop or lessen it. Both return None where they have nothing to say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Generic, NamedTuple, TypeVar
 
 from rheostat.analyze.state import AnalysisState
 from rheostat.config.models import GuardSettings
 from rheostat.decide.effectiveness import Cold, Cost, Trial, Useless
-from rheostat.errors import JournalError
-from rheostat.model import Assessment, Bounds, Reason, ReasonCode
-
-if TYPE_CHECKING:
-    from rheostat.decide.decide import Planner
+from rheostat.decide.placement import Placing
+from rheostat.model import Assessment, Bounds, Placement, Reason, ReasonCode, Recommendation
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +33,8 @@ class Pending:
     rate: float | None = None
 
 
-class Proposal(NamedTuple):
-    """A number that was proposed, and when."""
+class PastRecommendation(NamedTuple):
+    """A number that the policy recommended, and when."""
 
     at: float
     target: int
@@ -82,7 +77,7 @@ class GuardState:
     pending: Pending | None = None
     raised_at: float | None = None
     failover_at: float | None = None
-    proposed: tuple[Proposal, ...] = ()
+    proposed: tuple[PastRecommendation, ...] = ()
     trial: Trial | None = None
     useless: Useless | None = None
     cost_up: Cost | None = None
@@ -98,87 +93,8 @@ class GuardState:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
-    """What the steps may look at.
-
-    Attributes:
-        current: the number in force.
-        recommended: what the policy proposed.
-        sample_s: time between two assessments.
-        objective_s: lag that is to hold; None: unknown.
-        capacity: records/s that so many executors carry, by the policy's model; it returns None without one.
-        fewer_do: whether the policy says that fewer are enough and waits before it proposes them.
-    """
-
-    assessment: Assessment
-    current: int
-    recommended: int | None
-    bounds: Bounds
-    settings: GuardSettings
-    sample_s: float
-    state: GuardState
-    objective_s: float | None = None
-    capacity: Callable[[int], float | None] | None = None
-    fewer_do: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a step wants instead, and why."""
-
-    target: int
-    reason: Reason
-
-
-def move(current: int, target: int) -> str:
-    """The change in words.
-
-    >>> move(3, 5), move(3, 3)
-    ('3 → 5', '3 stays')
-    """
-    return f"{current} stays" if current == target else f"{current} → {target}"
-
-
-def stay(context: Context, code: ReasonCode, text: str, **figures: float | None) -> Change:
-    """Hold the number in force."""
-    return Change(context.current, Reason(code, f"{text}: {context.current} stays", figures))
-
-
-def undoing(target: int, context: Context) -> bool:
-    """Whether this target takes an increase back that brought nothing."""
-    useless = context.state.useless
-    if useless is None or useless.undone:
-        return False
-    return context.current == useless.after and target == useless.before
-
-
-# One decision: ask the policy, shape its answer, say why; and what the outcome of a decision teaches.
-
-
-S = TypeVar("S")
-
-
-@dataclass(frozen=True, slots=True)
-class PlanState(Generic[S]):
-    """What is remembered from one decision to the next. JSON by :attr:`Planner.state_adapter`.
-
-    Attributes:
-        policy: the policy's own state.
-        guard: the guard pipeline's.
-        next_id: number of the next decision.
-    """
-
-    policy: S
-    guard: GuardState = field(default_factory=GuardState)
-    next_id: int = 1
-
-
-# What a loop remembers from one cycle to the next: values that go through JSON and back.
-
-
-@dataclass(frozen=True, slots=True)
-class OwnState:
-    """What the loop's own decisions depend on.
+class RequestState:
+    """What was asked for, and whether it came.
 
     Attributes:
         opened: whether the number to start from has been settled.
@@ -199,54 +115,120 @@ class OwnState:
     replaced_at: float | None = None
 
 
-_ANALYSIS = TypeAdapter(AnalysisState)
-_OWN = TypeAdapter(OwnState)
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """The states of the stages."""
+class State(Generic[S]):
+    """What the loop remembers from one cycle to the next.
 
-    analysis: AnalysisState
-    plan: PlanState[Any]
-    own: OwnState
+    Attributes:
+        policy: the policy's own state.
+        next_id: number of the next decision.
+    """
 
-    @classmethod
-    def initial(cls, planner: Planner) -> Memory:
-        """Nothing has been seen yet."""
-        return cls(AnalysisState(), planner.initial(), OwnState())
+    policy: S
+    guard: GuardState = field(default_factory=GuardState)
+    next_id: int = 1
+    requests: RequestState = field(default_factory=RequestState)
+    analysis: AnalysisState = field(default_factory=AnalysisState)
 
-    def to_json(self, planner: Planner) -> dict[str, Any]:
-        """The states as JSON."""
-        return {
-            "analysis": _ANALYSIS.dump_python(self.analysis, mode="json"),
-            "plan": planner.state_adapter.dump_python(self.plan, mode="json"),
-            "own": _OWN.dump_python(self.own, mode="json"),
-        }
+    def restarted(self) -> State[S]:
+        """For a new run: nothing is being executed, and the last target may have to be asked for again."""
+        target = self.requests.target
+        guard = replace(self.guard, pending=None)
+        return replace(self, guard=guard, requests=RequestState(restored=target, target=target))
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any], planner: Planner) -> Memory:
-        """The inverse of :meth:`to_json`.
-
-        Raises:
-            JournalError: it belongs to another version or another policy.
-        """
-        try:
-            return cls(
-                _ANALYSIS.validate_python(data["analysis"]),
-                planner.state_adapter.validate_python(data["plan"]),
-                _OWN.validate_python(data["own"]),
-            )
-        except (KeyError, ValidationError) as error:
-            message = f"the state does not fit this version or the policy {planner.policy.name}: {error}"
-            raise JournalError(message) from error
-
-    def restarted(self) -> Memory:
-        """For a new run: nobody is executing anything, and the last target may have to be asked for again."""
-        guard = replace(self.plan.guard, pending=None)
-        own = OwnState(restored=self.own.target, target=self.own.target)
-        return Memory(self.analysis, replace(self.plan, guard=guard), own)
-
-    def numbered_from(self, number: int) -> Memory:
+    def numbered_from(self, number: int) -> State[S]:
         """The next decision has this number, or a greater one."""
-        return replace(self, plan=replace(self.plan, next_id=max(number, self.plan.next_id)))
+        return replace(self, next_id=max(number, self.next_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What proposers and steps may look at.
+
+    Attributes:
+        current: the number in force; of a proposal that starts from another number, that one.
+        recommendation: of the policy; None: it has not been asked yet.
+        sample_s: time between two assessments.
+        objective_s: lag that is to hold; None: unknown.
+        capacity: records/s that so many executors carry, by the policy's model; it returns None without one.
+        fewer_do: whether the policy says that fewer are enough and waits before it proposes them.
+        gate: why no change may start on this sample, and it must not count; None: it counts.
+        active: whether decisions go to the actuator.
+        proposed: the target of the proposal that the steps shape.
+        avoids_slow_nodes: whether this proposal never takes a slow node.
+        asks_again: whether this proposal asks for a number even where it stays.
+        placing, seed: how nodes are taken.
+    """
+
+    assessment: Assessment
+    current: int
+    recommendation: Recommendation | None
+    bounds: Bounds
+    settings: GuardSettings
+    sample_s: float
+    state: GuardState
+    objective_s: float | None = None
+    capacity: Callable[[int], float | None] | None = None
+    fewer_do: bool = False
+    requests: RequestState = field(default_factory=RequestState)
+    gate: Reason | None = None
+    active: bool = False
+    proposed: int | None = None
+    avoids_slow_nodes: bool = False
+    asks_again: bool = False
+    placing: Placing = Placing.NEAREST
+    seed: int = 0
+
+    @property
+    def recommended(self) -> int:
+        """The policy's number; the one in force where it has no opinion."""
+        target = None if self.recommendation is None else self.recommendation.target
+        return self.current if target is None else target
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A change that a proposer wants.
+
+    Attributes:
+        current: the number that the change starts from; None: the number in force.
+    """
+
+    target: int
+    reason: Reason
+    current: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a step wants instead, and why.
+
+    Attributes:
+        reason: None: the reason so far stands.
+        remark: added to the text of that reason.
+        current: the number that the change then starts from; None: as before.
+        placement: where executors come and go; None: unknown.
+    """
+
+    target: int
+    reason: Reason | None
+    remark: str = ""
+    current: int | None = None
+    placement: Placement | None = None
+
+
+def move(current: int, target: int) -> str:
+    """The change in words.
+
+    >>> move(3, 5), move(3, 3)
+    ('3 → 5', '3 stays')
+    """
+    return f"{current} stays" if current == target else f"{current} → {target}"
+
+
+def stay(context: Context, code: ReasonCode, text: str, **figures: float | None) -> Change:
+    """Hold the number in force."""
+    return Change(context.current, Reason(code, f"{text}: {context.current} stays", figures))

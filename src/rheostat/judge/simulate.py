@@ -11,7 +11,7 @@ from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord
 from rheostat.journal.store import JournalWriter, States
 from rheostat.judge.cases import PolicySpec, drain_limit_s, settings_for
 from rheostat.load.prepare import Prepared
-from rheostat.loop.build import build_planner, sample_store_in
+from rheostat.loop.build import build_decision_settings, sample_store_in
 from rheostat.loop.loop import Loop
 from rheostat.model import Decision, OutcomeStatus, Placement, ReasonCode
 from rheostat.ports import SampleStore
@@ -98,7 +98,7 @@ def simulate(
         return simulated.drained or now >= end
 
     time = SimulatedTime(over)
-    planner = build_planner(settings, recorder.archive, seed)
+    planner = build_decision_settings(settings, recorder.archive, seed)
     loop = Loop(simulated, planner, simulated, recorder, time, settings, job=job.name)
     loop.run()
     simulated.close()

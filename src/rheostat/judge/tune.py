@@ -18,7 +18,7 @@ from rheostat.judge.cases import Case, PolicySpec, ready, settings_for
 from rheostat.judge.compare import Progress, RunTask, crew, scoring_case
 from rheostat.judge.scoring import cost_parts, end_of
 from rheostat.judge.simulate import simulate
-from rheostat.loop.build import build_planner
+from rheostat.loop.build import build_decision_settings
 from rheostat.policies.proactive import ProactiveOptions
 
 TUNE_SCHEMA = "rheostat.tune/1"
@@ -284,7 +284,7 @@ def gains_of(case: Case, spec: PolicySpec) -> Gains:
     Raises:
         InputError: it is another policy than ``proactive``, or its options are wrong.
     """
-    options = getattr(build_planner(settings_for(case.job, spec)).policy, "options", None)
+    options = getattr(build_decision_settings(settings_for(case.job, spec)).policy, "options", None)
     if not isinstance(options, ProactiveOptions):
         message = "only this policy has gains"
         raise InputError([Fault("policy", spec.label, "proactive, or proactive:PRESET", message)])

@@ -1,4 +1,4 @@
-"""From settings to the parts of a loop; the planner is built the same way for a live loop and for a replay."""
+"""From settings to the parts of a loop; the same way for a live loop and for a replay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from rheostat import __version__
 from rheostat.config.loading import load_settings
 from rheostat.config.models import Settings
-from rheostat.decide.decide import Planner
+from rheostat.decide.decide import DecisionSettings
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.errors import Fault, InputError, to_install
 from rheostat.journal.records import Header
@@ -27,8 +27,10 @@ WATCH_BOUNDS = Bounds(1, 100_000)
 """What is watched without bounds is planned without any, so that the record shows what would have been asked for."""
 
 
-def build_planner(settings: Settings, archive: SampleStore | None = None, seed: int | None = None) -> Planner:
-    """The planner that the settings ask for.
+def build_decision_settings(
+    settings: Settings, archive: SampleStore | None = None, seed: int | None = None
+) -> DecisionSettings:
+    """What the decisions of a run depend on.
 
     Args:
         settings: of the run.
@@ -41,7 +43,15 @@ def build_planner(settings: Settings, archive: SampleStore | None = None, seed: 
     objective = settings.parsed_objective
     context = PolicyContext(objective, settings.sample_s, settings.preset, archive, settings.rate_window_s)
     policy = load_policy(settings.policy, settings.policy_options, context)
-    return Planner(policy, settings.bounds or WATCH_BOUNDS, settings.guard, objective, settings.sample_s, seed)
+    return DecisionSettings(
+        policy=policy,
+        bounds=settings.bounds or WATCH_BOUNDS,
+        guard=settings.guard,
+        objective=objective,
+        sample_s=settings.sample_s,
+        seed=seed,
+        mode=settings.mode,
+    )
 
 
 def open_journal(settings: Settings) -> Journal:

@@ -6,11 +6,12 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rheostat.analyze.assess import analysis_settings, analyze
 from rheostat.config.models import Mode, Settings
-from rheostat.decide.decide import Planner, Rules, decide, failed, learn, not_executed
-from rheostat.decide.state import Memory
+from rheostat.decide.decide import DecisionSettings, decide, hold_failed_cycle, learn
+from rheostat.decide.state import State
 from rheostat.errors import ActuationError, JournalError
 from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord
 from rheostat.journal.store import Journal, StateStore
@@ -33,7 +34,7 @@ class Loop:
     def __init__(
         self,
         source: Source,
-        planner: Planner,
+        deciding: DecisionSettings,
         actuator: Actuator,
         journal: Journal,
         clock: StoppableClock,
@@ -43,14 +44,13 @@ class Loop:
         job: str | None = None,
     ) -> None:
         self._source = source
-        self._planner = planner
+        self._deciding = deciding
         self._actuator = actuator
         self._journal = journal
         self._clock = clock
         self._settings = settings
         self._store = store
         self._job = job
-        self._rules = _rules(settings)
         self._analysis = analysis_settings(settings)
         self._trouble = Trouble()
         self._lock = threading.Lock()
@@ -60,14 +60,14 @@ class Loop:
         self._stopping = False
         self._outbox: list[Outcome] = []
         self._seen: Assessment | None = None
-        memory, note = self._remembered()
-        self._memory = memory.numbered_from(journal.last_id + 1)
-        self._journal.start(header_of(settings, job, planner.seed), note)
+        state, note = self._remembered()
+        self._state = state.numbered_from(journal.last_id + 1)
+        self._journal.start(header_of(settings, job, deciding.seed), note)
         folder = getattr(journal, "folder", None)
         self._status = Status(
             settings.mode,
             settings.policy,
-            target=self._memory.own.target,
+            target=self._state.requests.target,
             journal=None if folder is None else str(folder),
         )
 
@@ -122,8 +122,8 @@ class Loop:
     @property
     def unready(self) -> tuple[str, str] | None:
         """What the policy does not do yet, and what it needs for that; None: nothing, or it does not say."""
-        ask = getattr(self._planner.policy, "unready", None)
-        found: tuple[str, str] | None = None if ask is None else ask(self._memory.plan.policy)
+        ask = getattr(self._deciding.policy, "unready", None)
+        found: tuple[str, str] | None = None if ask is None else ask(self._state.policy)
         return found
 
     # ---------------------------------------------------------------------------------------------- cycle
@@ -143,9 +143,9 @@ class Loop:
 
     def _work(self, at: float) -> Decision:
         observation = self._observe(at)
-        seen, memory = self._analyze(observation)
-        decision, memory = self._plan(seen, memory)
-        self._record(observation, seen, decision, memory)
+        assessment, state = self._analyze(observation)
+        decision, state = self._decide(assessment, state)
+        self._record(observation, assessment, decision, state)
         self._execute(decision)
         return decision
 
@@ -153,22 +153,22 @@ class Loop:
         self._trouble.stage = "observe"
         return self._source.observe(at)
 
-    def _analyze(self, observation: Observation) -> tuple[Assessment, Memory]:
+    def _analyze(self, observation: Observation) -> tuple[Assessment, State[Any]]:
         self._trouble.stage = "analyze"
-        seen, analysis = analyze(observation, self._memory.analysis, self._analysis)
-        return seen, replace(self._memory, analysis=analysis)
+        assessment, analysis = analyze(observation, self._state.analysis, self._analysis)
+        return assessment, replace(self._state, analysis=analysis)
 
-    def _plan(self, assessment: Assessment, memory: Memory) -> tuple[Decision, Memory]:
+    def _decide(self, assessment: Assessment, state: State[Any]) -> tuple[Decision, State[Any]]:
         self._trouble.stage = "plan"
-        return decide(assessment, memory, self._planner, self._rules)
+        return decide(assessment, state, self._deciding)
 
     def _record(
-        self, observation: Observation | None, assessment: Assessment | None, decision: Decision, then: Memory
+        self, observation: Observation | None, assessment: Assessment | None, decision: Decision, then: State[Any]
     ) -> None:
         """Write the cycle down, and only then remember it."""
         self._trouble.stage = "journal"
         self._journal.record(DecisionRecord.of(observation, assessment, decision), self._states)
-        self._memory = then
+        self._state = then
         self._seen = assessment
         self._save()
 
@@ -178,7 +178,7 @@ class Loop:
         self._trouble.stage = "execute"
         if self._settings.mode == "watch":
             self._outbox.append(not_executed(decision, ReasonCode.WATCH_ONLY))
-        elif self._memory.own.paused:
+        elif self._state.requests.paused:
             self._outbox.append(not_executed(decision, ReasonCode.PAUSED))
         else:
             self._apply(decision)
@@ -200,28 +200,27 @@ class Loop:
             failover = self._wanted_failover
         if bounds is not None:
             self._settings = self._settings.model_copy(update={"executors": (bounds.minimum, bounds.maximum)})
-            self._rules = _rules(self._settings)
-            self._planner = replace(self._planner, bounds=bounds)
+            self._deciding = replace(self._deciding, bounds=bounds)
             self._journal.start(self._header(), f"bounds: {bounds.minimum} to {bounds.maximum}")
         if failover is not self._settings.guard.failover:
             guard = self._settings.guard.model_copy(update={"failover": failover})
             self._settings = self._settings.model_copy(update={"guard": guard})
-            self._planner = replace(self._planner, guard=guard)
+            self._deciding = replace(self._deciding, guard=guard)
             self._journal.start(self._header(), "failover" if failover else "the failover has ended")
-        if pause is not self._memory.own.paused:
-            self._memory = replace(self._memory, own=replace(self._memory.own, paused=pause))
+        if pause is not self._state.requests.paused:
+            self._state = replace(self._state, requests=replace(self._state.requests, paused=pause))
             self._journal.start(self._header(), "paused" if pause else "resumed")
 
     def _settle(self, at: float) -> None:
         """Record what became of earlier decisions, and learn from it."""
         self._trouble.stage = "poll"
-        if self._rules.active:
+        if self._settings.mode != "watch":
             self._poll(at)
         self._trouble.stage = "journal"
         while self._outbox:
             outcome = self._outbox[0]
             self._journal.record(OutcomeRecord(outcome.at, outcome), self._states)
-            self._memory = learn(outcome, self._memory, self._planner)
+            self._state = learn(outcome, self._state, self._deciding)
             self._outbox.pop(0)
 
     def _poll(self, at: float) -> None:
@@ -243,7 +242,7 @@ class Loop:
     def _recover(self, error: BaseException) -> None:
         """Go on after a run that ended anywhere: as after a restart, and with a number that is not used yet."""
         self._trouble.stage = "run"
-        self._memory = self._memory.restarted().numbered_from(self._memory.plan.next_id + 1)
+        self._state = self._state.restarted().numbered_from(self._state.next_id + 1)
         self._journal.start(self._header(), "the loop is started again: its thread had died")
         self._publish(self._failed(self._clock.now(), error), failed_now=True)
 
@@ -251,9 +250,9 @@ class Loop:
         """A hold, recorded if that is possible."""
         text = self._trouble.met(error)
         self._seen = None
-        decision, memory = failed(at, text, self._status.target, self._memory)
+        decision, state = hold_failed_cycle(at, text, self._status.target, self._state)
         try:
-            self._record(None, None, decision, memory)
+            self._record(None, None, decision, state)
         except Exception as second:
             self._trouble.met(second)
         return decision
@@ -261,26 +260,27 @@ class Loop:
     # ---------------------------------------------------------------------------------------------- state
 
     def _header(self) -> Header:
-        return header_of(self._settings, self._job, self._planner.seed)
+        return header_of(self._settings, self._job, self._deciding.seed)
 
     def _states(self) -> dict[str, object]:
-        return self._memory.to_json(self._planner)
+        return self._deciding.state_to_json(self._state)
 
-    def _remembered(self) -> tuple[Memory, str | None]:
+    def _remembered(self) -> tuple[State[Any], str | None]:
         """The memory of the run before, and what people should know of it."""
         if self._store is None:
-            return Memory.initial(self._planner), None
+            return self._deciding.initial(), None
         data, problem = self._store.load()
         try:
             if data is not None:
-                return Memory.from_json(data, self._planner).restarted(), "the state of the run before was taken over"
+                state = self._deciding.state_from_json(data).restarted()
+                return state, "the state of the run before was taken over"
         except JournalError as error:
             problem = str(error)
         if problem is None:
-            return Memory.initial(self._planner), None
+            return self._deciding.initial(), None
         note = f"started without the state of the run before: {problem}"
         self._trouble.note(note)
-        return Memory.initial(self._planner), note
+        return self._deciding.initial(), note
 
     def _save(self) -> None:
         """Keep the state for a restart. That it fails costs no more than what a restart would know."""
@@ -297,7 +297,7 @@ class Loop:
         self._status = Status(
             mode=before.mode,
             policy=before.policy,
-            paused=self._memory.own.paused,
+            paused=self._state.requests.paused,
             decision=decision,
             executors=seen.executors if seen else None,
             target=before.target if decision.target is None else decision.target,
@@ -307,10 +307,6 @@ class Loop:
             last_failure=self._trouble.last,
             journal=before.journal,
         )
-
-
-def _rules(settings: Settings) -> Rules:
-    return Rules.of(settings.bounds, settings.mode, settings.sample_s)
 
 
 # What a loop says of itself.
@@ -398,6 +394,24 @@ def describe(error: BaseException) -> str:
     """An exception in one short line."""
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def not_executed(decision: Decision, code: ReasonCode) -> Outcome:
+    """The outcome of a decision that is only recorded, because the loop watches or is paused."""
+    current = "an unknown number" if decision.current is None else decision.current
+    words = "paused" if code is ReasonCode.PAUSED else "watching only"
+    reason = Reason(code, f"{words}: {current} → {decision.target} was not asked for")
+    status = OutcomeStatus.HELD if code is ReasonCode.PAUSED else OutcomeStatus.RECORDED
+    return Outcome(
+        at=decision.at,
+        decision_id=decision.decision_id,
+        status=status,
+        reason=reason,
+        target=decision.target or 0,
+        before=decision.current,
+        after=decision.current,
+        took_s=0.0,
+    )
 
 
 def refused(decision: Decision, error: Exception) -> Outcome:

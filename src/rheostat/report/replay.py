@@ -1,6 +1,6 @@
 """Replay of a journal, with the settings of the run or with others.
 
-The recorded observations and outcomes go through the same analysis and the same planner as in the run. With the
+The recorded observations and outcomes go through the same analysis and the same decision as in the run. With the
 settings of the run, every target and every reason code must be equal. With others the replay is *open loop*: the
 observations are those of the executors that the run had, not of those that the other policy would have had. Where all
 decisions are equal nevertheless, the recorded observations, and so the lag, are valid for the replay too.
@@ -18,12 +18,12 @@ from rheostat.analyze.state import AnalysisSettings
 from rheostat.attachment import objective_refusals
 from rheostat.config.loading import load_settings
 from rheostat.config.models import Settings, policy_label
-from rheostat.decide.decide import Planner, Rules, decide, learn
+from rheostat.decide.decide import DecisionSettings, decide, learn
 from rheostat.decide.settings_check import policy_faults
-from rheostat.decide.state import Memory
+from rheostat.decide.state import State
 from rheostat.errors import Fault, InputError, JournalError, tried
 from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord, Record, SessionRecord
-from rheostat.loop.build import build_planner, settings_of
+from rheostat.loop.build import build_decision_settings, settings_of
 from rheostat.model import Decision, ReasonCode
 from rheostat.report.score import RunFacts, Sample, samples_of, score
 from rheostat.sample_store import MemorySampleStore, ParquetSampleStore
@@ -64,13 +64,9 @@ class _Stage:
     """The settings in force, the parts that follow from them, and the memory."""
 
     settings: Settings
-    planner: Planner
+    deciding: DecisionSettings
     analysis: AnalysisSettings
-    memory: Memory
-
-    @property
-    def rules(self) -> Rules:
-        return Rules.of(self.settings.bounds, self.settings.mode, self.settings.sample_s)
+    state: State[Any]
 
 
 def replay(
@@ -155,7 +151,7 @@ def _replay_records(
         elif stage is None:
             continue
         elif isinstance(record, OutcomeRecord):
-            stage.memory = learn(record.outcome, stage.memory, stage.planner)
+            stage.state = learn(record.outcome, stage.state, stage.deciding)
         else:
             yield _decide_again(record, stage)
 
@@ -163,17 +159,17 @@ def _replay_records(
 def _begin_session(
     session: SessionRecord, overrides: dict[str, Any], before: _Stage | None, archive: MemorySampleStore
 ) -> _Stage:
-    """Take over the recorded states; with other settings than recorded, the plan of the replay is kept."""
-    header, recorded, memory = _read_session(session)
+    """Take over the recorded states; a policy that differs from the recorded one keeps its own."""
+    header, recorded, state = _read_session(session)
     settings = settings_of(header, overrides)
-    planner = build_planner(settings, archive, header.seed)
+    deciding = build_decision_settings(settings, archive, header.seed)
     if settings != recorded:
-        plan = planner.initial() if before is None else before.memory.plan
-        memory = replace(memory, plan=replace(plan, next_id=memory.plan.next_id))
-    return _Stage(settings, planner, analysis_settings(settings), memory)
+        own = deciding.initial() if before is None else before.state
+        state = replace(state, policy=own.policy, guard=own.guard)
+    return _Stage(settings, deciding, analysis_settings(settings), state)
 
 
-def _read_session(session: SessionRecord) -> tuple[Header, Settings, Memory]:
+def _read_session(session: SessionRecord) -> tuple[Header, Settings, State[Any]]:
     """The header of a session with every key, its settings, and its states.
 
     Raises:
@@ -181,22 +177,20 @@ def _read_session(session: SessionRecord) -> tuple[Header, Settings, Memory]:
     """
     try:
         recorded = settings_of(session.header)
-        memory = Memory.from_json(session.states, build_planner(recorded))
+        state = build_decision_settings(recorded).state_from_json(session.states)
     except (InputError, JournalError) as error:
         allowed = f"settings and states of version {__version__}"
         raise InputError([Fault("journal", f"the session of second {session.at:.0f}", allowed, str(error))]) from error
-    return replace(session.header, settings=recorded.model_dump(mode="json")), recorded, memory
+    return replace(session.header, settings=recorded.model_dump(mode="json")), recorded, state
 
 
 def _decide_again(record: DecisionRecord, stage: _Stage) -> Replayed:
     observation = record.observation
     if observation is None or record.decision.reason.code is ReasonCode.CYCLE_FAILED:
-        plan = replace(stage.memory.plan, next_id=record.decision_id + 1)
-        stage.memory = replace(stage.memory, plan=plan)
+        stage.state = replace(stage.state, next_id=record.decision_id + 1)
         return Replayed(record, None)
-    assessment, analysis = analyze(observation, stage.memory.analysis, stage.analysis)
-    memory = replace(stage.memory, analysis=analysis)
-    decision, stage.memory = decide(assessment, memory, stage.planner, stage.rules)
+    assessment, analysis = analyze(observation, stage.state.analysis, stage.analysis)
+    decision, stage.state = decide(assessment, replace(stage.state, analysis=analysis), stage.deciding)
     return Replayed(record, decision)
 
 

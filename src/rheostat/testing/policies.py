@@ -15,9 +15,9 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from rheostat.config.models import GuardSettings
-from rheostat.decide.decide import Planner
+from rheostat.decide.decide import DecisionSettings, decide, learn
 from rheostat.decide.policy import Policy, in_force, misanswered, mismeasured, misshapen
-from rheostat.decide.state import PlanState
+from rheostat.decide.state import State
 from rheostat.errors import did_you_mean
 from rheostat.journal.records import DecisionRecord, Header, SessionRecord
 from rheostat.journal.store import JournalWriter, read_journal
@@ -148,9 +148,9 @@ class Moment:
 
     step: int
     assessment: Assessment
-    before: PlanState[Any]
+    before: State[Any]
     decision: Decision
-    after: PlanState[Any]
+    after: State[Any]
 
 
 @dataclass(frozen=True)
@@ -167,14 +167,14 @@ class Case:
     story: Story
 
     @cached_property
-    def planner(self) -> Planner:
-        """The planner that :attr:`moments` were made with."""
-        return _planner(self.make(), self.story.bounds)
+    def deciding(self) -> DecisionSettings:
+        """Settings of the decisions in :attr:`moments`."""
+        return _decision_settings(self.make(), self.story.bounds)
 
     @cached_property
     def moments(self) -> list[Moment]:
         """Every decision on the story; each request is granted until the next sample."""
-        return run(self.planner, self.story)
+        return run(self.deciding, self.story)
 
     @property
     def some(self) -> Iterator[Moment]:
@@ -191,12 +191,12 @@ class Law:
     may_be_exempted: bool = False
 
 
-def run(planner: Planner, story: Story, factor: float = 1.0) -> list[Moment]:
-    """Run a planner on a story."""
-    job, state, moments = Job(story, factor), planner.initial(), list[Moment]()
+def run(deciding: DecisionSettings, story: Story, factor: float = 1.0) -> list[Moment]:
+    """Make the decisions of a story."""
+    job, state, moments = Job(story, factor), deciding.initial(), list[Moment]()
     for number, step in enumerate(story.steps):
         assessment = job.step(step)
-        decision, after = planner.plan(deepcopy(assessment), deepcopy(state))
+        decision, after = decide(deepcopy(assessment), deepcopy(state), deciding)
         moments.append(Moment(number, assessment, state, decision, after))
         state = after
         if decision.acts and decision.target is not None:
@@ -210,13 +210,13 @@ def run(planner: Planner, story: Story, factor: float = 1.0) -> list[Moment]:
                 before=decision.current,
                 after=decision.target,
             )
-            state = planner.learn(outcome, state)
+            state = learn(outcome, state, deciding)
     return moments
 
 
-def _planner(policy: Policy[Any], bounds: Bounds) -> Planner:
+def _decision_settings(policy: Policy[Any], bounds: Bounds) -> DecisionSettings:
     checked = cast("Policy[Any]", _CheckedPolicy(policy))
-    return Planner(checked, bounds, GuardSettings(), Objective(OBJECTIVE_S), SAMPLE_S)
+    return DecisionSettings(checked, bounds, GuardSettings(), Objective(OBJECTIVE_S), SAMPLE_S)
 
 
 class AnswerError(AssertionError):
@@ -260,7 +260,7 @@ def inputs(case: Case) -> None:
     """A policy does not change its arguments: assessments and states are values."""
     for moment in case.some:
         before = deepcopy((moment.assessment, moment.before))
-        case.planner.plan(moment.assessment, moment.before)
+        decide(moment.assessment, moment.before, case.deciding)
         after = (moment.assessment, moment.before)
         if after != before:
             changed = [f"{name}: {differences(*each)}" for name, *each in zip(_INPUTS, before, after, strict=True)]
@@ -290,12 +290,12 @@ def bounds(case: Case) -> None:
 
 def determinism(case: Case) -> None:
     """Built twice it decides alike, and asked again it answers alike: no hidden state, clock or random numbers."""
-    again = run(_planner(case.make(), case.story.bounds), case.story)
+    again = run(_decision_settings(case.make(), case.story.bounds), case.story)
     for first, second in zip(case.moments, again, strict=True):
         if first.decision != second.decision:
             raise _fault("two runs on the same story differ", first, differences(first.decision, second.decision))
     for moment in case.some:
-        answer = case.planner.plan(moment.assessment, moment.before)
+        answer = decide(moment.assessment, moment.before, case.deciding)
         if answer != (moment.decision, moment.after):
             before, now = (
                 {"decision": decision, "state": state} for decision, state in ((moment.decision, moment.after), answer)
@@ -309,11 +309,11 @@ def unknown(case: Case) -> None:
     A sample of the story with a needed metric unknown, impossible or stale leads to no decrease, neither by the planner
     nor by the policy alone. And a metric that not all need, if unknown, turns no hold or increase into a decrease.
     """
-    policy = case.planner.policy
+    policy = case.deciding.policy
     for moment in case.some:
         assessment = moment.assessment
         for worse in _spoil(assessment):
-            decision, _ = case.planner.plan(worse, moment.before)
+            decision, _ = decide(worse, moment.before, case.deciding)
             fault = None
             if decision.action is Action.DOWN:
                 fault = "fewer executors on unknown figures"
@@ -348,7 +348,7 @@ def _spoil(assessment: Assessment) -> Iterator[Assessment]:
 
 def journal(case: Case) -> None:
     """The state survives the journal: as JSON, and written to disk and read back."""
-    adapter = case.planner.state_adapter
+    adapter = case.deciding.state_adapter
     for moment in case.moments[::2]:
         try:
             back = adapter.validate_json(adapter.dump_json(moment.after))
@@ -363,10 +363,10 @@ def journal(case: Case) -> None:
 
 def _check_files(case: Case, moments: list[Moment], folder: Path) -> None:
     """Write each moment as a session of its own, with its state; read it with the journal's own reader."""
-    adapter, writer = case.planner.state_adapter, JournalWriter(folder)
+    writer = JournalWriter(folder)
     for moment in moments:
         writer.start(Header("conformance", {}))
-        states = {"plan": adapter.dump_python(moment.before, mode="json")}
+        states = case.deciding.state_to_json(moment.before)
         writer.record(DecisionRecord.of(None, moment.assessment, moment.decision), partial(dict, states))
     writer.close()
     if any(b'"nonfinite"' in file.read_bytes() for file in folder.glob("*.jsonl")):
@@ -376,7 +376,7 @@ def _check_files(case: Case, moments: list[Moment], folder: Path) -> None:
     sessions = [each for each in records if isinstance(each, SessionRecord)]
     decisions = [each for each in records if isinstance(each, DecisionRecord)]
     for moment, session, record in zip(moments, sessions, decisions, strict=True):
-        back = adapter.validate_python(session.states["plan"])
+        back = case.deciding.state_from_json(session.states)
         if back != moment.before:
             raise _fault("the state changes on its way through the journal", moment, differences(moment.before, back))
         written, read = _essence(moment.decision), _essence(record.decision)
@@ -396,7 +396,7 @@ def more_load(case: Case) -> None:
     the number of executors, batch time and processed rate stay, so the records above the history are in the backlog.
     The history is the story up to some sample, then 24 steady ones at the number of executors there.
     """
-    policy = case.planner.policy
+    policy = case.deciding.policy
     for moment in case.moments[:: _EVERY * 4]:
         executors, rate = in_force(moment.assessment), moment.assessment.arrival_rate
         if executors is None or rate is None:
@@ -431,7 +431,7 @@ def _raise_load(assessment: Assessment, deviation: float) -> Iterator[tuple[str,
 def scale(case: Case) -> None:
     """Rates, backlogs, capacities, thresholds and caps scaled together change nothing."""
     factor = FACTORS[len(case.story.steps) % len(FACTORS)]
-    other = run(_planner(case.scaled(factor), case.story.bounds), case.story, factor)
+    other = run(_decision_settings(case.scaled(factor), case.story.bounds), case.story, factor)
     for first, second in zip(case.moments, other, strict=True):
         if _numbers(first.decision) != _numbers(second.decision):
             fault = f"it decides otherwise where all rates and records are {factor:g} times as large"

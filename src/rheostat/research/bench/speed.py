@@ -23,13 +23,14 @@ import numpy as np
 from rheostat.analyze.assess import analysis_settings, analyze
 from rheostat.analyze.state import AnalysisState
 from rheostat.config.loading import load_settings
+from rheostat.decide.decide import decide
 from rheostat.decide.policy import policy_names
 from rheostat.journal.records import DecisionRecord, Header
 from rheostat.journal.store import JournalWriter, read_journal
 from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Ready, ready
 from rheostat.judge.compare import follow_parent
 from rheostat.judge.simulate import simulate
-from rheostat.loop.build import build_planner
+from rheostat.loop.build import build_decision_settings
 from rheostat.model import (
     Action,
     Assessment,
@@ -86,16 +87,16 @@ def run_decision(watch: Watch = unwatched) -> Bench:
 
 def _times_ms(partitions: int, count: int) -> list[float]:
     settings = load_settings({"objective": "lag < 30s", "executors": [1, 20], "guard": _ALL_ON})
-    planner, analysis = build_planner(settings), analysis_settings(settings)
+    deciding, analysis = build_decision_settings(settings), analysis_settings(settings)
     observations = [cycle[0] for cycle in cycles(_WARM_UP + count, Shape(partitions=partitions))]
     gc.collect()
     gc.freeze()  # collections must not walk over the prepared observations
-    state, planned = AnalysisState(), planner.initial()
+    analyzed, state = AnalysisState(), deciding.initial()
     times = []
     for observation in observations:
         begin = time.perf_counter()
-        assessment, state = analyze(observation, state, analysis)
-        _, planned = planner.plan(assessment, planned)
+        assessment, analyzed = analyze(observation, analyzed, analysis)
+        _, state = decide(assessment, state, deciding)
         times.append((time.perf_counter() - begin) * 1000)
     gc.unfreeze()
     return times[_WARM_UP:]

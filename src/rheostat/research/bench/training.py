@@ -41,7 +41,7 @@ from rheostat.learn.slow_records import (
     stability,
     train,
 )
-from rheostat.loop.build import build_planner
+from rheostat.loop.build import build_decision_settings
 from rheostat.loop.loop import Loop
 from rheostat.model import Assessment
 from rheostat.research.bench.harness import Bench, Metric, Watch, load_note, metric, unwatched
@@ -162,7 +162,7 @@ def simulate_samples(shape: str, seed: int) -> list[Sample]:
     settings = settings_for(job, PolicySpec("reactive", "faithful"))
     source = SimulatedJob(job, load.curve, seed, start_executors(job, load))
     recorder, time = _AssessmentRecorder(), SimulatedTime(lambda _, later: later >= load.curve.duration)
-    Loop(source, build_planner(settings), source, recorder, time, settings, job=job.name).run()
+    Loop(source, build_decision_settings(settings), source, recorder, time, settings, job=job.name).run()
     source.close()
     return list(_samples(recorder.assessments))
 

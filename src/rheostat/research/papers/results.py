@@ -7,15 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 from rheostat.config.models import Settings
-from rheostat.decide.decide import Planner
-from rheostat.decide.state import Memory
+from rheostat.decide.decide import DecisionSettings
 from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord, Record
 from rheostat.journal.store import States, StateStore
 from rheostat.judge.compare import crew
 from rheostat.judge.simulate import SimulatedTime, unready_at_end
 from rheostat.learn.slow_records import Sample
 from rheostat.load.curves import Pieces
-from rheostat.loop.build import build_planner
+from rheostat.loop.build import build_decision_settings
 from rheostat.loop.loop import Loop
 from rheostat.model import ReasonCode
 from rheostat.policies.capacity import Learned, slow_records
@@ -312,19 +311,18 @@ def run(
         MemorySampleStore(),
         _CycleJournal(interval_s),
     )
-    planner = build_planner(settings, samples)
-    store = _MemoryStateStore(None if begin is None else initial_state(planner, begin))
+    deciding = build_decision_settings(settings, samples)
+    store = _MemoryStateStore(None if begin is None else initial_state(deciding, begin))
     time = SimulatedTime(lambda _, later: later > load.duration)
-    loop = Loop(simulated, planner, simulated, journal, time, settings, store=store, job=job.name)
+    loop = Loop(simulated, deciding, simulated, journal, time, settings, store=store, job=job.name)
     loop.run()
     simulated.close()
-    policy = planner.state_adapter.validate_python((store.state or {})["plan"]).policy
+    policy = deciding.state_from_json(store.state or {}).policy
     collected = read_rows(replace(policy.data, since=None), samples, _ALL) if isinstance(policy, ProactiveState) else ()
     unready = unready_at_end(loop, [cycle.code for cycle in journal.cycles])
     return Trial(tuple(journal.cycles), policy, tuple(collected), loop.status().failures, unready)
 
 
-def initial_state(planner: Planner, policy: Any) -> Mapping[str, Any]:
+def initial_state(deciding: DecisionSettings, policy: Any) -> Mapping[str, Any]:
     """State of a loop that has observed nothing yet, with this state of its policy."""
-    memory = Memory.initial(planner)
-    return replace(memory, plan=replace(memory.plan, policy=policy)).to_json(planner)
+    return deciding.state_to_json(replace(deciding.initial(), policy=policy))

@@ -24,7 +24,7 @@ from rheostat.load.curves import Pieces, RateCurve
 from rheostat.load.files import read_trace
 from rheostat.load.prepare import prepare
 from rheostat.load.shapes import parse_shape
-from rheostat.loop.build import build_planner, open_journal, open_sample_store, open_store
+from rheostat.loop.build import build_decision_settings, open_journal, open_sample_store, open_store
 from rheostat.loop.loop import Loop
 from rheostat.model import Decision, Observation, Outcome, ReasonCode
 from rheostat.policies.proactive import ProactiveState
@@ -570,7 +570,7 @@ def measure_loop(task: LoopTask) -> Cost:
     with TemporaryDirectory(prefix="rheostat-s1-") as folder:
         chosen = task.settings.model_copy(update={"journal": folder})
         samples, store = open_sample_store(chosen), open_store(chosen)
-        planner = build_planner(chosen, samples)
+        planner = build_decision_settings(chosen, samples)
         if store is not None and task.begin is not None:
             store.save(initial_state(planner, task.begin))
         job = _TimedJob(SimulatedJob(the_job(), task.load, task.seed, 1))
