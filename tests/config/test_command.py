@@ -15,7 +15,7 @@ from rheostat.errors import InputError
 
 def run(*arguments):
     app = typer.Typer()
-    command.register_config(app)
+    app.add_typer(command.config, name="config")
     app(["config", *map(str, arguments)], standalone_mode=False)
 
 

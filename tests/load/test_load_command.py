@@ -11,7 +11,7 @@ import sys
 import pytest
 import typer
 
-from rheostat.cli.load import register_load
+from rheostat.cli.load import load
 from rheostat.errors import InputError, UnavailableError
 from rheostat.load import kafka_sink
 from rheostat.load.request import KafkaTarget, LoadTexts, LogTarget, read_request
@@ -20,10 +20,10 @@ from rheostat.spark.log_files import LogFolder
 
 SCRIPT = """
 import sys, typer
-from rheostat.cli.load import register_load as register
+from rheostat.cli.load import load
 app = typer.Typer()
 app.callback()(lambda: None)
-register(app)
+app.command("load")(load)
 sys.exit(app(sys.argv[1:], standalone_mode=False))
 """
 
@@ -31,7 +31,7 @@ sys.exit(app(sys.argv[1:], standalone_mode=False))
 def call(*arguments):
     app = typer.Typer()
     app.callback()(lambda: None)
-    register_load(app)
+    app.command("load")(load)
     return app(["load", *map(str, arguments)], standalone_mode=False)
 
 
