@@ -376,7 +376,7 @@ def number_of(field: str, text: str, kind: type[Number], least: float = -math.in
     with suppress(ValueError):
         value = kind(text)
     if value is None or not math.isfinite(value):
-        allowed = "an integer" if kind is int else "a number"
+        allowed = {"int": "an integer"}.get(kind.__name__, "a number")
         raise InputError([Fault(field, repr(text), allowed, "it is not a number")])
     if not least <= value <= most:
         raise InputError([Fault(field, text, f"{least:g} to {most:.0f}", "it is out of range")])

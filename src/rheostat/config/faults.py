@@ -31,6 +31,7 @@ _MESSAGES = {
     "missing_argument": "this key is required",
     "model_attributes_type": _NO_MAPPING,
     "model_type": _NO_MAPPING,
+    "path_type": "input should be a path",
     "tuple_type": "input should be a valid list",
 }
 """Messages in place of pydantic's, which name Python's types there."""
