@@ -7,7 +7,7 @@ may start a change, :data:`~rheostat.decide.guard.STEPS` may stop or lessen it. 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -110,7 +110,7 @@ class DecisionSettings:
         try:
             if "plan" in data:
                 data = {**data["plan"], "analysis": data["analysis"], "requests": data["own"]}
-            return self.state_adapter.validate_python(data)
+            return self.state_adapter.validate_python({each.name: data[each.name] for each in fields(State)})
         except (KeyError, ValidationError) as error:
             message = f"the state does not fit this version or the policy {self.policy.name}: {error}"
             raise JournalError(message) from error
