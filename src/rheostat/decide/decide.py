@@ -144,7 +144,8 @@ def decide(assessment: Assessment, state: State[Any], settings: DecisionSettings
         placing=getattr(settings.policy, "placing", Placing.NEAREST),
         seed=((settings.seed or 0) << 32) + state.next_id,
     )
-    context, policy = _ask_policy(replace(context, gate=closed_gate(context)), state.policy, settings)
+    context = replace(context, gate=closed_gate(context))
+    recommendation, context, policy = _ask_policy(context, state.policy, settings)
     proposer, shaped = choose(context, settings.policy.self_managed_steps)
     decision = Decision(
         at=assessment.at,
@@ -153,7 +154,7 @@ def decide(assessment: Assessment, state: State[Any], settings: DecisionSettings
         current=shaped.current,
         target=shaped.target,
         reason=with_slow(shaped.reason, assessment),
-        recommendation=context.recommendation,
+        recommendation=recommendation,
         notes=shaped.notes,
         projections=_projections(context),
         first=leaving_first(assessment, guard.replacing) if shaped.target < shaped.current else (),
@@ -320,8 +321,8 @@ PROPOSERS: tuple[Proposer, ...] = (
 # The parts of a decision.
 
 
-def _ask_policy(context: Context, policy_state: Any, settings: DecisionSettings) -> tuple[Context, Any]:
-    """The context with the policy's recommendation. A sample that must not count is shown as one that is incomplete."""
+def _ask_policy(context: Context, policy_state: Any, settings: DecisionSettings) -> tuple[Recommendation, Context, Any]:
+    """The recommendation, and the context with it. A sample that must not count is shown as one that is incomplete."""
     shown, gate, policy = context.assessment, context.gate, settings.policy
     if shown.requested != context.current:
         shown = replace(shown, requested=context.current)
@@ -335,7 +336,7 @@ def _ask_policy(context: Context, policy_state: Any, settings: DecisionSettings)
         capacity=lambda number: policy.capacity(number, after),
         fewer_do=recommendation.reason.code in _FEWER_DO,
     )
-    return context, after
+    return recommendation, context, after
 
 
 def _decide_blind(assessment: Assessment, state: State[Any], settings: DecisionSettings) -> tuple[Decision, State[Any]]:
