@@ -97,6 +97,11 @@ bounds = st.tuples(executors, executors).map(lambda pair: Bounds(min(pair), max(
 planners = st.builds(DecisionSettings, presets, bounds, guards(), st.just(Objective(30.0)), st.just(15.0))
 
 
+def decision_of(assessment: Assessment, state: State, plans: DecisionSettings) -> Any:
+    """The decision, whose numbers are known here."""
+    return decide(assessment, state, plans)[0]
+
+
 def in_force(assessment: Assessment, state: State, plans: DecisionSettings) -> int:
     pending = state.guard.pending
     if pending is not None and assessment.at - pending.at < plans.guard.hold_fallback_s:
@@ -106,7 +111,7 @@ def in_force(assessment: Assessment, state: State, plans: DecisionSettings) -> i
 
 @given(planners, assessments(), plan_states())
 def test_whatever_is_done_ends_within_the_bounds(plans, seen, state):
-    decision, _ = decide(seen, state, plans)
+    decision = decision_of(seen, state, plans)
     assert not decision.acts or plans.bounds.clamp(decision.target) == decision.target
     assert decision.current == in_force(seen, state, plans)
     assert (decision.action is Action.UP) == (decision.target > decision.current)
@@ -137,7 +142,7 @@ def test_never_fewer_while_something_is_unknown_impossible_or_stale(plans, seen,
 
 @given(planners, assessments(), plan_states(), st.floats(1e-6, 1e9))
 def test_never_fewer_while_there_is_an_excess_unless_the_bounds_force_it(plans, seen, state, excess):
-    decision, _ = decide(replace(seen, backlog_excess=excess), state, plans)
+    decision = decision_of(replace(seen, backlog_excess=excess), state, plans)
     assert decision.action is not Action.DOWN or decision.current > decision.target == plans.bounds.maximum
 
 
@@ -237,7 +242,7 @@ def test_more_load_is_never_fewer_executors(policy, seen, state, more_arrival, m
 @given(planners, assessments(), plan_states(), st.floats(1.0, 20.0))
 def test_more_load_is_never_fewer_executors_whatever_the_guards_say(plans, seen, state, factor):
     more = replace(seen, arrival_rate=seen.arrival_rate * factor, backlog_excess=seen.backlog_excess * factor)
-    assert decide(more, state, plans)[0].target >= decide(seen, state, plans)[0].target
+    assert decision_of(more, state, plans).target >= decision_of(seen, state, plans).target
 
 
 @pytest.mark.parametrize("preset", ["default", "faithful"])

@@ -7,7 +7,7 @@ may start a change, :data:`~rheostat.decide.guard.STEPS` may stop or lessen it. 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -110,7 +110,7 @@ class DecisionSettings:
         try:
             if "plan" in data:
                 data = {**data["plan"], "analysis": data["analysis"], "requests": data["own"]}
-            return self.state_adapter.validate_python(data)
+            return self.state_adapter.validate_python({each.name: data[each.name] for each in fields(State)})
         except (KeyError, ValidationError) as error:
             message = f"the state does not fit this version or the policy {self.policy.name}: {error}"
             raise JournalError(message) from error
@@ -144,7 +144,8 @@ def decide(assessment: Assessment, state: State[Any], settings: DecisionSettings
         placing=getattr(settings.policy, "placing", Placing.NEAREST),
         seed=((settings.seed or 0) << 32) + state.next_id,
     )
-    context, policy = _ask_policy(replace(context, gate=closed_gate(context)), state.policy, settings)
+    context = replace(context, gate=closed_gate(context))
+    recommendation, context, policy = _ask_policy(context, state.policy, settings)
     proposer, shaped = choose(context, settings.policy.self_managed_steps)
     decision = Decision(
         at=assessment.at,
@@ -153,7 +154,7 @@ def decide(assessment: Assessment, state: State[Any], settings: DecisionSettings
         current=shaped.current,
         target=shaped.target,
         reason=with_slow(shaped.reason, assessment),
-        recommendation=context.recommendation,
+        recommendation=recommendation,
         notes=shaped.notes,
         projections=_projections(context),
         first=leaving_first(assessment, guard.replacing) if shaped.target < shaped.current else (),
@@ -320,8 +321,8 @@ PROPOSERS: tuple[Proposer, ...] = (
 # The parts of a decision.
 
 
-def _ask_policy(context: Context, policy_state: Any, settings: DecisionSettings) -> tuple[Context, Any]:
-    """The context with the policy's recommendation. A sample that must not count is shown as one that is incomplete."""
+def _ask_policy(context: Context, policy_state: Any, settings: DecisionSettings) -> tuple[Recommendation, Context, Any]:
+    """The recommendation, and the context with it. A sample that must not count is shown as one that is incomplete."""
     shown, gate, policy = context.assessment, context.gate, settings.policy
     if shown.requested != context.current:
         shown = replace(shown, requested=context.current)
@@ -335,7 +336,7 @@ def _ask_policy(context: Context, policy_state: Any, settings: DecisionSettings)
         capacity=lambda number: policy.capacity(number, after),
         fewer_do=recommendation.reason.code in _FEWER_DO,
     )
-    return context, after
+    return recommendation, context, after
 
 
 def _decide_blind(assessment: Assessment, state: State[Any], settings: DecisionSettings) -> tuple[Decision, State[Any]]:
