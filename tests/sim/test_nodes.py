@@ -181,7 +181,7 @@ class TestTheLoop:
         [again] = [each for each in decisions(journal) if each.reason.code is ReasonCode.REPLACING_LOST]
         assert (again.at, again.action, again.current, again.target) == (130.0, Action.UP, 2, 4)
         assert again.placement == Placement(("far", "far", "mid", "mid"), ("far", "far"), ())
-        assert again.reason.text.startswith("4 → 5, but 2 of 4 executors registered: asked for again; added on far ×2")
+        assert again.reason.text.startswith("2 of 4 executors registered for 30 s: asked for again; added on far ×2")
         assert used(sim, 200.0) == {"far": (2, 0), "mid": (2, 0)}
         holds = [each for each in decisions(journal) if each.reason.code is ReasonCode.NO_FREE_NODE]
         assert {(each.target, each.reason.text) for each in holds} == {

@@ -180,7 +180,6 @@ def run_tasks(
 # ------------------------------------------------------------------------- one policy on one simulated job, in full
 
 _ALL = 10**9
-_UNCOUNTED = "this sample does not count"
 
 
 class Cycle(NamedTuple):
@@ -221,7 +220,7 @@ def cycle_of(record: Record, interval_s: float) -> Cycle | None:
         rate=assessment.arrival_rate,
         executors=record.decision.current,
         slow=slow,
-        counts=not reason.text.startswith(_UNCOUNTED),
+        counts=reason.code is not ReasonCode.METRICS_MISSING,
         code=reason.code,
         target=decision.target or 0,
         figures=reason.figures,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -575,10 +576,11 @@ def measure_loop(task: LoopTask) -> Cost:
             store.save(initial_state(planner, task.begin))
         job = _TimedJob(SimulatedJob(the_job(), task.load, task.seed, 1))
         clock = SimulatedTime(lambda _, later: later > task.load.duration)
-        loop = Loop(job, planner, job, open_journal(chosen), clock, chosen, store=store, job="s1")
-        begin = time.process_time()
-        loop.run()
-        spent_s = time.process_time() - begin - job.spent_s
+        with closing(open_journal(chosen)) as journal:
+            loop = Loop(job, planner, job, journal, clock, chosen, store=store, job="s1")
+            begin = time.process_time()
+            loop.run()
+            spent_s = time.process_time() - begin - job.spent_s
         files = [file for file in Path(folder).rglob("*") if file.is_file() and file.name != "state.json"]
         written = sum(file.stat().st_size for file in files)
     seconds = task.load.duration
