@@ -279,7 +279,7 @@ def test_a_part_that_dies_is_named_and_its_log_is_kept(tmp_path):
 
 def test_a_lab_whose_owner_is_killed_ends(tmp_path):
     program = (
-        "import sys, time, pathlib\nfrom rheostat.lab import Lab, LabSpec\n"
+        "import sys, time, pathlib\nfrom rheostat.lab.lab import Lab, LabSpec\n"
         "with Lab(LabSpec(folder=pathlib.Path(sys.argv[1]))) as lab:\n"
         "    print(*lab.running(), flush=True)\n    time.sleep(600)\n"
     )
