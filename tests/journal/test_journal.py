@@ -11,7 +11,7 @@ import sys
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.errors import InputError, JournalError
@@ -330,7 +330,6 @@ OBSERVATION = st.builds(
 )
 
 
-@settings(max_examples=200)
 @given(st.lists(OBSERVATION, max_size=6))
 def test_any_sequence_of_observations_comes_back_exactly(seen):
     [(_, _, decided)] = cycles(1)

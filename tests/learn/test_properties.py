@@ -31,7 +31,6 @@ models = st.integers(1, 3).flatmap(
 OPTIONS = TrainingOptions(degrees=(1, 2, 4), resamples=10, block=7)
 
 
-@settings(max_examples=50)
 @given(models)
 def test_predictions_are_sane_on_any_data(drawn):
     rows, w_max, asked, outliers = drawn

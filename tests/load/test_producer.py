@@ -4,7 +4,7 @@ import json
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.load.checksum import IdChecksum
@@ -62,7 +62,6 @@ def test_a_record_beyond_the_end_is_never_due():
         Schedule(constant(10, 1)).due_at(10)
 
 
-@settings(max_examples=50)
 @given(
     st.floats(0, 400),
     st.floats(0, 400),

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.policies.samples import HEALTHY, reactive
 
@@ -224,7 +224,6 @@ def test_scaling_all_rates_changes_nothing(plans, seen, state, k):
     assert (second.target, second.reason.code) == (first.target, first.reason.code)
 
 
-@settings(max_examples=300)
 @given(presets, assessments(), policy_states(), st.floats(1.0, 20.0), st.floats(1.0, 20.0))
 def test_more_load_is_never_fewer_executors(policy, seen, state, more_arrival, more_excess):
     """Arrival grows by a factor, what is left over by at least the same."""
@@ -246,7 +245,6 @@ def test_more_load_is_never_fewer_executors_whatever_the_guards_say(plans, seen,
 
 
 @pytest.mark.parametrize("preset", ["default", "faithful"])
-@settings(max_examples=40)
 @given(st.lists(assessments(), min_size=1, max_size=12))
 def test_a_whole_sequence_stays_within_the_bounds_and_ids_ascend(preset, sequence):
     plans = DecisionSettings(reactive(preset), Bounds(2, 9), GuardSettings(), Objective(30.0), 15.0)
