@@ -89,7 +89,7 @@ def nd_max(used: Collection[str], nodes: Nodes) -> float | None:
     return most
 
 
-def grown(used: tuple[str, ...], nodes: Nodes, count: int, choice: Choice = _NEAREST) -> tuple[str, ...]:
+def choose_nodes_to_add(used: tuple[str, ...], nodes: Nodes, count: int, choice: Choice = _NEAREST) -> tuple[str, ...]:
     """The nodes to add, in order (Algorithm 3, repeated); fewer than ``count`` where no more are free.
 
     Args:
@@ -116,7 +116,9 @@ def grown(used: tuple[str, ...], nodes: Nodes, count: int, choice: Choice = _NEA
     return tuple(added)
 
 
-def shrunk(used: tuple[str, ...], nodes: Nodes, count: int, choice: Choice = _NEAREST) -> tuple[str, ...]:
+def choose_nodes_to_leave(
+    used: tuple[str, ...], nodes: Nodes, count: int, choice: Choice = _NEAREST
+) -> tuple[str, ...]:
     """The nodes to give up, in order (as in Algorithm 4): vanished ones, slow ones, then the farthest of what is left.
 
     Args:
@@ -154,18 +156,18 @@ def place(nodes: Nodes, used: tuple[str, ...], target: int, choice: Choice = _NE
         choice: how nodes are chosen.
     """
     lost, kept = _split(used, nodes)
-    add = grown(kept, nodes, max(0, target - len(kept)), choice)
-    leave = shrunk(used, nodes, max(len(lost), len(used) - target), choice)
+    add = choose_nodes_to_add(kept, nodes, max(0, target - len(kept)), choice)
+    leave = choose_nodes_to_leave(used, nodes, max(len(lost), len(used) - target), choice)
     use = tuple(sorted((Counter(kept) - Counter(leave[len(lost) :]) + Counter(add)).elements()))
     placed = Placement(use, add, leave, tuple(sorted(choice.slow)))
     return placed, _sentence(nodes, used, target, placed, never_slow=choice.never_slow)
 
 
-def full(nodes: Nodes, missing: int, *, never_slow: bool = False) -> str:
+def no_room_text(nodes: Nodes, missing: int, *, never_slow: bool = False) -> str:
     """Why nothing is added: the sentence of a hold, which has moved nobody.
 
     >>> from rheostat.model import NodeReading
-    >>> full(Nodes(0.0, (NodeReading("a", 2, 0),)), 1)
+    >>> no_room_text(Nodes(0.0, (NodeReading("a", 2, 0),)), 1)
     'no node has room for 1 more, greatest round trip 0 ms'
 
     Args:
