@@ -48,7 +48,6 @@ class Trial(NamedTuple):
     """An increase whose effect is looked at.
 
     Attributes:
-        at: when it was done.
         rate: records/s before.
         best: the highest rate since, on warm batches.
         samples: batches looked at.
@@ -71,7 +70,6 @@ class Useless(NamedTuple):
         at: when that was found.
         rate: the highest rate that it reached, records/s.
         promised: the rate that it promised.
-        before_rate: the rate before it.
         undone: whether it has been taken back, or need not be any more.
     """
 
@@ -94,12 +92,8 @@ def _is_limited(assessment: Assessment) -> bool:
     """Whether records are left over although batches run back to back, or are as large as their cap allows."""
     if assessment.missing or assessment.invalid or not assessment.backlog_excess:
         return False
-    back_to_back = (
-        assessment.batch_s is not None
-        and assessment.trigger_s is not None
-        and assessment.batch_s >= assessment.trigger_s
-    )
-    return bool(assessment.capped) or back_to_back
+    batch_s, trigger_s = assessment.batch_s, assessment.trigger_s
+    return bool(assessment.capped) or (batch_s is not None and trigger_s is not None and batch_s >= trigger_s)
 
 
 def start_trial(before: int, after: int, at: float, rate: float | None, share: float | None) -> Trial | None:
