@@ -194,7 +194,7 @@ SICK = {"slow": ("executor 7 on b",), "slow_executors": ("7",), "slow_on": ("b",
             {"a": (1, 0), "b": (0, 1)},
             False,
             Placement(("a", "b"), ("b",), (), ("b",)),
-            "added on b, only b has room, which is slow, greatest round trip 0 ms → 20 ms",
+            "added on b, slow nodes are used, as no other has room: b, greatest round trip 0 ms → 20 ms",
             id="better than nothing",
         ),
         pytest.param(

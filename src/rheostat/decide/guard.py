@@ -96,7 +96,8 @@ def move(current: int, target: int) -> str:
     return f"{current} stays" if current == target else f"{current} → {target}"
 
 
-def _stay(context: Context, code: ReasonCode, text: str, **figures: float | None) -> Change:
+def stay(context: Context, code: ReasonCode, text: str, **figures: float | None) -> Change:
+    """Hold the current target."""
     return Change(context.current, Reason(code, f"{text}: {context.current} stays", figures))
 
 
@@ -115,21 +116,21 @@ def no_query(_target: int, context: Context) -> Change | None:
     """Hold where nothing streams."""
     if context.assessment.queries > 0:
         return None
-    return _stay(context, ReasonCode.NO_QUERY, "no streaming query is active")
+    return stay(context, ReasonCode.NO_QUERY, "no streaming query is active")
 
 
 def metrics_invalid(_target: int, context: Context) -> Change | None:
     """Hold where a figure is impossible."""
     if not context.assessment.invalid:
         return None
-    return _stay(context, ReasonCode.METRICS_INVALID, f"impossible figures: {', '.join(context.assessment.invalid)}")
+    return stay(context, ReasonCode.METRICS_INVALID, f"impossible figures: {', '.join(context.assessment.invalid)}")
 
 
 def metrics_missing(_target: int, context: Context) -> Change | None:
     """Hold where a needed figure is unknown."""
     if not context.assessment.missing:
         return None
-    return _stay(context, ReasonCode.METRICS_MISSING, f"unknown: {', '.join(context.assessment.missing)}")
+    return stay(context, ReasonCode.METRICS_MISSING, f"unknown: {', '.join(context.assessment.missing)}")
 
 
 def metrics_stale(_target: int, context: Context) -> Change | None:
@@ -137,11 +138,11 @@ def metrics_stale(_target: int, context: Context) -> Change | None:
     settings, age = context.settings, context.assessment.metrics_age_s
     limit = settings.metrics_delay_s + settings.max_age_cycles * context.sample_s
     if age is None:
-        return _stay(context, ReasonCode.METRICS_MISSING, "the age of the metrics is unknown")
+        return stay(context, ReasonCode.METRICS_MISSING, "the age of the metrics is unknown")
     if age <= limit:
         return None
     text = f"the metrics are {seconds(age)} old, at most {seconds(limit)} are allowed"
-    return _stay(context, ReasonCode.METRICS_STALE, text, metrics_age_s=age, limit_s=limit)
+    return stay(context, ReasonCode.METRICS_STALE, text, metrics_age_s=age, limit_s=limit)
 
 
 # Steps on the job and on changes under way.
@@ -158,7 +159,7 @@ def task_failures(_target: int, context: Context) -> Change | None:
     if not failed or window == 0:
         return None
     text = f"{several(failed, 'task')} failed within {seconds(window)}"
-    return _stay(context, ReasonCode.TASK_FAILURES, text, failed_tasks=float(failed), window_s=window)
+    return stay(context, ReasonCode.TASK_FAILURES, text, failed_tasks=float(failed), window_s=window)
 
 
 def warm_up(_target: int, context: Context) -> Change | None:
@@ -167,11 +168,11 @@ def warm_up(_target: int, context: Context) -> Change | None:
     batches = _count_batches(context)
     if batches < wanted:
         text = f"{batches} of {of_batches(wanted)} finished at this number"
-        return _stay(context, ReasonCode.WARMING_UP, text, batches=float(batches), wanted=float(wanted))
+        return stay(context, ReasonCode.WARMING_UP, text, batches=float(batches), wanted=float(wanted))
     ran = at - (at if context.state.started_at is None else context.state.started_at)
     if ran >= limit:
         return None
-    return _stay(context, ReasonCode.WARMING_UP, f"warming up for {seconds(ran)} of {seconds(limit)}", ran_s=ran)
+    return stay(context, ReasonCode.WARMING_UP, f"warming up for {seconds(ran)} of {seconds(limit)}", ran_s=ran)
 
 
 def hold(_target: int, context: Context) -> Change | None:
@@ -185,7 +186,7 @@ def hold(_target: int, context: Context) -> Change | None:
         return None
     waits = f", {batches} of {of_batches(settings.hold_batches)} finished since" if settings.hold_s is None else ""
     text = f"the number changed {seconds(since)} ago{waits}; hold for at most {seconds(limit)}"
-    return _stay(context, ReasonCode.HOLD_AFTER_RESCALE, text, since_s=since, limit_s=limit)
+    return stay(context, ReasonCode.HOLD_AFTER_RESCALE, text, since_s=since, limit_s=limit)
 
 
 def _count_batches(context: Context) -> int:
@@ -200,7 +201,7 @@ def rescale_running(_target: int, context: Context) -> Change | None:
         return None
     since = context.assessment.at - pending.at
     text = f"{pending.before} → {pending.target} has been under way for {seconds(since)}"
-    return _stay(context, ReasonCode.RESCALE_RUNNING, text, since_s=since)
+    return stay(context, ReasonCode.RESCALE_RUNNING, text, since_s=since)
 
 
 def rescale_cost(target: int, context: Context) -> Change | None:
@@ -229,7 +230,7 @@ def _too_dear(context: Context, cost: Cost, lag: float, threshold: float) -> Cha
     if lag <= threshold:
         return None
     text = f"{describe_cost(cost)}, {records(lag)} would wait then, {count(threshold)} may"
-    return _stay(context, ReasonCode.RESCALE_COST, text, lag=lag, threshold=threshold)
+    return stay(context, ReasonCode.RESCALE_COST, text, lag=lag, threshold=threshold)
 
 
 def _soon_caught_up(context: Context, cost: Cost, gain: float) -> Change | None:
@@ -238,7 +239,7 @@ def _soon_caught_up(context: Context, cost: Cost, gain: float) -> Change | None:
     if not excess or gain <= 0 or excess / gain > takes:
         return None
     text = f"caught up in {seconds(excess / gain)}, before a change works ({describe_cost(cost)})"
-    return _stay(context, ReasonCode.RESCALE_COST, text, caught_up_s=excess / gain, takes_s=takes)
+    return stay(context, ReasonCode.RESCALE_COST, text, caught_up_s=excess / gain, takes_s=takes)
 
 
 def _enough_to_catch_up(target: int, context: Context, cost: Cost, rate: float) -> Change | None:
@@ -258,7 +259,7 @@ def batch_cap(_target: int, context: Context) -> Change | None:
         return None
     text = "batches are full and end before their trigger, so the batch cap limits the rate; raise maxOffsetsPerTrigger"
     batch_s, trigger_s = assessment.batch_s, assessment.trigger_s
-    return _stay(context, ReasonCode.BATCH_CAP, text, batch_s=batch_s, trigger_s=trigger_s)
+    return stay(context, ReasonCode.BATCH_CAP, text, batch_s=batch_s, trigger_s=trigger_s)
 
 
 def sick_sink(target: int, context: Context) -> Change | None:
@@ -267,7 +268,7 @@ def sick_sink(target: int, context: Context) -> Change | None:
     if why is None or not context.settings.sick_sink:
         return None
     text = f"the sink is sick: {why}; no executor helps against that, look at what the query writes to"
-    return _stay(context, ReasonCode.SICK_SINK, text, wanted=float(target))
+    return stay(context, ReasonCode.SICK_SINK, text, wanted=float(target))
 
 
 def ineffective(_target: int, context: Context) -> Change | None:
@@ -280,7 +281,7 @@ def ineffective(_target: int, context: Context) -> Change | None:
         f"{useless.before} → {useless.after} brought {per_second(useless.rate)} of {per_second(useless.promised)}, "
         f"the limit is elsewhere ({useless.cause}); the next try is in {seconds(left)}"
     )
-    return _stay(context, ReasonCode.INEFFECTIVE, text, promised=useless.promised, rate=useless.rate)
+    return stay(context, ReasonCode.INEFFECTIVE, text, promised=useless.promised, rate=useless.rate)
 
 
 # Steps on the size: tolerance, alignment, what is of use, and how much at a time.
@@ -292,7 +293,7 @@ def tolerance(target: int, context: Context) -> Change | None:
     if share > context.settings.tolerance:
         return None
     text = f"{context.current} → {target} is within the tolerance of {percent(context.settings.tolerance)}"
-    return _stay(context, ReasonCode.WITHIN_TOLERANCE, text, share=share)
+    return stay(context, ReasonCode.WITHIN_TOLERANCE, text, share=share)
 
 
 def alignment(target: int, context: Context) -> Change | None:
@@ -334,7 +335,7 @@ def least_by_partitions(target: int, context: Context) -> Change | None:
     if most is None:
         return None
     if not partitions or not slots:
-        return _stay(context, ReasonCode.PARTITIONS_PER_SLOT, "how many partitions a slot would have is unknown")
+        return stay(context, ReasonCode.PARTITIONS_PER_SLOT, "how many partitions a slot would have is unknown")
     least = math.ceil(partitions / (most * slots))
     needs = several(partitions, "partition needs", "partitions need")
     text = f"{needs} {executors(least)} for at most {most:g} a slot"
@@ -393,7 +394,7 @@ def _wait(context: Context, code: ReasonCode, began: float | None, limit_s: floa
         return None
     since_s = context.assessment.at - began
     text = words.format(since=seconds(since_s), limit=seconds(limit_s))
-    return _stay(context, code, text, since_s=since_s, limit_s=limit_s)
+    return stay(context, code, text, since_s=since_s, limit_s=limit_s)
 
 
 def catching_up(_target: int, context: Context) -> Change | None:
@@ -402,13 +403,13 @@ def catching_up(_target: int, context: Context) -> Change | None:
     if not context.settings.catching_up or excess == 0:
         return None
     text = f"catching up: the backlog exceeds a healthy one by {records(excess)}"
-    return _stay(context, ReasonCode.CATCHING_UP, text, backlog_excess=excess)
+    return stay(context, ReasonCode.CATCHING_UP, text, backlog_excess=excess)
 
 
 def failover(_target: int, context: Context) -> Change | None:
     """No decrease while a region's traffic is away, nor while it comes back."""
     if context.settings.failover:
-        return _stay(context, ReasonCode.FAILOVER, "the traffic of a region is away until the switch is off again")
+        return stay(context, ReasonCode.FAILOVER, "the traffic of a region is away until the switch is off again")
     words = "the failover ended {since} ago, its traffic has {limit} to come back"
     return _wait(context, ReasonCode.FAILOVER, context.state.failover_at, context.settings.failover_return_s, words)
 
@@ -419,7 +420,7 @@ def no_room(_target: int, context: Context) -> Change | None:
     if until is None or context.assessment.at >= until:
         return None
     left = until - context.assessment.at
-    return _stay(context, ReasonCode.NO_ROOM, f"the last increase was not granted, the next try is in {seconds(left)}")
+    return stay(context, ReasonCode.NO_ROOM, f"the last increase was not granted, the next try is in {seconds(left)}")
 
 
 # The limits, and the nodes.
@@ -456,7 +457,7 @@ def last_check(target: int, context: Context) -> Change | None:
     forced = context.bounds.clamp(current) != current
     if context.bounds.clamp(target) == target and (forced or not turned):
         return None
-    return _stay(context, ReasonCode.LAST_CHECK, f"{current} → {target} contradicts the bounds or the policy")
+    return stay(context, ReasonCode.LAST_CHECK, f"{current} → {target} contradicts the bounds or the policy")
 
 
 def placement(target: int, context: Context) -> Change | None:

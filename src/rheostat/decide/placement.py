@@ -208,7 +208,7 @@ def _describe(nodes: Nodes, used: tuple[str, ...], target: int, placed: Placemen
     parts = [f"{names(vanished)} vanished"] if vanished else []
     parts += [f"added on {names(placed.add)}"] if placed.add else []
     parts += [f"given up on {names(given_up)}"] if given_up else []
-    parts += [f"only {names(slow)} has room, which is slow"] if slow else []
+    parts += [f"slow nodes are used, as no other has room: {names(slow)}"] if slow else []
     parts += [_no_room(missing, never_slow=never_slow)] if missing > 0 else []
     before, after = _ms(nd_max(used, nodes)), _ms(nd_max(placed.use, nodes))
     parts += [f"greatest round trip {before}" if before == after else f"greatest round trip {before} → {after}"]
