@@ -174,11 +174,11 @@ def attach(
 
 def _settings(config: str | Path | Mapping[str, Any] | None, given: Mapping[str, Any]) -> Settings:
     """The settings; what was said and has no effect is logged."""
-    from rheostat.decide.settings_check import checked_settings, no_effect
+    from rheostat.decide.settings_check import check_settings, no_effect
 
     read, faults = _read(config)
     values = {**read, **given}
-    settings = checked_settings(values, faults)
+    settings = check_settings(values, faults)
     for each in no_effect(values, settings):
         _log.warning("%s", each)
     return settings

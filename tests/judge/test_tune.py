@@ -6,7 +6,7 @@ from tests.judge.journals import known_run
 from tests.sim.jobs import plain
 
 from rheostat.calibrate.measured import Snapshot
-from rheostat.decide.settings_check import checked_settings
+from rheostat.decide.settings_check import check_settings
 from rheostat.errors import InputError
 from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Treatment, levels_of
 from rheostat.judge.compare import RunTask, run_one
@@ -182,7 +182,7 @@ class TestALoadThatFallsSlowly:
 
     def test_the_settings_are_accepted(self, falling):
         values = settings_fragment(falling)
-        assert checked_settings(values).policy_options == {**QUICK, "gain_up": 0.25, "gain_down": 0.75}
+        assert check_settings(values).policy_options == {**QUICK, "gain_up": 0.25, "gain_down": 0.75}
         assert values["guard"] == {"cooldown_down_s": 0.0}
 
     def test_the_json_has_all_of_it(self, falling):

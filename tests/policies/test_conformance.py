@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 from tests.policies.samples import Fixed
 
-from rheostat.decide.policy import PolicyContext, in_force, load_policy, policy_names
+from rheostat.decide.policy import PolicyContext, current_target, load_policy, policy_names
 from rheostat.model import Bounds, Objective, Reason, ReasonCode, Recommendation
 from rheostat.testing.policies import LAWS, check_policy
 from rheostat.testing.stories import STORIES, Job, Step, Story
@@ -49,7 +49,7 @@ class Hopes(Fixed):
     """Takes an unknown busy share for an idle job."""
 
     def recommend(self, seen, state):
-        n = in_force(seen)
+        n = current_target(seen)
         if seen.missing or seen.invalid or n is None:
             return Recommendation(None, Reason(ReasonCode.METRICS_MISSING, "unknown")), state
         return Recommendation(n if seen.busy_ratio else n - 1, Reason(ReasonCode.FIXED, "by the busy share")), state
@@ -133,7 +133,7 @@ class Yields(Fixed):
         return ()
 
     def recommend(self, seen, state):
-        n = in_force(seen)
+        n = current_target(seen)
         if seen.missing or seen.invalid or n is None:
             return Recommendation(None, Reason(ReasonCode.METRICS_MISSING, "unknown")), state
         flees = len(state) == 8 and seen.backlog > 1.1 * max(state)
@@ -213,7 +213,7 @@ def test_everything_that_a_policy_lacks_is_told_at_once():
         "  - it has no self_managed_steps: the guard steps that it does itself, frozenset() for none",
         "  - it has no capacity: capacity(executors, state) → records/s, or None",
         "  - name is 3: it must be text",
-        "  - recommend cannot be called with 2 arguments: recommend(seen, state) → (Recommendation, state)",
+        "  - recommend cannot be called with 2 arguments: recommend(assessment, state) → (Recommendation, state)",
     ]
 
 
@@ -271,7 +271,9 @@ def test_a_story_of_ones_own_may_show_what_the_others_do_not():
 
         def recommend(self, seen, state):
             proposal, state = super().recommend(seen, state)
-            return (proposal if (in_force(seen) or 0) > 8 else replace(proposal, target=in_force(seen))), state
+            return (
+                proposal if (current_target(seen) or 0) > 8 else replace(proposal, target=current_target(seen))
+            ), state
 
     with pytest.raises(AssertionError, match="yet it holds in every story"):
         checked(lambda: Rare(3))

@@ -50,13 +50,13 @@ def check(
 ) -> None:
     """Say everything that is wrong with a settings file or a job file, or that nothing is; and what has no effect."""
     from rheostat.config.loading import read_document
-    from rheostat.decide.settings_check import checked_settings, no_effect
+    from rheostat.decide.settings_check import check_settings, no_effect
 
     values, faults = read_document(file)
     if _is_job(values):
         _check_job(values, faults, as_json)
         return
-    settings = checked_settings(values, faults)
+    settings = check_settings(values, faults)
     idle = no_effect(values, settings)
     console().print(f"[green]✓[/green] {settings.mode}: {settings.parsed_objective}")
     show_idle(idle)

@@ -63,9 +63,9 @@ def demo(
 
 
 def _check_policy(text: str) -> None:
-    from rheostat.decide.settings_check import checked_settings
+    from rheostat.decide.settings_check import check_settings
 
-    checked_settings({"objective": "lag < 60s", "profile": "demo", "policy": text})
+    check_settings({"objective": "lag < 60s", "profile": "demo", "policy": text})
 
 
 def _run(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> None:

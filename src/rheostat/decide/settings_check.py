@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from rheostat.config.loading import load_settings
 from rheostat.config.models import Settings, with_preset, with_profile
 from rheostat.config.reference import keys_of
-from rheostat.decide.guard import STEPS
+from rheostat.decide.decide import STEPS
 from rheostat.decide.policy import Policy, PolicyContext, load_policy
 from rheostat.errors import Fault, InputError, tried
 from rheostat.model import Objective
@@ -21,7 +21,7 @@ _SOME_PERIOD_S = 15.0
 """Stand in where the settings do not say: no option is right or wrong because of them."""
 
 
-def checked_settings(values: Mapping[str, Any], before: Iterable[Fault] = ()) -> Settings:
+def check_settings(values: Mapping[str, Any], before: Iterable[Fault] = ()) -> Settings:
     """Settings whose policy exists and takes its options.
 
     Args:

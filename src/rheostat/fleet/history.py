@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rheostat.decide.policy import in_force
+from rheostat.decide.policy import current_target
 from rheostat.errors import Fault, InputError
 from rheostat.journal.records import DecisionRecord, Record, SessionRecord
 from rheostat.journal.store import journal_files, read_journal
@@ -92,7 +92,7 @@ def journal_rows(records: Iterable[Record]) -> list[Row]:
         if isinstance(record, SessionRecord):
             interval_s = _interval_s(record)
         seen = record.assessment if isinstance(record, DecisionRecord) else None
-        n = in_force(seen) if seen is not None else None
+        n = current_target(seen) if seen is not None else None
         if seen is None or not n or not _complete(seen):
             continue
         recovery = follow_recovery(seen, n, recovery, _HOLD_S)

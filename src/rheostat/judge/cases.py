@@ -13,7 +13,7 @@ from typing import Any
 from rheostat.calibrate.measured import Snapshot, read_run
 from rheostat.config.loading import load_settings
 from rheostat.config.models import Settings, policy_label, split_policy
-from rheostat.decide.settings_check import NoEffect, checked_settings, no_effect
+from rheostat.decide.settings_check import NoEffect, check_settings, no_effect
 from rheostat.errors import Fault, InputError, tried
 from rheostat.load.curves import MOST_RECORDS, Pieces, RateCurve, staircase
 from rheostat.load.files import read_trace, trace_files
@@ -313,7 +313,7 @@ def check_policy_specs(job: JobFile, specs: Iterable[PolicySpec]) -> list[Fault]
     faults: dict[tuple[str, str], Fault] = {}
     for spec in specs:
         found: list[Fault] = []
-        tried(checked_settings, None, found, _values_for(job, spec))
+        tried(check_settings, None, found, _values_for(job, spec))
         faults.update({(fault.field, fault.given): fault for fault in found})
     return list(faults.values())
 

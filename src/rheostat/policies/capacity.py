@@ -33,7 +33,7 @@ from typing import ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from rheostat.decide.policy import PolicyContext, cap_limits, in_force
+from rheostat.decide.policy import PolicyContext, cap_limits, current_target
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 
 Measure = Literal["tasks", "batches"]
@@ -79,7 +79,7 @@ class BuiltInPolicy(Generic[OptionsT, StateT]):
 
 def valid_target(assessment: Assessment) -> int | None:
     """The current target; None where it is unknown, or a figure of the sample is missing or invalid."""
-    return None if assessment.missing or assessment.invalid else in_force(assessment) or None
+    return None if assessment.missing or assessment.invalid else current_target(assessment) or None
 
 
 def propose_nothing(assessment: Assessment, needed: str) -> Recommendation:

@@ -31,7 +31,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
-from rheostat.decide.partitions import Alignment, aligned
+from rheostat.decide.partitions import Alignment, align
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import (
     ROUNDING,
@@ -408,7 +408,7 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
         factor = max(1 - options.max_scale_down_factor, min(needed / load.rate, 1 + options.max_scale_up_factor))
         target, partitions = round_up(factor * now), options.key_groups or assessment.partitions
         if options.alignment != "off" and partitions:
-            target = aligned(now, target, -(-partitions // (assessment.slots_per_executor or 1)), options.alignment)
+            target = align(now, target, -(-partitions // (assessment.slots_per_executor or 1)), options.alignment)
         boundaries = (options.utilization_min, options.utilization_max)
         below, above = thresholds(load, boundaries, options.catch_up_s, options.restart_time_s)
         text = (

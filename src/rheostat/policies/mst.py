@@ -45,7 +45,7 @@ from pydantic import BaseModel, Field
 
 from rheostat.analyze.batches import HIGH
 from rheostat.config.models import FrozenModel
-from rheostat.decide.placement import Choice, Placing, grown, nd_max, shrunk
+from rheostat.decide.placement import Choice, Placing, choose_nodes_to_add, choose_nodes_to_leave, nd_max
 from rheostat.decide.policy import PolicyContext
 from rheostat.learn.throughput import FitOptions, MstModel, Point, Saturated, add_measurement, configuration, fit
 from rheostat.model import Assessment, Nodes, Reason, ReasonCode, Recommendation
@@ -345,8 +345,8 @@ def reach(nodes: Nodes | None, choice: Choice) -> Reach:
     if nodes is None:
         return Reach()
     used = nodes.in_use
-    down = shrunk(used, nodes, len(used), choice)
-    up = grown(used, nodes, sum(node.free for node in nodes.nodes), choice)
+    down = choose_nodes_to_leave(used, nodes, len(used), choice)
+    up = choose_nodes_to_add(used, nodes, sum(node.free for node in nodes.nodes), choice)
     fewer = [tuple((Counter(used) - Counter(down[:count])).elements()) for count in range(len(used), 0, -1)]
     sets = [*fewer, *(used + up[:count] for count in range(len(up) + 1))]
     known = [nd_max(each, nodes) for each in sets]

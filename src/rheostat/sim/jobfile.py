@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from rheostat.config.faults import faults_of
 from rheostat.config.loading import read_document
 from rheostat.config.models import FrozenModel, documented, reject
-from rheostat.decide.placement import grown
+from rheostat.decide.placement import choose_nodes_to_add
 from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.model import Bounds, NodeReading, Nodes, Objective, RoundTrip
 from rheostat.sim.events import CodeChange, Event, FullNode, LostNode, SlowNode, tuples_of_lists
@@ -424,7 +424,7 @@ class NodeMap(FrozenModel):
         free = Counter(places) - Counter([first])
         rows = tuple([NodeReading(name, places[name] - free[name], free[name]) for name in sorted(places)])
         nodes = Nodes(0.0, rows, self.trips(self.names))
-        return (first, *grown((first,), nodes, executors - 1))
+        return (first, *choose_nodes_to_add((first,), nodes, executors - 1))
 
     def least_ms(self, executors: int) -> float:
         """What ND of so many executors is at least, wherever they are, ms.

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import DecisionSettings, decide, learn
-from rheostat.decide.policy import Policy, in_force, misanswered, mismeasured, misshapen
+from rheostat.decide.policy import Policy, current_target, find_answer_faults, find_capacity_faults, find_policy_faults
 from rheostat.decide.state import State
 from rheostat.errors import did_you_mean
 from rheostat.journal.records import DecisionRecord, Header, SessionRecord
@@ -86,7 +86,7 @@ def check_policy(
             does not build a policy: all that is missing. Or an answer has the wrong type: what must be returned.
     """
     policy = make()
-    wrong = misshapen(policy)
+    wrong = find_policy_faults(policy)
     if wrong:
         name = policy.__name__ if isinstance(policy, type) else type(policy).__name__
         raise AssertionError("\n  - ".join([f"{name} is not built as a policy must be:", *wrong]))
@@ -235,12 +235,12 @@ class _CheckedPolicy:
     def recommend(self, assessment: Assessment, state: Any) -> tuple[Recommendation, Any]:
         answer = self._policy.recommend(assessment, state)
         asked = f"recommend() at {assessment.at:g} s, with {assessment.requested} executors in force"
-        self._require_none(misanswered(answer), asked)
+        self._require_none(find_answer_faults(answer), asked)
         return answer
 
     def capacity(self, executors: int, state: Any) -> float | None:
         answer = self._policy.capacity(executors, state)
-        self._require_none(mismeasured(answer), f"capacity() of {executors} executors")
+        self._require_none(find_capacity_faults(answer), f"capacity() of {executors} executors")
         return answer
 
     def _require_none(self, wrong: list[str], asked: str) -> None:
@@ -333,7 +333,7 @@ def unknown(case: Case) -> None:
 def _change(policy: Policy[Any], assessment: Assessment, moment: Moment) -> int:
     """By how many executors the policy wants to change; 0 without an opinion."""
     answer, _ = policy.recommend(assessment, moment.before.policy)
-    number = in_force(assessment)
+    number = current_target(assessment)
     return 0 if answer.target is None or number is None else answer.target - number
 
 
@@ -398,7 +398,7 @@ def more_load(case: Case) -> None:
     """
     policy = case.deciding.policy
     for moment in case.moments[:: _EVERY * 4]:
-        executors, rate = in_force(moment.assessment), moment.assessment.arrival_rate
+        executors, rate = current_target(moment.assessment), moment.assessment.arrival_rate
         if executors is None or rate is None:
             continue
         rates = steady_rates(rate, 24)
