@@ -128,12 +128,11 @@ def add_measurement(points: Sequence[Point], measured: Saturated, options: FitOp
 
 
 def _find_faults(measured: Saturated) -> list[Fault]:
-    number, positive = math.isfinite, lambda value: 0 < value < math.inf
-    allowed = (("finite", number), ("> 0", positive), ("≥ 0", lambda value: 0 <= value < math.inf), ("> 0", positive))
+    allowed = {"at": "finite", "executors": "> 0", "distance_ms": "≥ 0", "throughput": "> 0"}
     return [
-        Fault(name, str(value), limit, "a measurement of a saturated job cannot have it")
-        for (name, value), (limit, is_valid) in zip(measured._asdict().items(), allowed, strict=True)
-        if not is_valid(value)
+        Fault(name, str(value), allowed[name], "a measurement of a saturated job cannot have it")
+        for name, value in measured._asdict().items()
+        if not math.isfinite(value) or (allowed[name] == "> 0" and value <= 0) or (allowed[name] == "≥ 0" and value < 0)
     ]
 
 
