@@ -5,17 +5,15 @@ arrival ÷ n over overloaded samples. With a true capacity of 1000/s and a load 
 violations.
 
 Corrected (``learn_from="processed"``), the *busy rate* is learned, the records processed in a second in which a batch
-runs (:func:`busy_rate`). A batch has a fixed part, so this is a lower bound of the capacity while batches are shorter
-than τ, and close to it once they are long. It is kept for each number of executors: two of them carry more than two
-sixths of what six carry.
+runs (:func:`busy_rate`), for each number of executors. A batch has a fixed part, so this is a lower bound of the
+capacity while batches are shorter than τ, and close to it once they are long.
 
 * A sample above the limit *measures* the current target if the batch is long (τ ÷ 2 or more, or as large as the batch
   cap allows) and the slots are in use (busy ratio 0.5 or more, or unknown): a stall is not a lack of executors. A
   higher rate replaces the figure, a lower one enters the mean, in which the past weighs at most ``memory`` samples.
-* Three healthy samples in a row that agree within a tenth are a *lower bound*, the least of them. A lower bound raises
-  a figure and never lowers it. Where nothing is known it starts the figures if the slots are in use; so does any sample
-  above the limit. Until there are figures, increases use the highest busy rate that one executor has reached
-  (``shown``).
+* Three healthy samples in a row that agree within a tenth are a *lower bound*, the least of them. It raises a figure
+  and never lowers it. Where nothing is known it starts the figures if the slots are in use; so does any sample above
+  the limit. Until then, increases use the highest busy rate that one executor has reached (``shown``).
 * A new figure C at n removes the figures at n' that cannot be true beside it: n' > n carries C to 2 C × n' ÷ n, n' < n
   carries C × n' ÷ n ÷ 2 to C (waves of tasks explain the factor of two). A lower bound for n' < n must be C × n' ÷ n,
   otherwise C says more about n' than the bound does. A new lower bound removes only figures that are too low.

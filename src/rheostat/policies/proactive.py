@@ -1,30 +1,19 @@
 """``proactive``: explore reactively, learn f(workload, n), then scale ahead of a forecast. S1, corrected.
 
-Two modes. Slow records y are those of :mod:`rheostat.policies.reactive`, with one T in both.
+**Exploration.** The proposals of ``reactive``, and a row (w, n, y) from each sample that counts. Slow records y are
+those of :mod:`rheostat.policies.reactive`, with one T in both modes. Each ``check_every`` samples, once the capacity
+is known, a model is trained; if it is stable, control begins with the next sample.
 
-**Exploration.** The proposals of ``reactive``, with its options (both scale-up rules, probing), and a row (w, n, y)
-from each sample that counts. Each ``check_every`` samples, once the capacity is known, a model is trained; if it is
-stable, control begins with the next sample.
+**Control.** The smallest number without a predicted violation in the forecast is the target, which hysteresis
+approaches. The forecast reaches as far as the longest measured increase takes, or farther. Every sample is compared
+with its prediction, unless executors are starting or the job has not recovered. A high residual that the measured
+workload explains is a *forecast miss*, and only counted. Any other belongs to the model, and goes to a change detector
+(:mod:`rheostat.policies.trend`). At a change point the policy explores again, with the capacity, the durations of
+changes and the arrival rates that it has. Figures by number give way to the first measurement that contradicts them;
+of the document's one figure the count becomes 1, so that the next violation weighs half.
 
-**Control.** The arrival rates of the last ten minutes give a forecast of the next minute
-(:mod:`rheostat.policies.trend`), or of the longest measured increase, if that is more
-(:mod:`rheostat.policies.capacity`). The smallest number without a predicted violation is the target, which hysteresis
-approaches. Every sample is compared with its prediction, at the current target, unless executors are starting or the
-job has not recovered. A high residual that the measured workload explains is a *forecast miss*, and only counted. Any
-other belongs to the model, and goes to a change detector (:mod:`rheostat.policies.trend`). At a change point the policy
-explores again:
-
-* dropped: the rows, the model, the state of the detector and of the hysteresis, the count of surplus samples;
-* kept: the series of arrival rates (it belongs to the load, not to the job), the durations of changes, and the
-  capacity, since without it nothing could scale down until the next violation. Figures by number are replaced by the
-  first measurement that contradicts them; of the document's one figure the count becomes 1, so that the next violation
-  weighs half.
-
-Ours beyond the document, each with an option that the preset ``faithful`` switches off: a violation in control is
-answered at once, as in exploration (``net``); the model must agree with the measured capacity, where there is one topic
-(``bounded``: of several it is known for the sum alone), and the present rate must be carried too (``present``); a rate
-counts for the middle of its window (``timely``); the model is trained again each ``check_every`` samples in control too
-(``relearn``).
+Ours beyond the document, each with an option that the preset ``faithful`` switches off: ``net``, ``bounded`` (where
+there is one topic: of several the capacity is known for the sum alone), ``present``, ``timely`` and ``relearn``.
 """
 
 from __future__ import annotations
@@ -362,10 +351,10 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         explores_s = max(context.sample_s, options.explore_every_s or 0.0)
         self._reactive = ReactivePolicy(options, replace(context, sample_s=explores_s))
         self._detector = Detector(
-            options.residual_limit,
-            options.residuals_in_a_row,
-            options.residual_allowance,
-            options.residual_patience,
+            limit=options.residual_limit,
+            in_a_row=options.residuals_in_a_row,
+            allowance=options.residual_allowance,
+            patience=options.residual_patience,
         )
         self._training = TrainingOptions(
             degrees=tuple(range(1, options.degree + 1)),
@@ -405,8 +394,6 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
             return "control", f"a model needs {needed} samples that count, {counted} did{unstable}"
         return "control", "what an executor carries is not known: the job has not been at its limit yet"
 
-    # ---------------------------------------------------------------------------------------------- samples
-
     def _add_rates(self, assessment: Assessment, rates: Rates, state: ProactiveState) -> ProactiveState:
         state = replace(state, series=add_point(state.series, LoadPoint(assessment.at, rates), self.options.back_s))
         topics = tuple(topic for topic, _ in assessment.arrival_rates)
@@ -428,16 +415,22 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
     def _is_due(self, sample: _Sample, last: float | None, every_s: float | None) -> bool:
         return not due_in_s(sample.at, last, every_s, self.context.sample_s / 2)
 
-    def _check_model(self, sample: _Sample, state: ProactiveState) -> Check | None:
-        """The check of a model, where one is due; None: none is, or the capacity is unknown."""
-        if state.data.unchecked < self.options.check_every:
-            return None
-        carried = self.capacity(sample.n, state)
+    def _train(self, sample: _Sample, proposal: Recommendation, state: ProactiveState) -> _Proposal:
+        """A new model from all rows so far, where one is due, the capacity is known, and the model is stable."""
+        carried = self.capacity(sample.n, state) if state.data.unchecked >= self.options.check_every else None
         if not carried:
-            return None
+            return proposal, state
         rows = read_rows(state.data, self.context.archive, self.options.learn_rows)
         w_max, limit = carried / sample.n, self.options.stability_limit
-        return check(rows, (sample.rates, sample.n), w_max, self._training, limit)
+        model, text = check(rows, (sample.rates, sample.n), w_max, self._training, limit)
+        state = replace(state, data=replace(state.data, unchecked=0))
+        if state.model is None:
+            text += ": control begins" if model is not None else ": exploration goes on"
+        else:
+            text += ": it replaces the old one" if model is not None else ": the old one stays"
+        if model is not None:
+            state = replace(state, mode="control", model=model)
+        return _add_text(proposal, text), state
 
     def _restart(self, at: float, state: ProactiveState, topics: tuple[str, ...]) -> ProactiveState:
         """Exploration again; the module's description lists what is dropped and what is kept."""
@@ -450,24 +443,13 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
             explored_at=state.explored_at,
         )
 
-    # ------------------------------------------------------------------------------------------ exploration
-
     def _explore(self, sample: _Sample, state: ProactiveState) -> _Proposal:
         if not self._is_due(sample, state.explored_at, self.options.explore_every_s):
             text = f"exploring: a check each {seconds(self.options.explore_every_s or 0.0)}"
             return sample.propose(sample.n, ReasonCode.STEADY, text), state
         proposal, reactive = self._reactive.recommend(sample.assessment, state.reactive)
         state = self._keep(sample, replace(state, reactive=reactive, explored_at=sample.at))
-        checked = self._check_model(sample, state)
-        if checked is None:
-            return proposal, state
-        state = replace(state, data=replace(state.data, unchecked=0))
-        if checked.model is None:
-            return _add_text(proposal, f"{checked.text}: exploration goes on"), state
-        state = replace(state, mode="control", model=checked.model, outlook=None, level=None, watched=Watched())
-        return _add_text(proposal, f"{checked.text}: control begins"), state
-
-    # ---------------------------------------------------------------------------------------------- control
+        return self._train(sample, proposal, state)
 
     def _control(self, sample: _Sample, state: ProactiveState, model: SlowModel) -> _Proposal:
         worsening, state = self._compare(sample, state, model)
@@ -478,12 +460,11 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         proposal, state = self._decide(sample, state, model)
         if safe is not None and (safe.target or 0) > max(sample.n, proposal.target or 0):
             proposal = safe
-        if worsening is None:
-            return self._train_again(sample, proposal, state)
-        figures = {**proposal.reason.figures, "residual": state.watched.recent[-1], "score": worsening.score}
-        proposal = replace(proposal, reason=replace(proposal.reason, figures=figures))
-        if not worsening.changed:
-            return self._train_again(sample, proposal, state)
+        if worsening is not None:
+            figures = {**proposal.reason.figures, "residual": state.watched.recent[-1], "score": worsening.score}
+            proposal = replace(proposal, reason=replace(proposal.reason, figures=figures))
+        if worsening is None or not worsening.changed:
+            return self._train(sample, proposal, state) if self.options.relearn else (proposal, state)
         how = "gradually" if worsening.gradual else "abruptly"
         text = f"the model no longer predicts, {how}: score {worsening.score:.2f} ≥ 1; exploration begins again"
         target = max(sample.n, proposal.target or 0)
@@ -557,15 +538,6 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         useful = -(-partitions // slots) if partitions and slots else 2 * n + _BEYOND
         target = find_first(1, useful, 1.0)
         return target if target >= n else min(n, find_first(target, n, options.headroom))
-
-    def _train_again(self, sample: _Sample, proposal: Recommendation, state: ProactiveState) -> _Proposal:
-        """A new model from all rows so far, where one is due and stable; otherwise the old one stays."""
-        checked = self._check_model(sample, state) if self.options.relearn else None
-        if checked is None:
-            return proposal, state
-        follows = "it replaces the old one" if checked.model is not None else "the old one stays"
-        state = replace(state, model=checked.model or state.model, data=replace(state.data, unchecked=0))
-        return _add_text(proposal, f"{checked.text}: {follows}"), state
 
 
 def _add_text(proposal: Recommendation, text: str) -> Recommendation:

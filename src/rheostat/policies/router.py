@@ -2,19 +2,16 @@
 
 Each decision passes through :data:`CHAIN`, a tuple of pure stages from one :class:`Turn` to the next:
 
-1. **collect**: adds the arrival rate to its time bucket, without spikes, and keeps which size was in force when.
-   Figures count for their own time, which lies the delay of the metrics in the past.
-2. **pre-decision**: after task failures, while executors are starting, before ``settle_batches`` batches have finished
-   at the current target, and while figures are older than the last change, no rows are collected and there is no
-   decrease; with ``unsettled="hold"`` there is no decision at all.
+1. **collect**: the arrival rate goes into its time bucket, without spikes. Figures count for their own time, which
+   lies the delay of the metrics in the past.
+2. **pre-decision**: while figures do not belong to the current target, no rows are collected and there is no decrease;
+   with ``unsettled="hold"`` there is no decision at all.
 3. **decide**: *up* if and only if the sink is healthy and there is significant lag, or utilization above the safe
    threshold, or, with ``eager``, a predicted rate beyond the table's for the current target. *Down* if and only if
-   there is no lag and no anticipated increase. A sick sink is reported (``SICK_SINK``): executors do not help it. Rows
-   are written here (:mod:`rheostat.policies.router_table`).
-4. **size**: the target rate, the look-up in the table, then the target utilization. The same in both directions; a
-   decrease must also carry the upper end of the prediction interval.
-5. **post-decision**: cooldowns, largest step, largest size, limits by partitions. The guard then shapes the result, as
-   it does for every policy; a region failover is a switch of the guard.
+   there is no lag and no anticipated increase. Rows are written here (:mod:`rheostat.policies.router_table`).
+4. **size**: the target rate, the look-up in the table, then the target utilization; a decrease must also carry the
+   upper end of the prediction interval.
+5. **post-decision**: cooldowns, largest step, largest size, limits by partitions. The guard then shapes the result.
 
 *Lag* is the time in which the job would process all that is buffered, at the speed of its batches.
 """

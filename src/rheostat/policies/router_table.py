@@ -1,21 +1,20 @@
 """The performance table of ``router``: the capacity by number of executors. S5, Performance Table.
 
 A *row* is a :class:`~rheostat.policies.capacity.Figure`. As published (``rows="saturated"``) it is the processed rate
-while lag and utilization were high, and replaces the older row of that size. Ours (``rows="learned"``) is the rate that
-each batch shows, saturated or not, a mean in which the past weighs at most ``memory`` batches. Before the fixed part of
-a batch is known a row is a lower bound, which the first measurement removes.
+while lag and utilization were high, and replaces the older row of that size. Ours (``rows="learned"``) is the rate
+that each batch shows, saturated or not, a mean in which the past weighs at most ``memory`` batches. Before the fixed
+part of a batch is known a row is a lower bound, which the first measurement removes.
 
 The look-up is literal: between two rows n₀ → r₀ and n₁ → r₁ the size for t is ⌈n₀ + (n₁ − n₀)(t − r₀) ÷ (r₁ − r₀)⌉,
 above the last ⌈t ÷ (r_last ÷ n_last)⌉. The talk leaves these cases open:
 
-* *empty*: no size; the caller takes one more executor, and none less;
-* *below the first row*, and with *one row*: the line from the origin, ⌈t ÷ (r₀ ÷ n₀)⌉, never less than 1;
-* *contradictory rows*: more executors with no higher rate. The newer row replaces the others; learned ones may
-  differ by a tenth, since waves of tasks make two numbers carry the same. The look-up then takes the first
-  that carries t;
-* *another version* of the job: its rows are put *aside* when the option changes;
-* *another record size*, or another cost of a record for any reason: ``record_change`` times what it was, either way.
-  As published by the slot time of a record when a row is written; learned ones when three batches in a row show it.
+* *no rows*: no size; the caller takes one more executor, and none less. *Below the first row*: the line from the
+  origin;
+* *contradictory rows*, more executors with no higher rate: the newer one replaces the others. Learned ones may differ
+  by a tenth, since waves of tasks make two numbers carry the same; the first that carries t counts;
+* *another version* of the job, or *another record size*, which is a cost of a record beyond ``record_change`` times
+  what it was, either way: the rows are put *aside*. As published the cost is the slot time of a record when a row is
+  written; learned ones need three batches in a row that show it.
 
 Rows aside size an increase while there are no others, since a wrong guess above n + 1 is better than none; they never
 justify a decrease.
