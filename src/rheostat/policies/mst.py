@@ -22,7 +22,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -46,7 +45,7 @@ from rheostat.policies.capacity import (
     propose_nothing,
     valid_target,
 )
-from rheostat.policies.trend import Detector, Watched, Worsening
+from rheostat.policies.trend import Detector, Watched
 from rheostat.text import carry, count, executors, per_second, percent, seconds, several
 
 _SIGMAS = 2.0
@@ -85,21 +84,19 @@ class MstOptions(FrozenModel):
     """How many residuals above the limit make one."""
 
 
-FAITHFUL: Mapping[str, object] = MappingProxyType(
-    {
-        "dt_threshold": 10.0,
-        "check_every_s": 60.0,
-        "increase": "one",
-        "grow_at": None,
-        "catch_up_lags": None,
-        "settle_batches": 0,
-        "samples_to_shrink": 1,
-        "lower_bounds": False,
-        "shun_far": False,
-        "beta_from": 3,
-        "residual_limit": None,
-    }
-)
+FAITHFUL: Mapping[str, object] = {
+    "dt_threshold": 10.0,
+    "check_every_s": 60.0,
+    "increase": "one",
+    "grow_at": None,
+    "catch_up_lags": None,
+    "settle_batches": 0,
+    "samples_to_shrink": 1,
+    "lower_bounds": False,
+    "shun_far": False,
+    "beta_from": 3,
+    "residual_limit": None,
+}
 
 # ------------------------------------------------------------------- what a query teaches: S2, Algorithm 1, 7 to 15
 
@@ -130,8 +127,7 @@ class QuerySample(NamedTuple):
     """One query in one sample.
 
     Attributes:
-        past: what was known of it before.
-        assessment: the assessment, with the query's figures in place of those of all.
+        assessment: with the query's figures in place of those of all.
         executors: its share of the current target: that of the time in which its batches run.
         distance_ms: ND of all that are registered.
     """
@@ -199,31 +195,29 @@ class Learner:
         return self._learn_healthy(sample, past) if self._options.lower_bounds else past
 
     def _learn_saturated(self, sample: QuerySample, past: QueryModel) -> QueryModel:
-        rate = sample.assessment.throughput
+        rate, watched = sample.assessment.throughput, past.watched
         if not rate or (self._options.lower_bounds and not in_use(sample.assessment)):
             return past
         new = sample.point(rate)
-        worsening, watched = self._detect(new, past)
-        if worsening is not None and worsening.changed:
-            return self._fit(QueryModel(past.query, add_measurement((), new, self._fitting), forgot_at=new.at))
-        if worsening is not None and watched.recent[-1] >= (self._options.residual_limit or math.inf):
-            return replace(past, watched=watched)
+        residual = self._find_residual(new, past)
+        if self._detector is not None and residual is not None:
+            worsening, watched = self._detector.watch(residual, watched)
+            if worsening.changed:
+                return self._fit(QueryModel(past.query, add_measurement((), new, self._fitting), forgot_at=new.at))
+            if residual >= self._detector.limit:
+                return replace(past, watched=watched)
         shown = tuple(each for each in past.shown if _is_possible(each, new))
-        return self._fit(
-            replace(past, points=add_measurement(past.points, new, self._fitting), shown=shown, watched=watched)
-        )
+        points = add_measurement(past.points, new, self._fitting)
+        return self._fit(replace(past, points=points, shown=shown, watched=watched))
 
-    def _detect(self, new: Saturated, past: QueryModel) -> tuple[Worsening | None, Watched]:
-        """The score of this measurement's residual; None where the model could not have predicted it."""
+    def _find_residual(self, new: Saturated, past: QueryModel) -> float | None:
+        """The relative residual beyond two standard errors; None where the model could not have predicted it."""
         is_new = configuration(past.points, new, self._fitting) is None
-        if self._detector is None or past.model is None or (is_new and len(past.points) < _LEAST_POINTS):
-            return None, past.watched
+        if past.model is None or (is_new and len(past.points) < _LEAST_POINTS):
+            return None
         expected = past.model.mst(new.executors, new.distance_ms)
-        if expected <= 0:
-            return None, past.watched
         error = _SIGMAS * past.model.standard_error(new.executors, new.distance_ms)
-        off = max(0.0, abs(new.throughput - expected) - error) / expected
-        return self._detector.watch(off, past.watched)
+        return max(0.0, abs(new.throughput - expected) - error) / expected if expected > 0 else None
 
     def _learn_healthy(self, sample: QuerySample, past: QueryModel) -> QueryModel:
         rate = busy_rate(sample.assessment) if sample.assessment.backlog_excess == 0 else None
@@ -272,11 +266,9 @@ def _is_possible(shown: Point, new: Saturated) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The numbers of executors that can be reached, with their distances.
+    """ND of 0, 1, 2 … executors, ms, as far as there is room; None: nodes are unknown, and play no part.
 
-    Attributes:
-        distances: ND of 0, 1, 2 … executors, ms; None: nodes are unknown, and play no part.
-        unknown: whether a round trip is unknown; the longest known one then stands for it.
+    ``unknown``: whether a round trip is unknown; the longest known one then stands for it.
     """
 
     distances: tuple[float, ...] | None = None
@@ -450,7 +442,7 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
     alpha_only: ClassVar[bool] = False
     state_type: type[MstState] = MstState
     options_type: ClassVar[type[BaseModel]] = MstOptions
-    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType({"default": {}, "faithful": FAITHFUL})
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": FAITHFUL}
 
     def __init__(self, options: MstOptions, context: PolicyContext) -> None:
         super().__init__(options, context)

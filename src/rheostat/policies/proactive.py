@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -117,27 +116,25 @@ class ProactiveOptions(ReactiveOptions):
     """How many times the limit may add up before it is a change point."""
 
 
-FAITHFUL: Mapping[str, object] = MappingProxyType(
-    {
-        **FAITHFUL_REACTIVE,
-        "headroom": 0.9,
-        "explore_every_s": 15.0,
-        "sample_every_s": 5.0,
-        "decide_every_s": 60.0,
-        "hold_s": None,
-        "most_slow": None,
-        "check_every": 450,
-        "learn_rows": 1_000_000,
-        "outliers": False,
-        "relearn": False,
-        "timely": False,
-        "present": False,
-        "bounded": False,
-        "net": False,
-        "residuals_in_a_row": 1,
-        "residual_allowance": None,
-    }
-)
+FAITHFUL: Mapping[str, object] = {
+    **FAITHFUL_REACTIVE,
+    "headroom": 0.9,
+    "explore_every_s": 15.0,
+    "sample_every_s": 5.0,
+    "decide_every_s": 60.0,
+    "hold_s": None,
+    "most_slow": None,
+    "check_every": 450,
+    "learn_rows": 1_000_000,
+    "outliers": False,
+    "relearn": False,
+    "timely": False,
+    "present": False,
+    "bounded": False,
+    "net": False,
+    "residuals_in_a_row": 1,
+    "residual_allowance": None,
+}
 
 
 # ---------------------------------------------------------------------------------------------- training data
@@ -341,9 +338,11 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
     name: ClassVar[str] = "proactive"
     state_type: type[ProactiveState] = ProactiveState
     options_type: ClassVar[type[BaseModel]] = ProactiveOptions
-    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
-        {"default": {}, "faithful": FAITHFUL, "demo": {"samples_to_shrink": 4, "check_every": 100}}
-    )
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "default": {},
+        "faithful": FAITHFUL,
+        "demo": {"samples_to_shrink": 4, "check_every": 100},
+    }
 
     def __init__(self, options: ProactiveOptions, context: PolicyContext) -> None:
         super().__init__(options, context)

@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -136,33 +135,31 @@ class RouterOptions(FrozenModel):
         return Spikes(self.deviations, self.sigma_floor, self.outliers_to_reset)
 
 
-FAITHFUL: Mapping[str, object] = MappingProxyType(
-    {
-        "metrics_delay_s": 120.0,
-        "decide_every_s": 60.0,
-        "window_s": 900.0,
-        "horizon_s": 600.0,
-        "significant_wait": 1.0,
-        "utilization": "busy",
-        "safe_utilization": 0.8,
-        "eager": False,
-        "rows": "saturated",
-        "memory": None,
-        "buffered": "all",
-        "pause_up_s": 60.0,
-        "pause_down_s": 180.0,
-        "utilization_up": 0.6,
-        "utilization_down": 0.6,
-        "interval": None,
-        "anticipation": "any",
-        "samples_to_shrink": 1,
-        "settle_batches": 1,
-        "unsettled": "hold",
-        "least_partitions": 1.0,
-        "cooldown_up_s": 300.0,
-        "cooldown_down_s": 900.0,
-    }
-)
+FAITHFUL: Mapping[str, object] = {
+    "metrics_delay_s": 120.0,
+    "decide_every_s": 60.0,
+    "window_s": 900.0,
+    "horizon_s": 600.0,
+    "significant_wait": 1.0,
+    "utilization": "busy",
+    "safe_utilization": 0.8,
+    "eager": False,
+    "rows": "saturated",
+    "memory": None,
+    "buffered": "all",
+    "pause_up_s": 60.0,
+    "pause_down_s": 180.0,
+    "utilization_up": 0.6,
+    "utilization_down": 0.6,
+    "interval": None,
+    "anticipation": "any",
+    "samples_to_shrink": 1,
+    "settle_batches": 1,
+    "unsettled": "hold",
+    "least_partitions": 1.0,
+    "cooldown_up_s": 300.0,
+    "cooldown_down_s": 900.0,
+}
 
 
 # ------------------------------------------------------------------------------------------------- the load
@@ -638,7 +635,7 @@ class RouterPolicy(BuiltInPolicy[RouterOptions, RouterState]):
     )
     state_type: type[RouterState] = RouterState
     options_type: ClassVar[type[BaseModel]] = RouterOptions
-    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType({"default": {}, "faithful": FAITHFUL})
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": FAITHFUL}
 
     def recommend(self, assessment: Assessment, state: RouterState) -> tuple[Recommendation, RouterState]:
         """Pass the sample through the chain; where no decision is due, through its first stage."""
