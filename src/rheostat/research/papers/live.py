@@ -30,7 +30,7 @@ from rheostat.model import Nodes, ReasonCode
 from rheostat.pipelines.running import TaxiSettings
 from rheostat.policies.trend import Point, line
 from rheostat.report.score import RunFacts, samples_of, score
-from rheostat.research.papers.results import Experiment, Part, Result, Trial, cycle_of
+from rheostat.research.papers.results import Experiment, Part, Result, Trial, cycles_of
 from rheostat.research.papers.s2 import (
     ALGORITHMS,
     DOCUMENT,
@@ -165,8 +165,7 @@ def s1_results(trials: Mapping[str, Trial], scores: Mapping[str, Mapping[str, An
 def _trial(run: DemoRun) -> Trial:
     """The cycles of a run from its journal, in seconds of the load."""
     began = run.load.go_at or run.load.began_at
-    read = (cycle_of(record, _INTERVAL_S) for record in run.records)
-    cycles = [cycle._replace(at=cycle.at - began) for cycle in read if cycle is not None]
+    cycles = [cycle._replace(at=cycle.at - began) for cycle in cycles_of(run.records, _INTERVAL_S)]
     failures = sum(cycle.code is ReasonCode.CYCLE_FAILED for cycle in cycles)
     return Trial(tuple(cycle for cycle in cycles if cycle.at >= 0), None, (), failures)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rheostat.judge.scoring import Points
 from rheostat.report.html import COLORS, GREY, PlotFigure, frame, heading, line, note_list, table, write_page
@@ -64,8 +62,10 @@ def columns(points: Points) -> tuple[list[float], list[float | None]]:
     return [round(at, 1) for at, _ in points], [float(f"{value:.5g}") for _, value in points]
 
 
-def _needed(cycle: Cycle, w_max: float) -> float | None:
-    return None if cycle.rate is None else cycle.rate / w_max
+def _columns_of(trial: Trial, value_of: Callable[[Cycle], float | None]) -> tuple[list[float], list[float | None]]:
+    values = [value_of(cycle) for cycle in trial.cycles]
+    at = [cycle.at for cycle in trial.cycles]
+    return at, [None if value is None else float(f"{value:.5g}") for value in values]
 
 
 def _shares(part: Part) -> str:
@@ -76,34 +76,23 @@ def _shares(part: Part) -> str:
     titles = [f"w ÷ w_max and executors: {name} (figure 36)" for name, _, _ in known]
     figure = PlotFigure(titles, _X_AXIS, height=280 * len(known))
     for row, (name, trial, w_max) in enumerate(known, 1):
-        needed = _points(trial, partial(_needed, w_max=w_max))
-        figure.add(row, line(f"{name}: w ÷ {w_max:.0f}", *needed, GREY))
-        figure.add(row, line(f"{name}: executors", *_points(trial, _executors), COLORS[row - 1], shape="hv"))
+        needed = [None if cycle.rate is None else float(f"{cycle.rate / w_max:.5g}") for cycle in trial.cycles]
+        at, executors = _columns_of(trial, lambda cycle: cycle.executors)
+        figure.add(row, line(f"{name}: w ÷ {w_max:.0f}", at, needed, GREY))
+        figure.add(row, line(f"{name}: executors", at, executors, COLORS[row - 1], shape="hv"))
     return figure.html(with_script=False)
 
 
 def _plots(part: Part, *, with_script: bool) -> str:
     figure = PlotFigure(_TITLES, _X_AXIS, height=1100)
     first = next(iter(part.trials.values()))
-    figure.add(1, line("load", *_points(first, lambda cycle: cycle.rate), GREY))
+    figure.add(1, line("load", *_columns_of(first, lambda cycle: cycle.rate), GREY))
     for (name, trial), color in zip(part.trials.items(), COLORS, strict=False):
-        same: dict[str, Any] = {"legendgroup": name}
-        figure.add(2, line(name, *_points(trial, _executors), color, shape="hv", **same))
-        slow = _points(trial, lambda cycle: cycle.slow if cycle.counts else None)
-        figure.add(3, line(name, *slow, color, showlegend=False, **same))
-        residuals = _points(trial, lambda cycle: cycle.figures.get("residual"))
-        figure.add(4, line(name, *residuals, color, showlegend=False, **same))
+        executors = _columns_of(trial, lambda cycle: cycle.executors)
+        slow = _columns_of(trial, lambda cycle: cycle.slow if cycle.counts else None)
+        residuals = _columns_of(trial, lambda cycle: cycle.figures.get("residual"))
+        figure.add(2, line(name, *executors, color, shape="hv", legendgroup=name))
+        figure.add(3, line(name, *slow, color, showlegend=False, legendgroup=name))
+        figure.add(4, line(name, *residuals, color, showlegend=False, legendgroup=name))
     figure.limit(3, SLA)
     return figure.html(with_script=with_script)
-
-
-def _executors(cycle: Cycle) -> float:
-    return cycle.executors
-
-
-def _points(trial: Trial, value_of: Callable[[Cycle], float | None]) -> tuple[list[float], list[float | None]]:
-    values = [value_of(cycle) for cycle in trial.cycles]
-    return (
-        [cycle.at for cycle in trial.cycles],
-        [None if value is None else float(f"{value:.5g}") for value in values],
-    )
