@@ -30,7 +30,8 @@ from rheostat.model import Nodes, ReasonCode
 from rheostat.pipelines.running import TaxiSettings
 from rheostat.policies.trend import Point, line
 from rheostat.report.score import RunFacts, samples_of, score
-from rheostat.research.papers.results import Experiment, Part, Result, Trial, cycles_of
+from rheostat.research.papers import s1
+from rheostat.research.papers.results import Experiment, Result, Trial, cycles_of
 from rheostat.research.papers.s2 import (
     ALGORITHMS,
     DOCUMENT,
@@ -40,6 +41,7 @@ from rheostat.research.papers.s2 import (
     PlotData,
     Table,
     measures_of,
+    part_of,
 )
 from rheostat.sim.history import Steps, demand_steps, integral
 from rheostat.text import several
@@ -112,7 +114,7 @@ def run_s1(seed: int, folder: Path, open_table: OpenTable) -> Experiment:
     runs = _run_all(s1_plans(seed), folder, open_table)
     trials = {name: _trial(run) for name, run in runs.items()}
     results = s1_results(trials, {name: run.score for name, run in runs.items()})
-    return Experiment("s1", [Part("5.2 and 5.3, shortened, on a real cluster", results, trials)])
+    return Experiment("s1", [s1.part_of("5.2 and 5.3, shortened, on a real cluster", results, trials, seed)])
 
 
 def s1_results(trials: Mapping[str, Trial], scores: Mapping[str, Mapping[str, Any]]) -> list[Result]:
@@ -318,9 +320,10 @@ def judge_runs(runs: Mapping[str, NodesRun], scores: Mapping[str, Mapping[str, A
     demand: Steps = [] if cost is None else demand_of(load, cost, plan.executors, plan.cap)
     measures = None if cost is None else {name: measure_nodes(run, demand) for name, run in runs.items()}
     title = "Table III, shortened, on a real cluster of three nodes"
-    tables = [] if measures is None else [Table(title, {name: {seed: each} for name, each in measures.items()})]
+    table = None if measures is None else Table(title, {name: {seed: each} for name, each in measures.items()})
     plots = {name: nodes_plot(run, load, demand) for name, run in runs.items()}
-    return NodesExperiment("s2", [Part(title, s2_results(runs, measures, scores, cost))], (seed,), tables, plots)
+    results = s2_results(runs, measures, scores, cost)
+    return NodesExperiment("s2", [part_of(title, results, table, plots, seed)], (seed,))
 
 
 # ------------------------------------------------------------------------------------- a run on nodes, from its journal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 from rheostat.config.models import Settings
@@ -111,19 +111,52 @@ def judge_seeds(result: Result, by_seed: Sequence[SeedResult]) -> Result:
     return replace(result, ours=ours, holds=held >= _REQUIRED_SHARE * len(by_seed), by_seed=tuple(by_seed))
 
 
-@dataclass(frozen=True)
-class Part:
-    """One of the document's experiments.
+class Plot(NamedTuple):
+    """Plots one above the other.
 
     Attributes:
-        trials: runs of the first seed, by name.
-        shares: whether w ÷ w_max is plotted against the executors (figure 36 of S1).
+        lines: as :func:`rheostat.report.html.line` makes them, each with its row, from 1.
+        limit: a row, and the value of a line across it.
+    """
+
+    titles: Sequence[str]
+    lines: Sequence[tuple[int, Mapping[str, Any]]]
+    height: int
+    limit: tuple[int, float] | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the document's experiments, with what the report shows beside its statements.
+
+    Attributes:
+        tables: each with a header row first.
+        notes: how to read tables and plots.
+        unready: what policies never did in the runs of the first seed, and what they would have needed.
     """
 
     title: str
     results: Sequence[Result]
-    trials: dict[str, Trial] = field(default_factory=dict)
-    shares: bool = False
+    tables: Sequence[Sequence[Sequence[str]]] = ()
+    plots: Sequence[Plot] = ()
+    notes: Sequence[str] = ()
+    unready: Sequence[str] = ()
+
+
+def by_seed(results: Sequence[Result]) -> list[list[list[str]]]:
+    """A table of our figures with each seed, header first; no table for a single seed."""
+    several = [result for result in results if result.by_seed]
+    if not several:
+        return []
+    head = ["", *(f"seed {each.seed}" for each in several[0].by_seed)]
+    rows = [[r.id, *(each.ours + ("" if each.holds else " (no)") for each in r.by_seed)] for r in several]
+    return [[head, *rows]]
+
+
+def columns(points: Iterable[tuple[float, float | None]]) -> tuple[list[float], list[float | None]]:
+    """Times and values for a plot; five digits are more than it shows."""
+    rounded = [(round(at, 1), None if value is None else float(f"{value:.5g}")) for at, value in points]
+    return [at for at, _ in rounded], [value for _, value in rounded]
 
 
 @dataclass(frozen=True)
@@ -141,9 +174,8 @@ class Experiment:
 
     @property
     def notes(self) -> list[str]:
-        """What policies never did in the runs of the first seed, and what they would have needed."""
-        trials = [(part.title, name, trial) for part in self.parts for name, trial in part.trials.items()]
-        return [f"{title}, {name}: {trial.unready}" for title, name, trial in trials if trial.unready is not None]
+        """What policies never did in the runs of the first seed."""
+        return [f"{part.title}, {each}" for part in self.parts for each in part.unready]
 
     def to_json(self) -> dict[str, Any]:
         """Value of ``--json``."""

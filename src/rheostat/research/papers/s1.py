@@ -6,6 +6,7 @@ not give, such as the job's scale and the width of the short bell, is set here.
 
 from __future__ import annotations
 
+import re
 import resource
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 from rheostat.config.loading import load_settings
 from rheostat.config.models import Settings
 from rheostat.judge.compare import Crew
+from rheostat.judge.scoring import Points
 from rheostat.judge.simulate import run_loop
 from rheostat.learn.slow_records import Sample, TrainingOptions, refit_resamples, train
 from rheostat.load.curves import Pieces, RateCurve
@@ -30,13 +32,17 @@ from rheostat.loop.build import build_decision_settings, open_journal, open_samp
 from rheostat.model import Decision, Observation, Outcome, ReasonCode
 from rheostat.policies.proactive import ProactiveState
 from rheostat.policies.reactive import ReactiveState
+from rheostat.report.html import COLORS, GREY, line
 from rheostat.research.papers.results import (
     Experiment,
     Figures,
     Part,
+    Plot,
     Result,
     Statement,
     Trial,
+    by_seed,
+    columns,
     initial_state,
     run,
     run_tasks,
@@ -231,8 +237,48 @@ def experiment(
         source = "a stand-in that rises and falls by half: no trace was given" if trace is None else trace.name
         results = [each._replace(why=each.why.replace("{source}", source)).judge(runs) for each in statements]
         trials = {label: runs[seeds[0]][key] for label, key in shown.items()}
-        parts.append(Part(title, results, trials, shares=name == "5.4"))
+        parts.append(part_of(title, results, trials, seeds[0], shares=name == "5.4"))
     return Experiment("s1", parts, tuple(seeds))
+
+
+def part_of(
+    title: str, results: Sequence[Result], trials: Mapping[str, Trial], seed: int, *, shares: bool = False
+) -> Part:
+    """A part with plots of its runs with one seed; ``shares``: also w ÷ w_max against the executors (figure 36)."""
+    lines = [(1, line("load", *columns((cycle.at, cycle.rate) for cycle in next(iter(trials.values())).cycles), GREY))]
+    for (name, trial), color in zip(trials.items(), COLORS, strict=False):
+        slow = ((cycle.at, cycle.slow if cycle.counts else None) for cycle in trial.cycles)
+        residuals = ((cycle.at, cycle.figures.get("residual")) for cycle in trial.cycles)
+        lines += [
+            (2, line(name, *columns(_executors(trial)), color, shape="hv", legendgroup=name)),
+            (3, line(name, *columns(slow), color, showlegend=False, legendgroup=name)),
+            (4, line(name, *columns(residuals), color, showlegend=False, legendgroup=name)),
+        ]
+    titles = ("Load, records/s", "Executors in force", "Slow records, a share", "Residual of the model")
+    return Part(
+        title,
+        results,
+        by_seed(results),
+        [Plot(titles, lines, 1100, (3, SLA)), *(_figure_36(trials) if shares else ())],
+        [f"Plotted: seed {seed}."],
+        [f"{name}: {trial.unready}" for name, trial in trials.items() if trial.unready is not None],
+    )
+
+
+def _figure_36(trials: Mapping[str, Trial]) -> Iterator[Plot]:
+    """Executors that the load needs (w ÷ w_max) and executors there are; one plot for each policy that knows w_max."""
+    for (name, trial), color in zip(trials.items(), COLORS, strict=False):
+        if w_max := trial.w_max:
+            needed = ((cycle.at, None if cycle.rate is None else cycle.rate / w_max) for cycle in trial.cycles)
+            lines = [
+                (1, line(f"{name}: w ÷ {w_max:.0f}", *columns(needed), GREY)),
+                (1, line(f"{name}: executors", *columns(_executors(trial)), color, shape="hv")),
+            ]
+            yield Plot([f"w ÷ w_max and executors: {name} (figure 36)"], lines, 280)
+
+
+def _executors(trial: Trial) -> Points:
+    return [(cycle.at, float(cycle.executors)) for cycle in trial.cycles]
 
 
 def _number(value: float | None) -> str:
@@ -589,9 +635,9 @@ def _measure_repeated(work: Callable[[], object]) -> Cost:
 
 def _peak_memory_mb() -> float:
     """Peak memory of this process. ``ru_maxrss`` would begin with the parent's, so it is only the fallback."""
-    for line in _STATUS.read_text(encoding="ascii").splitlines() if _STATUS.exists() else ():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
+    found = re.search(r"VmHWM:\s*(\d+)", _STATUS.read_text(encoding="ascii") if _STATUS.exists() else "")
+    if found is not None:
+        return int(found[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
