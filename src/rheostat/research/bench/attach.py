@@ -116,9 +116,9 @@ def run_controller(watch: Watch = unwatched) -> Bench:
     result = _measure(plan, watch)
     notes = (
         f"The policy {plan.policy} beside the query of `bench attach`, journal on disk, a cycle each {plan.sample_s:g} "
-        f"s so that there are many; the share is that of one core with a cycle each {_SAMPLE_S:g} s, the default.",
-        f"Python: processor time of the driver's process over {plan.cycles} cycles, in which nothing else runs there. "
-        f"JVM: by the difference between {len(result['blocks'])} neighbouring blocks of batches with and without it.",
+        f"s; the share is that of one core with a cycle each {_SAMPLE_S:g} s, the default.",
+        f"Python: processor time of the driver's process over {plan.cycles} cycles, while nothing else runs there. "
+        f"JVM: the difference between {len(result['blocks'])} neighbouring blocks of batches with and without it.",
         "The share is judged by the upper end of the JVM's interval, where there is one.",
     )
     return Bench("controller", controller_figures(result["memory"], result["blocks"]), (*notes, load_note(load)))
@@ -223,11 +223,11 @@ def _notes(plan: Plan, result: Mapping[str, Any]) -> tuple[str, ...]:
     notes = [
         f"Spark standalone, one executor of {_SLOTS} slots, Kafka with {_PARTITIONS} partitions filled beforehand, "
         f"batches of {plan.cap} records back to back, each record waits {plan.lookup_ms:g} ms; sink: noop.",
-        f"Attached: all of it, journal on disk, the policy static at the present number; a cycle each "
-        f"{plan.sample_s:g} s, {15 / plan.sample_s:.0f} times as often as the default.",
-        f"Blocks of {plan.block} batches in the order ABBA, {counted} batches a side. A block begins when the first "
-        "cycle has ended; the batch that runs then is not counted. Compared are the mean batches of neighbouring "
-        "blocks; the interval is that of the median over the pairs. Batch times are Spark's, in whole ms.",
+        f"Attached with the journal on disk and the policy static; a cycle each {plan.sample_s:g} s, "
+        f"{15 / plan.sample_s:.0f} times as often as the default.",
+        f"Blocks of {plan.block} batches in the order ABBA, {counted} batches a side; a block begins after the first "
+        "cycle. The mean batches of neighbouring blocks are compared; the interval is that of the median over the "
+        "pairs.",
         f"Memory: resident set of a fresh driver before attach and after {plan.cycles} cycles; the heap after a "
         "collection, with a query that runs in it.",
     ]

@@ -310,20 +310,20 @@ def _notes(plan: Plan, result: Mapping[str, Any]) -> tuple[str, ...]:
         "Spark standalone and Kafka on this machine; the pipeline click_fraud, from 1 executor of 1 core up and back. "
         f"Trigger {plan.trigger_s:g} s, {_PARTITIONS} partitions, look-up {plan.lookup_ms:g} ms a record, "
         f"median batch {np.median(sizes):.0f} records in {took:.2f} s; more is offered than processed.",
-        "Working: the new executor (of three, the last one) had begun a task; sampled every 0.05 s.",
-        f"Share of the task rate: the lowest window of {_WINDOW_S:g} s from the decision until working ÷ the "
-        f"{plan.before_s:g} s before. Cold batch: the one in which the new executors began to work; the time without "
-        "a finished task is measured until its end.",
+        "Working: each new executor had begun a task; sampled every 0.05 s.",
+        f"Share of the task rate: the lowest window of {_WINDOW_S:g} s until working ÷ the {plan.before_s:g} s before. "
+        "Cold batch: the one in which the new executors began to work; the time without a finished task is measured "
+        "until its end.",
         f"Removed by: {removed}. Gone: the driver no longer counts it; its process ends within 5 s.",
     )
 
 
 _STANDBY_NOTES = (
     "Spark standalone and Kafka on this machine; the pipeline click_fraud, from 1 executor of 1 core to 2 and back, in "
-    "the order ABBA: with one idle Worker that is registered when the decision is made, and with none. The actuator "
-    "`workers` moves both layers; a node server starts and stops the Workers, each of one core at its own address.",
+    "the order ABBA with and without an idle Worker in standby. The actuator `workers` changes both layers; a node "
+    "server starts and stops the Workers.",
     "Without a standby Worker the decision starts a Worker and then an executor on it. With one it starts the "
-    "executor, and once that is registered the Worker that replaces the one in standby.",
+    "executor, and then the Worker that replaces the one in standby.",
     "Working: the new executor had begun a task; sampled every 0.05 s.",
 )
 

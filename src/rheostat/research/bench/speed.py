@@ -138,12 +138,10 @@ def run_simulate(watch: Watch = unwatched) -> Bench:
     notes = (
         f"The job `base` under `{_DAY}`, its peak scaled to 80 % of what 20 executors carry: {decisions:,} decisions, "
         f"24 partitions, 1 to 20 executors. Median of {_RUNS} runs, wall time, after a warm-up of an hour.",
-        "The whole production loop is in it: observation, analysis, policy, guards, journal (in memory), execution, "
-        "and the simulated job itself. Reading the load, the score and the optimum are not.",
-        "Training is apart: the time in which a policy has its model made (polynomials and the check of their "
-        "stability, fits of the greatest throughput) is taken within the same runs, and is not in the figure of the "
-        "day.",
-        "Peak memory is the resident set of the process that did it, with Python and all that is imported.",
+        "The whole production loop is in it, with the journal in memory, and the simulated job itself. Reading the "
+        "load, the score and the optimum are not.",
+        "The time in which a policy trains its model is measured within the same runs, and is not in the day's figure.",
+        "Peak memory is the resident set of the process, with Python and all that is imported.",
     )
     return Bench("simulate", metrics, notes)
 

@@ -495,19 +495,18 @@ def _rms(predicted: Array, unseen: Sequence[Sample]) -> float:
 
 
 _NOTES = (
-    "450 samples of a fluid job of 1000 records/s an executor that is explored as in 5.2 of [S1](policies.md#sources) "
-    "(a bell of 4500 records/s in 5 h, each 15 s, 240 s of hold); degrees 1 to 8, k = 250, blocks of 30. Wall time, "
-    "median of 60 runs. The thesis (5.5): 5 s for training, 60 s for the check.",
+    "450 samples of a fluid job of 1000 records/s an executor, explored as in 5.2 of [S1](policies.md#sources) (a bell "
+    "of 4500 records/s in 5 h, each 15 s, 240 s of hold); degrees 1 to 8, k = 250, blocks of 30. Wall time, median of "
+    "60 runs. The thesis (5.5): 5 s for training, 60 s for the check.",
     "Deviation: as printed, Algorithm 4 takes the spread of one model's predictions over resampled rows; the others "
-    "are the standard deviation of refits at each sample, then the mean. Error: root mean square over five folds of "
-    "blocks.",
+    "are the mean standard deviation of refits. Error: root mean square over five folds of blocks.",
     f"Limits: 30 sets of the fluid job, 27 of the simulated job base under reactive:faithful, all degrees. Too wrong: "
     f"on blocks left out, the error is more than {_MUCH} above that of the set's best degree.",
     "Outliers: ten runs of 450 samples, with stalls (one to three samples of 0.2 to 1 slow records more, about one "
     "sample in twenty) and wrong rates (0, a tenth or ten times, one in a hundred); errors on ten other, clean runs.",
     "Two topics: a record of the second costs ten times one of the first; ten runs of 450 samples, errors on ten other "
-    "runs. The polynomial alone is without what makes it monotone; one of all rates is of both rates and the "
-    "executors, without costs.",
+    "runs. Polynomial alone: without what makes it monotone. One of all rates: of both rates and the executors, "
+    "without costs.",
 )
 
 

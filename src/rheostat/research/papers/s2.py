@@ -56,9 +56,8 @@ class Algorithm:
     """One of the algorithms that are compared.
 
     Attributes:
-        policy: name; with its preset ``faithful``.
+        policy: name; with its preset ``faithful``, and ``options`` added to it.
         window_s: over which it averages its metrics.
-        options: added to the preset.
         has_model: whether it has a model, and so a T.
     """
 
@@ -346,17 +345,17 @@ def part_of(
 
 def table_rows(table: Table) -> list[list[str]]:
     """The metrics with the document's beside them, header first."""
+
+    def cell(values: Sequence[float]) -> str:
+        half_width = _half_width(values)
+        return _number(fmean(values)) + ("" if half_width is None else f" ± {_number(half_width)}")
+
     rows = [["", *_COLUMNS]]
     for name in table.runs:
-        rows.append([name, *(_cell(table.values(name, column)) for column in Measures._fields[: len(_COLUMNS)])])
+        rows.append([name, *(cell(table.values(name, column)) for column in Measures._fields[: len(_COLUMNS)])])
         if name in DOCUMENT and "Table III" in table.title:
             rows.append([f"{name}: the document", *(f"{value:g}" for value in DOCUMENT[name])])
     return rows
-
-
-def _cell(values: Sequence[float]) -> str:
-    half_width = _half_width(values)
-    return _number(fmean(values)) + ("" if half_width is None else f" ± {_number(half_width)}")
 
 
 _NOTE = (
@@ -417,18 +416,9 @@ _LIVE_ORDERS = (
 def _judge_table(table: Table, faults: Sequence[str], *, live: bool) -> list[Result]:
     prefix, orders = ("live", _LIVE_ORDERS) if live else ("III", ORDERS)
     results = [judge_order(order, table, prefix, compared=not live) for order in orders]
-    results += [
-        _self_test(table, prefix),
-        Result(
-            f"{prefix} runs",
-            "every run works off every record",
-            "; ".join(faults) if faults else "all",
-            None,
-            not faults,
-            "none lost, none left, no failure",
-        ),
-    ]
-    return [*results, *([] if live else [_percentages(table), _as_printed(table)])]
+    statement, why = "every run works off every record", "none lost, none left, no failure"
+    runs = Result(f"{prefix} runs", statement, "; ".join(faults) or "all", None, not faults, why)
+    return [*results, _self_test(table, prefix), runs, *([] if live else [_percentages(table), _as_printed(table)])]
 
 
 def judge_order(order: Order, table: Table, prefix: str, *, compared: bool) -> Result:
@@ -438,9 +428,14 @@ def judge_order(order: Order, table: Table, prefix: str, *, compared: bool) -> R
     for seed in table.runs[order.lead]:
         values = {name: float(getattr(table.runs[name][seed], order.column)) for name in _FOUR}
         by_seed.append(SeedResult(seed, _list(values), order.holds(values)))
-    several = len(by_seed) > 1
-    held = sum(each.holds for each in by_seed)
-    level = _level(order, table)
+    several, held = len(by_seed) > 1, sum(each.holds for each in by_seed)
+    level = []  # means whose difference to the lead, seed by seed, has a 95 % interval that contains zero
+    for name in _FOUR:
+        pairs = zip(table.values(name, order.column), table.values(order.lead, order.column), strict=True)
+        differences = [other - lead for other, lead in pairs]
+        half_width = _half_width(differences)
+        if name != order.lead and half_width is not None and abs(fmean(differences)) <= half_width:
+            level.append(name)
     document = {name: DOCUMENT[name][Measures._fields.index(order.column)] for name in _FOUR}
     return Result(
         f"{prefix} {order.id}",
@@ -451,18 +446,6 @@ def judge_order(order: Order, table: Table, prefix: str, *, compared: bool) -> R
         order.why + (f"; not told apart from {', '.join(level)}" if level else ""),
         tuple(by_seed) if several else (),
     )
-
-
-def _level(order: Order, table: Table) -> list[str]:
-    """Algorithms whose mean difference to the lead, seed by seed, has a 95 % interval that contains zero."""
-    level = []
-    for name in _FOUR:
-        pairs = zip(table.values(name, order.column), table.values(order.lead, order.column), strict=True)
-        differences = [other - lead for other, lead in pairs]
-        half_width = _half_width(differences)
-        if name != order.lead and half_width is not None and abs(fmean(differences)) <= half_width:
-            level.append(name)
-    return level
 
 
 def _self_test(table: Table, prefix: str) -> Result:

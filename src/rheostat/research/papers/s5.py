@@ -166,11 +166,8 @@ class Scene(NamedTuple):
 def play(scene: Scene, policy: PolicySpec, seed: int, failover: Failover | None = None) -> PolicyRun:
     """Run a policy over the whole load and until all records are committed.
 
-    Args:
-        scene: the job and its load.
-        policy: ``static`` gets the fewest executors that carry the peak.
-        seed: of the job's random draws.
-        failover: when the switch is on; it is set in time for the next cycle.
+    ``policy``: ``static`` gets the fewest executors that carry the peak. ``failover``: when the switch is on; it is set
+    in time for the next cycle.
 
     Raises:
         InputError: the policy is unknown, or its options or settings are wrong.
@@ -180,8 +177,7 @@ def play(scene: Scene, policy: PolicySpec, seed: int, failover: Failover | None 
     def set_failover(loop: Loop, later: float) -> None:
         loop.failover(failover is not None and failover.begin <= later < failover.end)
 
-    before_each = None if failover is None else set_failover
-    run = simulate(job, load, policy, seed=seed, recorder=recorder, before_each=before_each)
+    run = simulate(job, load, policy, seed=seed, recorder=recorder, before_each=set_failover if failover else None)
     history, weight, carried = run.history, violation_weight(job, load.peak), capacity_curve(job)
     case = ScoringCase(job, load.curve, start_executors(job, load), weight)
     end = end_of(case, history)
@@ -265,17 +261,14 @@ def spike_times(seed: int) -> tuple[float, ...]:
 def spikes(seed: int, *, among: bool = True) -> Scene:
     """A line from 1 to 3 within four hours with minutes of 1.4 times as much; from 3.4 hours on that for good.
 
-    Args:
-        seed: of the moments of the spikes and of the noise.
-        among: whether the spikes are there; the load is the same without them.
+    ``among``: whether the spikes are there; the load is the same without them.
     """
     times = spike_times(seed) if among else ()
-    levels = []
-    for number in range(int(_SPIKES_S / _MINUTE_S)):
-        at = number * _MINUTE_S
-        factor = _HIGHER if at in times or at >= LASTING_S else 1.0
-        levels.append((_MINUTE_S, factor * (1 + 2 * at / _SPIKES_S)))
-    return _scene(load_job("base", _TALK), staircase(levels), "spikes", seed)
+
+    def rate(at: float) -> float:
+        return (_HIGHER if at in times or at >= LASTING_S else 1.0) * (1 + 2 * at / _SPIKES_S)
+
+    return _scene(load_job("base", _TALK), _by_minutes(_SPIKES_S, rate), "spikes", seed)
 
 
 def day(seed: int) -> Scene:
@@ -283,13 +276,16 @@ def day(seed: int) -> Scene:
     random, whole = Random(f"day {seed}"), parse_shape(f"daily:1..4@{_DAY_S:g}")
     campaigns = [_MINUTE_S * random.randrange(480 * number, 480 * number + 460) for number in range(3)]
     dip_at = _MINUTE_S * random.randrange(600, 1200)
-    levels = []
-    for number in range(int(_DAY_S / _MINUTE_S)):
-        at = number * _MINUTE_S
+
+    def rate(at: float) -> float:
         factor = 1.25 if any(0 <= at - begin < 1200 for begin in campaigns) else 1.0
-        factor *= 0.5 if 0 <= at - dip_at < 900 else 1.0
-        levels.append((_MINUTE_S, factor * whole.rate(at + _MINUTE_S / 2)))
-    return _scene(load_job("base", _TALK), staircase(levels), "day", seed, noise_cv=0.10)
+        return factor * (0.5 if 0 <= at - dip_at < 900 else 1.0) * whole.rate(at + _MINUTE_S / 2)
+
+    return _scene(load_job("base", _TALK), _by_minutes(_DAY_S, rate), "day", seed, noise_cv=0.10)
+
+
+def _by_minutes(seconds: float, rate: Callable[[float], float]) -> Pieces:
+    return staircase([(_MINUTE_S, rate(number * _MINUTE_S)) for number in range(int(seconds / _MINUTE_S))])
 
 
 def fleet_job(seed: int, number: int) -> Scene:
@@ -308,19 +304,19 @@ def fleet_job(seed: int, number: int) -> Scene:
 
 def incident(name: str, seed: int) -> Scene:
     """One of :data:`INCIDENTS`."""
-    events: list[dict[str, Any]] = []
-    load = parse_shape("constant:1@7200").pieces()
-    share, more = 0.5, {}
+    load, share, changes = parse_shape("constant:1@7200").pieces(), 0.5, dict[str, Any]()
     if name == "slow":
-        events = [{"kind": "slow", "at_s": SLOW[0], "for_s": SLOW[1] - SLOW[0], "executor": 0, "factor": 4.0}]
+        event = {"kind": "slow", "at_s": SLOW[0], "for_s": SLOW[1] - SLOW[0], "executor": 0, "factor": 4.0}
+        changes = {"events": [event]}
     elif name == "sink":
-        rate = 0.4 * share * capacity(load_job("base"), 20)
-        events = [{"kind": "sink", "at_s": SICK[0], "for_s": SICK[1] - SICK[0], "records_per_s": round(rate)}]
+        rate = round(0.4 * share * capacity(load_job("base"), 20))
+        event = {"kind": "sink", "at_s": SICK[0], "for_s": SICK[1] - SICK[0], "records_per_s": rate}
+        changes = {"events": [event]}
     elif name.startswith("failover"):
         load = staircase([(FAILOVER.begin, 1.0), (FAILOVER.end - FAILOVER.begin, 0.4), (3600.0, 1.0)])
     else:
-        load, share, more = parse_shape("sine:1..4@14400,period=7200").pieces(), _PEAK, {"partitions": int(name)}
-    return _scene(load_job("base", {"events": events, **more}), load, name, seed, share)
+        load, share, changes = parse_shape("sine:1..4@14400,period=7200").pieces(), _PEAK, {"partitions": int(name)}
+    return _scene(load_job("base", changes), load, name, seed, share)
 
 
 def _scene(job: JobFile, curve: Pieces, name: str, seed: int, share: float = _PEAK, noise_cv: float = 0.05) -> Scene:
@@ -394,11 +390,10 @@ def run_task(task: Task) -> dict[str, PolicyRun]:
         failovers = {"failover": FAILOVER}
         return {each: play(incident(each, seed), PolicySpec("router"), seed, failovers.get(each)) for each in INCIDENTS}
     scene = fleet_job(seed, task.number) if name == "fleet" else _SCENES[name](seed)
-    policies = _FLEET_POLICIES if name == "fleet" else POLICIES
-    runs = {policy: play(scene, policy_spec(policy), seed) for policy in policies}
+    runs = {each: play(scene, policy_spec(each), seed) for each in (_FLEET_POLICIES if name == "fleet" else POLICIES)}
     if name == "spikes":
         calm = spikes(seed, among=False)
-        runs |= {f"{policy}, no spikes": play(calm, policy_spec(policy), seed) for policy in ("router", "hpa")}
+        runs |= {f"{each}, no spikes": play(calm, policy_spec(each), seed) for each in ("router", "hpa")}
     return runs
 
 
