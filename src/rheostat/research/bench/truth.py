@@ -196,13 +196,13 @@ def _notes(fitted: Calibration) -> tuple[str, ...]:
         f"{plan.partitions} partitions, look-up {plan.lookup_ms:g} ms a record, "
         f"fetch.max.wait.ms {plan.fetch_wait_ms}, at most {plan.cap} records a batch, executors of 1 core by a "
         f"timetable, a cycle each {plan.sample_s:g} s.",
-        f"Fitted to one run of {CALIBRATION.seconds:.0f} s with 1 to 6 executors, each number at a third to nine tenths "
-        f"of its capacity: {fitted.fit.points} of {fitted.batches} batches were warm and undisturbed. "
+        f"Fitted to one run of {CALIBRATION.seconds:.0f} s with 1 to 6 executors, each number at a third to nine "
+        f"tenths of its capacity: {fitted.fit.points} of {fitted.batches} batches were warm and undisturbed. "
         f"{'; '.join(known)}. Not identified and left at their defaults: {', '.join(left) or 'none'}.",
         "Compared with three equal runs that were not fitted to, from 70 to 360 records/s and back with 2 to 6 "
         f"executors; means over the runs, from {WARM_UP_S:g} s after the first batch on. The simulator gets the "
-        "arrivals, the executors at the start and the decisions; start-up times, cold executors and batch times are its "
-        "own.",
+        "arrivals, the executors at the start and the decisions; start-up times, cold executors and batch times are "
+        "its own.",
         "Where equal real runs differ by more than the target, 1.5 × their difference is the target. Three times "
         "better than a constant mean, or than zero, is a ratio of 1/3. See [truth](truth.md).",
         "Journals, job file and report (truth.html) are kept in the user's cache, bench/truth, until the next run.",
