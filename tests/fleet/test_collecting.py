@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.journal.synthetic import START, write_cycles
 
 from rheostat.errors import InputError
 from rheostat.fleet.history import Collected, Row, collect, jobs_in, journal_rows, read_rows
@@ -15,7 +16,6 @@ from rheostat.journal.records import DecisionRecord, Header, SessionRecord
 from rheostat.journal.store import JournalWriter
 from rheostat.learn.slow_records import Sample
 from rheostat.model import Action, Assessment, Decision, Reason, ReasonCode, Recommendation
-from rheostat.research.bench.speed import START, write_cycles
 from rheostat.sample_store import ParquetSampleStore
 
 CALM = Assessment(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.journal.synthetic import write_cycles
 
 from rheostat.cli import main
-from rheostat.research.bench.speed import write_cycles
 
 
 def last_json(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:

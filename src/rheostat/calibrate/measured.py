@@ -262,11 +262,9 @@ def _longest_wait_s(source: SourceInfo) -> float:
 
 def _finished_batches(batches: Iterable[Batch | None]) -> list[Batch]:
     """Each batch with records once, in order, with all of its times."""
-    found: dict[int, Batch] = {}
-    for each in batches:
-        if each is not None and each.records and each.planning_s is not None and each.add_batch_s is not None:
-            found[each.batch_id] = each
-    return [found[number] for number in sorted(found)]
+    known = [each for each in batches if each is not None]
+    whole = {each.batch_id: each for each in known if each.records and None not in (each.planning_s, each.add_batch_s)}
+    return [whole[number] for number in sorted(whole)]
 
 
 def _lifetimes(cycles: Sequence[DecisionRecord]) -> tuple[Lifetime, ...]:
@@ -275,13 +273,11 @@ def _lifetimes(cycles: Sequence[DecisionRecord]) -> tuple[Lifetime, ...]:
         if record.observation is None or record.observation.cluster is None:
             continue
         at, roster = record.observation.cluster.at, record.observation.cluster.roster
-        there = dict(zip(roster.ids, roster.added_at, strict=True))
-        for name, added_at in there.items():
-            before = found.get(name)
-            added = added_at if added_at is not None else at
-            found[name] = Lifetime(before.added_at if before else added, at, None)
+        for name, added_at in zip(roster.ids, roster.added_at, strict=True):
+            begin = found[name].added_at if name in found else at if added_at is None else added_at
+            found[name] = Lifetime(begin, at, None)
         for name, life in found.items():
-            if name not in there and life.missed_at is None:
+            if name not in roster.ids and life.missed_at is None:
                 found[name] = replace(life, missed_at=at)
     return tuple(sorted(found.values(), key=lambda life: life.added_at))
 
@@ -289,13 +285,12 @@ def _lifetimes(cycles: Sequence[DecisionRecord]) -> tuple[Lifetime, ...]:
 def _start_ups(actions: Sequence[Decision], executors: Sequence[Lifetime]) -> list[tuple[float, float, int]]:
     """``(request, registration, requested together)`` of each executor that came after a request."""
     found = []
-    for number, action in enumerate(actions):
-        if action.target is None or action.target <= (action.current or 0):
-            continue
-        until = actions[number + 1].at if number + 1 < len(actions) else float("inf")
-        came = [life.added_at for life in executors if action.at <= life.added_at < until]
-        together = action.target - (action.current or 0)
-        found += [(action.at, at, together) for at in came[:together]]
+    ends = [*(action.at for action in actions[1:]), float("inf")]
+    for action, end in zip(actions, ends, strict=False):
+        together = (action.target or 0) - (action.current or 0)
+        if together > 0:
+            came = [life.added_at for life in executors if action.at <= life.added_at < end]
+            found += [(action.at, at, together) for at in came[:together]]
     return found
 
 

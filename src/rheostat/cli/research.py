@@ -147,22 +147,13 @@ def _readable(trace: Path) -> None:
 
 def _finish(found: Experiment, out: Path | None, *, as_json: bool) -> None:
     from rheostat.research.papers.page import rows_of, write_experiment
-    from rheostat.research.papers.s2 import NodesExperiment, write_nodes
-    from rheostat.research.papers.s5 import RouterExperiment, write_routers
 
     show_rows(f"experiment {found.name}", rows_of(found))
     for text in found.notes:
         console().print(text, markup=False)
     result: dict[str, Any] = found.to_json()
     if out is not None:
-        page = out / "report.html"
-        match found:
-            case NodesExperiment():
-                written = write_nodes(page, found)
-            case RouterExperiment():
-                written = write_routers(page, found)
-            case _:
-                written = write_experiment(page, found)
+        written = write_experiment(out / "report.html", found)
         console().print(f"Report: {written}", markup=False)
         (out / "experiment.json").write_text(to_json(result) + "\n", encoding="utf-8")
     if as_json:

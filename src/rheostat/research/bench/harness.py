@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy.typing as npt
 from rheostat.errors import Fault, InputError, RheostatError, UnavailableError
 from rheostat.files import read_text, reason_of, replace_text
 from rheostat.host.processes import Launch, Part, module_command, module_environment
-from rheostat.lab.lab import Lab
+from rheostat.lab.lab import Lab, LabSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,18 +130,11 @@ def bootstrap_interval(
 
 def machine() -> str:
     """The machine in a line: processor, cores, memory, system, Python."""
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    python = ".".join(map(str, sys.version_info[:3]))
-    return f"{_processor()}, {os.cpu_count()} cores, {pages:.0f} GiB, {platform.system()}, Python {python}"
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    memory, info = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, Path("/proc/cpuinfo")
+    named = re.search(r"(?m)^model name\s*: (.+)$", info.read_text(encoding="utf-8") if info.exists() else "")
+    processor = named[1].strip() if named else platform.processor() or platform.machine()
+    system, python = platform.system(), platform.python_version()
+    return f"{processor}, {os.cpu_count()} cores, {memory:.0f} GiB, {system}, Python {python}"
 
 
 # -------------------------------------------------------- the page docs/benchmarks.md, one section a benchmark
@@ -220,6 +214,16 @@ ASKED, PROGRESS, RESULT = "asked.json", "progress.json", "result.json"
 """Files in the driver's folder: executors were requested, so a Worker may start; its progress; what it measured."""
 
 
+@contextmanager
+def lab_and_folder(spec: LabSpec, watch: Watch) -> Iterator[tuple[Lab, Path]]:
+    """A lab, and a temporary folder."""
+    with (
+        TemporaryDirectory(prefix="rheostat-bench-") as folder,
+        Lab(spec, say=lambda sentence: watch(0, 0, sentence)) as lab,
+    ):
+        yield lab, Path(folder)
+
+
 @dataclass(frozen=True, slots=True)
 class Driver:
     """A running driver, made by :meth:`start`; ends with the lab. ``watch`` gets its progress."""
@@ -238,26 +242,19 @@ class Driver:
         part = lab.run_part("driver", Launch(module_command(module, str(folder)), environment, folder))
         return cls(lab, part, folder, watch)
 
-    def wait_asked(self, timeout_s: float) -> None:
-        """Wait until it has requested its executors.
-
-        Raises:
-            PartFailedError: a part died, or it took too long.
-        """
-        self._wait(ASKED, timeout_s)
-
     def result(self, timeout_s: float) -> dict[str, Any]:
-        """Wait for what it measured, and for its end.
-
-        Raises:
-            PartFailedError: a part died, or it took too long.
-        """
-        self._wait(RESULT, timeout_s)
+        """Wait for what it measured, and for its end; raises as :meth:`wait_for`."""
+        self.wait_for(RESULT, timeout_s)
         self.part.wait_exit(60.0)
         result: dict[str, Any] = json.loads((self.folder / RESULT).read_text(encoding="utf-8"))
         return result
 
-    def _wait(self, name: str, timeout_s: float) -> None:
+    def wait_for(self, name: str, timeout_s: float) -> None:
+        """Wait until this file is in its folder.
+
+        Raises:
+            PartFailedError: a part died, or it took too long.
+        """
         deadline, pause, passed_on = time.monotonic() + timeout_s, threading.Event(), ""
         while not (self.folder / name).exists():
             self.lab.check()
@@ -374,7 +371,7 @@ def abba(pairs: int) -> list[bool]:
     >>> abba(2)
     [False, True, True, False]
     """
-    return [attached for number in range(pairs) for attached in ((False, True) if number % 2 == 0 else (True, False))]
+    return [(number % 4) in (1, 2) for number in range(2 * pairs)]
 
 
 def pairs(blocks: Sequence[Block]) -> list[tuple[Block, Block]]:
@@ -383,13 +380,11 @@ def pairs(blocks: Sequence[Block]) -> list[tuple[Block, Block]]:
     Raises:
         ValueError: two neighbours are of one kind.
     """
-    ordered = []
-    for one, other in zip(blocks[::2], blocks[1::2], strict=True):
-        if one.attached is other.attached:
-            message = "the blocks do not go by turns"
-            raise ValueError(message)
-        ordered.append((other, one) if one.attached else (one, other))
-    return ordered
+    ordered = [sorted(pair, key=lambda block: block.attached) for pair in zip(blocks[::2], blocks[1::2], strict=True)]
+    if any(without.attached or not attached.attached for without, attached in ordered):
+        message = "the blocks do not go by turns"
+        raise ValueError(message)
+    return [(without, attached) for without, attached in ordered]
 
 
 def added(blocks: Sequence[Block]) -> Difference:
@@ -400,24 +395,19 @@ def added(blocks: Sequence[Block]) -> Difference:
     """
     both = pairs(blocks)
     usual = statistics.median(time for without, _ in both for time in without.batch_ms)
-    shares = [
-        100 * (statistics.fmean(attached.batch_ms) - statistics.fmean(without.batch_ms)) / usual
-        for without, attached in both
-    ]
-    return Difference(
-        statistics.median(shares), bootstrap_interval(np.asarray(shares), lambda values: float(np.median(values)))
-    )
+    means = [(statistics.fmean(without.batch_ms), statistics.fmean(attached.batch_ms)) for without, attached in both]
+    shares = np.array([100 * (attached - without) / usual for without, attached in means])
+    return Difference(float(np.median(shares)), bootstrap_interval(shares, lambda values: float(np.median(values))))
 
 
 def added_at_median(blocks: Sequence[Block]) -> Difference:
     """The difference of the median batches of the two kinds, with medians between the whole milliseconds."""
-    without, attached = zip(*((np.asarray(a.batch_ms), np.asarray(b.batch_ms)) for a, b in pairs(blocks)), strict=True)
-
-    def median(batches: Sequence[npt.NDArray[np.int64]], chosen: npt.NDArray[Any]) -> float:
-        return statistics.median_grouped(np.concatenate([batches[int(n)] for n in chosen]).tolist(), 1)
+    both = pairs(blocks)
 
     def percent(chosen: npt.NDArray[Any]) -> float:
-        return 100 * (median(attached, chosen) / median(without, chosen) - 1)
+        drawn = [both[int(number)] for number in chosen]
+        without, attached = ([time for pair in drawn for time in pair[kind].batch_ms] for kind in (0, 1))
+        return 100 * (statistics.median_grouped(attached, 1) / statistics.median_grouped(without, 1) - 1)
 
-    everything = np.arange(len(without))
+    everything = np.arange(len(both))
     return Difference(percent(everything), bootstrap_interval(everything, percent, 1000))

@@ -189,27 +189,21 @@ def _mean(words: str, unit: str, values: Sequence[float], target: float | None =
 
 
 def _notes(fitted: Calibration) -> tuple[str, ...]:
-    plan, told = TRUTH, [each for each in fitted.estimates if each.identified]
-    left = [each.key for each in fitted.estimates if not each.identified]
+    plan, left = TRUTH, [each.key for each in fitted.estimates if not each.identified]
+    known = [f"{each.key} {each.value:.4g} {each.unit}".strip() for each in fitted.estimates if each.identified]
     return (
         f"Spark standalone and Kafka on this machine, the pipeline click_fraud: trigger {plan.trigger_s:g} s, "
         f"{plan.partitions} partitions, look-up {plan.lookup_ms:g} ms a record, "
-        f"fetch.max.wait.ms {plan.fetch_wait_ms}, at most {plan.cap} records a batch, "
-        f"executors of 1 core by a timetable, a cycle each {plan.sample_s:g} s.",
-        f"Fitted to one run ({CALIBRATION.shape}, executors {_steps(CALIBRATION)}): {fitted.fit.points} of "
-        f"{fitted.batches} batches were warm and undisturbed. "
-        + "; ".join(f"{each.key} {each.value:.4g} {each.unit}".strip() for each in told)
-        + f". Not identified and left at their defaults: {', '.join(left) or 'none'}.",
-        f"Compared with three equal runs that were not fitted to ({TRUTH.shape}, executors {_steps(TRUTH)}): the "
-        f"figures are means. From {WARM_UP_S:g} s after the first batch on, to the last record. The simulator gets the "
+        f"fetch.max.wait.ms {plan.fetch_wait_ms}, at most {plan.cap} records a batch, executors of 1 core by a "
+        f"timetable, a cycle each {plan.sample_s:g} s.",
+        f"Fitted to one run of {CALIBRATION.seconds:.0f} s with 1 to 6 executors, each number at a third to nine "
+        f"tenths of its capacity: {fitted.fit.points} of {fitted.batches} batches were warm and undisturbed. "
+        f"{'; '.join(known)}. Not identified and left at their defaults: {', '.join(left) or 'none'}.",
+        "Compared with three equal runs that were not fitted to, from 70 to 360 records/s and back with 2 to 6 "
+        f"executors; means over the runs, from {WARM_UP_S:g} s after the first batch on. The simulator gets the "
         "arrivals, the executors at the start and the decisions; start-up times, cold executors and batch times are "
         "its own.",
-        "Backlog: Σ abs(measured − simulated) ÷ Σ measured over all cycles. "
-        "Where equal real runs are further from each other than the target, 1.5 × their distance is the target. "
-        "Three times better than a constant mean, or than zero, is a ratio of 1/3.",
+        "Where equal real runs differ by more than the target, 1.5 × their difference is the target. Three times "
+        "better than a constant mean, or than zero, is a ratio of 1/3. See [truth](truth.md).",
         "Journals, job file and report (truth.html) are kept in the user's cache, bench/truth, until the next run.",
     )
-
-
-def _steps(plan: TimetablePlan) -> str:
-    return ", ".join(f"{count} from second {max(0.0, at):g}" for at, count in plan.steps)
