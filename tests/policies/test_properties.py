@@ -111,6 +111,7 @@ def in_force(assessment: Assessment, state: State, plans: DecisionSettings) -> i
 
 @given(planners, assessments(), plan_states())
 def test_a_decision_is_within_the_bounds_and_repeatable_and_its_state_survives_json(plans, seen, state):
+    decision: Any
     decision, after = decide(seen, state, plans)
     assert not decision.acts or plans.bounds.clamp(decision.target) == decision.target
     assert decision.current == in_force(seen, state, plans)
