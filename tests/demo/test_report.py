@@ -97,7 +97,8 @@ def test_on_a_narrow_screen_the_ratios_are_a_list():
 
 
 def test_the_result_has_the_figures_that_are_defined():
-    from rheostat.report.html import EVERY_SCORE, OF_COMMANDS
+    from rheostat.report.html import OF_COMMANDS
+    from rheostat.report.score import EVERY_SCORE
 
     assert result(RUN, None).keys() <= EVERY_SCORE.keys() | OF_COMMANDS["demo"].keys()
     assert OF_COMMANDS["demo"].keys() <= result(RUN, None).keys()

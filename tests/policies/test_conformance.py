@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, ClassVar
@@ -15,9 +15,9 @@ from rheostat.testing.stories import STORIES, Job, Step, Story
 CONTEXT = PolicyContext(Objective(30.0), 15.0)
 
 
-def checked(build: Any, **more: Any) -> list[str]:
+def checked(build: Any, stories: Sequence[Story] = STORIES[:3], **more: Any) -> list[str]:
     """The suite on policies that are looser in their types than a policy should be; what they are exempt from."""
-    return list(check_policy(build, **more))
+    return list(check_policy(build, stories=stories, **more))
 
 
 def presets_of(name: str) -> list[str]:
@@ -31,7 +31,8 @@ REGISTERED = [(name, preset) for name in policy_names() for preset in presets_of
 
 @pytest.mark.parametrize(("name", "preset"), REGISTERED, ids=["-".join(pair) for pair in REGISTERED])
 def test_every_registered_policy_conforms(name, preset):
-    check_policy(lambda: load_policy(name, {"preset": preset}, CONTEXT))
+    policy: Any = load_policy(name, {"preset": preset}, CONTEXT)
+    check_policy(lambda: type(policy)(policy.options, policy.context))
 
 
 # ------------------------------------------------------------------------ what the suite is there to find
@@ -278,7 +279,7 @@ def test_a_story_of_ones_own_may_show_what_the_others_do_not():
     with pytest.raises(AssertionError, match="yet it holds in every story"):
         checked(lambda: Rare(3))
     large = Story("large", tuple(Step(2000.0) for _ in range(9)), start=12, bounds=Bounds(1, 20))
-    assert checked(lambda: Rare(3), stories=(*STORIES, large)) == ["more_load"]
+    assert checked(lambda: Rare(3), stories=(*STORIES[:3], large)) == ["more_load"]
 
 
 # ------------------------------------------------------------------------------------- options with records

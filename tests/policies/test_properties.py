@@ -110,13 +110,16 @@ def in_force(assessment: Assessment, state: State, plans: DecisionSettings) -> i
 
 
 @given(planners, assessments(), plan_states())
-def test_whatever_is_done_ends_within_the_bounds(plans, seen, state):
-    decision = decision_of(seen, state, plans)
+def test_a_decision_is_within_the_bounds_and_repeatable_and_its_state_survives_json(plans, seen, state):
+    decision: Any
+    decision, after = decide(seen, state, plans)
     assert not decision.acts or plans.bounds.clamp(decision.target) == decision.target
     assert decision.current == in_force(seen, state, plans)
     assert (decision.action is Action.UP) == (decision.target > decision.current)
     assert (decision.action is Action.DOWN) == (decision.target < decision.current)
     assert decision.reason.text
+    assert decide(seen, state, plans) == (decision, after)
+    assert STATES.validate_json(STATES.dump_json(after)) == after
 
 
 @given(
@@ -177,17 +180,6 @@ def test_enough_is_the_least_that_carries_a_rate(learned, number, rate):
 def test_enough_never_falls_with_the_rate(learned, rate, factor):
     assume(learned.figures)
     assert learned.enough(rate * factor) >= learned.enough(rate)
-
-
-@given(planners, assessments(), plan_states())
-def test_the_same_goes_in_the_same_comes_out(plans, seen, state):
-    assert decide(seen, state, plans) == decide(seen, state, plans)
-
-
-@given(planners, assessments(), plan_states())
-def test_the_state_survives_json(plans, seen, state):
-    _, after = decide(seen, state, plans)
-    assert STATES.validate_json(STATES.dump_json(after)) == after
 
 
 def scaled(assessment: Assessment, k: float) -> Assessment:
