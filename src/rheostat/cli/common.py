@@ -167,7 +167,7 @@ def write_text(path: Path, text: str, what: str) -> None:
 
 def show_table(title: str, table: Table, notes: Sequence[str]) -> None:
     """Print a table of figures, the best of each column marked. A narrow terminal omits the last columns."""
-    texts, best = table.texts(), table.best_cells
+    texts, best = table.texts(), table.best
     rows = [
         [f"{cell}*" if (row, column) in best else cell for column, cell in enumerate(cells)]
         for row, cells in enumerate(texts[1:])

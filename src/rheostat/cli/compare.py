@@ -178,11 +178,11 @@ def _show(found: _Judged, sort: str) -> None:
 def _update(page: Path, found: _Judged) -> None:
     import sys
 
-    from rheostat.judge.report import section, spoken_command
+    from rheostat.judge.report import section, portable_command
     from rheostat.research.bench.harness import TITLE, machine, with_section
 
     title = "compare" + (" --matrix" if found.cells else "") + (" --worst-case" if found.defeats else "")
     text = page.read_text(encoding="utf-8") if page.exists() else TITLE
-    made = f"`{spoken_command(sys.argv[1:])}`, on: {machine()}."
+    made = f"`{portable_command(sys.argv[1:])}`, on: {machine()}."
     fresh = section(title, made, found.comparison, found.cells, found.defeats)
     page.write_text(with_section(text, title, fresh), encoding="utf-8")
