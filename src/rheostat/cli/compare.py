@@ -54,8 +54,7 @@ def compare(
     """Compare policies on a simulated job, with the clairvoyant optimum beside them."""
     options = common.request_options(locals())
     faults = common.unused_load_options(context, options)
-    processes = tried(common.processes_of, 1, faults, jobs)
-    request = _read(options, sort, out, page, faults)
+    request, processes = _read(options, jobs, sort, out, page, faults)
     common.show_idle(request.idle)
     runs = _run(request, processes, drawn=out is not None, matrix=matrix)
     _show(runs, sort)
@@ -71,7 +70,9 @@ class _Runs:
     defeats: list[Defeat] | None = None
 
 
-def _read(options: RequestOptions, sort: str, out: Path | None, page: Path | None, faults: list[Fault]) -> Request:
+def _read(
+    options: RequestOptions, jobs: str | None, sort: str, out: Path | None, page: Path | None, faults: list[Fault]
+) -> tuple[Request, int]:
     from rheostat.judge.report import column_named
     from rheostat.judge.request import read_request
     from rheostat.research.bench.harness import require_page
@@ -80,10 +81,11 @@ def _read(options: RequestOptions, sort: str, out: Path | None, page: Path | Non
     tried(common.check_out, None, faults, out)
     if page is not None:
         tried(require_page, None, faults, page)
+    processes = tried(common.processes_of, 1, faults, jobs)
     request = tried(read_request, None, faults, options)
     if request is None or faults:
         raise InputError(faults)
-    return request
+    return request, processes
 
 
 def _run(request: Request, processes: int, *, drawn: bool, matrix: bool) -> _Runs:
