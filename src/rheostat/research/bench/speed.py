@@ -28,7 +28,7 @@ from rheostat.decide.policy import policy_names
 from rheostat.journal.records import DecisionRecord, Header
 from rheostat.journal.store import JournalWriter, read_journal
 from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Ready, ready
-from rheostat.judge.compare import follow_parent
+from rheostat.judge.crew import follow_parent
 from rheostat.judge.simulate import simulate
 from rheostat.loop.build import build_decision_settings
 from rheostat.model import (

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from rheostat.config.loading import load_settings
 from rheostat.config.models import Settings
-from rheostat.judge.compare import Crew
+from rheostat.judge.crew import Crew
 from rheostat.judge.simulate import SimulatedTime
 from rheostat.learn.slow_records import Sample, TrainingOptions, refit_resamples, train
 from rheostat.load.curves import Pieces, RateCurve
