@@ -58,8 +58,9 @@ def test_there_is_one_run_for_each_policy_load_and_seed_in_the_order_asked_for(f
 
 
 def test_any_number_of_processes_gives_the_same(found):
-    again = compare([entry.case for entry in found.entries], POLICIES, jobs=2)
-    assert json.dumps(comparison_json(again)) == json.dumps(comparison_json(found))
+    once = Comparison(found.entries[1:])
+    again = compare([entry.case for entry in once.entries], POLICIES, jobs=2)
+    assert json.dumps(comparison_json(again)) == json.dumps(comparison_json(once))
 
 
 def test_one_who_knows_the_load_comes_near_the_optimum(found):
