@@ -177,7 +177,7 @@ class TestALoadThatFallsSlowly:
     def test_what_is_searched_does_not_depend_on_what_comes_after(self):
         """1200 s of which 900 are searched, and the same 900 s with another end."""
         other = "ramp:100..700@300+constant:700@100+ramp:700..325@500+constant:900@300"
-        first, second = (play_task((case(load), WHO)).searched for load in (FALLS, other))
+        first, second = (play_task((case(load), WHO, PRESENT)).searched for load in (FALLS, other))
         assert first.cost == pytest.approx(second.cost, rel=1e-12)
 
     def test_the_settings_are_accepted(self, falling):
@@ -206,7 +206,7 @@ def test_seeds_are_added_up_and_any_number_of_processes_gives_the_same():
     cases = [case("constant:50@80", seed) for seed in (1, 2)]
     alone, together = (tune(cases, WHO, grid=[1.0], jobs=jobs) for jobs in (1, 2))
     assert json.dumps(alone.to_json()) == json.dumps(together.to_json())
-    singles = [play_task((each, WHO)).searched.cost for each in cases]
+    singles = [play_task((each, WHO, PRESENT)).searched.cost for each in cases]
     assert alone.candidate(PRESENT).searched.cost == pytest.approx(sum(singles), rel=1e-12)
     assert alone.candidate(PRESENT).searched.hours == pytest.approx(2 * 60 / 3600)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +53,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What the plots of a case show beside its runs: load, demand, and the capacities of 0 … n_max executors."""
+    """What the plots of a case show beside its runs."""
 
     load: Points
     demand: Points
-    capacities: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,35 +219,21 @@ def compare(
         InputError: a load or a policy is faulty.
         PartFailedError: a process was ended from outside.
     """
-    tasks = [RunTask(case, spec, case in drawn, reached, journal) for case in cases for spec in (None, *specs)]
-
-    def report(done: int, place: int, _: Any) -> None:
-        case, spec = tasks[place].case, tasks[place].spec
-        progress(done, len(tasks), f"{'optimum' if spec is None else spec.label}, {case.name}")
-
-    with crew(run_task, jobs, len(tasks)) as workers:
-        results = workers.run(tasks, report)
+    names, tasks = [], list[Callable[[], Any]]()
+    for case in cases:
+        plotted = case in drawn
+        tasks.append(partial(find_reference, case, drawn=plotted, reached=reached))
+        tasks += [partial(run_one, case, spec, drawn=plotted, journal=journal) for spec in specs]
+        names += [f"{name}, {case.name}" for name in ("optimum", *(spec.label for spec in specs))]
+    with crew(_call, jobs, len(tasks)) as workers:
+        results = workers.run(tasks, lambda done, place, _: progress(done, len(tasks), names[place]))
     width = len(specs) + 1
     starts = range(0, len(results), width)
     return Comparison(tuple(results[at].with_runs(results[at + 1 : at + width]) for at in starts))
 
 
-@dataclass(frozen=True, slots=True)
-class RunTask:
-    """One run of a case; without ``spec`` the search for its optimum. See :func:`compare` for the other fields."""
-
-    case: Case
-    spec: PolicySpec | None = None
-    drawn: bool = False
-    reached: bool = True
-    journal: Path | None = None
-
-
-def run_task(task: RunTask) -> Any:
-    """An :class:`Entry` without runs for a task without a policy, else a :class:`RunResult`."""
-    if task.spec is None:
-        return find_reference(task.case, drawn=task.drawn, reached=task.reached)
-    return run_one(task.case, task.spec, drawn=task.drawn, journal=task.journal)
+def _call(task: Callable[[], Any]) -> Any:
+    return task()
 
 
 def find_reference(case: Case, *, drawn: bool = False, reached: bool = True) -> Entry:
@@ -339,7 +325,7 @@ def run_one(
 def _scene_of(case: Case, prepared: Ready) -> Scene:
     load = prepared.load.curve
     demand = demand_steps(load, prepared.capacities, case.job.n_min, case.job.n_max)
-    return Scene(thinned(load.points, _POINTS), _plot_steps(demand, load.duration), prepared.capacities)
+    return Scene(thinned(load.points, _POINTS), _plot_steps(demand, load.duration))
 
 
 def _series_of(run: Run, capacities: tuple[float, ...]) -> TimeSeries:

@@ -36,8 +36,6 @@ class Run:
         unready: what the policy never did, and what it would have needed; None: it was ready.
     """
 
-    label: str
-    seed: int
     history: History
     seconds: float
     drained: bool
@@ -94,8 +92,6 @@ def simulate(
     simulated.close()
     status = loop.status()
     return Run(
-        label=spec.label,
-        seed=seed,
         history=simulated.history,
         seconds=time.at,
         drained=simulated.drained,

@@ -239,15 +239,15 @@ def tune(
 
         def play(pairs: Sequence[Gains]) -> list[Candidate]:
             nonlocal finished
-            tasks = [(case, _with_gains(spec, gains)) for gains in pairs for case in cases]
+            tasks = [(case, spec, gains) for gains in pairs for case in cases]
             earlier = finished
             finished += len(tasks)
 
-            def report(done: int, place: int, _: Played) -> None:
-                progress(earlier + done, finished, str(pairs[place // width]))
+            def report(done: int, _: int, run: Candidate) -> None:
+                progress(earlier + done, finished, str(run.gains))
 
             runs = workers.run(tasks, report)
-            return [_candidate_of(gains, runs[i * width : (i + 1) * width]) for i, gains in enumerate(pairs)]
+            return [_add(runs[at : at + width]) for at in range(0, len(runs), width)]
 
         candidates = search(play, present, grid)
     return Tuning(
@@ -273,19 +273,11 @@ def gains_of(case: Case, spec: PolicySpec) -> Gains:
     return Gains(options.gain_up, options.gain_down)
 
 
-class Played(NamedTuple):
-    """The outcome of one run before and after the split, and why it does not count."""
-
-    searched: Outcome
-    held_out: Outcome
-    faults: tuple[str, ...]
-
-
-def play_task(task: tuple[Case, PolicySpec]) -> Played:
-    """Run the policy in the case."""
-    case, spec = task
+def play_task(task: tuple[Case, PolicySpec, Gains]) -> Candidate:
+    """Run the policy with these gains in the case."""
+    case, spec, gains = task
     load = ready(case).load
-    run = simulate(case.job, load, spec, seed=case.seed)
+    run = simulate(case.job, load, _with_gains(spec, gains), seed=case.seed)
     scored, split = scoring_case(case.job, load), SEARCHED * load.curve.duration
     before, whole = cost_parts(scored, run.history, split), cost_parts(scored, run.history)
     searched = Outcome(before.cost(scored.weight), before.violation_hours, split / 3600)
@@ -294,15 +286,17 @@ def play_task(task: tuple[Case, PolicySpec]) -> Played:
         whole.violation_hours - before.violation_hours,
         (end_of(scored, run.history) - split) / 3600,
     )
-    return Played(searched, held_out, tuple(f"{case.name}: {fault}" for fault in run.faults))
+    return Candidate(gains, searched, held_out, tuple(f"{case.name}: {fault}" for fault in run.faults))
 
 
-def _candidate_of(gains: Gains, runs: Sequence[Played]) -> Candidate:
-    def add(outcomes: Iterable[Outcome]) -> Outcome:
+def _add(runs: Sequence[Candidate]) -> Candidate:
+    """The runs of one pair of gains with each seed, together."""
+
+    def total(outcomes: Iterable[Outcome]) -> Outcome:
         return Outcome(*map(sum, zip(*outcomes, strict=True)))
 
     faults = tuple(fault for run in runs for fault in run.faults)
-    return Candidate(gains, add(run.searched for run in runs), add(run.held_out for run in runs), faults)
+    return Candidate(runs[0].gains, total(run.searched for run in runs), total(run.held_out for run in runs), faults)
 
 
 def _with_gains(spec: PolicySpec, gains: Gains) -> PolicySpec:
