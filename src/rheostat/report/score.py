@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
-from rheostat.decide.policy import in_force
+from rheostat.decide.policy import current_target
 from rheostat.journal.records import DecisionRecord, OutcomeRecord, Record
 from rheostat.model import Assessment, Decision, Outcome, OutcomeStatus
 
@@ -211,7 +211,7 @@ def samples_of(records: Iterable[Record]) -> list[Sample]:
         if isinstance(record, DecisionRecord):
             assessment = record.assessment or Assessment(record.at)
             asks = record.decision.acts and record.decision_id not in recorded
-            target = record.decision.target if asks else in_force(assessment)
+            target = record.decision.target if asks else current_target(assessment)
             samples.append(Sample(record.at, assessment.executors, target, assessment.lag_s))
     return samples
 

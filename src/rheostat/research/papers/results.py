@@ -10,7 +10,7 @@ from rheostat.config.models import Settings
 from rheostat.decide.decide import DecisionSettings
 from rheostat.journal.records import DecisionRecord, Record
 from rheostat.journal.store import MemoryJournal, StateStore
-from rheostat.judge.compare import crew
+from rheostat.judge.crew import crew
 from rheostat.judge.simulate import run_loop, unready_at_end
 from rheostat.learn.slow_records import Sample
 from rheostat.load.curves import Pieces

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from rheostat.config.loading import load_settings
 from rheostat.config.models import Settings
-from rheostat.judge.compare import Crew
+from rheostat.judge.crew import Crew
 from rheostat.judge.scoring import Points
 from rheostat.judge.simulate import run_loop
 from rheostat.learn.slow_records import Sample, TrainingOptions, refit_resamples, train
