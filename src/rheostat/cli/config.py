@@ -16,6 +16,7 @@ from rich.markup import escape
 from rheostat.cli.common import JsonFlag, console, print_json, show_idle, write_text
 from rheostat.config.reference import models_in, table
 from rheostat.errors import Fault, InputError
+from rheostat.judge.jobs import load_job, preset_names
 from rheostat.sim.events import Event
 from rheostat.sim.jobfile import (
     Distribution,
@@ -29,8 +30,6 @@ from rheostat.sim.jobfile import (
     Sink,
     Stage,
     State,
-    load_job,
-    preset_names,
 )
 
 OutOption = Annotated[Path | None, typer.Option("--out", help="Write to this file instead of standard output.")]

@@ -10,14 +10,16 @@ import types
 import typing
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from rheostat.config.reference import allowed_of, keys_of, models_in
-from rheostat.errors import Fault, closest, did_you_mean
+from rheostat.errors import Fault, InputError, closest, did_you_mean
+
+M = TypeVar("M", bound=BaseModel)
 
 _LONGEST_VALUE = 80
 
@@ -35,6 +37,21 @@ _MESSAGES = {
     "tuple_type": "input should be a valid list",
 }
 """Messages in place of pydantic's, which name Python's types there."""
+
+
+def validate(model: type[M], values: object, faults: Iterable[Fault] = ()) -> M:
+    """The values as a model; ``faults`` were found while they were read.
+
+    Raises:
+        InputError: these faults and all faults of the values, fields as dotted keys.
+    """
+    try:
+        valid = model.model_validate(values)
+    except ValidationError as error:
+        raise InputError([*faults, *faults_of(error, model)]) from None
+    if faults:
+        raise InputError(faults)
+    return valid
 
 
 def faults_of(error: ValidationError, root: type[Any]) -> Iterator[Fault]:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.resources import files
 from itertools import combinations
 from typing import Any, Final, Literal, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from rheostat.config.faults import faults_of
-from rheostat.config.loading import read_document
+from rheostat.config.faults import validate
 from rheostat.config.models import FrozenModel, documented, reject
 from rheostat.decide.placement import grown
-from rheostat.errors import Fault, InputError, did_you_mean
+from rheostat.errors import Fault, InputError
 from rheostat.model import Bounds, NodeReading, Nodes, Objective, RoundTrip
 from rheostat.sim.events import CodeChange, Event, FullNode, LostNode, SlowNode, tuples_of_lists
 
@@ -457,7 +455,7 @@ _MOST_EXECUTORS = 10_000
 
 
 class JobFile(FrozenModel):
-    """A job. Built by :func:`load_job`, which names every fault at once."""
+    """A job. Built by :func:`job_of`, which names every fault at once."""
 
     job_schema: Literal["rheostat.job/1"] = Field(
         JOB_SCHEMA,
@@ -681,76 +679,10 @@ def zipf(count: int, exponent: float) -> tuple[float, ...]:
     return tuple([weight / whole for weight in weights])
 
 
-# Loading: from a preset or a file to a job, with all faults at once.
-
-_SUFFIXES = (".yaml", ".yml")
-
-
-def preset_names() -> tuple[str, ...]:
-    """Names of the jobs that come with the package, sorted."""
-    folder = files("rheostat.sim") / "presets"
-    return tuple(sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml")))
-
-
-def load_job(name_or_path: object, overrides: Mapping[str, Any] | None = None) -> JobFile:
-    """A job from a preset's name or the path of a YAML file.
-
-    Args:
-        name_or_path: a name is what has neither a ``/`` nor the ending of a YAML file.
-        overrides: values for dotted keys (``{"executor.start_up.median_s": 60.0}``), in place of the file's. Items of
-            lists are numbered (``"stages.0.cost_ms"``); a value that is a mapping is merged into what is there.
-
-    Raises:
-        InputError: one fault for everything that is wrong, fields as dotted keys.
-
-    >>> load_job("base", {"trigger_s": 5.0}).period_s
-    30.0
-    """
-    values, faults = read_document(_locate(str(name_or_path)))
-    return job_of(_override(values, overrides or {}), faults)
-
-
 def job_of(values: Mapping[str, Any], faults: Iterable[Fault] = ()) -> JobFile:
-    """A job from the values of a file; ``faults`` are those that were found while it was read.
+    """A job from the values of a job file; ``faults`` were found while it was read.
 
     Raises:
-        InputError: one fault for everything that is wrong.
+        InputError: all faults, fields as dotted keys.
     """
-    try:
-        job = JobFile.model_validate(values)
-    except ValidationError as error:
-        raise InputError([*faults, *faults_of(error, JobFile)]) from None
-    if faults:
-        raise InputError(faults)
-    return job
-
-
-def _locate(given: str) -> str:
-    if "/" in given or given.endswith(_SUFFIXES):
-        return given
-    names = preset_names()
-    if given not in names:
-        allowed = f"{', '.join(names)}, or the path of a file (*.yaml)"
-        message = f"there is no job of this name{did_you_mean(given, names)}"
-        raise InputError([Fault("job", repr(given), allowed, message)])
-    return str(files("rheostat.sim") / "presets" / f"{given}.yaml")
-
-
-def _override(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    changed: Any = dict(values)
-    for dotted, value in overrides.items():
-        changed = _replace_value(changed, dotted.split("."), value)
-    found: dict[str, Any] = changed
-    return found
-
-
-def _replace_value(inside: Any, keys: list[str], value: Any) -> Any:
-    """``inside`` with another value at the path ``keys``."""
-    if not keys:
-        nested = isinstance(inside, Mapping) and isinstance(value, Mapping)
-        return _override(inside, value) if nested else value
-    key, *rest = keys
-    if isinstance(inside, list) and key.isdecimal() and int(key) < len(inside):
-        return [_replace_value(item, rest, value) if n == int(key) else item for n, item in enumerate(inside)]
-    below = dict(inside) if isinstance(inside, Mapping) else {}
-    return {**below, key: _replace_value(below.get(key), rest, value)}
+    return validate(JobFile, values, faults)

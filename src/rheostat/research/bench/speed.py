@@ -29,6 +29,7 @@ from rheostat.journal.records import DecisionRecord, Header
 from rheostat.journal.store import JournalWriter, read_journal
 from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Ready, ready
 from rheostat.judge.compare import follow_parent
+from rheostat.judge.jobs import load_job
 from rheostat.judge.simulate import simulate
 from rheostat.loop.build import build_decision_settings
 from rheostat.model import (
@@ -50,7 +51,6 @@ from rheostat.model import (
     SourceInfo,
 )
 from rheostat.research.bench.harness import Bench, Metric, Watch, metric, unwatched
-from rheostat.sim.jobfile import load_job
 
 # ------------------------------------------------------------------------------------------------- bench decision
 

@@ -22,6 +22,7 @@ from scipy.optimize import nnls  # type: ignore[import-untyped]
 from rheostat.calibrate import recorded
 from rheostat.errors import Fault, InputError
 from rheostat.judge.cases import PolicySpec
+from rheostat.judge.jobs import load_job
 from rheostat.judge.scoring import Points, thinned
 from rheostat.judge.simulate import Run, simulate, start_executors
 from rheostat.learn.throughput import MstModel, Point, fit
@@ -33,7 +34,7 @@ from rheostat.research.papers.page import columns, write_parts
 from rheostat.research.papers.results import Experiment, Part, Result, SeedResult, run_tasks
 from rheostat.sim.capacity import capacity_curve
 from rheostat.sim.history import Steps, changes, demand_steps, elasticity, integral
-from rheostat.sim.jobfile import JobFile, load_job
+from rheostat.sim.jobfile import JobFile
 
 PARTS = ("outage", "live", "model")
 """With 120 s of outage for each change; without; the accuracy of the model."""
