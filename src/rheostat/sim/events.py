@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from rheostat.config.models import FrozenModel, documented
+from rheostat.config.models import FrozenModel, documented, quantity
 
 Section = Literal["offsets", "batch", "running", "cluster", "queries", "nodes"]
 
@@ -24,23 +24,15 @@ def tuples_of_lists(given: Any) -> Any:
 class TimedEvent(FrozenModel):
     """What all events have: when it happens."""
 
-    at_s: float = documented(
+    at_s: Annotated[float, quantity("s", ge=0, le=1e9)] = documented(
         "When it begins, counted from the start of the load.",
         "there is no default: nothing happens unless somebody says when",
-        unit="s",
-        ge=0,
-        le=1e9,
     )
 
 
 class _Lasting(TimedEvent):
-    for_s: float | None = documented(
-        "How long it lasts; null: to the end.",
-        "most faults do not go away by themselves",
-        default=None,
-        unit="s",
-        gt=0,
-        le=1e9,
+    for_s: Annotated[float | None, quantity("s", gt=0, le=1e9)] = documented(
+        "How long it lasts; null: to the end.", "most faults do not go away by themselves", default=None
     )
 
     @property
@@ -53,20 +45,14 @@ class SlowExecutor(_Lasting):
     """An executor, or the node under it, becomes slow."""
 
     kind: Literal["slow"] = _named()
-    executor: int = documented(
+    executor: Annotated[int, quantity(ge=0, le=100_000)] = documented(
         "Which one: its place, from 0, among those registered at that moment, the oldest first; "
         "beyond the last one it begins again.",
         "the oldest is there in every run",
         default=0,
-        ge=0,
-        le=100_000,
     )
-    factor: float = documented(
-        "Its work takes so many times as long.",
-        "a node at a third of its speed is a common sight",
-        default=3.0,
-        ge=1,
-        le=1000,
+    factor: Annotated[float, quantity(ge=1, le=1000)] = documented(
+        "Its work takes so many times as long.", "a node at a third of its speed is a common sight", default=3.0
     )
 
 
@@ -75,8 +61,8 @@ class SlowNode(_Lasting):
 
     kind: Literal["slow-node"] = _named()
     node: str = documented("Its name.", "there is no default: it is the event")
-    factor: float = documented(
-        "Work on it takes so many times as long.", "as for a slow executor", default=3.0, ge=1, le=1000
+    factor: Annotated[float, quantity(ge=1, le=1000)] = documented(
+        "Work on it takes so many times as long.", "as for a slow executor", default=3.0
     )
 
 
@@ -84,16 +70,13 @@ class DeadExecutor(TimedEvent):
     """An executor dies. What its running tasks did is lost and done again elsewhere."""
 
     kind: Literal["dead"] = _named()
-    executor: int = documented(
-        "Which one, as for a slow one.", "the oldest is there in every run", default=0, ge=0, le=100_000
+    executor: Annotated[int, quantity(ge=0, le=100_000)] = documented(
+        "Which one, as for a slow one.", "the oldest is there in every run", default=0
     )
-    replaced_after_s: float | None = documented(
+    replaced_after_s: Annotated[float | None, quantity("s", ge=0, le=1e9)] = documented(
         "When the cluster starts another one in its place; null: only when it is asked for again.",
         "a cluster manager replaces what was asked for at once; measured: 2.2 s with the start-up",
         default=0.0,
-        unit="s",
-        ge=0,
-        le=1e9,
     )
 
 
@@ -107,8 +90,8 @@ class LateRequests(_Lasting):
     """Executors that are asked for meanwhile start later."""
 
     kind: Literal["late"] = _named()
-    factor: float = documented(
-        "Their start-up takes so many times as long.", "a node must be brought up first", default=5.0, ge=1, le=10_000
+    factor: Annotated[float, quantity(ge=1, le=10_000)] = documented(
+        "Their start-up takes so many times as long.", "a node must be brought up first", default=5.0
     )
 
 
@@ -116,8 +99,8 @@ class NoRoom(_Lasting):
     """The cluster has room for fewer executors. Those that run stay."""
 
     kind: Literal["no-room"] = _named()
-    room: int = documented(
-        "Executors that there is room for.", "there is no default: it is the event", unit="executors", ge=1, le=100_000
+    room: Annotated[int, quantity("executors", ge=1, le=100_000)] = documented(
+        "Executors that there is room for.", "there is no default: it is the event"
     )
 
 
@@ -125,7 +108,9 @@ class MetricFault(_Lasting):
     """The job is seen late, in part, or not at all."""
 
     kind: Literal["metrics"] = _named()
-    delay_s: float = documented("Age of every reading.", "none: a gap alone", default=0.0, unit="s", ge=0, le=1e6)
+    delay_s: Annotated[float, quantity("s", ge=0, le=1e6)] = documented(
+        "Age of every reading.", "none: a gap alone", default=0.0
+    )
     frozen: bool = documented(
         "Whether every reading stays as it was when the event began.", "a cache that no longer answers", default=False
     )
@@ -142,8 +127,8 @@ class SinkLimit(_Lasting):
     """The sink takes no more than so many records/s."""
 
     kind: Literal["sink"] = _named()
-    records_per_s: float = documented(
-        "The most that it takes.", "there is no default: it is the event", unit="records/s", gt=0, le=1e12
+    records_per_s: Annotated[float, quantity("records/s", gt=0, le=1e12)] = documented(
+        "The most that it takes.", "there is no default: it is the event"
     )
 
 
@@ -151,12 +136,8 @@ class SkewChange(_Lasting):
     """The load spreads otherwise over the partitions."""
 
     kind: Literal["skew"] = _named()
-    skew: float = documented(
-        "Exponent of the partitions' shares from now on, as partition_skew.",
-        "one hot key is enough",
-        default=1.0,
-        ge=0,
-        le=10,
+    skew: Annotated[float, quantity(ge=0, le=10)] = documented(
+        "Exponent of the partitions' shares from now on, as partition_skew.", "one hot key is enough", default=1.0
     )
 
 
@@ -164,19 +145,16 @@ class CodeChange(TimedEvent):
     """New code is deployed: the query is stopped at a batch's end and started again as another run."""
 
     kind: Literal["code"] = _named()
-    factor: float = documented(
-        "A record costs so many times as much from then on.", "there is no default: it is the event", gt=0, le=1000
+    factor: Annotated[float, quantity(gt=0, le=1000)] = documented(
+        "A record costs so many times as much from then on.", "there is no default: it is the event"
     )
     stage: str | None = documented(
         "Name of the stage that changes; null: all of them.", "mostly one is changed", default=None
     )
-    pause_s: float = documented(
+    pause_s: Annotated[float, quantity("s", ge=0, le=86_400)] = documented(
         "From the stop until the query works again; its executors are cold then.",
         "measured: 20 to 32 s for a new driver",
         default=25.0,
-        unit="s",
-        ge=0,
-        le=86_400,
     )
 
 
@@ -185,14 +163,11 @@ class LostNode(_Lasting):
 
     kind: Literal["node-lost"] = _named()
     node: str = documented("Its name.", "there is no default: it is the event")
-    replaced_after_s: float | None = documented(
+    replaced_after_s: Annotated[float | None, quantity("s", ge=0, le=1e9)] = documented(
         "When the cluster starts others in their place, on the first nodes that have room; "
         "null: only when they are asked for again.",
         "where executors are placed by name nobody else starts them",
         default=None,
-        unit="s",
-        ge=0,
-        le=1e9,
     )
 
 

@@ -6,12 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
 from rheostat.config.faults import validate
-from rheostat.config.models import FrozenModel, documented, reject
+from rheostat.config.models import FrozenModel, documented, quantity, reject
 from rheostat.decide.placement import grown
 from rheostat.errors import Fault, InputError
 from rheostat.model import Bounds, NodeReading, Nodes, Objective, RoundTrip
@@ -25,11 +25,11 @@ _DAY = 86_400.0
 class Distribution(FrozenModel):
     """A duration that varies: log-normal, by its median and its 95th percentile. Equal figures do not vary."""
 
-    median_s: float = documented(
-        "Median.", "the middle of what was measured: half of all take longer", unit="s", ge=0, le=_DAY
+    median_s: Annotated[float, quantity("s", ge=0, le=_DAY)] = documented(
+        "Median.", "the middle of what was measured: half of all take longer"
     )
-    p95_s: float = documented(
-        "95th percentile, at least the median.", "what one in twenty exceeds tells how far it varies", unit="s", ge=0
+    p95_s: Annotated[float, quantity("s", ge=0)] = documented(
+        "95th percentile, at least the median.", "what one in twenty exceeds tells how far it varies"
     )
 
     @model_validator(mode="after")
@@ -48,52 +48,35 @@ class Stage(FrozenModel):
         "there is no default: two stages must be told apart",
         min_length=1,
     )
-    tasks: int | None = documented(
+    tasks: Annotated[int | None, quantity("tasks", ge=1, le=100_000)] = documented(
         "Number of tasks; null: one for each partition that has records, as a stage that reads has.",
         "the first stage of most jobs reads; after a shuffle it is spark.sql.shuffle.partitions",
         default=None,
-        unit="tasks",
-        ge=1,
-        le=100_000,
     )
-    cost_ms: float = documented(
-        "Slot time for one record that reaches the stage.",
-        "there is no default: it is what the job is",
-        unit="ms",
-        ge=0,
-        le=3_600_000,
+    cost_ms: Annotated[float, quantity("ms", ge=0, le=3_600_000)] = documented(
+        "Slot time for one record that reaches the stage.", "there is no default: it is what the job is"
     )
-    task_ms: float = documented(
+    task_ms: Annotated[float, quantity("ms", ge=0, le=3_600_000)] = documented(
         "Slot time of a task besides its records: scheduling, start, state store, result.",
         "10 to 60 ms were seen on real clusters, more where a state store commits to a slow disk",
         default=20.0,
-        unit="ms",
-        ge=0,
-        le=3_600_000,
     )
-    fetch_wait_s: float = documented(
+    fetch_wait_s: Annotated[float, quantity("s", ge=0, le=60)] = documented(
         "A task of a stage that reads waits for the next record of its partition, at most so long.",
         "none. Spark's Kafka source has this wait, up to fetch.max.wait.ms (0.5 s), where records come slowly: it asks "
         "for the ends of the log on the connection on which a fetch still waits",
         default=0.0,
-        unit="s",
-        ge=0,
-        le=60,
     )
-    share: float = documented(
+    share: Annotated[float, quantity(ge=0, le=10_000)] = documented(
         "Records that reach the stage ÷ records of the batch; above 1 where records multiply.",
         "without a filter every record reaches every stage",
         default=1.0,
-        ge=0,
-        le=10_000,
     )
-    skew: float = documented(
+    skew: Annotated[float, quantity(ge=0, le=10)] = documented(
         "Exponent z of the tasks' shares, the k-th in proportion to 1 ÷ k^z; 0: all alike. "
         "Not for a stage that reads: there the partitions have their own.",
         "hashed keys spread evenly until a few of them dominate",
         default=0.0,
-        ge=0,
-        le=10,
     )
     barrier: bool = documented(
         "Whether it begins only when the stage before has ended; false: both share the slots at the same time.",
@@ -110,78 +93,57 @@ class Stage(FrozenModel):
 class Driver(FrozenModel):
     """What the driver adds to every batch, whatever the executors do."""
 
-    planning_s: float = documented(
+    planning_s: Annotated[float, quantity("s", ge=0, le=3600)] = documented(
         "Before the first task: latest offsets, planning, write-ahead log.",
         "0.1 to 0.3 s on an object store or a local disk",
         default=0.2,
-        unit="s",
-        ge=0,
-        le=3600,
     )
-    commit_s: float = documented(
-        "After the last task: commit of the offsets, bookkeeping.",
-        "one or two small files; about 0.1 s",
-        default=0.1,
-        unit="s",
-        ge=0,
-        le=3600,
+    commit_s: Annotated[float, quantity("s", ge=0, le=3600)] = documented(
+        "After the last task: commit of the offsets, bookkeeping.", "one or two small files; about 0.1 s", default=0.1
     )
 
 
 class ExecutorCost(FrozenModel):
     """What an executor is, and what it costs to have another one."""
 
-    cores: int = documented(
-        "Task slots of an executor.", "one: the finest step of scaling", default=1, unit="slots", ge=1, le=1024
+    cores: Annotated[int, quantity("slots", ge=1, le=1024)] = documented(
+        "Task slots of an executor.", "one: the finest step of scaling", default=1
     )
     start_up: Distribution = documented(
         "From the request until it is registered.",
         "about what a pod takes on a node that has the image",
         default=Distribution(median_s=10.0, p95_s=20.0),
     )
-    crowding: float = documented(
+    crowding: Annotated[float, quantity(ge=0, le=100)] = documented(
         "Share of a start-up, and of a cold first task, that each other executor adds which starts, or is cold, at the "
         "same time: with k others, × (1 + crowding × k).",
         "none where each starts on a machine of its own; 0.6 where all share two cores",
         default=0.0,
-        ge=0,
-        le=100,
     )
-    slows_neighbours: float = documented(
+    slows_neighbours: Annotated[float, quantity(ge=0, le=100)] = documented(
         "Slow-down of the running executors by each one that starts: with k, their work takes × (1 + share × k).",
         "none on machines of their own; about 0.25 where all share two cores",
         default=0.0,
-        ge=0,
-        le=100,
     )
-    cold_task_s: float = documented(
+    cold_task_s: Annotated[float, quantity("s", ge=0, le=3600)] = documented(
         "Extra time of the first task in each slot: classes are loaded, Python workers start.",
         "2 to 7 s were seen with Python stages, under 1 s without",
         default=2.0,
-        unit="s",
-        ge=0,
-        le=3600,
     )
 
 
 class State(FrozenModel):
     """What state costs."""
 
-    commit_s: float = documented(
+    commit_s: Annotated[float, quantity("s", ge=0, le=3600)] = documented(
         "Added to every batch after its stages; what each store adds to its own task stands in task_ms.",
         "stores commit within their tasks",
         default=0.0,
-        unit="s",
-        ge=0,
-        le=3600,
     )
-    reload_s: float = documented(
+    reload_s: Annotated[float, quantity("s", ge=0, le=_DAY)] = documented(
         "Extra time, once, of each task of a stateful stage whose store was on an executor that has been taken away.",
         "the snapshot is read from the checkpoint; seconds with larger state",
         default=0.0,
-        unit="s",
-        ge=0,
-        le=_DAY,
     )
 
 
@@ -199,73 +161,52 @@ class Rescale(FrozenModel):
         "20 to 32 s were measured for a new driver, 2 to 4 s within one",
         default=Distribution(median_s=25.0, p95_s=32.0),
     )
-    room: int | None = documented(
+    room: Annotated[int | None, quantity("executors", ge=1, le=100_000)] = documented(
         "Executors that the cluster has room for; null: as many as may be asked for.",
         "a shortage is injected where it is the subject",
         default=None,
-        unit="executors",
-        ge=1,
-        le=100_000,
     )
-    no_room_s: float | None = documented(
+    no_room_s: Annotated[float | None, quantity("s", gt=0, le=_DAY)] = documented(
         "A request is given up when no further executor came for so long; "
         "null: 3 × the 95th percentile of the start-up, at least 15 s.",
         "the rule of the live actuator",
         default=None,
-        unit="s",
-        gt=0,
-        le=_DAY,
     )
-    gap_s: float = documented(
+    gap_s: Annotated[float, quantity("s", ge=0, le=_DAY)] = documented(
         "How long only a gap between two triggers will do for a decrease; "
         "then also the end of a batch that is followed by the next at once.",
         "the patience of the live actuator",
         default=10.0,
-        unit="s",
-        ge=0,
-        le=_DAY,
     )
-    safe_moment_s: float = documented(
+    safe_moment_s: Annotated[float, quantity("s", ge=0, le=_DAY)] = documented(
         "How long a batch's end is waited for before a decrease is given up.",
         "the patience of the live actuator",
         default=30.0,
-        unit="s",
-        ge=0,
-        le=_DAY,
     )
-    listed_s: float = documented(
+    listed_s: Annotated[float, quantity("s", ge=0, le=3600)] = documented(
         "The outcome of a decrease is known so long after it: Spark lists a removed executor that long.",
         "spark.standalone.executorRemoveDelayOnDisconnection",
         default=5.0,
-        unit="s",
-        ge=0,
-        le=3600,
     )
 
 
 class Sink(FrozenModel):
     """What the batch writes to."""
 
-    records_per_s: float | None = documented(
+    records_per_s: Annotated[float | None, quantity("records/s", gt=0, le=1e12)] = documented(
         "The most that the sink takes, in records of the batch; null: no limit.",
         "a limit is injected where it is the subject",
         default=None,
-        unit="records/s",
-        gt=0,
-        le=1e12,
     )
 
 
 class Metrics(FrozenModel):
     """How the job is seen."""
 
-    delay_s: float = documented(
+    delay_s: Annotated[float, quantity("s", ge=0, le=_DAY)] = documented(
         "Age of every reading when it is looked at.",
         "Spark's own driver is asked directly, which takes milliseconds",
         default=0.0,
-        unit="s",
-        ge=0,
-        le=_DAY,
     )
 
 
@@ -275,22 +216,17 @@ class RecordModel(FrozenModel):
     The form of Gesscale (ICCCN 2021), equation 1; ND is the greatest round trip between the nodes in use.
     """
 
-    alpha: float = documented(
-        "α: what one executor carries.",
-        "there is no typical one; give a table or α",
-        default=1000.0,
-        unit="records/s",
-        gt=0,
-        le=1e12,
+    alpha: Annotated[float, quantity("records/s", gt=0, le=1e12)] = documented(
+        "α: what one executor carries.", "there is no typical one; give a table or α", default=1000.0
     )
-    beta: float = documented(
-        "β: exponent of the number of executors.", "1: twice the executors carry twice as much", default=1.0, gt=0, le=1
+    beta: Annotated[float, quantity(gt=0, le=1)] = documented(
+        "β: exponent of the number of executors.", "1: twice the executors carry twice as much", default=1.0
     )
-    gamma: float = documented(
-        "γ: loss for each millisecond of round trip.", "none on one site", default=0.0, unit="records/s", ge=0, le=1e12
+    gamma: Annotated[float, quantity("records/s", ge=0, le=1e12)] = documented(
+        "γ: loss for each millisecond of round trip.", "none on one site", default=0.0
     )
-    round_trip_ms: float = documented(
-        "ND: greatest round trip between two nodes in use.", "none on one site", default=0.0, unit="ms", ge=0, le=1e6
+    round_trip_ms: Annotated[float, quantity("ms", ge=0, le=1e6)] = documented(
+        "ND: greatest round trip between two nodes in use.", "none on one site", default=0.0
     )
     table: tuple[tuple[int, float], ...] | None = documented(
         "Measured capacities, `[[executors, records/s], …]`, ascending; between them a straight line, below the first "
@@ -298,13 +234,10 @@ class RecordModel(FrozenModel):
         "the formula smooths, a table is what was measured",
         default=None,
     )
-    commit_every_s: float = documented(
+    commit_every_s: Annotated[float, quantity("s", gt=0, le=3600)] = documented(
         "What has been processed counts as committed at this interval.",
         "a look finds the position at most so old; shorter is finer and slower to simulate",
         default=2.0,
-        unit="s",
-        gt=0,
-        le=3600,
     )
 
     _lists = field_validator("table", mode="before")(tuples_of_lists)
@@ -343,10 +276,9 @@ class NodeMap(FrozenModel):
     slots: tuple[int, ...] | None = documented(
         "Executors that each node has room for; null: one each.", "one, as on the nodes of Gesscale", default=None
     )
-    round_trips_ms: tuple[tuple[float, ...], ...] = documented(
+    round_trips_ms: Annotated[tuple[tuple[float, ...], ...], quantity("ms")] = documented(
         "Round trips, one row for each node: symmetric, 0 from a node to itself.",
         "there is no default: it is what tells nodes apart",
-        unit="ms",
     )
     first: str | None = documented(
         "Node of the first executor at the start; null: the first of the names.",
@@ -457,11 +389,11 @@ _MOST_EXECUTORS = 10_000
 class JobFile(FrozenModel):
     """A job. Built by :func:`job_of`, which names every fault at once."""
 
-    job_schema: Literal["rheostat.job/1"] = Field(
-        JOB_SCHEMA,
+    job_schema: Literal["rheostat.job/1"] = documented(
+        "Version of this format.",
+        "a file that says nothing is read as the present version",
+        default=JOB_SCHEMA,
         alias="schema",
-        description="Version of this format.",
-        json_schema_extra={"unit": "", "why": "a file that says nothing is read as the present version"},
     )
     name: str = documented(
         "Name, for people.", "there is no default: scores are told apart by it", min_length=1, max_length=200
@@ -474,58 +406,40 @@ class JobFile(FrozenModel):
     objective: str = documented(
         "What is to hold, `lag < DURATION [for PERCENT%]`.", "there is no default: nobody else knows how late is late"
     )
-    executors: tuple[int, int] = documented(
-        "Least and greatest number of executors, `[least, greatest]`.",
-        "there is no default: it is what a run may cost",
-        unit="executors",
+    executors: Annotated[tuple[int, int], quantity("executors")] = documented(
+        "Least and greatest number of executors, `[least, greatest]`.", "there is no default: it is what a run may cost"
     )
-    start_executors: int | None = documented(
+    start_executors: Annotated[int | None, quantity("executors", ge=1, le=100_000)] = documented(
         "Executors at the start, warm; null: whoever runs the job chooses.",
         "a comparison starts every policy at what the first load needs",
         default=None,
-        unit="executors",
-        ge=1,
-        le=100_000,
     )
-    decide_every_s: float = documented(
-        "Time between two decisions.", "the default of the live loop", default=15.0, unit="s", ge=0.2, le=3600
+    decide_every_s: Annotated[float, quantity("s", ge=0.2, le=3600)] = documented(
+        "Time between two decisions.", "the default of the live loop", default=15.0
     )
-    trigger_s: float = documented(
+    trigger_s: Annotated[float, quantity("s", ge=0, le=3600)] = documented(
         "Interval of the trigger; 0: the next batch begins when the last one has ended.",
         "a common choice where the objective is a minute",
         default=10.0,
-        unit="s",
-        ge=0,
-        le=3600,
     )
-    partitions: int = documented(
-        "Partitions of the source.",
-        "divides among 2, 3, 4, 6, 8 and 12",
-        default=24,
-        unit="partitions",
-        ge=1,
-        le=10_000,
+    partitions: Annotated[int, quantity("partitions", ge=1, le=10_000)] = documented(
+        "Partitions of the source.", "divides among 2, 3, 4, 6, 8 and 12", default=24
     )
-    partition_skew: float = documented(
+    partition_skew: Annotated[float, quantity(ge=0, le=10)] = documented(
         "Exponent z of the partitions' shares, the k-th in proportion to 1 ÷ k^z; 0: all alike.",
         "producers spread records without a key evenly",
         default=0.0,
-        ge=0,
-        le=10,
     )
     partition_shares: tuple[float, ...] | None = documented(
         "Share of each partition, in place of partition_skew; any scale.",
         "measured shares are seldom known",
         default=None,
     )
-    batch_cap: int | None = documented(
+    batch_cap: Annotated[int | None, quantity("records", ge=1, le=10**12)] = documented(
         "Most records in a batch (maxOffsetsPerTrigger), shared out over the partitions by what waits in them; "
         "null: all that waits.",
         "it depends on the job; without one an overloaded query takes ever longer batches",
         default=None,
-        unit="records",
-        ge=1,
-        le=10**12,
     )
     stages: tuple[Stage, ...] = documented(
         "The stages of a batch, in order; for the model micro-batch.", "see each key below", default=()
@@ -533,19 +447,15 @@ class JobFile(FrozenModel):
     driver: Driver = documented("What the driver adds to a batch.", "see each key below", default=Driver())
     executor: ExecutorCost = documented("What an executor costs.", "see each key below", default=ExecutorCost())
     state: State = documented("What state costs.", "see each key below", default=State())
-    exponent: float = documented(
+    exponent: Annotated[float, quantity(gt=0, le=1)] = documented(
         "s slots do the work of s^exponent: below 1 they hinder each other.",
         "tasks that share nothing do not hinder each other",
         default=1.0,
-        gt=0,
-        le=1,
     )
-    batch_noise_cv: float = documented(
+    batch_noise_cv: Annotated[float, quantity(ge=0, le=2)] = documented(
         "Coefficient of variation of the work of a batch, mean 1, log-normal, one draw for each batch.",
         "none: a capacity is then a figure and not a distribution",
         default=0.0,
-        ge=0,
-        le=2,
     )
     record: RecordModel | None = documented(
         "Capacity of the model record.", "a micro-batch job has stages instead", default=None
