@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
@@ -42,6 +43,21 @@ def quantity(unit: str = "", **limits: Any) -> Any:
 def reject(faults: list[Fault]) -> PydanticCustomError:
     """A pydantic error that carries faults; their fields are relative to the place where it is raised."""
     return PydanticCustomError("faults", "{message}", {"message": faults[0].message, "faults": tuple(faults)})
+
+
+def tuples_of_lists(given: Any) -> Any:
+    """Turn the lists of a YAML or JSON value into tuples, at any depth of lists."""
+    return tuple([tuples_of_lists(item) for item in given]) if isinstance(given, list) else given
+
+
+def check_objective_or_bounds(given: str | tuple[int, int] | None) -> Any:
+    """Reject a text that is no objective, and numbers that are no bounds."""
+    try:
+        if given is not None:
+            Objective.parse(given) if isinstance(given, str) else Bounds(*given)
+    except InputError as error:
+        raise reject([replace(fault, field="") for fault in error.faults]) from None
+    return given
 
 
 # Guard
@@ -481,19 +497,8 @@ class Settings(FrozenModel):
             values["mode"] = "watch" if values.get("executors") is None else "act"
         return values
 
-    @field_validator("objective")
-    @classmethod
-    def _objective_is_understood(cls, text: str) -> str:
-        try:
-            Objective.parse(text)
-        except InputError as error:
-            raise reject([Fault("", f.given, f.allowed, f.message) for f in error.faults]) from None
-        return text
-
-    @field_validator("executors", "queries", mode="before")
-    @classmethod
-    def _list_is_a_tuple(cls, given: Any) -> Any:
-        return tuple(given) if isinstance(given, list) else given
+    _lists = field_validator("executors", "queries", mode="before")(tuples_of_lists)
+    _values = field_validator("objective", "executors")(check_objective_or_bounds)
 
     @field_validator("queries")
     @classmethod
@@ -507,16 +512,6 @@ class Settings(FrozenModel):
     def _path_can_exist(cls, given: Path | None) -> Path | None:
         if given is not None and "\0" in str(given):
             raise reject([Fault("", repr(str(given)), "a path without NUL characters", "no system has such a path")])
-        return given
-
-    @field_validator("executors")
-    @classmethod
-    def _bounds_hold(cls, given: tuple[int, int] | None) -> tuple[int, int] | None:
-        try:
-            if given is not None:
-                Bounds(*given)
-        except InputError as error:
-            raise reject([Fault("", f.given, f.allowed, f.message) for f in error.faults]) from None
         return given
 
     @model_validator(mode="after")
