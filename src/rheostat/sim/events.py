@@ -25,11 +25,6 @@ class TimedEvent(FrozenModel):
         "When it begins, from the start of the load.", "required: an event happens at a given time"
     )
 
-    @property
-    def until_s(self) -> float:
-        """When it ends; infinite if it does not."""
-        return inf
-
 
 class LastingEvent(TimedEvent):
     """An event that may end."""

@@ -171,10 +171,6 @@ class Fleet:
         self._unreplaced = max(0, self._unreplaced - 1)
         self.fill(at, joins=True, anywhere=True)
 
-    def room_changed(self, at: float) -> None:
-        """Start missing executors after a change of the room."""
-        self.fill(at, joins=self._job.rescale.mode == "live")
-
     def slow_down(self, at: float, place: int, until: float, factor: float) -> None:
         """Slow down one executor."""
         if self.running:
@@ -220,7 +216,7 @@ class Fleet:
 
     def room(self, at: float) -> int:
         """Number of executors that the cluster has room for."""
-        limits = [event.room for event in self._job.events if isinstance(event, NoRoom) and _holds_at(event, at)]
+        limits = [event.room for event in self._job.active(NoRoom, at)]
         return min([*limits, 1_000_000 if self._job.rescale.room is None else self._job.rescale.room])
 
     def look(self, at: float) -> None:
@@ -265,7 +261,7 @@ class Fleet:
 
     def _start_up_s(self, at: float, others: int) -> float:
         cost = self._job.executor
-        late = [event for event in self._job.events if isinstance(event, LateRequests) and _holds_at(event, at)]
+        late = self._job.active(LateRequests, at)
         takes = duration(cost.start_up, uniform(self._seed, "start-up", self._started))
         self._started += 1
         return takes * prod(event.factor for event in late) * (1 + cost.crowding * others)
@@ -307,8 +303,8 @@ class Places:
 
     def _free(self, at: float, occupied: Mapping[str, int]) -> dict[str, int]:
         """Room on each available node, in the order of the job file."""
-        lost = {event.node for event in self._job.events if isinstance(event, LostNode) and _holds_at(event, at)}
-        full = {event.node for event in self._job.events if isinstance(event, FullNode) and _holds_at(event, at)}
+        lost = {event.node for event in self._job.active(LostNode, at)}
+        full = {event.node for event in self._job.active(FullNode, at)}
         return {
             name: 0 if name in full else max(0, slots - occupied.get(name, 0))
             for name, slots in self._nodes.places.items()
@@ -353,7 +349,7 @@ class Places:
         """ND, ms."""
         return self._nodes.distance_ms(each.host for each in executors)
 
-    def seen(self, at: float, executors: Sequence[SimExecutor]) -> Nodes:
+    def read(self, at: float, executors: Sequence[SimExecutor]) -> Nodes:
         """The nodes as observed; ``executors``: running and starting ones."""
         occupied = Counter(each.host for each in executors)
         free = sorted(self._free(at, occupied).items())
@@ -370,7 +366,3 @@ def _order_of_removal(running: Sequence[SimExecutor], first: Sequence[str]) -> l
         return (first.index(name) if name in first else len(first), -place)
 
     return sorted(range(len(running)), key=turn)
-
-
-def _holds_at(event: LateRequests | NoRoom | LostNode | FullNode, at: float) -> bool:
-    return event.at_s <= at < event.until_s

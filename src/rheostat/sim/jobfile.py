@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import field_validator, model_validator
 
@@ -15,7 +15,9 @@ from rheostat.config.models import FrozenModel, check_objective_or_bounds, docum
 from rheostat.decide.placement import grown
 from rheostat.errors import Fault
 from rheostat.model import Bounds, NodeReading, Nodes, Objective, RoundTrip
-from rheostat.sim.events import CodeChange, Event, OfNode
+from rheostat.sim.events import CodeChange, Event, LastingEvent, OfNode
+
+E = TypeVar("E", bound=LastingEvent)
 
 _MS = quantity("ms", ge=0, le=3_600_000)
 _HOUR = quantity("s", ge=0, le=3600)
@@ -485,6 +487,15 @@ class JobFile(FrozenModel):
             if isinstance(event, OfNode) and event.node not in places:
                 allowed = ", ".join(places) or "a job with nodes"
                 yield Fault(f"events.{number}.node", event.node, allowed, "there is no such node")
+
+    def active(self, kind: type[E], at: float) -> list[E]:
+        """The events of a kind that last at a time."""
+        return [event for event in self.events if isinstance(event, kind) and event.at_s <= at < event.until_s]
+
+    def edges(self, kind: type[LastingEvent]) -> list[float]:
+        """Times at which an event of a kind begins or ends, ascending."""
+        events = [event for event in self.events if isinstance(event, kind)]
+        return sorted({edge for event in events for edge in (event.at_s, event.until_s) if edge < math.inf})
 
     @property
     def n_min(self) -> int:

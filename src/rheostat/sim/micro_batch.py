@@ -8,7 +8,7 @@ are committed when it ends. Without new records no batch runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, expm1, floor, inf
 
@@ -96,7 +96,7 @@ class MicroBatches:
         self.finished = None
         self.next_at = self._trigger(at + seconds, on_grid=False)
 
-    def moved(self, share: float) -> None:
+    def note_moved(self, share: float) -> None:
         """Note that executors with this share of the state were removed."""
         self._moved = 1 - (1 - self._moved) * (1 - share)
 
@@ -311,7 +311,8 @@ def _join_stages(group: list[Work]) -> Work:
 
 def _sink_end(job: JobFile, begin: float, records: float) -> float:
     """When the sink has taken the records, written from ``begin`` on; ``begin`` without a limit."""
-    for until, limit in _sink_limits(job, begin):
+    for until in (*(edge for edge in job.edges(SinkLimit) if edge > begin), inf):
+        limit = sink_rate(job, begin)
         if limit == inf:
             return begin
         if records <= (until - begin) * limit:
@@ -324,14 +325,4 @@ def _sink_end(job: JobFile, begin: float, records: float) -> float:
 def sink_rate(job: JobFile, at: float) -> float:
     """Records/s that the sink takes at a time; infinite without a limit."""
     always = inf if job.sink.records_per_s is None else job.sink.records_per_s
-    limits = (event for event in job.events if isinstance(event, SinkLimit))
-    return min([always, *(event.records_per_s for event in limits if event.at_s <= at < event.until_s)])
-
-
-def _sink_limits(job: JobFile, begin: float) -> Iterator[tuple[float, float]]:
-    """``(until, records/s)`` from ``begin`` on; the last one has no end."""
-    limits = [event for event in job.events if isinstance(event, SinkLimit)]
-    edges = sorted({edge for event in limits for edge in (event.at_s, event.until_s) if begin < edge < inf})
-    for until in (*edges, inf):
-        yield until, sink_rate(job, begin)
-        begin = until
+    return min([always, *(event.records_per_s for event in job.active(SinkLimit, at))])

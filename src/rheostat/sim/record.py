@@ -85,7 +85,7 @@ class RecordAtATime:
         self.finished = None
         self.in_flight = None
 
-    def moved(self, share: float) -> None:
+    def note_moved(self, share: float) -> None:
         """Do nothing: state moves during the pause of the restart."""
 
     def change_cost(self, factor: float, stage: str | None) -> None:  # noqa: ARG002 - there are no stages
