@@ -58,7 +58,7 @@ _NO_ANSWER = "injected: no answer"
 _REPLACE, _ROOM_CHANGED = -1, 0
 """Entries of the agenda besides events: the cluster replaces a lost executor; the room has changed."""
 
-Engine = MicroBatches | RecordAtATime
+Query = MicroBatches | RecordAtATime
 
 
 class SimulatedJob:
@@ -91,7 +91,7 @@ class SimulatedJob:
         self._history = History()
         self._arrivals = Arrivals(load, _share_changes(job))
         self._fleet = Fleet(job, seed, start_executors, self._history)
-        self._query = _build_engine(job, self._arrivals, self._fleet, seed, self._history)
+        self._query = _build_query(job, self._arrivals, self._fleet, seed, self._history)
         self._query.keep_batches = keep_batches
         if begins_at is not None:
             self._query.next_at = begins_at
@@ -235,7 +235,9 @@ class SimulatedJob:
     def _apply_event(self, at: float, event: Event | int) -> None:
         match event:
             case DeadExecutor():
-                self._fleet.lose(at, event.executor, replaced=event.replaced_after_s == 0)
+                lost = self._fleet.lose(at, event.executor)
+                if event.replaced_after_s == 0 and lost:
+                    self._fleet.replace(at)
                 if event.replaced_after_s:
                     self._schedule(at + event.replaced_after_s, _REPLACE)
                 if self._job.model == "record":
@@ -257,7 +259,7 @@ class SimulatedJob:
             case int() if event == _REPLACE:
                 self._fleet.replace(at)
             case int():
-                self._fleet.fill(at, joins=self._job.rescale.mode == "live")
+                self._fleet.fill(at)
 
     def _schedule(self, at: float, entry: int) -> None:
         if at < inf:
@@ -390,7 +392,7 @@ def _leave_out(observation: Observation, sections: Set[str]) -> Observation:
     return replace(observation, queries=queries, cluster=cluster, gaps=tuple(gaps), nodes=nodes)
 
 
-def _build_engine(job: JobFile, arrivals: Arrivals, fleet: Fleet, seed: int, history: History) -> Engine:
+def _build_query(job: JobFile, arrivals: Arrivals, fleet: Fleet, seed: int, history: History) -> Query:
     if job.model == "record" and job.record is not None:
         return RecordAtATime(job, job.record, arrivals, fleet, history)
     return MicroBatches(job, arrivals, fleet, seed, history)
@@ -422,7 +424,7 @@ class Change:
         self,
         job: JobFile,
         fleet: Fleet,
-        query: Engine,
+        query: Query,
         restart: Callable[[float], float],
         decision: Decision,
         target: int,

@@ -45,25 +45,49 @@ class _Batch:
     end: float = inf
 
 
-class MicroBatches:
-    """The state of the query.
+class Engine:
+    """What both engines share: the committed positions and the last batch.
 
     Attributes:
         next_at: when the running batch ends, or the next one begins.
         finished: the last finished batch of this run; None: none yet.
+        keep_batches: whether the history lists every batch.
     """
 
-    def __init__(self, job: JobFile, arrivals: Arrivals, fleet: Fleet, seed: int, history: History) -> None:
-        self._job, self._arrivals, self._fleet, self._seed, self._history = job, arrivals, fleet, seed, history
-        self._factors = [1.0] * len(job.stages)
-        self._moved = 0.0
+    next_at: float
+
+    def __init__(self, job: JobFile, arrivals: Arrivals, fleet: Fleet, history: History) -> None:
+        self._job, self._arrivals, self._fleet, self._history = job, arrivals, fleet, history
         self.keep_batches = False
-        self._committed = self._planned = (0,) * job.partitions
-        self._running: _Batch | None = None
         self.finished: Batch | None = None
         self._next_id = 0
+        self._committed: Positions = (0,) * job.partitions
         self._oldest = arrivals.oldest(self._committed)
         history.commit(0.0, 0, self._oldest)
+
+    @property
+    def nothing_left(self) -> bool:
+        """Whether every record that ever arrives is committed."""
+        return self._oldest == inf
+
+    def _commit(self, positions: Positions, begin: float, end: float, executors: int) -> None:
+        records = sum(positions) - self._history.records_out
+        self._committed, self._oldest = positions, self._arrivals.oldest(positions)
+        self._history.commit(end, sum(positions), self._oldest)
+        if self.keep_batches:
+            self._history.batches.append((begin, end, records, executors))
+
+
+class MicroBatches(Engine):
+    """The state of the query."""
+
+    def __init__(self, job: JobFile, arrivals: Arrivals, fleet: Fleet, seed: int, history: History) -> None:
+        super().__init__(job, arrivals, fleet, history)
+        self._seed = seed
+        self._factors = [1.0] * len(job.stages)
+        self._moved = 0.0
+        self._planned = self._committed
+        self._running: _Batch | None = None
         self.next_at = self._trigger(0.0, on_grid=True)
 
     # --------------------------------------------------------------------------------------------- events
@@ -72,11 +96,6 @@ class MicroBatches:
     def at_boundary(self) -> bool:
         """Whether no batch is running."""
         return self._running is None
-
-    @property
-    def nothing_left(self) -> bool:
-        """Whether every record that ever arrives is committed."""
-        return self._oldest == inf
 
     def step(self, at: float) -> bool:
         """End the running batch (returns True) or begin the next one (False), at ``next_at``."""
@@ -136,7 +155,7 @@ class MicroBatches:
         job, fleet, number = self._job, self._fleet, self._next_id
         self._planned = batch_end(self._committed, self._arrivals.latest(at), job.batch_cap)
         sizes = [end - start for end, start in zip(self._planned, self._committed, strict=True)]
-        fleet.look(at)
+        fleet.check_settled(at)
         work = batch_work(
             job,
             sizes,
@@ -173,19 +192,12 @@ class MicroBatches:
 
     def _end(self, batch: _Batch, at: float) -> None:
         credit(batch.placed)
-        self._commit(batch, at)
+        self._commit(self._planned, batch.start, at, batch.in_use)
         self.finished = self._report(batch)
         self._running = None
         every = self._job.trigger_s
         grid = (floor(batch.start / every + _ROUNDING) + 1) * every if every else at
         self.next_at = self._trigger(max(at, grid), on_grid=False)
-
-    def _commit(self, batch: _Batch, at: float) -> None:
-        self._committed = self._planned
-        self._oldest = self._arrivals.oldest(self._committed)
-        self._history.commit(at, self._history.records_out + batch.records, self._oldest)
-        if self.keep_batches:
-            self._history.batches.append((batch.start, at, batch.records, batch.in_use))
 
     def _report(self, batch: _Batch) -> Batch:
         planning_s = self._job.driver.planning_s
