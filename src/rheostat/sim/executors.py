@@ -9,7 +9,7 @@ from math import inf, prod
 
 from rheostat.model import NodeReading, Nodes, Placement
 from rheostat.sim.events import FullNode, LateRequests, LostNode, NoRoom, SlowNode
-from rheostat.sim.history import History, changed
+from rheostat.sim.history import History, append_step
 from rheostat.sim.jobfile import JobFile, NodeMap
 from rheostat.sim.seeded import duration, uniform
 
@@ -84,7 +84,7 @@ class Fleet:
         self.settled = False
         self.slots: Sequence[SimExecutor] = ()
         self._note(0.0)
-        changed(history.target, 0.0, executors)
+        append_step(history.target, 0.0, executors)
 
     # -------------------------------------------------------------------------------------------- changes
 
@@ -102,7 +102,7 @@ class Fleet:
         self._unreplaced = 0
         if self.places is not None:
             self.places.asked = placed
-        changed(self._history.target, at, total)
+        append_step(self._history.target, at, total)
         surplus = len(self.running) + len(self.starting) - total
         for _ in range(min(surplus, len(self.starting))):
             self._cancel(self.starting[-1], at)
@@ -283,8 +283,8 @@ class Fleet:
 
     def _note(self, at: float) -> None:
         self.settled = False
-        changed(self._history.ready, at, len(self.running))
-        changed(self._history.paid, at, len(self.running) + len(self.starting))
+        append_step(self._history.ready, at, len(self.running))
+        append_step(self._history.paid, at, len(self.running) + len(self.starting))
 
 
 def _order_of_removal(running: Sequence[SimExecutor], first: Sequence[str]) -> list[int]:

@@ -19,7 +19,7 @@ from rheostat.sim.executors import Fleet, SimExecutor
 from rheostat.sim.history import History
 from rheostat.sim.jobfile import JobFile, Stage, zipf
 from rheostat.sim.seeded import noise, uniform
-from rheostat.sim.tasks import Equal, Placed, Progress, Work, count_progress, credit, place
+from rheostat.sim.tasks import Equal, Placed, Progress, Work, count_progress, credit, place, seconds_of
 
 _ROUNDING = 1e-9
 
@@ -106,9 +106,16 @@ class MicroBatches(Engine):
         return True
 
     def replan(self, at: float) -> None:  # noqa: ARG002 - what was done before now stays as it was
-        """Place the running batch again after a change of the executors, unless its placement is still valid."""
-        if self._running is not None and not self._stands(self._running):
-            self._place(self._running)
+        """Place the running batch again after a change of the executors, unless its placement is still valid.
+
+        It stays valid when an expected executor registers: tasks are already placed on it from then on.
+        """
+        batch, fleet = self._running, self._fleet
+        if batch is None:
+            return
+        same = batch.members == fleet.used and batch.settled == fleet.settled
+        if not (same and fleet.undisturbed):
+            self._place(batch)
 
     def pause(self, at: float, seconds: float) -> None:
         """Stop the query between two batches and start it as a new run after ``seconds``."""
@@ -172,23 +179,12 @@ class MicroBatches(Engine):
 
     def _place(self, batch: _Batch) -> None:
         job, begin = self._job, batch.start + self._job.driver.planning_s
-        batch.members, batch.settled = self._members(batch), self._fleet.settled
+        lost = [each for each in batch.members if batch.start < each.gone_at < inf]
+        batch.members = sorted([*self._fleet.used, *lost], key=lambda each: each.number)
+        batch.settled = self._fleet.settled
         batch.placed = place(batch.work, begin, batch.members, self._fleet)
         batch.tasks_end = max(batch.placed[-1].end, _sink_end(job, begin, batch.records))
         batch.end = self.next_at = batch.tasks_end + job.driver.commit_s + job.state.commit_s
-
-    def _members(self, batch: _Batch) -> list[SimExecutor]:
-        """Executors in use or expected, and those that the batch has lost, by number."""
-        gone = [each for each in batch.members if batch.start < each.gone_at < inf]
-        return sorted([*self._fleet.used, *gone], key=lambda each: each.number)
-
-    def _stands(self, batch: _Batch) -> bool:
-        """Whether a new placement would be the same.
-
-        Executors that have registered since were already expected: tasks are placed on them from their registration on.
-        """
-        same = batch.members == self._fleet.used and batch.settled == self._fleet.settled
-        return same and self._fleet.undisturbed
 
     def _end(self, batch: _Batch, at: float) -> None:
         credit(batch.placed)
@@ -274,20 +270,18 @@ def batch_work(
             task_s += next_record_s(rate / len(sizes), stage.fetch_wait_s)
         work = _stage_work(stage, sizes, cost_s, task_s)
         if stage.stateful and moved and job.state.reload_s:
-            work = _add_reload(work, moved, job.state.reload_s)
+            seconds = seconds_of(work)
+            reloaded = round(moved * len(seconds))
+            work = [each + (job.state.reload_s if n < reloaded else 0.0) for n, each in enumerate(seconds)]
         if stage.barrier or not groups:
             groups.append([work])
         else:
             groups[-1].append(work)
-    return [_join_stages(group) for group in groups]
+    return [group[0] if len(group) == 1 else [s for work in group for s in seconds_of(work)] for group in groups]
 
 
 def next_record_s(rate: float, longest_s: float) -> float:
-    """Mean wait for the next record of a Poisson process, E[min(W, X)] = (1 − e^(−λW)) ÷ λ.
-
-    Args:
-        rate: λ, records/s.
-        longest_s: W.
+    """Mean wait for the next record of a Poisson process, at most W: E[min(W, X)] = (1 − e^(−λW)) ÷ λ; λ in records/s.
 
     >>> next_record_s(0.0, 0.5), round(next_record_s(2.0, 0.5), 6), next_record_s(inf, 0.5)
     (0.5, 0.31606, 0.0)
@@ -306,19 +300,6 @@ def _stage_work(stage: Stage, sizes: Sequence[float], cost_s: float, task_s: flo
     if stage.skew == 0:
         return Equal(stage.tasks, task_s + total / stage.tasks * cost_s)
     return [task_s + total * share * cost_s for share in zipf(stage.tasks, stage.skew)]
-
-
-def _add_reload(work: Work, moved: float, reload_s: float) -> Work:
-    """Add the reload time to as many of the first tasks as have lost their state store."""
-    seconds = work.listed() if isinstance(work, Equal) else work
-    count = round(moved * len(seconds))
-    return [each + reload_s if number < count else each for number, each in enumerate(seconds)]
-
-
-def _join_stages(group: list[Work]) -> Work:
-    if len(group) == 1:
-        return group[0]
-    return [seconds for work in group for seconds in (work.listed() if isinstance(work, Equal) else work)]
 
 
 def _sink_end(job: JobFile, begin: float, records: float) -> float:

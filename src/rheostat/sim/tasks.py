@@ -24,13 +24,14 @@ class Equal:
     count: int
     each_s: float
 
-    def listed(self) -> list[float]:
-        """One figure for each task."""
-        return [self.each_s] * self.count
-
 
 Work = Equal | list[float]
 """Tasks of stages without a barrier between them: seconds on a warm slot at full speed, in order."""
+
+
+def seconds_of(work: Work) -> list[float]:
+    """The seconds of each task."""
+    return [work.each_s] * work.count if isinstance(work, Equal) else work
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +143,7 @@ def place(stages: Sequence[Work], begin: float, members: Sequence[SimExecutor], 
             end = begin + makespan(work, len(fleet.slots))
             placed.append(Placed(begin, end, waves=work, slots=fleet.slots))
         else:
-            seconds = work.listed() if isinstance(work, Equal) else work
-            placed.append(place_one_by_one(seconds, begin, members, fleet, warm))
+            placed.append(place_one_by_one(seconds_of(work), begin, members, fleet, warm))
         begin = placed[-1].end
         if begin == inf:
             break
