@@ -17,6 +17,7 @@ from rheostat.config.loading import load_settings
 from rheostat.decide.decide import DecisionSettings, decide, learn
 from rheostat.decide.placement import Choice, Placing
 from rheostat.decide.policy import PolicyContext, load_policy
+from rheostat.judge.jobs import load_job
 from rheostat.learn.throughput import MstModel, Point
 from rheostat.model import (
     Assessment,
@@ -42,7 +43,6 @@ from rheostat.policies.mst import (
     reach,
 )
 from rheostat.policies.threshold import ThresholdNearPolicy, ThresholdPolicy
-from rheostat.sim.jobfile import load_job
 
 NO_HOLD = {"hold_s": 0.0, "hold_both": False}
 """Guard settings beside the profile ``faithful``, which brings the hold of S1: S2 has none."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rheostat.config.loading import load_settings
+from rheostat.config.faults import validate
 from rheostat.config.models import Settings, with_preset, with_profile
 from rheostat.config.reference import keys_of
 from rheostat.decide.decide import STEPS
@@ -32,7 +32,7 @@ def check_settings(values: Mapping[str, Any], before: Iterable[Fault] = ()) -> S
         InputError: every fault of the settings, of the policy and of its options.
     """
     faults = list(before)
-    settings = tried(load_settings, None, faults, values)
+    settings = tried(validate, None, faults, Settings, values)
     faults += [fault for fault in policy_faults(values) if fault not in faults]
     if settings is None or faults:
         raise InputError(faults)
