@@ -57,11 +57,6 @@ class IdChecksum:
 
     >>> IdChecksum().add_many([3, 1, 2]) == IdChecksum().add(1).merge(IdChecksum().add_many([2, 3]))
     True
-
-    Attributes:
-        count: number of ids.
-        total: their sum, exact.
-        mixed: sum of their mixed values, modulo 2**64.
     """
 
     count: int = 0

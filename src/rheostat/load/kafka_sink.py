@@ -37,11 +37,7 @@ _PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 
 def ensure_topic(bootstrap: str, topic: str, partitions: int | None = None, *, create: bool = False) -> int:
     """Check that a topic exists, or create it; returns its number of partitions.
 
-    Args:
-        bootstrap: ``host:port``, comma separated.
-        topic: its name.
-        partitions: the number that it must have or is created with. None: any number; 8 for a new topic.
-        create: create it if it is missing.
+    ``partitions``: the number that it must have or is created with. None: any number; 8 for a new topic.
 
     Raises:
         UnavailableError: no broker answers, in ten seconds at most.
@@ -61,12 +57,9 @@ def ensure_topic(bootstrap: str, topic: str, partitions: int | None = None, *, c
 
 
 class KafkaSink:
-    """A :class:`~rheostat.load.producer.Sink` into one topic.
+    """A :class:`~rheostat.load.producer.Sink` into a topic that exists (:func:`ensure_topic`).
 
-    Args:
-        bootstrap: ``host:port``, comma separated.
-        topic: must exist: :func:`ensure_topic`.
-        options: librdkafka options besides ours, such as security settings.
+    ``options``: of librdkafka besides ours, such as security settings.
     """
 
     def __init__(self, bootstrap: str, topic: str, options: Mapping[str, Any] | None = None) -> None:

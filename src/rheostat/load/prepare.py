@@ -27,7 +27,6 @@ class Prepared:
     """A load ready to be played.
 
     Attributes:
-        curve: the load itself.
         name: shown in tables.
         seed: of its noise.
         peak: largest mean over 30 s of ``curve``, records/s.
@@ -66,17 +65,10 @@ def prepare(
     2. A load whose bins are wider than ``step_s`` is averaged over steps of that length, and each step is multiplied by
        a gamma variable of mean 1 and coefficient of variation ``noise_cv``: an hour's mean says nothing of its seconds,
        and Poisson noise alone vanishes at high rates. Finer bins have noise of their own; a shape has no bins.
-    3. Rates are multiplied so that the peak of the result is ``peak_rate``.
+    3. Rates are multiplied so that the peak of the result is ``peak_rate`` (records/s); None: they stay as they are.
 
-    Args:
-        curve: the load.
-        name: shown in tables; seeds the noise together with ``seed``, so that two traces do not share theirs.
-        seed: of the noise.
-        peak_rate: records/s, > 0; None: rates stay as they are.
-        noise_cv: ≥ 0.
-        bin_s: width of its bins; None: that of the curve (a :class:`~rheostat.load.files.Trace` has one), or no bins.
-        longest_s: > 0; None: any length.
-        step_s: > 0.
+    The name seeds the noise together with ``seed``, so that two traces do not share theirs. ``bin_s`` defaults to that
+    of the curve (a :class:`~rheostat.load.files.Trace` has one).
 
     Raises:
         InputError: with every number that is out of range; or for a load without a single record.
@@ -84,20 +76,20 @@ def prepare(
     _check(peak_rate=peak_rate, noise_cv=noise_cv, bin_s=bin_s, longest_s=longest_s, step_s=step_s)
     bins = getattr(curve, "bin_s", None) if bin_s is None else bin_s
     played, cut = _cut_around_peak(curve.pieces(), longest_s)
-    noise = noise_cv if bins is not None and bins > step_s else None
-    if noise is not None:
-        played = _add_noise(played, step_s, noise, Random(f"{seed} noise of {name}"))
+    said = []
+    if cut is not None:
+        said.append(f"cut to {cut[0]:.0f} .. {cut[1]:.0f} s of {curve.duration:.0f} s, around the peak")
+    refined = bins is not None and bins > step_s
+    if refined:
+        played = _add_noise(played, step_s, noise_cv, Random(f"{seed} noise of {name}"))
+        said.append(f"bins of {bins:g} s put onto steps of {step_s:g} s, noise {noise_cv:.0%} (seed {seed})")
     own_peak = peak_mean(played)
     if own_peak <= 0:
         raise InputError([Fault("load", name, "a load with records", "it offers nothing at all")])
     peak, scale = (own_peak, 1.0) if peak_rate is None else (peak_rate, peak_rate / own_peak)
     if scale != 1:
         played = Pieces([(t, rate * scale) for t, rate in played.points])
-    said = [
-        "" if cut is None else f"cut to {cut[0]:.0f} .. {cut[1]:.0f} s of {curve.duration:.0f} s, around the peak",
-        "" if noise is None else f"bins of {bins:g} s put onto steps of {step_s:g} s, noise {noise:.0%} (seed {seed})",
-        f"rates × {scale:.6g}: the largest mean over {PEAK_WINDOW_S:g} s is {peak:.6g} records/s",
-    ]
+    said.append(f"rates × {scale:.6g}: the largest mean over {PEAK_WINDOW_S:g} s is {peak:.6g} records/s")
     return Prepared(
         curve=played,
         name=name,
@@ -105,9 +97,9 @@ def prepare(
         peak=peak,
         scale=scale,
         cut=cut,
-        noise_cv=noise or 0.0,
+        noise_cv=noise_cv if refined else 0.0,
         bin_s=bins,
-        said=tuple(filter(None, said)),
+        said=tuple(said),
     )
 
 
@@ -124,12 +116,11 @@ def peak_mean(curve: RateCurve, window_s: float = PEAK_WINDOW_S) -> float:
 
 
 def _check(**numbers: float | None) -> None:
-    faults = []
-    for name, value in numbers.items():
-        zero_allowed = name == "noise_cv"
-        if value is not None and not (math.isfinite(value) and (value > 0 or (zero_allowed and value == 0))):
-            allowed = f"a number {'≥' if zero_allowed else '>'} 0"
-            faults.append(Fault(name, f"{value:g}", allowed, "it is out of range"))
+    faults = [
+        Fault(name, f"{value:g}", f"a number {'≥' if name == 'noise_cv' else '>'} 0", "it is out of range")
+        for name, value in numbers.items()
+        if value is not None and not (0 < value < math.inf or (name == "noise_cv" and value == 0))
+    ]
     if faults:
         raise InputError(faults)
 
