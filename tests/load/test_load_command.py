@@ -15,7 +15,7 @@ import typer
 from rheostat.cli.load import load
 from rheostat.errors import InputError, UnavailableError
 from rheostat.load import kafka_sink
-from rheostat.load.request import KafkaTarget, LoadTexts, LogTarget, read_request
+from rheostat.load.request import KafkaTarget, LogTarget, read_request
 from rheostat.load.shapes import parse_shape
 from rheostat.spark.log_files import LogFolder
 
@@ -29,7 +29,7 @@ def call(*arguments):
 
 def faults(**texts):
     with pytest.raises(InputError) as caught:
-        read_request(LoadTexts(**texts))
+        read_request(**texts)
     return {fault.field: fault for fault in caught.value.faults}
 
 
@@ -95,14 +95,14 @@ def test_a_request_is_read_whole(tmp_path):
     trace = tmp_path / "t.csv"
     trace.write_text("second,events_per_second\n0,10\n60,30\n")
     texts = {"trace": str(trace), "time_scale": "0.1", "rate_scale": "2", "seconds": "6", "key": "ip", "first_id": "7"}
-    request = read_request(LoadTexts(topic="clicks", bootstrap="a:1,b:2", partitions="3", create=True, **texts))
+    request = read_request(topic="clicks", bootstrap="a:1,b:2", partitions="3", create=True, **texts)
     assert request.target == KafkaTarget("a:1,b:2", "clicks", 3, create=True)
     assert (request.curve.duration, request.curve.rate(3), request.first_id) == (6, 20, 7)
     assert request.payload.key == "ip"
 
 
 def test_a_shape_lasts_a_minute_unless_said(tmp_path):
-    request = read_request(LoadTexts(log=str(tmp_path), shape="ramp", rate="10"))
+    request = read_request(log=str(tmp_path), shape="ramp", rate="10")
     assert request.curve.duration == 60
     assert request.target == LogTarget(tmp_path, None)
 
@@ -110,26 +110,26 @@ def test_a_shape_lasts_a_minute_unless_said(tmp_path):
 def test_faults_of_a_trip_file_and_of_options_come_together(tmp_path):
     (tmp_path / "t.csv").write_text("pickup_datetime\n")
     with pytest.raises(InputError) as caught:
-        read_request(LoadTexts(trips=str(tmp_path / "t.csv"), speed="x", copies="0", click_share="1"))
+        read_request(trips=str(tmp_path / "t.csv"), speed="x", copies="0", click_share="1")
     fields = [fault.field for fault in caught.value.faults]
     assert sorted(set(fields)) == ["--click-share", "--copies", "--speed", "--topic", "--trips"]
     assert fields.count("--trips") == 6
 
 
 def test_synthetic_trips_are_a_million_in_two_days_unless_said(tmp_path):
-    request = read_request(LoadTexts(log=str(tmp_path), trips="synthetic", speed="10", copies="3"))
+    request = read_request(log=str(tmp_path), trips="synthetic", speed="10", copies="3")
     assert request.curve.duration == 17_280
     assert request.curve.cumulative(17_280) == pytest.approx(3_000_000, rel=0.005)
     assert request.trips is not None
-    short = read_request(LoadTexts(log=str(tmp_path), trips="synthetic", rate="600", seconds="20", copies="3"))
+    short = read_request(log=str(tmp_path), trips="synthetic", rate="600", seconds="20", copies="3")
     assert short.curve.duration == 20
     assert short.curve.cumulative(20) == pytest.approx(600 * 20 * 0.78 / 0.944, rel=0.1)
 
 
 @pytest.mark.parametrize(("seconds", "speed"), [("0.7", "3"), ("4.35", "100"), ("1e-3", "7")])
 def test_synthetic_trips_last_as_long_as_they_are_told_to_whatever_the_rounding(tmp_path, seconds, speed):
-    texts = LoadTexts(log=str(tmp_path), trips="synthetic", rate="100000", seconds=seconds, speed=speed)
-    assert read_request(texts).curve.duration == float(seconds)
+    request = read_request(log=str(tmp_path), trips="synthetic", rate="100000", seconds=seconds, speed=speed)
+    assert request.curve.duration == float(seconds)
 
 
 def write_trips(path):
@@ -160,7 +160,7 @@ def test_trips_of_a_file_go_into_a_log(tmp_path, capsys):
 
 def test_a_trip_file_may_be_cut(tmp_path):
     write_trips(tmp_path / "t.csv")
-    request = read_request(LoadTexts(log=str(tmp_path), trips=str(tmp_path / "t.csv"), seconds="3"))
+    request = read_request(log=str(tmp_path), trips=str(tmp_path / "t.csv"), seconds="3")
     assert (request.curve.duration, request.curve.cumulative(9)) == (3, 2)
 
 
@@ -171,8 +171,8 @@ def test_help_shows_the_grammar_whole(monkeypatch, capsys):
 
 
 def test_the_seed_decides_a_shape_of_chance(tmp_path):
-    texts = [LoadTexts(log=str(tmp_path), shape="bursts:1..9@60", seed=seed) for seed in ("3", "4")]
-    three, four = (read_request(text).curve.cumulative(60) for text in texts)
+    requests = [read_request(log=str(tmp_path), shape="bursts:1..9@60", seed=seed) for seed in ("3", "4")]
+    three, four = (request.curve.cumulative(60) for request in requests)
     assert three == parse_shape("bursts:1..9@60", seed=3).cumulative(60)
     assert three != four
 

@@ -10,7 +10,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -290,11 +291,14 @@ class _Stage:
         self._ground.open()
         self._require("starting", self._watch.querying, _SESSION_S, "the query did not start")
         say(f"The load begins with {self._plan.base_rate:g} records/s until the first batch is committed")
-        with self._producing(sink) as results:
+        with self._producing(sink) as producing:
             self._require("warm-up", self._warm, _FIRST_BATCH_S, "no batch was committed")
             self._go.set()
-            self._require(None, lambda: bool(results), self._plan.seconds + _FIRST_BATCH_S, "the load did not end")
-        load = _delivered(results)
+            self._require(None, producing.done, self._plan.seconds + _FIRST_BATCH_S, "the load did not end")
+        load = producing.result()
+        if not load.whole:
+            message = f"{load.failed} records failed, {load.in_doubt} are unconfirmed: {load.error}"
+            raise RheostatError(message)
         self._progress = LoadProgress(self._plan.seconds, 0.0, self._progress.sent, 0.0)
         ended = time.time()
         drained = self._wait("drain", lambda: self._watch.drained_since(ended), self._plan.drain_s)
@@ -328,16 +332,16 @@ class _Stage:
         return self._lab.run_part("driver", Launch(command, environment, self._scratch))
 
     @contextmanager
-    def _producing(self, sink: Sink) -> Iterator[list[LoadResult | BaseException]]:
-        """Run the producer in a thread; its result or exception is appended to the list."""
-        results: list[LoadResult | BaseException] = []
+    def _producing(self, sink: Sink) -> Iterator[Future[LoadResult]]:
+        """Run the producer in a thread."""
+        results: Future[LoadResult] = Future()
 
         def produce() -> None:
             try:
                 producer = OpenLoopProducer(sink, self._plan.payloads(), self._clock, watch=self._note)
-                results.append(producer.run(self._plan.curve(), self._go, self._plan.base_rate))
+                results.set_result(producer.run(self._plan.curve(), self._go, self._plan.base_rate))
             except BaseException as error:
-                results.append(error)
+                results.set_exception(error)
 
         thread = threading.Thread(target=produce, name="rheostat-load", daemon=True)
         thread.start()
@@ -392,16 +396,6 @@ class _Stage:
         )
         counted = score(facts, list(samples_of(records)), counts=_counts(load.checksum, sink.checksum))
         return DemoRun(self._plan, counted, records, load, sink, drained)
-
-
-def _delivered(results: list[LoadResult | BaseException]) -> LoadResult:
-    result = results[0]
-    if isinstance(result, BaseException):
-        raise result
-    if not result.whole:
-        message = f"{result.failed} records failed, {result.in_doubt} are unconfirmed: {result.error}"
-        raise RheostatError(message)
-    return result
 
 
 def _counts(given: IdChecksum, got: IdChecksum | None) -> Counts:
@@ -514,11 +508,9 @@ class JournalWatch:
     def records(self) -> tuple[Record, ...]:
         size = sum(file.stat().st_size for file in self._folder.glob("*.jsonl")) if self._folder.is_dir() else 0
         if size and size != self._size:
-            try:
+            with suppress(InputError):  # a line that is being written
                 self._records = tuple(read_journal(self._folder))
                 self._size = size
-            except InputError:
-                return self._records
         return self._records
 
     def cycles(self) -> list[DecisionRecord]:

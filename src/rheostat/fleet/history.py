@@ -63,11 +63,11 @@ def collect(
     """
     if faults := source_faults(sources):
         raise InputError(faults)
-    collected = []
+    results = []
     for number, source in enumerate(sources):
         watch(number, len(sources), "sources")
-        collected.append(_collect_source(source, history, job))
-    return collected
+        results.append(_collect_source(source, history, job))
+    return results
 
 
 def source_faults(sources: Sequence[Path]) -> list[Fault]:
@@ -181,7 +181,7 @@ def job_folder(history: Path, job: str) -> Path:
     >>> str(job_folder(Path("history"), "ads/eu: 50 %"))
     'history/job=ads%2Feu%3A 50 %25'
     """
-    return history / (_JOB + _SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", job))
+    return history / (_JOB + _SPECIAL.sub(lambda match: f"%{ord(match[0]):02X}", job))
 
 
 def jobs_in(history: Path) -> dict[str, list[Path]]:
@@ -190,7 +190,7 @@ def jobs_in(history: Path) -> dict[str, list[Path]]:
     if not history.is_dir():
         raise InputError([Fault("history", str(history), allowed, "there is no such folder")])
     jobs = {
-        _ESCAPED.sub(lambda found: chr(int(found[1], 16)), folder.name.removeprefix(_JOB)): _files(folder)
+        _ESCAPED.sub(lambda match: chr(int(match[1], 16)), folder.name.removeprefix(_JOB)): _files(folder)
         for folder in sorted(history.iterdir())
         if folder.is_dir() and folder.name.startswith(_JOB)
     }

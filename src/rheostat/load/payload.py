@@ -61,12 +61,10 @@ class Records:
 
 
 class RecordMaker(Protocol):
-    """Makes the records of a load. Used by one thread."""
+    """Makes the records of a load, the first with id ``first_id``. Used by one thread."""
 
     @property
-    def first_id(self) -> int:
-        """Id of record 0."""
-        ...
+    def first_id(self) -> int: ...
 
     def make(self, begin: int, count: int, timestamp: float) -> Records:
         """Records ``begin`` … ``begin + count − 1``, counted from 0, produced at ``timestamp`` (epoch seconds).

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from random import Random
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,6 @@ class Prepared:
     """A load ready to be played.
 
     Attributes:
-        name: shown in tables.
-        seed: of its noise.
         peak: largest mean over 30 s of ``curve``, records/s.
         scale: factor of the rates.
         cut: begin and end of ``curve`` in the given load, seconds; None if all of it is there.
@@ -150,8 +149,8 @@ def _find_peak(curve: Pieces, window_s: float) -> tuple[float, float]:
     lines = _PiecesArray(curve)
     edges = np.unique(np.clip(np.concatenate([lines.times, lines.times - window]), 0.0, curve.duration - window))
     begins, ends = edges[:-1], edges[1:]
-    first = lines.rate_after(begins + window) - lines.rate_after(begins)
-    last = lines.rate_before(ends + window) - lines.rate_before(ends)
+    first = lines.rate(begins + window, "right") - lines.rate(begins, "right")
+    last = lines.rate(ends + window, "left") - lines.rate(ends, "left")
     top = (first > 0) & (last < 0)
     inner = begins[top] + (ends - begins)[top] * first[top] / (first - last)[top]
     places = np.concatenate([edges, inner])
@@ -170,21 +169,16 @@ class _PiecesArray:
         areas = np.diff(self.times) * (self._rates[:-1] + self._rates[1:]) / 2
         self._sums = np.concatenate([[0.0], np.cumsum(areas)])
 
-    def rate_after(self, t: _Floats) -> _Floats:
-        return self._interpolate(np.searchsorted(self.times, t, side="right") - 1, t)
-
-    def rate_before(self, t: _Floats) -> _Floats:
-        return self._interpolate(np.searchsorted(self.times, t, side="left") - 1, t)
-
-    def cumulative(self, t: _Floats) -> _Floats:
-        index = self._clip(np.searchsorted(self.times, t, side="right") - 1)
-        return self._sums[index] + (t - self.times[index]) * (self._rates[index] + self._interpolate(index, t)) / 2
-
-    def _interpolate(self, index: NDArray[np.intp], t: _Floats) -> _Floats:
-        piece = self._clip(index)
+    def rate(self, t: _Floats, side: Literal["left", "right"]) -> _Floats:
+        """Records/s just before t (left) or from t on (right)."""
+        piece = self._find_piece(t, side)
         width = self.times[piece + 1] - self.times[piece]
         share = np.divide(t - self.times[piece], width, out=np.ones_like(t), where=width > 0)
         return self._rates[piece] + np.clip(share, 0.0, 1.0) * (self._rates[piece + 1] - self._rates[piece])
 
-    def _clip(self, index: NDArray[np.intp]) -> NDArray[np.intp]:
-        return np.clip(index, 0, len(self.times) - 2)
+    def cumulative(self, t: _Floats) -> _Floats:
+        piece = self._find_piece(t, "right")
+        return self._sums[piece] + (t - self.times[piece]) * (self._rates[piece] + self.rate(t, "right")) / 2
+
+    def _find_piece(self, t: _Floats, side: Literal["left", "right"]) -> NDArray[np.intp]:
+        return np.clip(np.searchsorted(self.times, t, side=side) - 1, 0, len(self.times) - 2)

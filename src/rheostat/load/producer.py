@@ -95,8 +95,7 @@ class Receipt:
     """What a sink has stored, or given up, since its last receipt.
 
     Attributes:
-        acknowledged: ids of the stored records.
-        size: of their values, in bytes.
+        acknowledged, size: ids of the stored records, and bytes of their values.
         failed: number of records that the sink gave up. They may or may not be stored.
         error: why the sink cannot continue; None if it can.
     """
@@ -139,9 +138,8 @@ def partition_of(key: str, partitions: int) -> int:
 class Lateness:
     """Delay between the time at which records were due and their hand-over, in seconds; None without records.
 
-    Attributes:
-        p95_s: 95th percentile (rounded up to the millisecond).
-        behind_at_end_s: age of the oldest record still owed at the end of the curve, or when stopped; 0: none.
+    The percentile is rounded up to the millisecond. ``behind_at_end_s``: age of the oldest record still owed at the end
+    of the curve, or when stopped; 0: none.
     """
 
     max_s: float | None
@@ -164,18 +162,15 @@ class LoadResult:
     """Result of a run.
 
     Attributes:
-        records: acknowledged records, warm-up included.
+        records, checksum, size: number, ids and bytes of the acknowledged records, warm-up included.
         scheduled: records of the curve.
-        warmup_records: records handed over before the start.
+        warmup_records: handed over before the start.
         in_doubt: handed over, but neither acknowledged nor known to be lost when the run ended.
-        checksum: of the acknowledged ids.
         next_id: the id after the last one handed over, for the next run.
-        size: bytes of the acknowledged values.
         failed: records that the sink gave up; they are among those in doubt.
         error: why the sink could not continue; None if it could.
         lateness: of the curve's records.
-        began_at: epoch seconds of the first tick.
-        go_at: epoch seconds of the curve's time 0; None if the run ended in the warm-up.
+        began_at, go_at: epoch seconds of the first tick, and of the curve's time 0; None if the warm-up never ended.
         seconds: from the curve's time 0 to the last record handed over or the end of the curve, without flushing.
         stopped: whether the run ended before the curve did.
     """

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.load.curves import MOST_RECORDS, Cut, RateCurve, Scaled
@@ -35,35 +36,6 @@ _OWNERS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("users", "ips", "skew", "click_share", "key"), _KINDS[:3]),
 }
 """The kinds of load for which an option has a meaning."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoadTexts:
-    """The options of ``rheostat load`` as typed on the command line; None where not given."""
-
-    topic: str | None = None
-    bootstrap: str | None = None
-    log: str | None = None
-    partitions: str | None = None
-    create: bool = False
-    shape: str | None = None
-    rate: str | None = None
-    seconds: str | None = None
-    trace: str | None = None
-    variation: str | None = None
-    rate_per_level: str | None = None
-    trips: str | None = None
-    speed: str | None = None
-    copies: str | None = None
-    time_scale: str | None = None
-    rate_scale: str | None = None
-    seed: str | None = None
-    first_id: str | None = None
-    users: str | None = None
-    ips: str | None = None
-    skew: str | None = None
-    click_share: str | None = None
-    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +67,15 @@ class LoadRequest:
     trips: TripLoad | None = None
 
 
-def read_request(texts: LoadTexts) -> LoadRequest:
+def read_request(**given: Any) -> LoadRequest:
     """Check everything that can be checked without a broker.
+
+    ``given``: the options of ``rheostat load`` by name (``rate_scale``), as texts; ``create`` is a bool.
 
     Raises:
         InputError: with every fault; fields are the options as typed on the command line.
     """
-    reader = _Reader(texts)
+    reader = _Reader(given)
     target, curve = reader.read_target(), reader.read_curve()
     payload, first_id = reader.read_payload(), reader.read_whole("first_id", 0)
     if reader.faults or curve is None:
@@ -138,10 +112,10 @@ _POSITIVE = _Range(above=True)
 class _Reader:
     """Reads the options one by one and collects all faults; a faulty number reads as its default."""
 
-    def __init__(self, texts: LoadTexts) -> None:
+    def __init__(self, given: Mapping[str, Any]) -> None:
         self.faults: list[Fault] = []
         self.trips: TripLoad | None = None
-        self._given = {item.name: getattr(texts, item.name) for item in fields(texts)}
+        self._given = defaultdict(lambda: None, given)
         self._seed = self.read_whole("seed", PayloadSpec().seed)
 
     def read_target(self) -> KafkaTarget | LogTarget:
@@ -176,14 +150,14 @@ class _Reader:
             allowed = f"one of {', '.join(map(_option, _KINDS))}"
             self.faults.append(Fault("--shape", given, allowed, "give the load in exactly one way"))
             return None
-        sources: Mapping[str, Callable[[], RateCurve]] = {
-            "shape": lambda: self._read_shape(rate, seconds),
-            "trace": lambda: self._read_files(lambda: read_traces(self._paths("trace"))),
-            "variation": lambda: self._read_files(lambda: read_variation(self._paths("variation"), per_level or 1.0)),
-            "trips": lambda: self._read_trips(rate, seconds),
-        }
+        (kind,) = kinds
         try:
-            curve = sources[kinds[0]]()
+            if kind == "shape":
+                curve = self._read_shape(rate, seconds)
+            elif kind == "trips":
+                curve = self._read_trips(rate, seconds)
+            else:
+                curve = self._read_files(kind, per_level or 1.0)
         except InputError as error:
             self.faults += [replace(fault, field=_option(fault.field)) for fault in error.faults]
             return None
@@ -192,7 +166,7 @@ class _Reader:
                 self._add_fault("seconds", f"> 0 and ≤ {curve.duration:g}", "the load is shorter than that")
             curve = Cut(curve, seconds)
         if not curve.cumulative(curve.duration) <= MOST_RECORDS:
-            self._add_fault(kinds[0], f"at most {MOST_RECORDS:.1e} records", "the load has more records than ids exist")
+            self._add_fault(kind, f"at most {MOST_RECORDS:.1e} records", "the load has more records than ids exist")
         return curve
 
     def _check_misplaced(self, kinds: list[str]) -> None:
@@ -212,10 +186,12 @@ class _Reader:
             self._add_fault("rate", "not with a shape that has rates of its own", "the shape has its own rates")
         return curve
 
-    def _read_files(self, read: Callable[[], RateCurve]) -> RateCurve:
+    def _read_files(self, kind: str, rate_per_level: float) -> RateCurve:
         """The scales are read first, so that their faults are not lost when the files have faults too."""
         time_scale, rate_scale = (self._read_number(name, 1.0, _POSITIVE) or 1.0 for name in _SCALES)
-        return Scaled(read(), time_scale=time_scale, rate_scale=rate_scale)
+        paths = self._paths(kind)
+        curve = read_traces(paths) if kind == "trace" else read_variation(paths, rate_per_level)
+        return Scaled(curve, time_scale=time_scale, rate_scale=rate_scale)
 
     def _read_trips(self, rate: float | None, seconds: float | None) -> RateCurve:
         speed = self._read_number("speed", 1.0, _POSITIVE) or 1.0

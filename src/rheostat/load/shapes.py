@@ -50,10 +50,7 @@ def parse_shape(text: str, *, rate: float | None = None, seconds: float | None =
     >>> parse_shape("ramp:200..1400@40+constant:1400@50").cumulative(90)
     102000.0
     """
-    parts = _open_parts(text, rate, seconds, seed)
-    curves = [curve for part in parts if (curve := part.read()) is not None]
-    if faults := [fault for part in parts for fault in part.faults]:
-        raise InputError(faults)
+    curves, _ = _read_parts(text, rate, seconds, seed)
     return curves[0] if len(curves) == 1 else Sequel(curves)
 
 
@@ -73,35 +70,35 @@ def remarks_on(text: str, rate: float | None = None, seconds: float | None = Non
     >>> remarks_on("daily:1..5@3600")[0]
     'daily:1..5@3600: only 3600 s of its period of 86400 s (0.042); its lowest and its highest rate need not be in it'
     """
-    parts = _open_parts(text, rate, seconds, seed=0)
-    return [remark for part in parts if part.read() is not None for remark in part.remarks]
+    return _read_parts(text, rate, seconds, seed=0)[1]
 
 
 def _split_parts(text: str) -> list[str]:
     return [part.strip() for part in re.split(r"\+(?=\s*[A-Za-z_])", text.strip())]
 
 
-def _open_parts(text: str, rate: float | None, seconds: float | None, seed: int) -> list[_PartReader]:
+def _read_parts(text: str, rate: float | None, seconds: float | None, seed: int) -> tuple[list[RateCurve], list[str]]:
+    """The curve of each part, and remarks on all of them."""
     texts = _split_parts(text)
-    single = len(texts) == 1
-    seconds = seconds if single else None
-    return [_PartReader(part, rate, seconds, f"{seed} part {index}", single) for index, part in enumerate(texts)]
+    reader = _Reader(rate, seconds, single=len(texts) == 1)
+    curves = [reader.read_part(part, f"{seed} part {index}") for index, part in enumerate(texts)]
+    if reader.faults:
+        raise InputError(reader.faults)
+    return [curve for curve in curves if curve is not None], reader.remarks
 
 
-@dataclass(slots=True)
-class _PartReader:
-    """Reads one part and collects all its faults and remarks."""
+class _Reader:
+    """Reads the parts of a shape and collects all their faults and remarks."""
 
-    text: str
-    rate: float | None
-    seconds: float | None
-    seed: str
-    single: bool
-    faults: list[Fault] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
+    def __init__(self, rate: float | None, seconds: float | None, *, single: bool) -> None:
+        self.faults: list[Fault] = []
+        self.remarks: list[str] = []
+        self._rate, self._seconds, self._single = rate, seconds if single else None, single
+        self._text = ""
 
-    def read(self) -> RateCurve | None:
-        head, *option_texts = self.text.split(",")
+    def read_part(self, text: str, seed: str) -> RateCurve | None:
+        self._text, before = text, len(self.faults)
+        head, *option_texts = text.split(",")
         head, _, seconds_text = head.partition("@")
         name, colon, rates_text = (piece.strip() for piece in head.partition(":"))
         kind = KINDS.get(name.lower())
@@ -109,38 +106,38 @@ class _PartReader:
             self._add_fault(", ".join(SHAPES), f"there is no shape {name!r}" + did_you_mean(name.lower(), SHAPES))
             return None
         seconds = self._read_seconds(seconds_text.strip())
-        low, high = self._read_rates(kind, rates_text) if colon else self._take_rate(kind)
+        low, high = self._read_rates(kind, rates_text if colon else None)
         options = self._read_options(kind, option_texts, seconds)
+        if len(self.faults) > before:
+            return None
         period_s = options.get("period", seconds)
         if seconds < period_s:
             share = f"{seconds:g} s of its period of {period_s:g} s ({seconds / period_s:.2g})"
-            self.remarks.append(f"{self.text}: only {share}; its lowest and its highest rate need not be in it")
-        seed = f"{options['seed']:.0f}" if "seed" in options else self.seed
-        part = Part(low, high, seconds, options, Random(f"{name.lower()} {seed}"))
-        return None if self.faults else kind.build(part)
+            self.remarks.append(f"{text}: only {share}; its lowest and its highest rate need not be in it")
+        seed = f"{options['seed']:.0f}" if "seed" in options else seed
+        return kind.build(Part(low, high, seconds, options, Random(f"{name.lower()} {seed}")))
 
     def _add_fault(self, allowed: str, message: str, field_name: str = "shape") -> None:
-        self.faults.append(Fault(field_name, self.text, allowed, message))
+        self.faults.append(Fault(field_name, self._text, allowed, message))
 
     def _read_seconds(self, text: str) -> float:
-        if not text and self.seconds is None:
-            apart = ", or --seconds" if self.single else ""
+        if not text and self._seconds is None:
+            apart = ", or --seconds" if self._single else ""
             self._add_fault(f"@SECONDS{apart}, > 0", f"say how long it lasts, as in ramp:200..1400@40{apart}")
             return 1.0
-        text = text or str(self.seconds)
+        text = text or str(self._seconds)
         seconds = _parse_number(text)
         if seconds is None or not 0 < seconds <= _MAX_PART_SECONDS:
             self._add_fault(f"a number > 0 and ≤ {_MAX_PART_SECONDS:g} after @", f"{text!r} is no number of seconds")
             return 1.0
         return seconds
 
-    def _take_rate(self, kind: Kind) -> tuple[float, float]:
-        if self.rate is None:
+    def _read_rates(self, kind: Kind, text: str | None) -> tuple[float, float]:
+        if text is None and self._rate is not None:
+            return kind.low_share * self._rate, self._rate
+        if text is None:
             self._add_fault("a number ≥ 0", "a shape without rates of its own needs a rate (records/s)", "rate")
             return 0.0, 0.0
-        return kind.low_share * self.rate, self.rate
-
-    def _read_rates(self, kind: Kind, text: str) -> tuple[float, float]:
         rates = [_parse_number(piece) for piece in text.split("..")]
         if len(rates) != (1 if kind.one_rate else 2) or any(rate is None or rate < 0 for rate in rates):
             allowed = "RATE, a number ≥ 0" if kind.one_rate else "RATE..RATE, numbers ≥ 0"
@@ -177,7 +174,7 @@ def _parse_number(text: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a shape: rates in records/s, all options with their values, and its own random generator."""
+    """One part of a shape: rates in records/s, the values of all options, and its own random generator."""
 
     low: float
     high: float
@@ -188,13 +185,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option of a kind.
+    """One option of a kind: allowed values and default, each in words and as a function.
 
-    Attributes:
-        allowed: allowed values, in words.
-        fits: whether a value is allowed in a part of so many seconds.
-        usual: the default, in words.
-        default: the default for a part of so many seconds; None: left to the builder.
+    ``fits`` gets the value and the seconds of the part, ``default`` the seconds; None: left to the builder.
     """
 
     allowed: str
@@ -205,14 +198,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of shape.
-
-    Attributes:
-        summary: one line for the documentation.
-        one_rate: takes one rate instead of two.
-        low_share: the first rate of a bare name, as a share of the given rate.
-        options: in the order of the documentation.
-    """
+    """A kind of shape; ``low_share``: the first rate of a bare name, as a share of the given rate."""
 
     summary: str
     build: Callable[[Part], RateCurve]
@@ -239,13 +225,17 @@ def _interval(usual: str, default: Callable[[float], float]) -> Option:
     return Option(allowed, lambda value, seconds: value > 0 and value * _MAX_CHANGES >= seconds, usual, default)
 
 
+def _number(allowed: str, usual: float, fits: Callable[[float], bool]) -> Option:
+    return Option(allowed, lambda value, _: fits(value), f"{usual:g}", lambda _: usual)
+
+
 def _share(usual: float) -> Option:
-    return Option("a number from 0 to 1", lambda value, _: 0 <= value <= 1, f"{usual:g}", lambda _: usual)
+    return _number("a number from 0 to 1", usual, lambda value: 0 <= value <= 1)
 
 
 def _whole(low: int, high: int, usual: int) -> Option:
     allowed = f"a whole number from {low} to {high}"
-    return Option(allowed, lambda value, _: value == int(value) and low <= value <= high, f"{usual}", lambda _: usual)
+    return _number(allowed, usual, lambda value: value == int(value) and low <= value <= high)
 
 
 def _at(usual: str, default: Callable[[float], float] | None) -> Option:
@@ -254,8 +244,8 @@ def _at(usual: str, default: Callable[[float], float] | None) -> Option:
 
 
 _MIDDLE = _at("the middle", lambda seconds: seconds / 2)
-_SPEED = Option("a number > 0 and ≤ 1000000", lambda value, _: 0 < value <= 1e6, "1", lambda _: 1.0)
-_SLOPE = Option("a number of seconds ≥ 0", lambda value, _: value >= 0, "0", lambda _: 0.0)
+_SPEED = _number("a number > 0 and ≤ 1000000", 1, lambda value: 0 < value <= 1e6)
+_SLOPE = _number("a number of seconds ≥ 0", 0, lambda value: value >= 0)
 _SEED = Option("a whole number ≥ 0", lambda value, _: value >= 0 and value == int(value), "the load's seed", None)
 """A part with a seed of its own is the same wherever it stands."""
 

@@ -49,8 +49,7 @@ _PROFILE = (
 )
 """Minutes of S2's experiment (ten minutes of the city each), and the height then; straight lines between them."""
 
-_TEN_MINUTES_S = 600.0
-_MINUTE_S = 60
+_TEN_MINUTES_S, _MINUTE_S = 600.0, 60
 _MAX_BINS = 50_000
 """Minutes of 34 days; in a longer load the numbers are drawn for longer bins, so that memory stays bounded."""
 
@@ -60,7 +59,7 @@ _LARGE = 1e12
 
 @dataclass(frozen=True, slots=True)
 class TripPlan:
-    """A load of synthetic trips, in seconds of the city and seconds as played.
+    """A load of synthetic trips.
 
     Attributes:
         rate: mean trips/s of the city over the two days.
@@ -157,8 +156,7 @@ class Arrivals:
         trips: the number of trips up to and including each of them.
         begin: the city's second at time 0, not after the first pickup.
         duration: seconds as played; the last pickup lies within them.
-        speed: seconds of the city in one that is played, > 0.
-        copies: records of each trip, ≥ 1.
+        speed, copies: as in :class:`TripPlan`.
 
     >>> arrivals = Arrivals([100, 103], [2, 3], begin=100, duration=0.4, speed=10, copies=3)
     >>> [arrivals.cumulative(t) for t in (-0.1, 0.0, 0.29, 0.3)]
@@ -229,13 +227,7 @@ class TripPayloads:
 
 @dataclass(frozen=True, slots=True)
 class TripLoad:
-    """A load of trips that can be played.
-
-    Attributes:
-        arrivals: when its records are due.
-        bodies: opens :meth:`Trip.body` of all trips, in the order of their pickups.
-        left_out: number of invalid rows of a file, by reason.
-    """
+    """A load of trips. ``bodies`` opens :meth:`Trip.body` of each; ``left_out``: invalid rows of a file, by reason."""
 
     arrivals: Arrivals
     bodies: Callable[[], Iterator[str]]
@@ -268,13 +260,9 @@ _PASSENGERS = (0.70, 0.14, 0.04, 0.02, 0.06, 0.04)
 """Shares of one to six passengers, about as in the city's data."""
 
 _MEDIAN_MILES, _SPREAD = 1.8, 0.75
-_STRAIGHT_SHARE = 0.7
-"""Length of the straight line, as a share of the distance driven."""
-
+_STRAIGHT_SHARE = 0.7  # length of the straight line, as a share of the distance driven
 _MILES_PER_DEGREE = 69.0
-_LONGITUDE_SHARE = 0.757
-"""Length of a degree of longitude in New York, as a share of one of latitude: cos 40.8°."""
-
+_LONGITUDE_SHARE = 0.757  # length of a degree of longitude in New York, as a share of one of latitude: cos 40.8°
 _MILES_PER_S = 11.5 / 3600
 
 

@@ -44,7 +44,7 @@ Stage = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 HALVES = ("id_low", "id_high", "mixed_low", "mixed_high")
 """Columns that the stage adds: id = id_high · 2³² + id_low (id_high is signed), and likewise for its
-:func:`~rheostat.load.checksum.splitmix64`."""
+:func:`~rheostat.load.checksum.splitmix64_array`."""
 
 
 def split_halves(ids: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.int64]]:

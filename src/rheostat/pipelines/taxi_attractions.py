@@ -65,14 +65,14 @@ def build(settings: TaxiSettings, records: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
 
     nearest = F.array_min(F.array(*(_candidate(place) for place in ATTRACTIONS)))
-    found = (
+    rows = (
         _parse(records)
         .withColumn("nearest", nearest)
         .withColumn("attraction", F.col("nearest.name"))
         .withColumn("attraction_distance", F.sqrt("nearest.squared"))
         .drop("nearest")
     )
-    return found.mapInArrow(make_wait(settings.lookup_ms), found.schema) if settings.lookup_ms else found
+    return rows.mapInArrow(make_wait(settings.lookup_ms), rows.schema) if settings.lookup_ms else rows
 
 
 def _candidate(place: Attraction) -> Column:
