@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -17,8 +16,9 @@ from pydantic import BaseModel, ValidationError
 
 from rheostat.config.faults import faults_of
 from rheostat.config.reference import keys_of
-from rheostat.errors import Fault, InputError, did_you_mean
+from rheostat.errors import Fault, InputError
 from rheostat.model import Assessment, Objective, Reason, ReasonCode, Recommendation
+from rheostat.plugins import POLICIES, unknown_name
 from rheostat.ports import SampleStore
 
 # What so many executors carry, learned from what was seen: S1 Algorithm 1, as printed and corrected.
@@ -119,17 +119,12 @@ def in_force(assessment: Assessment) -> int | None:
     return assessment.executors if assessment.requested is None else assessment.requested
 
 
-# The one door for policies: entry points of the group ``rheostat.policies``. The built-in ones use it too.
-
-
-GROUP = "rheostat.policies"
-
-_ELSEWHERE = f"One from a package is found once that is installed, with its entry point in {GROUP}"
+# Policies are found through entry points of the group ``rheostat.policies``. The built-in ones use them too.
 
 
 def policy_names() -> tuple[str, ...]:
     """Names of the registered policies, sorted."""
-    return tuple(sorted({entry.name for entry in entry_points(group=GROUP)}))
+    return POLICIES.names()
 
 
 def load_policy(name: str, options: Mapping[str, Any], context: PolicyContext) -> Policy[Any]:
@@ -143,11 +138,11 @@ def load_policy(name: str, options: Mapping[str, Any], context: PolicyContext) -
     Raises:
         InputError: the policy is unknown or cannot be imported, or options are wrong: every fault of them.
     """
-    factory = _factory(name)
+    factory: PolicyFactory = POLICIES.load(name, FACTORY_PARTS)
     presets = {"default": {}, **factory.presets}
     preset = options.get("preset", context.preset if context.preset in presets else "default")
     given = {key: value for key, value in options.items() if key != "preset"}
-    faults = [] if preset in presets else [_unknown("policy_options.preset", str(preset), tuple(presets), "preset")]
+    faults = [] if preset in presets else [unknown_name("policy_options.preset", str(preset), tuple(presets), "preset")]
     try:
         checked = factory.options_type.model_validate({**presets.get(preset, {}), **given})
     except ValidationError as error:
@@ -157,38 +152,6 @@ def load_policy(name: str, options: Mapping[str, Any], context: PolicyContext) -
     return factory(checked, context)
 
 
-def _factory(name: str) -> PolicyFactory:
-    entry = _entry(name)
-    try:
-        factory = entry.load()
-    except Exception as error:
-        package = entry.dist.name if entry.dist is not None else "unknown"
-        message = f"the policy of the package {package} cannot be loaded: {type(error).__name__}: {error}"
-        raise InputError([Fault("policy", name, f"an importable {entry.value}", message)]) from error
-    lacks = lacking(factory, FACTORY_PARTS)
-    if lacks:
-        message = f"{entry.value} is not a policy: it has no {', no '.join(lacks)}"
-        raise InputError([Fault("policy", name, "a class as docs/policies.md describes it", message)])
-    checked: PolicyFactory = factory
-    return checked
-
-
-def _entry(name: str) -> EntryPoint:
-    found = list(entry_points(group=GROUP, name=name))
-    if not found:
-        fault = _unknown("policy", name, policy_names(), "policy")
-        end = "" if fault.message.endswith("?") else "."
-        raise InputError([replace(fault, message=f"{fault.message}{end} {_ELSEWHERE}")])
-    if len({entry.value for entry in found}) > 1:
-        message = f"several packages register this name: {', '.join(sorted(entry.value for entry in found))}"
-        raise InputError([Fault("policy", name, "a name that one package registers", message)])
-    return found[0]
-
-
-def _unknown(field: str, given: str, allowed: tuple[str, ...], kind: str) -> Fault:
-    return Fault(field, repr(given), " | ".join(allowed) or "(none)", f"no such {kind}{did_you_mean(given, allowed)}")
-
-
 def _faults(error: ValidationError, factory: PolicyFactory) -> list[Fault]:
     """What is wrong with the options, each with its meaning."""
     fields, faults = keys_of(factory.options_type), list[Fault]()
@@ -196,7 +159,7 @@ def _faults(error: ValidationError, factory: PolicyFactory) -> list[Fault]:
         key = fault.field.split(".")[0]
         where = f"policy_options.{fault.field}" if fault.field else "policy_options"
         if key and key not in fields:
-            faults.append(_unknown(where, key, ("preset", *fields), "option"))
+            faults.append(unknown_name(where, key, ("preset", *fields), "option"))
             continue
         meant = fields[key].description if key else None
         faults.append(replace(fault, field=where, message=f"{fault.message}; {meant}" if meant else fault.message))

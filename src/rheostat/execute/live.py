@@ -13,8 +13,10 @@ from queue import SimpleQueue
 from typing import Protocol
 
 from rheostat.errors import ActuationError
+from rheostat.execute.actuator import ActuatorContext
 from rheostat.model import Decision, Outcome, OutcomeStatus, Reason, ReasonCode
 from rheostat.ports import Clock
+from rheostat.spark.levers import SparkLevers
 from rheostat.text import executors, several
 
 
@@ -58,6 +60,12 @@ class LiveExecutors:
         self._outcome: Outcome | None = None
         self._requested: int | None = None
         self._kept: int | None = None
+
+    @classmethod
+    def build(cls, context: ActuatorContext) -> LiveExecutors:
+        """The actuator of a session."""
+        patience = Patience(allow_redone_work=context.settings.allow_redone_work)
+        return cls(SparkLevers(context.spark), context.clock, patience)
 
     @property
     def requested(self) -> int | None:
@@ -616,37 +624,3 @@ class Background:
     def _run(self) -> None:
         while (work := self._queue.get()) is not None:
             work()
-
-
-# Decisions that are only recorded: the mode of choice until the user trusts us.
-
-
-class DryRun:
-    """An actuator (``rheostat.ports.Actuator``) that changes nothing."""
-
-    def __init__(self) -> None:
-        self._decision: Decision | None = None
-
-    def apply(self, decision: Decision) -> None:
-        """Take note of ``decision``."""
-        self._decision = decision
-
-    def poll(self, at: float) -> Outcome | None:
-        """That it was recorded, once."""
-        decision, self._decision = self._decision, None
-        if decision is None or decision.target is None:
-            return None
-        text = f"a dry run: {executors(decision.target)} would have been asked for"
-        return Outcome(
-            at=at,
-            decision_id=decision.decision_id,
-            status=OutcomeStatus.RECORDED,
-            reason=Reason(ReasonCode.DRY_RUN, text),
-            target=decision.target,
-            before=decision.current,
-            after=decision.current,
-            method="dry-run",
-        )
-
-    def close(self) -> None:
-        """Nothing is left to end."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+from rheostat.config.loading import read_token
+from rheostat.config.models import Settings
 from rheostat.errors import RheostatError, UnavailableError
 
 if TYPE_CHECKING:
@@ -168,6 +171,17 @@ def _answer(given: Answer) -> Any:
     words = "; ".join(str(one.get("message")) for one in told if isinstance(one, dict))
     message = f"it refuses with {given.status}" + (f": {words}" if words else "")
     raise UnavailableError(message)
+
+
+def node_clients(settings: Settings) -> list[NodeClient]:
+    """Clients of the node servers that the settings name; connections are opened when they are needed.
+
+    Raises:
+        InputError: the token cannot be read.
+    """
+    ours = settings.workers
+    token = read_token(ours.token_file, "workers.token_file", os.environ)
+    return [NodeClient(address, token, ours.timeout_s, name) for name, address in ours.named_nodes]
 
 
 class Node(Protocol):

@@ -15,15 +15,19 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from rheostat.errors import ActuationError, Fault, InputError, RheostatError
-from rheostat.execute.live import Background, LiveExecutors, Runner
-from rheostat.execute.node_client import Node, NodeGateways, NodeState, StandbyOptions
+from rheostat.execute.actuator import ActuatorContext
+from rheostat.execute.live import Background, LiveExecutors, Patience, Runner
+from rheostat.execute.node_client import Node, NodeGateways, NodeState, StandbyOptions, node_clients
 from rheostat.execute.placed import Change, JobOnNodes, LatencyMap, Placed
 from rheostat.model import Decision, Outcome, OutcomeStatus
-from rheostat.spark.jvm import host_of
+from rheostat.spark.jvm import DriverJvm, SessionFacts, host_of
+from rheostat.spark.levers import SparkLevers
 from rheostat.text import several
 
 _log = logging.getLogger("rheostat")
 _LONGEST = 300
+_WORKER_START_S = 45.0
+"""An executor may have to wait so long for a Worker that is only being started."""
 
 
 class JobView(JobOnNodes, Protocol):
@@ -72,6 +76,25 @@ class WorkersActuator:
         self._outcome: Outcome | None = None
         self._looked_at: float | None = None
         self._closed = False
+
+    @classmethod
+    def build(cls, context: ActuatorContext) -> WorkersActuator:
+        """The actuator of a session."""
+        levers, workers = SparkLevers(context.spark), context.settings.workers
+        patience = Patience(allow_redone_work=context.settings.allow_redone_work, least_no_room_s=_WORKER_START_S)
+        live = LiveExecutors(levers, context.clock, patience)
+        upkeep = StandbyOptions(workers.backup, workers.every_s)
+        known = None if context.round_trips is None else LatencyMap(context.round_trips, context.clock)
+        job, nodes = SparkJob(levers, DriverJvm(context.spark)), node_clients(context.settings)
+        return cls(live, job, nodes, upkeep, paused=context.paused, known=known)
+
+    @staticmethod
+    def refusals(facts: SessionFacts) -> list[Fault]:
+        """Why the Workers below a session cannot be changed."""
+        if facts.deploy == "standalone":
+            return []
+        message = "node servers start the Workers of a standalone cluster"
+        return [Fault("actuator", f"workers, on {facts.master}", "executors, or a spark:// master", message)]
 
     @property
     def requested(self) -> int | None:
