@@ -244,7 +244,7 @@ def _source(query: OutsideQuery, planned: object, committed: object, at: float) 
         raise UnavailableError(message)
     topics = sorted({topic for topic, _ in stands})
     earliest: dict[tuple[str, int], int] = {}
-    if query.log is not None and topics == [log_folder.TOPIC]:
+    if query.log is not None and topics == [log_folder.LOG_TOPIC]:
         kind, name, latest = "log", str(query.log), log_folder.latest_offsets(query.log)
     elif query.kafka is not None:
         kind, name, latest = "kafka", ", ".join(topics), query.kafka.latest(topics)
