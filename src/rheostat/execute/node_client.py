@@ -29,7 +29,7 @@ _REFUSES = ("DECOMMISSIONED", "DEAD")
 """States in which the master places no executor on a Worker."""
 
 
-class Way(NamedTuple):
+class PeerTrip(NamedTuple):
     """The round trip from a node to a peer, and how long ago it was measured."""
 
     peer: str
@@ -49,7 +49,7 @@ class NodeState:
         names: web page of each Worker (``host:port``) → its unique name on the node.
         hosts: addresses of its Workers, including leaving ones.
         leaving: Workers that are leaving and may still get an executor, as the master does not know it yet.
-        ways: measured round trips to its peers.
+        peers: measured round trips to its peers.
     """
 
     n_max: int
@@ -60,7 +60,7 @@ class NodeState:
     name: str = "node"
     hosts: frozenset[str] = frozenset()
     leaving: int = 0
-    ways: tuple[Way, ...] = ()
+    peers: tuple[PeerTrip, ...] = ()
 
 
 def parse_state(answer: Any) -> NodeState:
@@ -88,7 +88,7 @@ def parse_state(answer: Any) -> NodeState:
             name=str(answer["name"]),
             hosts=frozenset(str(one["host"]) for one in workers),
             leaving=leaving,
-            ways=_parse_ways(answer.get("peers", ())),
+            peers=_parse_peers(answer.get("peers", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         message = f"this is not what a node says of itself: {error!r}"
@@ -99,16 +99,16 @@ def parse_state(answer: Any) -> NodeState:
     return state
 
 
-def _parse_ways(peers: Sequence[Mapping[str, Any]]) -> tuple[Way, ...]:
-    ways = [
-        Way(str(one["name"]), float(one["round_trip_ms"]), float(one["age_s"]))
+def _parse_peers(peers: Sequence[Mapping[str, Any]]) -> tuple[PeerTrip, ...]:
+    trips = [
+        PeerTrip(str(one["name"]), float(one["round_trip_ms"]), float(one["age_s"]))
         for one in peers
         if one["round_trip_ms"] is not None
     ]
-    if not all(0 <= number < float("inf") for way in ways for number in (way.ms, way.age_s)):
+    if not all(0 <= number < float("inf") for trip in trips for number in (trip.ms, trip.age_s)):
         message = "a round trip or its age is no number, or negative"
         raise ValueError(message)
-    return tuple(ways)
+    return tuple(trips)
 
 
 class NodeClient:
