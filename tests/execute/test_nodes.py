@@ -257,8 +257,9 @@ class Driver:
 
 
 def test_which_workers_are_used_by_their_pages():
-    driver = Driver(executor("10.0.0.5", "10.0.0.5:8082"), executor("10.0.0.5", "10.0.0.5:8083"), executor("b", None))
-    assert SparkJob(driver, driver).worker_pages() == ("10.0.0.5:8082", "10.0.0.5:8083", "b")
+    pages = [("10.0.0.5", "10.0.0.5:8082"), ("10.0.0.5", "10.0.0.5:8083"), ("b", None)]
+    driver = Driver(*(executor(*page) | {"id": str(number)} for number, page in enumerate(pages)))
+    assert sorted(SparkJob(driver, driver).placed().values()) == ["10.0.0.5:8082", "10.0.0.5:8083", "b"]
 
 
 def test_which_executor_is_on_which_worker():
