@@ -21,7 +21,7 @@ from rheostat.journal.store import Journal
 from rheostat.loop.build import build_decision_settings, open_journal, open_sample_store, open_store
 from rheostat.loop.clock import StoppableClock, SystemClock
 from rheostat.loop.loop import Loop, Status, supervise
-from rheostat.metrics import Hearing, OverheardJournal, Served, serve
+from rheostat.metrics import CountingJournal, JobMetrics, MetricsServer, serve
 from rheostat.model import Bounds, Observation
 from rheostat.observe.driver import DriverSource
 from rheostat.observe.merge import MergedSource
@@ -197,7 +197,7 @@ class Assembly:
     actuator: Actuator
     journal: Journal
     clock: StoppableClock
-    served: Served | None = None
+    served: MetricsServer | None = None
 
     def run(self) -> None:
         """Run the loop until it is stopped, then close everything. A thread of it that dies is replaced."""
@@ -224,11 +224,11 @@ def assemble(
     actuator = _build_actuator(spark, settings, watch, lambda: bool(loops) and loops[0].status().paused)
     source = _build_source(spark, settings, actuator, sources)
     faults: list[Fault] = []
-    hearing = Hearing()
+    metrics = JobMetrics()
     with contextlib.ExitStack() as undoing:
         undoing.callback(actuator.close)
         undoing.callback(source.close)
-        served = tried(serve, None, faults, settings.metrics, hearing)
+        served = tried(serve, None, faults, settings.metrics, metrics)
         if served is not None:
             undoing.callback(served.close)
         if settings.mode != "watch" and (refused := _refusals(facts, settings, source)):
@@ -240,7 +240,7 @@ def assemble(
             raise InputError(faults)
         undoing.pop_all()
     source = source if watch is None else SourceWithNodes(source, watch)
-    journal = journal if served is None else OverheardJournal(journal, hearing)
+    journal = journal if served is None else CountingJournal(journal, metrics)
     clock, store = SystemClock(), open_store(settings)
     loop = Loop(source, deciding, actuator, journal, clock, settings, store=store, job=facts.app_name)
     loops.append(loop)
