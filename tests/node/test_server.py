@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from rheostat.errors import UnavailableError
-from rheostat.execute.node_client import NodeState, Way, parse_state
+from rheostat.execute.node_client import NodeState, PeerTrip, parse_state
 from rheostat.host.spark_daemons import WorkerSize
 from rheostat.node.peers import CALLER, PeerRoundTrips
 from rheostat.node.server import MOST_BYTES, make_app
@@ -86,7 +86,7 @@ def test_the_ways_to_its_peers_are_told_with_their_age(node):
     c = {"name": "c", "url": "http://c", "round_trip_ms": None, "age_s": None}
     assert seen["peers"] == [b, c | {"trouble": "UnavailableError: no answer"}]
     assert seen["delays_ms"] == {"c": 300.0}
-    assert parse_state(seen).ways == (Way("b", 20.25, 4.0),)
+    assert parse_state(seen).peers == (PeerTrip("b", 20.25, 4.0),)
 
 
 def test_a_ping_of_a_caller_with_a_delay_is_answered_after_the_others(node):

@@ -468,11 +468,12 @@ class Settings(FrozenModel):
         default=None,
         strict=False,
     )
-    actuator: Literal["executors", "workers"] = documented(
-        "executors: change the executors of the application; workers: also change the Workers of the cluster, "
-        "through node servers, with some in hot standby.",
+    actuator: str = documented(
+        "Name of a registered actuator. executors: change the executors of the application; workers: also change the "
+        "Workers of the cluster, through node servers, with some in hot standby.",
         "most clusters have fixed Workers",
         default="executors",
+        min_length=1,
     )
     workers: WorkersSettings = documented(
         "The cluster layer, see below; for the actuator workers.", "see each key below", default=WorkersSettings()

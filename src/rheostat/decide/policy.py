@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -17,8 +16,9 @@ from pydantic import BaseModel, ValidationError
 
 from rheostat.config.faults import faults_of
 from rheostat.config.reference import keys_of
-from rheostat.errors import Fault, InputError, did_you_mean
+from rheostat.errors import Fault, InputError
 from rheostat.model import Assessment, Objective, Reason, ReasonCode, Recommendation
+from rheostat.plugins import POLICIES, unknown_name
 from rheostat.ports import SampleStore
 
 S = TypeVar("S")
@@ -116,16 +116,12 @@ def cap_limits(assessment: Assessment) -> bool:
     )
 
 
-# The one door for policies: entry points of the group ``rheostat.policies``. The built-in ones use it too.
-
-GROUP = "rheostat.policies"
-
-_ELSEWHERE = f"One from a package is found once that is installed, with its entry point in {GROUP}"
+# Policies are found through entry points of the group ``rheostat.policies``. The built-in ones use them too.
 
 
 def policy_names() -> tuple[str, ...]:
     """Names of the registered policies, sorted."""
-    return tuple(sorted({entry.name for entry in entry_points(group=GROUP)}))
+    return POLICIES.names()
 
 
 def load_policy(name: str, options: Mapping[str, Any], context: PolicyContext) -> Policy[Any]:
@@ -134,11 +130,11 @@ def load_policy(name: str, options: Mapping[str, Any], context: PolicyContext) -
     Raises:
         InputError: the policy is unknown or cannot be imported, or options are wrong: every fault of them.
     """
-    factory = _load_factory(name)
+    factory: PolicyFactory = POLICIES.load(name, (*_FACTORY_PARTS, *POLICY_PARTS))
     presets = {"default": {}, **factory.presets}
     preset = options.get("preset", context.preset if context.preset in presets else "default")
     given = {key: value for key, value in options.items() if key != "preset"}
-    faults = [] if preset in presets else [_unknown("policy_options.preset", str(preset), tuple(presets), "preset")]
+    faults = [] if preset in presets else [unknown_name("policy_options.preset", str(preset), tuple(presets), "preset")]
     try:
         checked = factory.options_type.model_validate({**presets.get(preset, {}), **given})
     except ValidationError as error:
@@ -148,38 +144,6 @@ def load_policy(name: str, options: Mapping[str, Any], context: PolicyContext) -
     return factory(checked, context)
 
 
-def _load_factory(name: str) -> PolicyFactory:
-    entry = _find_entry(name)
-    try:
-        factory = entry.load()
-    except Exception as error:
-        package = entry.dist.name if entry.dist is not None else "unknown"
-        message = f"the policy of the package {package} cannot be loaded: {type(error).__name__}: {error}"
-        raise InputError([Fault("policy", name, f"an importable {entry.value}", message)]) from error
-    missing = [part for part in (*_FACTORY_PARTS, *POLICY_PARTS) if not hasattr(factory, part)]
-    if missing:
-        message = f"{entry.value} is not a policy: it has no {', no '.join(missing)}"
-        raise InputError([Fault("policy", name, "a class as docs/policies.md describes it", message)])
-    checked: PolicyFactory = factory
-    return checked
-
-
-def _find_entry(name: str) -> EntryPoint:
-    entries = list(entry_points(group=GROUP, name=name))
-    if not entries:
-        fault = _unknown("policy", name, policy_names(), "policy")
-        end = "" if fault.message.endswith("?") else "."
-        raise InputError([replace(fault, message=f"{fault.message}{end} {_ELSEWHERE}")])
-    if len({entry.value for entry in entries}) > 1:
-        message = f"several packages register this name: {', '.join(sorted(entry.value for entry in entries))}"
-        raise InputError([Fault("policy", name, "a name that one package registers", message)])
-    return entries[0]
-
-
-def _unknown(field: str, given: str, allowed: tuple[str, ...], kind: str) -> Fault:
-    return Fault(field, repr(given), " | ".join(allowed) or "(none)", f"no such {kind}{did_you_mean(given, allowed)}")
-
-
 def _option_faults(error: ValidationError, factory: PolicyFactory) -> Iterator[Fault]:
     """What is wrong with the options, each with its meaning."""
     options = keys_of(factory.options_type)
@@ -187,7 +151,7 @@ def _option_faults(error: ValidationError, factory: PolicyFactory) -> Iterator[F
         key = fault.field.split(".")[0]
         where = f"policy_options.{fault.field}" if fault.field else "policy_options"
         if key and key not in options:
-            yield _unknown(where, key, ("preset", *options), "option")
+            yield unknown_name(where, key, ("preset", *options), "option")
             continue
         meaning = options[key].description if key else None
         yield replace(fault, field=where, message=f"{fault.message}; {meaning}" if meaning else fault.message)

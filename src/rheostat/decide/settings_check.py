@@ -15,6 +15,7 @@ from rheostat.decide.decide import STEPS
 from rheostat.decide.policy import Policy, PolicyContext, load_policy
 from rheostat.errors import Fault, InputError, tried
 from rheostat.model import Objective
+from rheostat.plugins import ACTUATORS
 
 _SOME_OBJECTIVE = Objective(60.0)
 _SOME_PERIOD_S = 15.0
@@ -22,21 +23,28 @@ _SOME_PERIOD_S = 15.0
 
 
 def check_settings(values: Mapping[str, Any], before: Iterable[Fault] = ()) -> Settings:
-    """Settings whose policy exists and takes its options.
+    """Settings whose actuator and policy exist, and whose policy takes its options.
 
     Args:
         values: in the shape of a settings file.
         before: faults that were found while they were read.
 
     Raises:
-        InputError: every fault of the settings, of the policy and of its options.
+        InputError: every fault of the settings, the actuator, the policy and its options.
     """
     faults = list(before)
     settings = tried(validate, None, faults, Settings, values)
     faults += [fault for fault in policy_faults(values) if fault not in faults]
+    faults += actuator_faults(values)
     if settings is None or faults:
         raise InputError(faults)
     return settings
+
+
+def actuator_faults(values: Mapping[str, Any]) -> list[Fault]:
+    """What is wrong with the name of the actuator; a value that is no name at all is a fault of the settings."""
+    name = values.get("actuator")
+    return ACTUATORS.faults(name) if name and isinstance(name, str) else []
 
 
 def policy_faults(values: Mapping[str, Any]) -> list[Fault]:
@@ -132,7 +140,7 @@ def _layers(settings: Settings) -> Iterator[tuple[str, str]]:
     """The cluster, and what is served and watched."""
     if settings.actuator != "workers":
         for key in type(settings.workers).model_fields:
-            yield f"workers.{key}", "the actuator is executors: say actuator: workers"
+            yield f"workers.{key}", f"the actuator is {settings.actuator}: say actuator: workers"
     if settings.mode != "act":
         why = f"in mode {settings.mode} nothing is asked for"
         yield from (("allow_redone_work", why), ("workers.backup", why), ("workers.every_s", why))
