@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rheostat.analyze.batches import Finished, QueryFigures, read_query
 from rheostat.analyze.executors import ClusterFigures, machine_names, read_cluster, watch_executors
@@ -74,7 +73,8 @@ def analyze(
         each, history = read_query(query, before, at, settings, executors_changed=cluster.changed, invalid=invalid)
         figures.append(each)
         histories.append(history)
-    machines = _update_machines(observation, cluster_history, histories, state.machines, settings)
+    offsets = [history.offsets for history in histories]
+    machines = watch_executors(state.machines, cluster_history, observation.cluster, offsets, settings.rate_window_s)
     assessment = _assess(observation, readings, figures, cluster, cluster_history, machines, invalid)
     # A query that returns within the rate window continues its history.
     histories += [each for each in past.values() if 0 <= at - each.seen_at <= settings.rate_window_s]
@@ -91,7 +91,7 @@ def _assess(
     invalid: set[str],
 ) -> Assessment:
     query = figures[0] if len(figures) == 1 else _combine(figures)
-    offsets, slow = query.offsets, _read_slow(machines, observation)
+    offsets = query.offsets
     needed = (
         offsets.arrival_rate,
         offsets.backlog,
@@ -142,14 +142,10 @@ def _assess(
         by_query=tuple(map(_load_of, readings, figures)) if len(figures) > 1 else (),
         nodes=observation.nodes,
         sink=None if cluster.at is None else read_sink(readings, figures, cluster_history.counters),
-        slow=slow.names,
-        slow_executors=slow.executors,
-        slow_on=slow.on,
-        slow_nodes=slow.nodes,
-        slow_factor=slow.factor,
         skew=machines.skew,
         useful_executors=useful_executors,
         stages=stages,
+        **_read_slow(machines, observation),
     )
 
 
@@ -239,47 +235,20 @@ def _age(now: float, times: Iterable[float | None]) -> float | None:
     return None if oldest is None else max(0.0, now - oldest)
 
 
-# Slow executors and nodes.
-
-
-@dataclass(frozen=True, slots=True)
-class _Slow:
-    """Fields of the assessment about slow executors and nodes."""
-
-    names: tuple[str, ...] = ()
-    executors: tuple[str, ...] = ()
-    on: tuple[str, ...] = ()
-    nodes: tuple[str, ...] = ()
-    factor: float | None = None
-
-
-def _update_machines(
-    observation: Observation,
-    history: ClusterHistory,
-    queries: Sequence[QueryHistory],
-    past: Machines,
-    settings: AnalysisSettings,
-) -> Machines:
-    at, cluster = history.at, observation.cluster
-    if cluster is None or at is None:
-        return past
-    offsets = [query.offsets for query in queries]
-    return watch_executors(past, at, history.counters, cluster, offsets, settings.rate_window_s)
-
-
-def _read_slow(machines: Machines, observation: Observation) -> _Slow:
+def _read_slow(machines: Machines, observation: Observation) -> dict[str, Any]:
+    """Fields of the assessment about slow executors and nodes, where there are any."""
     if not (machines.slow or machines.nodes) or observation.cluster is None:
-        return _Slow()
+        return {}
     places = observation.cluster.roster.places
     slow = tuple([name for name in machines.slow if name in places])
     nodes = () if observation.nodes is None else {node.name for node in observation.nodes.nodes}
-    return _Slow(
-        names=machine_names(slow, places),
-        executors=slow,
-        on=tuple([places[name] if places[name] in nodes else ELSEWHERE for name in slow]) if nodes else (),
-        nodes=tuple([name for name, _ in machines.nodes if name in nodes]),
-        factor=machines.factor if slow else None,
-    )
+    return {
+        "slow": machine_names(slow, places),
+        "slow_executors": slow,
+        "slow_on": tuple([places[name] if places[name] in nodes else ELSEWHERE for name in slow]) if nodes else (),
+        "slow_nodes": tuple([name for name, _ in machines.nodes if name in nodes]),
+        "slow_factor": machines.factor if slow else None,
+    }
 
 
 # Stages of a batch: the slots that each needs, and how many executors the largest keeps busy.

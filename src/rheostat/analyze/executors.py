@@ -253,10 +253,9 @@ _LEAST_RECORDS = 10
 
 
 def partition_skew(history: OffsetHistory) -> float | None:
-    """Share of the largest partition of a query ÷ an even share.
+    """Share of the largest partition of a query ÷ an even share; None: unknown, or fewer than 10 records each.
 
-    Of the records that arrived lately or of those that wait, whichever is more uneven; None: unknown, or fewer than 10
-    records per partition.
+    Of the records that arrived lately or of those that wait, whichever is more uneven.
     """
     return max([max(sizes) * len(sizes) / sum(sizes) for sizes in _sizes(history)], default=None)
 
@@ -311,16 +310,13 @@ def slow_factors(times: Mapping[str, float], hosts: Mapping[str, str], limit: fl
     """
     if len(times) < 2 or max(times.values()) < limit * min(times.values()):
         return {}
-    found = {}
-    for name, time_s in times.items():
-        usual_s = median([other_s for other, other_s in times.items() if other != name])
-        if 0 < limit * usual_s <= time_s:
-            found[name] = time_s / usual_s
-    for members, others in _nodes(times, hosts):
+    factors: dict[str, float] = {}
+    alone = [([name], [other for other in times if other != name]) for name in times]
+    for members, others in [*alone, *_nodes(times, hosts)]:
         usual_s = median([times[name] for name in others])
         if all(0 < limit * usual_s <= times[name] for name in members):
-            found |= {name: times[name] / usual_s for name in members}
-    return found
+            factors |= {name: times[name] / usual_s for name in members}
+    return factors
 
 
 def _nodes(names: Iterable[str], hosts: Mapping[str, str]) -> Iterable[tuple[list[str], list[str]]]:
@@ -335,9 +331,12 @@ def _nodes(names: Iterable[str], hosts: Mapping[str, str]) -> Iterable[tuple[lis
 
 
 def watch_executors(
-    past: Machines, at: float, counters: Counters, cluster: Cluster, offsets: Sequence[OffsetHistory], window_s: float
+    past: Machines, history: ClusterHistory, cluster: Cluster | None, offsets: Sequence[OffsetHistory], window_s: float
 ) -> Machines:
     """Update slow executors and nodes, when a window ends, with the ``offsets`` of all queries."""
+    at, counters = history.at, history.counters
+    if cluster is None or at is None:
+        return past
     if past.at is None or at < past.at:
         return Machines(at=at, counters=counters)
     if at - past.at < window_s:
@@ -384,15 +383,15 @@ def _cold_executors(then: Counters, executors: Iterable[Executor], at: float) ->
 def _find_slow(machines: Machines, at: float, times: Mapping[str, float], cluster: Cluster, heat: float) -> Machines:
     """Slow executors of the window that just ended, from mean task times."""
     hosts = cluster.roster.places
-    found = slow_factors(times, hosts, max(SLOW, EXPLAINED * heat))
+    factors = slow_factors(times, hosts, max(SLOW, EXPLAINED * heat))
     kept = [name for name in machines.slow if name in hosts and name not in times]
-    slow = tuple([name for name in found if name in machines.suspects] + kept)
-    factor = max([found[name] for name in slow if name in found], default=machines.factor if kept else None)
-    fast = {hosts[name] for name in times if name in hosts and name not in found}
+    slow = tuple([name for name in factors if name in machines.suspects] + kept)
+    factor = max([factors[name] for name in slow if name in factors], default=machines.factor if kept else None)
+    fast = {hosts[name] for name in times if name in hosts and name not in factors}
     before = {place: then for place, then in machines.nodes if place not in fast}
     now = dict.fromkeys(_slow_nodes(slow, hosts), at)
     nodes = tuple(sorted((before | now).items()))
-    return machines._replace(suspects=(*found, *kept), slow=slow, factor=factor, nodes=nodes)
+    return machines._replace(suspects=(*factors, *kept), slow=slow, factor=factor, nodes=nodes)
 
 
 def _slow_nodes(slow: Collection[str], hosts: Mapping[str, str]) -> set[str]:
