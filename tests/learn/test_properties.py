@@ -15,7 +15,7 @@ numbers = st.one_of(st.integers(1, 6), st.sampled_from([1, 40, 1_000_000]))
 
 def rows_of(topics):
     row = st.tuples(st.tuples(*[rates] * topics), numbers, shares)
-    return st.lists(row, min_size=20, max_size=60).map(
+    return st.lists(row, min_size=20, max_size=40).map(
         lambda found: [Sample(15.0 * at, *row) for at, row in enumerate(found)]
     )
 

@@ -306,7 +306,7 @@ class SlowModel:
 
     polynomial: Polynomial
     costs: tuple[float, ...]
-    seen: tuple[Seen, ...]
+    seen: tuple[LoadRange, ...]
     w_max: float | None
     top: float
     objective: float
@@ -348,7 +348,7 @@ _KNOTS = 512
 """Approximate number of loads in the table; between them it is linear."""
 
 
-class Seen(NamedTuple):
+class LoadRange(NamedTuple):
     """A range of loads without a wide gap between samples, at one number of executors."""
 
     executors: int
@@ -356,18 +356,18 @@ class Seen(NamedTuple):
     high: float
 
 
-def spans(loads: Sequence[float], executors: Sequence[int]) -> tuple[Seen, ...]:
+def spans(loads: Sequence[float], executors: Sequence[int]) -> tuple[LoadRange, ...]:
     """The ranges of loads that samples cover, by number of executors, then by load.
 
     >>> spans([100.0, 110.0, 50.0], [2, 2, 1])
-    (Seen(executors=1, low=50.0, high=50.0), Seen(executors=2, low=100.0, high=110.0))
+    (LoadRange(executors=1, low=50.0, high=50.0), LoadRange(executors=2, low=100.0, high=110.0))
     """
-    ranges: list[Seen] = []
+    ranges: list[LoadRange] = []
     for number, pairs in groupby(sorted(zip(executors, loads, strict=True)), key=itemgetter(0)):
         ordered = [load for _, load in pairs]
         wide = _GAP * ordered[-1]
         starts = [0, *(place for place in range(1, len(ordered)) if ordered[place] - ordered[place - 1] > wide)]
-        ranges += (Seen(number, ordered[a], ordered[b - 1]) for a, b in pairwise([*starts, len(ordered)]))
+        ranges += (LoadRange(number, ordered[a], ordered[b - 1]) for a, b in pairwise([*starts, len(ordered)]))
     return tuple(ranges)
 
 
@@ -409,7 +409,7 @@ class Surface(NamedTuple):
         return min(row[after], row[after - 1] + share * (row[after] - row[after - 1]))
 
 
-def surface(polynomial: Polynomial, seen: Sequence[Seen], top: float, objective: float) -> Surface:
+def surface(polynomial: Polynomial, seen: Sequence[LoadRange], top: float, objective: float) -> Surface:
     """The table of a polynomial of (load, executors) on its ranges with samples, cut off below 0 and above ``top``."""
     of_each = max(5, _KNOTS // len(seen))
     knots = np.unique(np.concatenate([[0.0], *(np.linspace(span.low, span.high, of_each) for span in seen)]))

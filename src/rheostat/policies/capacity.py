@@ -99,14 +99,14 @@ def due_in_s(at: float, last: float | None, every_s: float | None, early_s: floa
     return 0.0 if left_s <= early_s else left_s
 
 
-def count_in_a_row(streak: int, wanted: int) -> tuple[int, bool]:
-    """The streak with one more sample, at most ``wanted``, and whether it is complete.
+def count_in_a_row(streak: int, required: int) -> tuple[int, bool]:
+    """The streak with one more sample, at most ``required``, and whether it is complete.
 
     >>> count_in_a_row(8, 10), count_in_a_row(10, 10)
     ((9, False), (10, True))
     """
-    streak = min(streak + 1, wanted)
-    return streak, streak == wanted
+    streak = min(streak + 1, required)
+    return streak, streak == required
 
 
 def add_in_a_row(

@@ -45,7 +45,7 @@ from rheostat.policies.capacity import (
     propose_nothing,
     valid_target,
 )
-from rheostat.policies.trend import Detector, Watched
+from rheostat.policies.trend import Detector, DetectorState
 from rheostat.text import carry, count, executors, per_second, percent, seconds, several
 
 _SIGMAS = 2.0
@@ -119,7 +119,7 @@ class QueryModel:
     shown: tuple[Point, ...] = ()
     recent: tuple[float, ...] = ()
     model: MstModel | None = None
-    watched: Watched = field(default_factory=Watched)
+    watched: DetectorState = field(default_factory=DetectorState)
     forgot_at: float | None = None
 
 
@@ -465,9 +465,9 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
             return sample.hold(ReasonCode.STEADY, f"the next decision is in {seconds(wait_s)}"), state
         settled = self._is_settled(assessment, n, least=1)
         fresh = [self._learner.learn(each, settled=settled) for each in sample.queries]
-        seen = {each.query for each in fresh}
-        others = [each for each in state.queries if each.query not in seen]
-        queries = (*fresh, *others)[:_MOST_QUERIES]
+        present = {each.query for each in fresh}
+        absent = [each for each in state.queries if each.query not in present]
+        queries = (*fresh, *absent)[:_MOST_QUERIES]
         state = replace(state, queries=queries, distance_ms=reached.distance_ms(n), checked_at=assessment.at)
         return self._decide(_sample(assessment, n, reached, state), state)
 
@@ -585,12 +585,12 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
         text = f"{what} with a margin of {margin} needs {executors(target)}{_describe_dt(sample)}"
         if target == sample.n:
             return sample.hold(ReasonCode.STEADY, text), nothing
-        wanted = self.options.samples_to_shrink
-        streak, complete = count_in_a_row(state.streak, wanted)
+        required = self.options.samples_to_shrink
+        streak, is_complete = count_in_a_row(state.streak, required)
         state = replace(state, streak=streak)
-        if complete:
+        if is_complete:
             return sample.propose(target, ReasonCode.OVERSIZED, f"{text}: {sample.n} → {target}"), state
-        text = f"{text}: sample {streak} of {wanted} in a row"
+        text = f"{text}: sample {streak} of {required} in a row"
         return sample.propose(sample.n, ReasonCode.SURPLUS_COUNTING, text), state
 
 

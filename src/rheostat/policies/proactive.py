@@ -41,7 +41,7 @@ from rheostat.policies.capacity import (
 )
 from rheostat.policies.reactive import FAITHFUL as FAITHFUL_REACTIVE
 from rheostat.policies.reactive import ReactiveOptions, ReactivePolicy, ReactiveState
-from rheostat.policies.trend import Detector, LoadPoint, Rates, Watched, Worsening, add_point, ahead, forecast
+from rheostat.policies.trend import Detector, DetectorState, LoadPoint, Rates, Worsening, add_point, ahead, forecast
 from rheostat.ports import SampleStore
 from rheostat.text import executors, per_second, percent, seconds, several
 
@@ -141,7 +141,7 @@ FAITHFUL: Mapping[str, object] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class TrainingRows:
     """The rows that the model is trained on: the newest in the state, the others in the sample store.
 
     Attributes:
@@ -161,7 +161,7 @@ class Collected:
     topics: tuple[str, ...] = ()
 
 
-def add_row(row: Sample, data: Collected, archive: SampleStore | None) -> Collected:
+def add_row(row: Sample, data: TrainingRows, archive: SampleStore | None) -> TrainingRows:
     """The data with one more row."""
     rows = (*data.rows, row)
     data = replace(data, rows=rows, unchecked=data.unchecked + 1)
@@ -176,7 +176,7 @@ def add_row(row: Sample, data: Collected, archive: SampleStore | None) -> Collec
     return replace(data, rows=rows[1:])
 
 
-def read_rows(data: Collected, archive: SampleStore | None, most: int) -> Sequence[Sample]:
+def read_rows(data: TrainingRows, archive: SampleStore | None, most: int) -> Sequence[Sample]:
     """The newest rows that count, at most ``most``, oldest first, from the store and the state."""
     rows: Sequence[Sample] = data.rows
     if len(rows) < most and archive is not None and data.archived:
@@ -186,10 +186,10 @@ def read_rows(data: Collected, archive: SampleStore | None, most: int) -> Sequen
     return rows[-most:]
 
 
-def drop_rows(data: Collected, at: float, topics: tuple[str, ...] | None = None) -> Collected:
+def drop_rows(data: TrainingRows, at: float, topics: tuple[str, ...] | None = None) -> TrainingRows:
     """The data without rows from before ``at``; what is in the store stays there as history."""
     topics = data.topics if topics is None else topics
-    return Collected((), data.archived, at, lost=data.lost, topics=topics)
+    return TrainingRows((), data.archived, at, lost=data.lost, topics=topics)
 
 
 # --------------------------------------------- end of exploration: a stable model. S1 Algorithms 3 to 5, corrected
@@ -302,11 +302,11 @@ class ProactiveState:
     reactive: ReactiveState = field(default_factory=ReactiveState)
     recovery: Recovery = field(default_factory=Recovery)
     series: tuple[LoadPoint, ...] = ()
-    data: Collected = field(default_factory=Collected)
+    data: TrainingRows = field(default_factory=TrainingRows)
     model: SlowModel | None = None
     outlook: Outlook | None = None
     level: float | None = None
-    watched: Watched = field(default_factory=Watched)
+    watched: DetectorState = field(default_factory=DetectorState)
     explored_at: float | None = None
     sampled_at: float | None = None
     decided_at: float | None = None

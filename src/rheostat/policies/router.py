@@ -368,16 +368,16 @@ def size_at(sizes: tuple[tuple[float, int], ...], own_at: float, window_s: float
     >>> size_at(sizes, 320.0, 60.0), size_at(sizes, 360.0, 60.0), size_at(sizes, 299.0, 60.0)
     (None, 6, 4)
     """
-    begun = [(since, size) for since, size in sizes[1:] if since <= own_at]
-    if not begun:
+    changes = [(since, size) for since, size in sizes[1:] if since <= own_at]
+    if not changes:
         return sizes[0][1]
-    since, size = begun[-1]
+    since, size = changes[-1]
     return size if since <= own_at - window_s else None
 
 
 def pre_decision(turn: Turn) -> Turn:
     """Find out whether rows may be collected, and a decrease made."""
-    assessment, sizes, wanted = turn.assessment, turn.state.sizes, turn.options.settle_batches
+    assessment, sizes, least = turn.assessment, turn.state.sizes, turn.options.settle_batches
     if assessment.failed_tasks:
         code, text = ReasonCode.TASK_FAILURES, f"{several(assessment.failed_tasks, 'task')} failed recently"
     elif assessment.executors != turn.n:
@@ -385,8 +385,8 @@ def pre_decision(turn: Turn) -> Turn:
     elif len(sizes) > 1 and turn.own_at < sizes[-1][0]:
         age_s = seconds(assessment.at - turn.own_at)
         code, text = ReasonCode.WARMING_UP, f"the figures are {age_s} old, from before the last change"
-    elif assessment.batches < wanted:
-        code, text = ReasonCode.WARMING_UP, f"{assessment.batches} of {batches(wanted)} finished at this target"
+    elif assessment.batches < least:
+        code, text = ReasonCode.WARMING_UP, f"{assessment.batches} of {batches(least)} finished at this target"
     else:
         return turn
     return replace(turn, unsettled=(code, text))
@@ -570,11 +570,11 @@ def _size_down(turn: Turn) -> Turn:
 
 def post_decision(turn: Turn) -> Turn:
     """Apply the count of decreases and the limits."""
-    state, wanted = turn.state, turn.options.samples_to_shrink
-    streak, is_complete = count_in_a_row(state.streak, wanted) if turn.target < turn.n else (0, True)
+    state, required = turn.state, turn.options.samples_to_shrink
+    streak, is_complete = count_in_a_row(state.streak, required) if turn.target < turn.n else (0, True)
     turn = replace(turn, state=replace(state, decided_at=turn.assessment.at, streak=streak))
     if not is_complete:
-        text = f"{turn.reason.text}; {streak} of {wanted} in a row: {turn.n} stays"
+        text = f"{turn.reason.text}; {streak} of {required} in a row: {turn.n} stays"
         return turn.stay(ReasonCode.SURPLUS_COUNTING, text)
     since_s = turn.assessment.at - state.sizes[-1][0] if len(state.sizes) > 1 else math.inf
     target, why = apply_limits(turn.assessment, turn.n, turn.target, since_s, turn.options)

@@ -251,7 +251,7 @@ _CHANGED = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class DetectorState:
     """The state of a detector.
 
     Attributes:
@@ -294,10 +294,10 @@ class Detector:
     allowance: float | None = 0.02
     patience: float = 5.0
 
-    def watch(self, residual: float, state: Watched) -> tuple[Worsening, Watched]:
+    def watch(self, residual: float, state: DetectorState) -> tuple[Worsening, DetectorState]:
         """The score with one more residual, a number ≥ 0.
 
-        >>> detector, state = Detector(), Watched()
+        >>> detector, state = Detector(), DetectorState()
         >>> worsening, state = detector.watch(0.04, state)
         >>> worsening.score, round(state.total, 3)
         (0.5, 0.02)
@@ -308,7 +308,7 @@ class Detector:
         if self.allowance is not None:
             total = max(0.0, total + min(residual, _CLIP * self.limit) - self.allowance)
         slow = total / (self.patience * self.limit)
-        return Worsening(max(abrupt, slow), gradual=slow > abrupt), Watched(recent, total, state.misses)
+        return Worsening(max(abrupt, slow), gradual=slow > abrupt), DetectorState(recent, total, state.misses)
 
     def forecast_missed(self, residual: float, of_model: float) -> bool:
         """Whether a residual is high only because the forecast was wrong.
