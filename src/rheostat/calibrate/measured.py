@@ -136,7 +136,7 @@ class RealRun:
     start_ups: tuple[tuple[float, int], ...]
     executors: tuple[Lifetime, ...]
 
-    def arrived(self, at: Sequence[float]) -> npt.NDArray[np.float64]:
+    def count_arrived(self, at: Sequence[float]) -> npt.NDArray[np.float64]:
         """Records that had arrived by these times: by the latest offsets, straight lines between looks."""
         known = [(look.at, float(look.latest)) for look in self.looks if look.latest is not None]
         if not known:
@@ -146,7 +146,7 @@ class RealRun:
 
     def arrival_rate(self, begin: float, end: float) -> float:
         """Records/s that arrived between two times."""
-        first, last = self.arrived([begin, end])
+        first, last = self.count_arrived([begin, end])
         return float(last - first) / (end - begin) if end > begin else 0.0
 
 

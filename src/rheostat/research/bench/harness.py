@@ -35,7 +35,7 @@ Watch = Callable[[int, int, str], None]
 """Called with the progress of a benchmark: number of steps done, of how many (0: unknown), and what it does."""
 
 
-def unwatched(_done: int, _total: int, _words: str) -> None:
+def ignore_progress(_done: int, _total: int, _words: str) -> None:
     """A :data:`Watch` that does nothing."""
 
 
@@ -231,10 +231,12 @@ class Driver:
     lab: Lab
     part: Part
     folder: Path
-    watch: Watch = unwatched
+    watch: Watch = ignore_progress
 
     @classmethod
-    def start(cls, lab: Lab, module: str, job: Mapping[str, Any], folder: Path, watch: Watch = unwatched) -> Driver:
+    def start(
+        cls, lab: Lab, module: str, job: Mapping[str, Any], folder: Path, watch: Watch = ignore_progress
+    ) -> Driver:
         """Run ``python -m MODULE FOLDER`` with the job in ``job.json`` there."""
         folder.mkdir(parents=True)
         write_json(folder / "job.json", job)
@@ -387,7 +389,7 @@ def pairs(blocks: Sequence[Block]) -> list[tuple[Block, Block]]:
     return [(without, attached) for without, attached in ordered]
 
 
-def added(blocks: Sequence[Block]) -> Difference:
+def compare_means(blocks: Sequence[Block]) -> Difference:
     """The median, over the pairs, of the difference between the mean batch times of the two blocks.
 
     Means within a block, since a cycle of the autoscaler falls into one batch of several and would not change the
@@ -400,7 +402,7 @@ def added(blocks: Sequence[Block]) -> Difference:
     return Difference(float(np.median(shares)), bootstrap_interval(shares, lambda values: float(np.median(values))))
 
 
-def added_at_median(blocks: Sequence[Block]) -> Difference:
+def compare_medians(blocks: Sequence[Block]) -> Difference:
     """The difference of the median batches of the two kinds, with medians between the whole milliseconds."""
     both = pairs(blocks)
 

@@ -44,7 +44,7 @@ from rheostat.learn.slow_records import (
 )
 from rheostat.loop.build import build_decision_settings
 from rheostat.model import Assessment
-from rheostat.research.bench.harness import Bench, Metric, Watch, load_note, metric, unwatched
+from rheostat.research.bench.harness import Bench, Metric, Watch, ignore_progress, load_note, metric
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import load_job
 
@@ -205,7 +205,7 @@ _MEAN_COST = 20 / 11
 """Of a record, over both topics: 2000 records/s of the first, 200 of the second."""
 
 
-def run_train(watch: Watch = unwatched, runs: Mapping[str, Sequence[Sample]] | None = None) -> Bench:
+def run_train(watch: Watch = ignore_progress, runs: Mapping[str, Sequence[Sample]] | None = None) -> Bench:
     """Time training and the stability check; calibrate λ; try outliers and two topics.
 
     ``runs``: recorded samples, by name, that λ is checked on too.
@@ -215,7 +215,7 @@ def run_train(watch: Watch = unwatched, runs: Mapping[str, Sequence[Sample]] | N
         ("training and stability check", _times),
         ("deviation of each degree", _degrees),
         ("the limit of stability", lambda: _limits(_sets(), "")),
-        ("the capacity that the model believes", _believed),
+        ("the capacity that the model believes", _measure_capacity),
         ("outliers", _outliers),
         ("two topics", _topics),
     ]
@@ -371,7 +371,7 @@ def _share(flags: npt.NDArray[np.bool_]) -> float | None:
     return float(flags.mean()) if flags.size else None
 
 
-def _believed() -> list[Metric]:
+def _measure_capacity() -> list[Metric]:
     """Load that the model lets pass as a share of the true capacity, at the executors in its samples."""
     ratios = []
     for seed in _SEEDS:
@@ -440,7 +440,11 @@ def _topics() -> list[Metric]:
     ratios, w_max = [], _TWO_TOPICS.capacity / _MEAN_COST
     for seed in _SEEDS:
         known, unseen = (explore(_TWO_TOPICS, two_waves, _TRAIN_ROWS, s) for s in (seed, 100 + seed))
-        summed, by_sum, by_vector = _summed(unseen), train(_summed(known), w_max).model, train(known, w_max).model
+        summed, by_sum, by_vector = (
+            _sum_topics(unseen),
+            train(_sum_topics(known), w_max).model,
+            train(known, w_max).model,
+        )
         errors["the sum"].append(_error(by_sum, summed))
         errors["the vector"].append(_error(by_vector, unseen))
         errors["the sum, polynomial alone"].append(_raw_error(by_sum, summed))
@@ -459,7 +463,7 @@ def _mean(values: Array) -> float:
     return float(np.mean(values))
 
 
-def _summed(samples: Sequence[Sample]) -> list[Sample]:
+def _sum_topics(samples: Sequence[Sample]) -> list[Sample]:
     return [sample._replace(workload=(sum(sample.workload),)) for sample in samples]
 
 
@@ -518,7 +522,7 @@ _ROUNDING = 1e-9
 _FLEET_OPTIONS, _TASKS = TrainingOptions(), os.cpu_count() or 1
 
 
-def run_fleet_train(watch: Watch = unwatched) -> Bench:
+def run_fleet_train(watch: Watch = ignore_progress) -> Bench:
     """Train 1000 jobs of 450 samples both ways, and compare the models.
 
     Raises:
