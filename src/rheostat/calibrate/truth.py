@@ -99,11 +99,7 @@ def window_of(run: RealRun, warm_up_s: float = WARM_UP_S) -> tuple[RealBatch, fl
 
 
 def replay(run: RealRun, job: JobFile, *, warm_up_s: float = WARM_UP_S, seed: int = 1) -> Replay:
-    """Replay a run in the simulator.
-
-    Raises:
-        InputError: the run has no window; see :func:`window_of`.
-    """
+    """Replay a run in the simulator. Raises InputError: the run has no window; see :func:`window_of`."""
     first, end = window_of(run, warm_up_s)
     every = max(1.0, run.setup.trigger_s)
     origin = first.start - first.start % every - every

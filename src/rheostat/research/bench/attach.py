@@ -61,16 +61,13 @@ _SAMPLE_S: float = Settings.model_fields["sample_s"].default
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is run.
+    """What is run: pairs of blocks of batches, with and without the autoscaler.
 
     Attributes:
-        pairs: pairs of blocks of ``block`` batches, one with and one without the autoscaler.
-        cap: records of a batch.
+        block, cap: batches of a block, records of a batch.
         lookup_ms: wait of each record.
-        sample_s: between two cycles of the autoscaler.
-        cycles: of the autoscaler while memory is measured.
+        sample_s, cycles: between two cycles of the autoscaler, and how many while memory is measured.
         warm_up: batches before anything is measured.
-        policy: decides, within one executor.
     """
 
     pairs: int = 50

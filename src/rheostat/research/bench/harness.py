@@ -44,14 +44,9 @@ SCHEMA = "rheostat.bench/1"
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One figure.
+    """One figure; None: not measured, or not resolved. ``n``: measurements behind it; ``ci95``: by bootstrap.
 
-    Attributes:
-        value: None where it was not measured, or not resolved.
-        n: measurements behind it.
-        ci95: 95 % interval of the value, by bootstrap; None without one.
-        target: upper limit; None: only reported.
-        judged: compared with the target in place of the value, as an end of the interval; None: the value.
+    ``target``: upper limit. ``judged``: compared with the target in place of the value, as an end of the interval.
     """
 
     name: str
@@ -252,11 +247,7 @@ class Driver:
         return result
 
     def wait_for(self, name: str, timeout_s: float) -> None:
-        """Wait until this file is in its folder.
-
-        Raises:
-            PartFailedError: a part died, or it took too long.
-        """
+        """Wait until this file is in its folder. Raises PartFailedError: a part died, or it took too long."""
         deadline, pause, passed_on = time.monotonic() + timeout_s, threading.Event(), ""
         while not (self.folder / name).exists():
             self.lab.check()
@@ -322,11 +313,7 @@ def session(conf: Mapping[str, str], name: str) -> Iterator[SparkSession]:
 
 
 def until(holds: Callable[[], bool], what: str, timeout_s: float, look_s: float = 0.05) -> None:
-    """Wait for a condition.
-
-    Raises:
-        UnavailableError: it did not hold in time.
-    """
+    """Wait for a condition. Raises UnavailableError: it did not hold in time."""
     deadline, pause = time.monotonic() + timeout_s, threading.Event()
     while not holds():
         if time.monotonic() > deadline:
@@ -336,11 +323,7 @@ def until(holds: Callable[[], bool], what: str, timeout_s: float, look_s: float 
 
 
 def batches_done(query: StreamingQuery) -> int:
-    """Number of finished batches.
-
-    Raises:
-        RheostatError: the query has ended.
-    """
+    """Number of finished batches. Raises RheostatError: the query has ended."""
     if not query.isActive:
         message = f"the query has ended: {query.exception()}"
         raise RheostatError(message)
@@ -377,11 +360,7 @@ def abba(pairs: int) -> list[bool]:
 
 
 def pairs(blocks: Sequence[Block]) -> list[tuple[Block, Block]]:
-    """Neighbours, each pair as (without, with).
-
-    Raises:
-        ValueError: two neighbours are of one kind.
-    """
+    """Neighbours, each pair as (without, with). Raises ValueError: two neighbours are of one kind."""
     ordered = [sorted(pair, key=lambda block: block.attached) for pair in zip(blocks[::2], blocks[1::2], strict=True)]
     if any(without.attached or not attached.attached for without, attached in ordered):
         message = "the blocks do not go by turns"

@@ -78,12 +78,9 @@ _TARGETS: Mapping[int, tuple[float | None, float]] = {1: (3.5, 5.0), 3: (None, 1
 class Plan:
     """What ``bench rescale`` runs.
 
-    Attributes:
-        steps: by how many executors each rescale goes up from one, and down again.
-        cap: records of a batch.
-        rate: records/s offered; more than are processed, so that all batches are of one size.
-        before_s: calm before each decision to go up.
-        warm_up: batches before the first.
+    ``steps``: by how many executors each rescale goes up from one, and down again. ``cap``: records of a batch.
+    ``rate``: records/s offered; more than are processed, so that all batches are of one size. ``before_s``: calm before
+    each decision to go up. ``warm_up``: batches before the first.
     """
 
     steps: Sequence[int] = (1, 1, 1, 3, 1, 1, 3, 1, 1, 3, 1)
@@ -178,19 +175,17 @@ def _producing(bootstrap: str, rate: float) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Rescale:
-    """One rescale up, and down again.
+    """One rescale up, and down again; None: unknown.
 
     Attributes:
-        registered_s: from the decision until all new executors were registered.
-        working_s: until each of them had begun a task.
-        first_s: until each of them had ended one.
-        dip: lowest share of the usual rate of finished tasks until they worked; None: unknown.
+        registered_s, working_s, first_s: from the decision until each new executor was registered, had begun a task,
+            had ended one.
+        dip: lowest share of the usual rate of finished tasks until they worked.
         calm_dip: the same in the calm before: the noise.
         cold: the batch in which they began to work ÷ a later one.
         pause_s: longest time without a finished task, until the end of that batch.
         redone_up, redone_down: tasks.
         gone_s: from the decision to go down until the driver counted as many as requested.
-        method: how they were removed.
     """
 
     step: int
@@ -208,11 +203,7 @@ class Rescale:
 
 
 def read_rescales(result: Mapping[str, Any], before_s: float) -> list[Rescale]:
-    """The rescales from the driver's result.
-
-    Raises:
-        RheostatError: a rescale did not end as it should.
-    """
+    """The rescales from the driver's result. Raises RheostatError: a rescale did not end as it should."""
     samples = [Sample(at, {name: Count(*each) for name, each in counts.items()}) for at, counts in result["samples"]]
     batches = [(began, took) for began, took, _ in result["batches"]]
     return [_rescale(one, samples, batches, before_s) for one in result["rescales"]]

@@ -64,12 +64,8 @@ _MAX_SLOW = 1.0
 class FluidJob:
     """A job that processes Σ costs · records at a rate proportional to its executors.
 
-    Attributes:
-        costs: of a record of each topic.
-        capacity: cost/s of one executor.
-        most: greatest number of executors.
-        noise: coefficient of variation of rates and capacity, from sample to sample.
-        reading: standard deviation of the error of slow records.
+    ``costs``: of a record of each topic. ``capacity``: cost/s of one executor. ``most``: executors. ``noise``:
+    coefficient of variation of rates and capacity. ``reading``: standard deviation of the error of slow records.
     """
 
     costs: tuple[float, ...] = (1.0,)
@@ -278,12 +274,10 @@ def _points(samples: Sequence[Sample]) -> list[tuple[Sequence[float], int]]:
 
 
 class _DegreeFit(NamedTuple):
-    """One degree on one set of samples.
+    """One degree on one set of samples: root mean square error on the blocks left out, and deviations.
 
-    Attributes:
-        error: root mean square error on the blocks left out.
-        literal: deviation of Algorithm 4 as printed: the model predicts resampled rows, mean of their deviations.
-        blocks: mean standard deviation of refits to resampled blocks.
+    ``literal``: Algorithm 4 as printed: the model predicts resampled rows, mean of their deviations. ``blocks``: mean
+    standard deviation of refits to resampled blocks.
     """
 
     error: float
@@ -523,11 +517,7 @@ _FLEET_OPTIONS, _TASKS = TrainingOptions(), os.cpu_count() or 1
 
 
 def run_fleet_train(watch: Watch = ignore_progress) -> Bench:
-    """Train 1000 jobs of 450 samples both ways, and compare the models.
-
-    Raises:
-        RheostatError: a job has no model.
-    """
+    """Train 1000 jobs of 450 samples both ways, and compare the models. Raises RheostatError: a job has no model."""
     load = os.getloadavg()
     os.environ.setdefault("JAVA_HOME", str(find_java().home))
     with tempfile.TemporaryDirectory(prefix="rheostat-fleet-") as folder:

@@ -29,10 +29,8 @@ from rheostat.research.bench.harness import Bench, Metric, Watch, ignore_progres
 class TimetablePlan(DemoPlan):
     """The demo's cluster and pipeline under any load, with a timetable of executors instead of a policy.
 
-    Attributes:
-        shape: the load, in the language of :mod:`rheostat.load.shapes`.
-        steps: ``(second of the load, executors)``, ascending; before the first one the least number.
-        sample_s: time between two cycles: shorter than a batch, so that none is missed.
+    ``shape``: as in :mod:`rheostat.load.shapes`. ``steps``: ``(second of the load, executors)``, ascending; before the
+    first one the least number. ``sample_s``: shorter than a batch, so that none is missed.
     """
 
     shape: str

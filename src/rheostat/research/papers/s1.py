@@ -519,13 +519,9 @@ _STATUS = Path("/proc/self/status")
 
 
 class Cost(NamedTuple):
-    """Cost of one activity.
+    """Cost of one activity: wall time, its share of processor time, peak memory, and bytes written in a second.
 
-    Attributes:
-        seconds: wall time; of a loop processor time of a cycle.
-        share: processor time ÷ wall time; of a loop at its real period.
-        memory_mb: peak memory of the process.
-        bytes_s: written to journal and sample store in a second of the job's time.
+    Of a loop: processor time of a cycle, and its share at the real period.
     """
 
     seconds: float
