@@ -8,7 +8,7 @@ from rheostat.calibrate.truth import (
     Replay,
     errors_of,
     estimate_rows,
-    laid_over,
+    overlay,
     replay,
     window_of,
     write_truth,
@@ -88,13 +88,13 @@ def test_what_was_not_seen_does_not_count():
 
 
 def test_equal_runs_are_not_apart(quiet_run):
-    errors = errors_of(laid_over(quiet_run, quiet_run, job_of(QUIET), warm_up_s=5.0))
+    errors = errors_of(overlay(quiet_run, quiet_run, job_of(QUIET), warm_up_s=5.0))
     assert (errors.backlog, errors.batch, errors.lag_p95) == (0.0, 0.0, 0.0)
 
 
 def test_runs_with_other_noise_are_apart():
     one, other = (real_run(shape=CALM[0], steps=CALM[1], seed=seed) for seed in (3, 4))
-    apart = [errors_of(laid_over(a, b, job_of(KNOWN), warm_up_s=5.0)).backlog for a, b in ((one, other), (other, one))]
+    apart = [errors_of(overlay(a, b, job_of(KNOWN), warm_up_s=5.0)).backlog for a, b in ((one, other), (other, one))]
     assert 0.0 < sum(apart) / 2 < 0.5
 
 

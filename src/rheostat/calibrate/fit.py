@@ -56,14 +56,9 @@ _LEAST_SHARE = 0.03
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure of the job file.
+    """A figure of the job file; ``key``: dotted, as in the file; ``n``: measurements behind it; ``interval``: 95 %.
 
-    Attributes:
-        key: dotted, as in the file.
-        n: measurements behind it.
-        why: how it was found, or why it could not be.
-        interval: 95 %; None: none.
-        identified: False: the runs do not identify it; it is the default, or 0 where the file has none.
+    ``identified``: False where the runs do not identify it; it is the default then, or 0 where the file has none.
     """
 
     key: str
@@ -82,12 +77,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A job file, and how sure its figures are.
-
-    Attributes:
-        values: the content of the file.
-        batches: number in all runs; ``fit.points`` of them were warm and undisturbed.
-    """
+    """A job file and its content, and how sure its figures are; ``batches``: number in all runs, warm or not."""
 
     job: JobFile
     values: dict[str, Any]
@@ -369,13 +359,7 @@ def _find_root(rising: Callable[[float], float], target: float, most: float) -> 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A warm batch.
-
-    Attributes:
-        rate: records/s that arrived meanwhile, in all partitions.
-        jobs_s: what was measured.
-        wait_s: how long a task may wait for the next record; 0: not at all.
-    """
+    """A warm batch; ``rate``: records/s that arrived meanwhile, in all partitions; ``wait_s``: for the next record."""
 
     records: int
     slots: int
@@ -418,15 +402,15 @@ _TERMS: dict[str, Callable[[Point], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The costs of a batch.
+    """The costs of a batch, s.
 
     Attributes:
-        values: of the terms that could be told apart, s; of the term ``fetch`` its factor, 1, where tasks wait.
+        values: of the terms that could be told apart; of the term ``fetch`` its factor, 1, where tasks wait.
         intervals: their 95 % intervals.
         given_up: the other terms, and why.
         condition: of the matrix with columns of length 1, for the terms that were kept.
         noise: median absolute residual ÷ measured time, × 1.4826: the coefficient of variation without outliers.
-        points: batches.
+        points: number of batches.
     """
 
     values: dict[str, float]

@@ -29,13 +29,7 @@ _FETCH_WAIT_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A cycle of a run; None: not known.
-
-    Attributes:
-        latest, committed: offsets in records, summed over the partitions.
-        lag_s: age of the oldest uncommitted record, by the analysis.
-        registered, requested: executors.
-    """
+    """A cycle of a run; None: not known. Offsets in records, summed over the partitions; numbers of executors."""
 
     at: float
     latest: int | None
@@ -99,12 +93,8 @@ class RealBatch:
 class Setup:
     """The settings of a job that a job file takes over from the journal.
 
-    Attributes:
-        settings: the autoscaler's settings, as JSON.
-        kind: of the source, as ``kafka``.
-        longest_wait_s: how long a reading task may wait for the next record: Kafka's fetch.max.wait.ms.
-        cores: task slots of an executor.
-        batch_cap: most records in a batch; None: no cap.
+    ``settings``: of the autoscaler, as JSON. ``longest_wait_s``: of a reading task for the next record, as Kafka's
+    fetch.max.wait.ms. ``cores``: task slots of an executor.
     """
 
     settings: dict[str, Any]
@@ -118,13 +108,10 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class RealRun:
-    """A run of one query.
+    """A run of one query; ``began``: the first decision; ``actions``: decisions that acted.
 
-    Attributes:
-        began: first decision.
-        actions: decisions that acted.
-        start_ups: ``(seconds from the request, executors requested together)`` of each that registered, from
-            the first batch on: before it the cluster itself may still be starting.
+    ``start_ups``: ``(seconds from the request, executors requested together)`` of each that registered, from the first
+    batch on: before it the cluster itself may still be starting.
     """
 
     name: str
@@ -136,7 +123,7 @@ class RealRun:
     start_ups: tuple[tuple[float, int], ...]
     executors: tuple[Lifetime, ...]
 
-    def arrived(self, at: Sequence[float]) -> npt.NDArray[np.float64]:
+    def count_arrived(self, at: Sequence[float]) -> npt.NDArray[np.float64]:
         """Records that had arrived by these times: by the latest offsets, straight lines between looks."""
         known = [(look.at, float(look.latest)) for look in self.looks if look.latest is not None]
         if not known:
@@ -146,7 +133,7 @@ class RealRun:
 
     def arrival_rate(self, begin: float, end: float) -> float:
         """Records/s that arrived between two times."""
-        first, last = self.arrived([begin, end])
+        first, last = self.count_arrived([begin, end])
         return float(last - first) / (end - begin) if end > begin else 0.0
 
 
@@ -177,11 +164,7 @@ def relative_error(measured: npt.NDArray[np.float64], simulated: npt.NDArray[np.
 
 
 def run_of(name: str, records: Iterable[Record]) -> RealRun:
-    """A run from the records of its journal.
-
-    Raises:
-        InputError: they do not hold a run of one query.
-    """
+    """A run from the records of its journal. Raises InputError: they do not hold a run of one query."""
     records = list(records)
     cycles = [each for each in records if isinstance(each, DecisionRecord) and each.observation is not None]
     sessions = [each for each in records if isinstance(each, SessionRecord)]

@@ -48,12 +48,7 @@ _MOST_BYTES = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class CapacityFit:
-    """C(n) = α · n^β.
-
-    Attributes:
-        alpha, beta: of all points.
-        points: ``(n, measured, predicted from the other numbers)``, records/s.
-    """
+    """C(n) = α · n^β; ``points``: ``(n, measured, predicted from the other numbers)``, records/s."""
 
     alpha: float
     beta: float
@@ -114,11 +109,8 @@ def read_profiles(path: Path) -> list[tuple[int, float]]:
 class Recording:
     """A recorded run; arrays of one length, NaN where nothing was recorded.
 
-    Attributes:
-        seconds: begin of each interval.
-        throughput: records/s in the interval.
-        backlog: records, in all partitions.
-        workers: mean over the interval, so not always whole.
+    ``seconds``: begin of each interval. ``throughput``: records/s. ``backlog``: records, in all partitions.
+    ``workers``: mean over the interval, so not always whole.
     """
 
     name: str
@@ -144,11 +136,7 @@ class ModelErrors:
 
 
 def read_recordings(path: Path) -> tuple[Recording, ...]:
-    """The runs of a file.
-
-    Raises:
-        InputError: the file cannot be read, or a row is wrong.
-    """
+    """The runs of a file. Raises InputError: the file cannot be read, or a row is wrong."""
     columns = ("second", "throughput", "consumer_lag", "task_managers")
     runs: dict[str, list[dict[str, float]]] = defaultdict(list)
     for row in _read_rows(path, "recorded", columns, label="run"):

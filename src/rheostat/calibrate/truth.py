@@ -99,11 +99,7 @@ def window_of(run: RealRun, warm_up_s: float = WARM_UP_S) -> tuple[RealBatch, fl
 
 
 def replay(run: RealRun, job: JobFile, *, warm_up_s: float = WARM_UP_S, seed: int = 1) -> Replay:
-    """Replay a run in the simulator.
-
-    Raises:
-        InputError: the run has no window; see :func:`window_of`.
-    """
+    """Replay a run in the simulator. Raises InputError: the run has no window; see :func:`window_of`."""
     first, end = window_of(run, warm_up_s)
     every = max(1.0, run.setup.trigger_s)
     origin = first.start - first.start % every - every
@@ -134,7 +130,7 @@ def _load_of(run: RealRun, origin: float, first: RealBatch, end: float) -> Piece
     ahead = max(1e-3, first.start - origin)
     waiting = _waiting_records(run, first) / ahead
     points: list[tuple[float, float]] = [(0.0, waiting), (ahead, waiting)]
-    for (begin, until), (less, more) in zip(pairwise(at), pairwise(run.arrived(at)), strict=True):
+    for (begin, until), (less, more) in zip(pairwise(at), pairwise(run.count_arrived(at)), strict=True):
         rate = max(0.0, float(more - less)) / (until - begin) if until > begin else 0.0
         points += [(begin - origin, rate), (until - origin, rate)]
     return Pieces(points)
@@ -146,7 +142,7 @@ def _waiting_records(run: RealRun, first: RealBatch) -> float:
     cap = run.setup.batch_cap
     if cap is None or first.records < 0.99 * cap or not later:
         return float(first.records)
-    return max(float(first.records), float(run.arrived([first.start])[0]) - (later[0] - first.records))
+    return max(float(first.records), float(run.count_arrived([first.start])[0]) - (later[0] - first.records))
 
 
 def _replay_of(
@@ -210,7 +206,7 @@ def _percentile_error(measured: Sequence[float | None], simulated: Sequence[floa
     return abs(s / m - 1) if m else float("inf")
 
 
-def laid_over(run: RealRun, other: RealRun, job: JobFile, *, warm_up_s: float = WARM_UP_S) -> Replay:
+def overlay(run: RealRun, other: RealRun, job: JobFile, *, warm_up_s: float = WARM_UP_S) -> Replay:
     """Two equal real runs as if the second were a simulation of the first.
 
     Seconds count from the first decision, as those of a timetable do. Between two snapshots of the second run its

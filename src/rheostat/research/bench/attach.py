@@ -34,16 +34,16 @@ from rheostat.research.bench.harness import (
     Metric,
     Watch,
     abba,
-    added,
-    added_at_median,
     batches_done,
+    compare_means,
+    compare_medians,
+    ignore_progress,
     lab_and_folder,
     load_note,
     metric,
     run_driver,
     session,
     until,
-    unwatched,
 )
 
 if TYPE_CHECKING:
@@ -61,16 +61,13 @@ _SAMPLE_S: float = Settings.model_fields["sample_s"].default
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is run.
+    """What is run: pairs of blocks of batches, with and without the autoscaler.
 
     Attributes:
-        pairs: pairs of blocks of ``block`` batches, one with and one without the autoscaler.
-        cap: records of a batch.
+        block, cap: batches of a block, records of a batch.
         lookup_ms: wait of each record.
-        sample_s: between two cycles of the autoscaler.
-        cycles: of the autoscaler while memory is measured.
+        sample_s, cycles: between two cycles of the autoscaler, and how many while memory is measured.
         warm_up: batches before anything is measured.
-        policy: decides, within one executor.
     """
 
     pairs: int = 50
@@ -93,12 +90,12 @@ class Plan:
 _CONTROLLER_PLAN = Plan(pairs=20, block=20, sample_s=0.5, cycles=240, policy="proactive")
 
 
-def run_attach(watch: Watch = unwatched) -> Bench:
+def run_attach(watch: Watch = ignore_progress) -> Bench:
     """A thousand batches with the autoscaler, and a thousand without."""
     return run_plan(Plan(), watch)
 
 
-def run_plan(plan: Plan, watch: Watch = unwatched) -> Bench:
+def run_plan(plan: Plan, watch: Watch = ignore_progress) -> Bench:
     """Run a plan of ``bench attach``; everything that is started for it ends with it.
 
     Raises:
@@ -110,7 +107,7 @@ def run_plan(plan: Plan, watch: Watch = unwatched) -> Bench:
     return Bench("attach", figures(result), (*_notes(plan, result), load_note(load)))
 
 
-def run_controller(watch: Watch = unwatched) -> Bench:
+def run_controller(watch: Watch = ignore_progress) -> Bench:
     """The policy ``proactive`` beside a real query."""
     plan, load = _CONTROLLER_PLAN, os.getloadavg()
     result = _measure(plan, watch)
@@ -152,7 +149,7 @@ def _fill_topic(bootstrap: str, records: int, watch: Watch, chunk: int = 5_000) 
 def figures(result: Mapping[str, Any]) -> list[Metric]:
     """The figures of ``bench attach`` from the driver's result."""
     blocks, memory = _blocks(result), result["memory"]
-    difference, at_median = added(blocks), added_at_median(blocks)
+    difference, at_median = compare_means(blocks), compare_medians(blocks)
     times = [time for block in blocks if not block.attached for time in block.batch_ms]
     return [
         Metric(
@@ -219,7 +216,7 @@ def _jvm_cycle_ms(blocks: Sequence[Mapping[str, Any]]) -> list[float]:
 def _notes(plan: Plan, result: Mapping[str, Any]) -> tuple[str, ...]:
     blocks = _blocks(result)
     counted = sum(len(block.batch_ms) for block in blocks if block.attached)
-    interval = added(blocks).ci95
+    interval = compare_means(blocks).ci95
     notes = [
         f"Spark standalone, one executor of {_SLOTS} slots, Kafka with {_PARTITIONS} partitions filled beforehand, "
         f"batches of {plan.cap} records back to back, each record waits {plan.lookup_ms:g} ms; sink: noop.",

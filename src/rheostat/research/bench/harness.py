@@ -35,7 +35,7 @@ Watch = Callable[[int, int, str], None]
 """Called with the progress of a benchmark: number of steps done, of how many (0: unknown), and what it does."""
 
 
-def unwatched(_done: int, _total: int, _words: str) -> None:
+def ignore_progress(_done: int, _total: int, _words: str) -> None:
     """A :data:`Watch` that does nothing."""
 
 
@@ -44,14 +44,9 @@ SCHEMA = "rheostat.bench/1"
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One figure.
+    """One figure; None: not measured, or not resolved. ``n``: measurements behind it; ``ci95``: by bootstrap.
 
-    Attributes:
-        value: None where it was not measured, or not resolved.
-        n: measurements behind it.
-        ci95: 95 % interval of the value, by bootstrap; None without one.
-        target: upper limit; None: only reported.
-        judged: compared with the target in place of the value, as an end of the interval; None: the value.
+    ``target``: upper limit. ``judged``: compared with the target in place of the value, as an end of the interval.
     """
 
     name: str
@@ -231,10 +226,12 @@ class Driver:
     lab: Lab
     part: Part
     folder: Path
-    watch: Watch = unwatched
+    watch: Watch = ignore_progress
 
     @classmethod
-    def start(cls, lab: Lab, module: str, job: Mapping[str, Any], folder: Path, watch: Watch = unwatched) -> Driver:
+    def start(
+        cls, lab: Lab, module: str, job: Mapping[str, Any], folder: Path, watch: Watch = ignore_progress
+    ) -> Driver:
         """Run ``python -m MODULE FOLDER`` with the job in ``job.json`` there."""
         folder.mkdir(parents=True)
         write_json(folder / "job.json", job)
@@ -250,11 +247,7 @@ class Driver:
         return result
 
     def wait_for(self, name: str, timeout_s: float) -> None:
-        """Wait until this file is in its folder.
-
-        Raises:
-            PartFailedError: a part died, or it took too long.
-        """
+        """Wait until this file is in its folder. Raises PartFailedError: a part died, or it took too long."""
         deadline, pause, passed_on = time.monotonic() + timeout_s, threading.Event(), ""
         while not (self.folder / name).exists():
             self.lab.check()
@@ -320,11 +313,7 @@ def session(conf: Mapping[str, str], name: str) -> Iterator[SparkSession]:
 
 
 def until(holds: Callable[[], bool], what: str, timeout_s: float, look_s: float = 0.05) -> None:
-    """Wait for a condition.
-
-    Raises:
-        UnavailableError: it did not hold in time.
-    """
+    """Wait for a condition. Raises UnavailableError: it did not hold in time."""
     deadline, pause = time.monotonic() + timeout_s, threading.Event()
     while not holds():
         if time.monotonic() > deadline:
@@ -334,11 +323,7 @@ def until(holds: Callable[[], bool], what: str, timeout_s: float, look_s: float 
 
 
 def batches_done(query: StreamingQuery) -> int:
-    """Number of finished batches.
-
-    Raises:
-        RheostatError: the query has ended.
-    """
+    """Number of finished batches. Raises RheostatError: the query has ended."""
     if not query.isActive:
         message = f"the query has ended: {query.exception()}"
         raise RheostatError(message)
@@ -375,11 +360,7 @@ def abba(pairs: int) -> list[bool]:
 
 
 def pairs(blocks: Sequence[Block]) -> list[tuple[Block, Block]]:
-    """Neighbours, each pair as (without, with).
-
-    Raises:
-        ValueError: two neighbours are of one kind.
-    """
+    """Neighbours, each pair as (without, with). Raises ValueError: two neighbours are of one kind."""
     ordered = [sorted(pair, key=lambda block: block.attached) for pair in zip(blocks[::2], blocks[1::2], strict=True)]
     if any(without.attached or not attached.attached for without, attached in ordered):
         message = "the blocks do not go by turns"
@@ -387,7 +368,7 @@ def pairs(blocks: Sequence[Block]) -> list[tuple[Block, Block]]:
     return [(without, attached) for without, attached in ordered]
 
 
-def added(blocks: Sequence[Block]) -> Difference:
+def compare_means(blocks: Sequence[Block]) -> Difference:
     """The median, over the pairs, of the difference between the mean batch times of the two blocks.
 
     Means within a block, since a cycle of the autoscaler falls into one batch of several and would not change the
@@ -400,7 +381,7 @@ def added(blocks: Sequence[Block]) -> Difference:
     return Difference(float(np.median(shares)), bootstrap_interval(shares, lambda values: float(np.median(values))))
 
 
-def added_at_median(blocks: Sequence[Block]) -> Difference:
+def compare_medians(blocks: Sequence[Block]) -> Difference:
     """The difference of the median batches of the two kinds, with medians between the whole milliseconds."""
     both = pairs(blocks)
 

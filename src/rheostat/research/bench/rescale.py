@@ -50,13 +50,13 @@ from rheostat.research.bench.harness import (
     Watch,
     abba,
     batches_done,
+    ignore_progress,
     lab_and_folder,
     load_note,
     metric,
     run_driver,
     session,
     until,
-    unwatched,
     write_json,
 )
 from rheostat.spark.jvm import DriverJvm
@@ -78,12 +78,9 @@ _TARGETS: Mapping[int, tuple[float | None, float]] = {1: (3.5, 5.0), 3: (None, 1
 class Plan:
     """What ``bench rescale`` runs.
 
-    Attributes:
-        steps: by how many executors each rescale goes up from one, and down again.
-        cap: records of a batch.
-        rate: records/s offered; more than are processed, so that all batches are of one size.
-        before_s: calm before each decision to go up.
-        warm_up: batches before the first.
+    ``steps``: by how many executors each rescale goes up from one, and down again. ``cap``: records of a batch.
+    ``rate``: records/s offered; more than are processed, so that all batches are of one size. ``before_s``: calm before
+    each decision to go up. ``warm_up``: batches before the first.
     """
 
     steps: Sequence[int] = (1, 1, 1, 3, 1, 1, 3, 1, 1, 3, 1)
@@ -103,17 +100,17 @@ class StandbyPlan:
     rescale: Plan = field(default_factory=Plan)
 
 
-def run_rescale(watch: Watch = unwatched) -> Bench:
+def run_rescale(watch: Watch = ignore_progress) -> Bench:
     """Eight times one executor more, three times three more."""
     return run_plan(Plan(), watch)
 
 
-def run_standby(watch: Watch = unwatched) -> Bench:
+def run_standby(watch: Watch = ignore_progress) -> Bench:
     """Eight rescales with a standby Worker and eight without."""
     return run_standby_plan(StandbyPlan(), watch)
 
 
-def run_plan(plan: Plan, watch: Watch = unwatched) -> Bench:
+def run_plan(plan: Plan, watch: Watch = ignore_progress) -> Bench:
     """Run a plan; everything that it starts ends with it.
 
     Raises:
@@ -130,7 +127,7 @@ def run_plan(plan: Plan, watch: Watch = unwatched) -> Bench:
     return Bench("rescale", figures(read_rescales(result, plan.before_s)), (*_notes(plan, result), load_note(load)))
 
 
-def run_standby_plan(plan: StandbyPlan, watch: Watch = unwatched) -> Bench:
+def run_standby_plan(plan: StandbyPlan, watch: Watch = ignore_progress) -> Bench:
     """Run a plan; see :func:`run_plan`."""
     load, standby = os.getloadavg(), [int(idle) for idle in abba(plan.pairs)]
     rescale = replace(plan.rescale, steps=(1,) * len(standby))
@@ -178,19 +175,17 @@ def _producing(bootstrap: str, rate: float) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Rescale:
-    """One rescale up, and down again.
+    """One rescale up, and down again; None: unknown.
 
     Attributes:
-        registered_s: from the decision until all new executors were registered.
-        working_s: until each of them had begun a task.
-        first_s: until each of them had ended one.
-        dip: lowest share of the usual rate of finished tasks until they worked; None: unknown.
+        registered_s, working_s, first_s: from the decision until each new executor was registered, had begun a task,
+            had ended one.
+        dip: lowest share of the usual rate of finished tasks until they worked.
         calm_dip: the same in the calm before: the noise.
         cold: the batch in which they began to work ÷ a later one.
         pause_s: longest time without a finished task, until the end of that batch.
         redone_up, redone_down: tasks.
         gone_s: from the decision to go down until the driver counted as many as requested.
-        method: how they were removed.
     """
 
     step: int
@@ -208,11 +203,7 @@ class Rescale:
 
 
 def read_rescales(result: Mapping[str, Any], before_s: float) -> list[Rescale]:
-    """The rescales from the driver's result.
-
-    Raises:
-        RheostatError: a rescale did not end as it should.
-    """
+    """The rescales from the driver's result. Raises RheostatError: a rescale did not end as it should."""
     samples = [Sample(at, {name: Count(*each) for name, each in counts.items()}) for at, counts in result["samples"]]
     batches = [(began, took) for began, took, _ in result["batches"]]
     return [_rescale(one, samples, batches, before_s) for one in result["rescales"]]
@@ -223,11 +214,11 @@ def _rescale(
 ) -> Rescale:
     up, down, decided_at = one["up"], one["down"], one["decided_at"]
     near = [sample for sample in samples if decided_at - before_s - 1 <= sample.at <= one["down_at"]]
-    working_at = first_begun((sample for sample in near if sample.at >= decided_at), one["new"])
+    working_at = find_first_start((sample for sample in near if sample.at >= decided_at), one["new"])
     if up["status"] != "applied" or working_at is None or len(one["new"]) != one["step"]:
         message = f"going up by {one['step']} did not work: {up['text']}"
         raise RheostatError(message)
-    first_at = first_ended(near, one["new"])
+    first_at = find_first_end(near, one["new"])
     done, cold = count_finished(near), cold_batch(batches, working_at, one["down_at"])
     half = before_s / 2
     return Rescale(
@@ -423,7 +414,7 @@ class _Rescaling:
         up = self._change(actuator, 1 + step)
         new = sorted(set(self._levers.registered()) - old)
         since, samples = max(0, len(self._sampler.samples) - 1000), self._sampler.samples
-        until(lambda: first_begun(samples[since:], new) is not None, "a task on each new executor", _TIMEOUT_S)
+        until(lambda: find_first_start(samples[since:], new) is not None, "a task on each new executor", _TIMEOUT_S)
         reached = batches_done(query) + 1 + _SETTLED
         until(lambda: batches_done(query) >= reached, "batches at the new number", _TIMEOUT_S)
         redone, down_at = self._levers.redone_tasks(stage), time.time()
@@ -548,12 +539,12 @@ class Finished:
         return (self.at(end) - self.at(begin)) / (end - begin)
 
 
-def first_begun(samples: Iterable[Sample], executors: Iterable[str]) -> float | None:
+def find_first_start(samples: Iterable[Sample], executors: Iterable[str]) -> float | None:
     """When the last of these executors was first sampled with a task, running or ended; None: one never was."""
     return _first_time(samples, executors, lambda count: count.active + count.ended > 0)
 
 
-def first_ended(samples: Iterable[Sample], executors: Iterable[str]) -> float | None:
+def find_first_end(samples: Iterable[Sample], executors: Iterable[str]) -> float | None:
     """When the last of these executors was first sampled with an ended task; None: one never was."""
     return _first_time(samples, executors, lambda count: count.ended > 0)
 

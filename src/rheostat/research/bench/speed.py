@@ -39,7 +39,7 @@ from rheostat.model import (
     RunningBatch,
     SourceInfo,
 )
-from rheostat.research.bench.harness import Bench, Metric, Watch, metric, unwatched
+from rheostat.research.bench.harness import Bench, Metric, Watch, ignore_progress, metric
 
 # ------------------------------------------------------------------------------------------------- bench decision
 
@@ -58,7 +58,7 @@ _ALL_ON = {
 """The guard steps that are off by default, without ``failover`` and ``hold_both``, which would end most others."""
 
 
-def run_decision(watch: Watch = unwatched) -> Bench:
+def run_decision(watch: Watch = ignore_progress) -> Bench:
     """Time ``analyze`` and ``plan`` with all guard steps, for several numbers of partitions."""
     metrics: list[Metric] = []
     for number, (partitions, target) in enumerate(sizes := ((16, _TARGET_MS), (97, None), (300, None))):
@@ -109,7 +109,7 @@ class Day(NamedTuple):
     training_s: float
 
 
-def run_simulate(watch: Watch = unwatched) -> Bench:
+def run_simulate(watch: Watch = ignore_progress) -> Bench:
     """Time of several runs and peak memory of each policy, in a process of its own."""
     metrics: list[Metric] = []
     peaks: list[float] = []
@@ -164,7 +164,7 @@ def _timed_training() -> Iterator[list[float]]:
     """Time each call that trains a model, from outside: policies have no clock."""
     spent: list[float] = []
 
-    def timed(train: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    def time_call(train: Callable[..., Any], *args: Any, **named: Any) -> Any:
         begin = time.perf_counter()
         try:
             return train(*args, **named)
@@ -174,7 +174,7 @@ def _timed_training() -> Iterator[list[float]]:
     with ExitStack() as patches:
         for module, name in _TRAINING:
             train = getattr(importlib.import_module(module), name)
-            patches.enter_context(patch(f"{module}.{name}", partial(timed, train)))
+            patches.enter_context(patch(f"{module}.{name}", partial(time_call, train)))
         yield spent
 
 

@@ -45,7 +45,7 @@ from rheostat.learn.slow_records import (
 )
 from rheostat.loop.build import build_decision_settings
 from rheostat.model import Assessment
-from rheostat.research.bench.harness import Bench, Metric, Watch, load_note, metric, unwatched
+from rheostat.research.bench.harness import Bench, Metric, Watch, ignore_progress, load_note, metric
 from rheostat.sim.job import SimulatedJob
 
 # ------------------------------------------------------------------------------------------------ training samples
@@ -64,12 +64,8 @@ _MAX_SLOW = 1.0
 class FluidJob:
     """A job that processes Σ costs · records at a rate proportional to its executors.
 
-    Attributes:
-        costs: of a record of each topic.
-        capacity: cost/s of one executor.
-        most: greatest number of executors.
-        noise: coefficient of variation of rates and capacity, from sample to sample.
-        reading: standard deviation of the error of slow records.
+    ``costs``: of a record of each topic. ``capacity``: cost/s of one executor. ``most``: executors. ``noise``:
+    coefficient of variation of rates and capacity. ``reading``: standard deviation of the error of slow records.
     """
 
     costs: tuple[float, ...] = (1.0,)
@@ -205,7 +201,7 @@ _MEAN_COST = 20 / 11
 """Of a record, over both topics: 2000 records/s of the first, 200 of the second."""
 
 
-def run_train(watch: Watch = unwatched, runs: Mapping[str, Sequence[Sample]] | None = None) -> Bench:
+def run_train(watch: Watch = ignore_progress, runs: Mapping[str, Sequence[Sample]] | None = None) -> Bench:
     """Time training and the stability check; calibrate λ; try outliers and two topics.
 
     ``runs``: recorded samples, by name, that λ is checked on too.
@@ -215,7 +211,7 @@ def run_train(watch: Watch = unwatched, runs: Mapping[str, Sequence[Sample]] | N
         ("training and stability check", _times),
         ("deviation of each degree", _degrees),
         ("the limit of stability", lambda: _limits(_sets(), "")),
-        ("the capacity that the model believes", _believed),
+        ("the capacity that the model believes", _measure_capacity),
         ("outliers", _outliers),
         ("two topics", _topics),
     ]
@@ -278,12 +274,10 @@ def _points(samples: Sequence[Sample]) -> list[tuple[Sequence[float], int]]:
 
 
 class _DegreeFit(NamedTuple):
-    """One degree on one set of samples.
+    """One degree on one set of samples: root mean square error on the blocks left out, and deviations.
 
-    Attributes:
-        error: root mean square error on the blocks left out.
-        literal: deviation of Algorithm 4 as printed: the model predicts resampled rows, mean of their deviations.
-        blocks: mean standard deviation of refits to resampled blocks.
+    ``literal``: Algorithm 4 as printed: the model predicts resampled rows, mean of their deviations. ``blocks``: mean
+    standard deviation of refits to resampled blocks.
     """
 
     error: float
@@ -371,7 +365,7 @@ def _share(flags: npt.NDArray[np.bool_]) -> float | None:
     return float(flags.mean()) if flags.size else None
 
 
-def _believed() -> list[Metric]:
+def _measure_capacity() -> list[Metric]:
     """Load that the model lets pass as a share of the true capacity, at the executors in its samples."""
     ratios = []
     for seed in _SEEDS:
@@ -440,7 +434,11 @@ def _topics() -> list[Metric]:
     ratios, w_max = [], _TWO_TOPICS.capacity / _MEAN_COST
     for seed in _SEEDS:
         known, unseen = (explore(_TWO_TOPICS, two_waves, _TRAIN_ROWS, s) for s in (seed, 100 + seed))
-        summed, by_sum, by_vector = _summed(unseen), train(_summed(known), w_max).model, train(known, w_max).model
+        summed, by_sum, by_vector = (
+            _sum_topics(unseen),
+            train(_sum_topics(known), w_max).model,
+            train(known, w_max).model,
+        )
         errors["the sum"].append(_error(by_sum, summed))
         errors["the vector"].append(_error(by_vector, unseen))
         errors["the sum, polynomial alone"].append(_raw_error(by_sum, summed))
@@ -459,7 +457,7 @@ def _mean(values: Array) -> float:
     return float(np.mean(values))
 
 
-def _summed(samples: Sequence[Sample]) -> list[Sample]:
+def _sum_topics(samples: Sequence[Sample]) -> list[Sample]:
     return [sample._replace(workload=(sum(sample.workload),)) for sample in samples]
 
 
@@ -518,12 +516,8 @@ _ROUNDING = 1e-9
 _FLEET_OPTIONS, _TASKS = TrainingOptions(), os.cpu_count() or 1
 
 
-def run_fleet_train(watch: Watch = unwatched) -> Bench:
-    """Train 1000 jobs of 450 samples both ways, and compare the models.
-
-    Raises:
-        RheostatError: a job has no model.
-    """
+def run_fleet_train(watch: Watch = ignore_progress) -> Bench:
+    """Train 1000 jobs of 450 samples both ways, and compare the models. Raises RheostatError: a job has no model."""
     load = os.getloadavg()
     os.environ.setdefault("JAVA_HOME", str(find_java().home))
     with tempfile.TemporaryDirectory(prefix="rheostat-fleet-") as folder:

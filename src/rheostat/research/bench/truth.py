@@ -15,24 +15,22 @@ import yaml
 
 from rheostat.calibrate.fit import Calibration, calibrate
 from rheostat.calibrate.measured import RealRun, read_run
-from rheostat.calibrate.truth import Replay, errors_of, laid_over, replay, write_truth
+from rheostat.calibrate.truth import Replay, errors_of, overlay, replay, write_truth
 from rheostat.demo.run import DemoPlan, run_demo
 from rheostat.errors import RheostatError
 from rheostat.host.java import cache_folder
 from rheostat.load.curves import RateCurve
 from rheostat.load.shapes import parse_shape
 from rheostat.report.html import plots_installed
-from rheostat.research.bench.harness import Bench, Metric, Watch, unwatched
+from rheostat.research.bench.harness import Bench, Metric, Watch, ignore_progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimetablePlan(DemoPlan):
     """The demo's cluster and pipeline under any load, with a timetable of executors instead of a policy.
 
-    Attributes:
-        shape: the load, in the language of :mod:`rheostat.load.shapes`.
-        steps: ``(second of the load, executors)``, ascending; before the first one the least number.
-        sample_s: time between two cycles: shorter than a batch, so that none is missed.
+    ``shape``: as in :mod:`rheostat.load.shapes`. ``steps``: ``(second of the load, executors)``, ascending; before the
+    first one the least number. ``sample_s``: shorter than a batch, so that none is missed.
     """
 
     shape: str
@@ -117,7 +115,7 @@ TRUTH = TimetablePlan(
 """A rise, a plateau and a fall, with executors that follow them."""
 
 
-def run_truth(watch: Watch = unwatched) -> Bench:
+def run_truth(watch: Watch = ignore_progress) -> Bench:
     """One run to fit to, three equal ones to compare the simulator with.
 
     Raises:
@@ -159,7 +157,7 @@ def _run(plan: TimetablePlan, folder: Path) -> RealRun:
 def figures(fitted: Calibration, runs: Sequence[RealRun], replays: Sequence[Replay]) -> list[Metric]:
     """Errors of the replays, means over the runs, with their targets; and how far the real runs are apart."""
     errors = [errors_of(each) for each in replays]
-    pairs = [errors_of(laid_over(a, b, fitted.job, warm_up_s=WARM_UP_S)) for a, b in permutations(runs, 2)]
+    pairs = [errors_of(overlay(a, b, fitted.job, warm_up_s=WARM_UP_S)) for a, b in permutations(runs, 2)]
     titles = {"backlog": "backlog", "batch": "median batch time", "lag_p95": "lag p95"}
     formulas = {"backlog": ": sum of differences ÷ sum measured"}
     unit, metrics = "of measured", list[Metric]()

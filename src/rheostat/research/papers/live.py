@@ -213,13 +213,9 @@ class _TripCurve:
 class TripsPlan(DemoPlan):
     """The demo's broker and driver, with the taxi pipeline on nodes of one executor each.
 
-    Attributes:
-        mean_rate: records/s over the two days.
-        days_s: seconds in which the two days are played.
-        copies: records of each trip.
-        round_trips_ms: between the nodes, of each pair; simulated.
-        measured: whether the autoscaler must measure them; else they are given to it.
-        lookup_ms: wait of each record. 18: a slot carries some 55 records/s, as a replica of S2 did.
+    ``mean_rate``: records/s over the two days, which are played in ``days_s``. ``copies``: records of each trip.
+    ``measured``: whether the autoscaler must measure the simulated round trips; else they are given to it.
+    ``lookup_ms``: wait of each record; with 18 a slot carries some 55 records/s, as a replica of S2 did.
     """
 
     program: ClassVar[str] = "taxi_attractions"
@@ -273,11 +269,7 @@ class TripsPlan(DemoPlan):
         return TaxiSettings(**self.common(folder, bootstrap, topic))
 
     def counted(self, out: Path) -> RecordTotals:
-        """Records at the sink.
-
-        Raises:
-            InputError: there is no such folder.
-        """
+        """Records at the sink. Raises InputError: there is no such folder."""
         from rheostat.pipelines.sink import verify_records
 
         return verify_records(out)
@@ -353,17 +345,14 @@ class BatchCost(NamedTuple):
 
 @dataclass(frozen=True)
 class NodesRun:
-    """A run; times are seconds of the load.
+    """A run; times are seconds of the load, which lasts ``lasts``.
 
     Attributes:
-        supply: registered executors.
-        requested: executors requested.
+        supply, requested: executors registered, and requested.
         used: nodes in use.
         distance_ms: mean over the load of the greatest round trip between two nodes in use; None: never known.
         moves: every change with a placement, those before the load too.
-        batches: finished ones, with records.
         ended: when the last record was committed.
-        lasts: length of the load.
     """
 
     supply: Steps
@@ -378,11 +367,7 @@ class NodesRun:
 
 
 def nodes_run(run: DemoRun, name: str) -> NodesRun:
-    """Read a run.
-
-    Raises:
-        InputError: its journal does not show a running query.
-    """
+    """Read a run. Raises InputError: its journal does not show a running query."""
     began, lasts = run.load.go_at or run.load.began_at, run.plan.seconds
     real = run_of(name, run.records)
     batches = [replace(each, start=each.start - began, end=each.end - began) for each in real.batches]

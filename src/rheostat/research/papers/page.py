@@ -9,11 +9,7 @@ from rheostat.research.papers.results import Experiment, Plot
 
 
 def write_experiment(path: Path, experiment: Experiment) -> Path:
-    """Write the page and return its path.
-
-    Raises:
-        InputError: plotly is not installed, or the file cannot be written.
-    """
+    """Write the page and return its path. Raises InputError: plotly is not installed, or the file cannot be written."""
     held, seeds = sum(result.holds for result in experiment.results), ", ".join(map(str, experiment.seeds))
     body, has_script = [table(rows_of(experiment)), note_list(experiment.notes)], False
     for part in experiment.parts:

@@ -40,13 +40,9 @@ class SeedResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One statement.
+    """One statement: our figures and the document's in words, and why they differ or how ours were obtained.
 
-    Attributes:
-        id: section of the document, and a word.
-        ours, document: figures in words; None: there are none.
-        why: explains a difference, or how the figure was obtained.
-        by_seed: empty for a single seed.
+    ``id``: section of the document, and a word. ``by_seed``: empty for a single seed.
     """
 
     id: str
@@ -64,10 +60,8 @@ Figures = tuple[float | None, ...]
 class Statement(NamedTuple):
     """A statement that is checked in the runs of each seed.
 
-    Attributes:
-        words: our figures in words, with a place for each.
-        check: takes the runs of one seed; whether the statement holds, and the figures (None: there is none).
-        number: formats a figure before it goes into ``words``.
+    ``words``: our figures in words, with a place for each, formatted by ``number``. ``check``: takes the runs of one
+    seed; whether the statement holds, and the figures (None: there is none).
     """
 
     id: str
@@ -112,11 +106,9 @@ def judge_seeds(result: Result, by_seed: Sequence[SeedResult]) -> Result:
 
 
 class Plot(NamedTuple):
-    """Plots one above the other.
+    """Plots one above the other: lines as :func:`rheostat.report.html.line` makes them, each with its row, from 1.
 
-    Attributes:
-        lines: as :func:`rheostat.report.html.line` makes them, each with its row, from 1.
-        limit: a row, and the value of a line across it.
+    ``limit``: a row, and the value of a line across it.
     """
 
     titles: Sequence[str]
@@ -129,10 +121,8 @@ class Plot(NamedTuple):
 class Part:
     """One of the document's experiments, with what the report shows beside its statements.
 
-    Attributes:
-        tables: each with a header row first.
-        notes: how to read tables and plots.
-        unready: what policies never did in the runs of the first seed, and what they would have needed.
+    ``tables``: each with a header row first. ``unready``: what policies never did in the runs of the first seed, and
+    what they would have needed.
     """
 
     title: str
@@ -211,17 +201,14 @@ _ALL = 10**9
 
 
 class Cycle(NamedTuple):
-    """One cycle of the loop.
+    """One cycle of the loop; None: unknown.
 
     Attributes:
-        at: s from the start of the load.
-        rate: arrival rate, records/s; None: unknown.
-        executors: current target.
-        slow: slow records, a share; None: unknown or unbounded.
+        at, rate: s from the start of the load, and arrival rate, records/s.
+        executors, target: current target, and number decided.
+        slow: slow records, a share.
         counts: whether the policy counted the sample: not in a hold, nothing missing.
-        code: reason of the policy's recommendation.
-        target: number decided.
-        figures: of that reason.
+        code, figures: reason of the policy's recommendation.
     """
 
     at: float
@@ -262,14 +249,10 @@ def cycles_of(records: Iterable[Record], interval_s: float) -> tuple[Cycle, ...]
 
 @dataclass(frozen=True)
 class Trial:
-    """A finished run.
+    """A finished run with all its cycles.
 
-    Attributes:
-        cycles: all, in order.
-        policy: the policy's state at the end.
-        samples: all that the policy collected, also before a change point.
-        failures: failed cycles; 0 for a sound policy.
-        unready: what the policy never did, and what it would have needed; None: it was ready.
+    ``policy``: its state at the end. ``samples``: all that it collected, also before a change point. ``failures``:
+    failed cycles. ``unready``: what the policy never did, and what it would have needed; None: it was ready.
     """
 
     cycles: tuple[Cycle, ...]

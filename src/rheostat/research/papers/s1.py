@@ -170,7 +170,7 @@ def run_task(task: Task) -> dict[str, Trial]:
             "reactive": _trial(whole, "reactive:faithful", 5.0, seed, events=less),
         }
     explored = _trial(_long_bell(seed), "proactive:faithful", 15.0, seed)
-    load, begin = _short_bell(seed), _trained(explored)
+    load, begin = _short_bell(seed), _train_control(explored)
     return {
         "explored": explored,
         "ours": _trial(load, "proactive:faithful", 5.0, seed, begin, **OURS),
@@ -187,7 +187,7 @@ def _short_bell(seed: int) -> Pieces:
     return bell(_SHORT_PEAK, _SHORT_BELL_S, _SHORT_WIDTH_S, seed)
 
 
-def _trained(explored: Trial) -> ProactiveState:
+def _train_control(explored: Trial) -> ProactiveState:
     """A state in control, with a model of all samples that a run collected."""
     learned = explored.policy.reactive.learned
     model = train(explored.samples, learned.w_max, OPTIONS).model
@@ -519,13 +519,9 @@ _STATUS = Path("/proc/self/status")
 
 
 class Cost(NamedTuple):
-    """Cost of one activity.
+    """Cost of one activity: wall time, its share of processor time, peak memory, and bytes written in a second.
 
-    Attributes:
-        seconds: wall time; of a loop processor time of a cycle.
-        share: processor time ÷ wall time; of a loop at its real period.
-        memory_mb: peak memory of the process.
-        bytes_s: written to journal and sample store in a second of the job's time.
+    Of a loop: processor time of a cycle, and its share at the real period.
     """
 
     seconds: float
@@ -553,7 +549,7 @@ class LoopTask(NamedTuple):
 
 
 def _costs_part(trials: _Trials, seed: int) -> Part:
-    begin, samples = _trained(trials["explored"]), trials["explored"].samples[-_CHECKED_ROWS:]
+    begin, samples = _train_control(trials["explored"]), trials["explored"].samples[-_CHECKED_ROWS:]
     rising = _long_bell(seed).between(*_SECOND_HOUR_S)
     exploring = LoopTask(settings("proactive:faithful", 15.0), rising, seed, None)
     controlling = LoopTask(settings("proactive:faithful", 5.0, **OURS), _short_bell(seed), seed, begin)
@@ -575,19 +571,19 @@ class _TimedJob(SimulatedJob):
     spent_s = 0.0
 
     def observe(self, at: float) -> Observation:
-        with self._timed():
+        with self._count_time():
             return super().observe(at)
 
     def apply(self, decision: Decision) -> None:
-        with self._timed():
+        with self._count_time():
             super().apply(decision)
 
     def poll(self, at: float) -> Outcome | None:
-        with self._timed():
+        with self._count_time():
             return super().poll(at)
 
     @contextmanager
-    def _timed(self) -> Iterator[None]:
+    def _count_time(self) -> Iterator[None]:
         begin = time.process_time()
         try:
             yield

@@ -54,12 +54,9 @@ _CATCH_UP: Mapping[str, Any] = MappingProxyType({"catch_up_lags": 2.0})
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """One of the algorithms that are compared.
+    """One of the algorithms: a policy with its preset ``faithful`` and these options added.
 
-    Attributes:
-        policy: name; with its preset ``faithful``, and ``options`` added to it.
-        window_s: over which it averages its metrics.
-        has_model: whether it has a model, and so a T.
+    ``window_s``: over which it averages its metrics. ``has_model``: whether it has a model, and so a T.
     """
 
     policy: str
@@ -573,12 +570,7 @@ def _power(points: Profile) -> _Curve:
 
 
 class FitErrors(NamedTuple):
-    """Relative errors, shares.
-
-    Attributes:
-        whole: mean of a fit to all points.
-        best, median, worst: of the means over the other points, of fits to three of them, over all triples.
-    """
+    """Relative errors: mean of a fit to all points, and means over the other points of fits to three of them."""
 
     whole: float
     best: float

@@ -78,19 +78,16 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class PolicyRun:
-    """A finished run.
+    """A finished run; ``capacity``, ``paid`` and ``lag`` are thinned, for plots.
 
     Attributes:
         decisions: all with a known number of executors, in order.
         executor_hours: paid for until all records are committed.
-        changes: of the number asked for.
         violation_s: time with the lag over the objective.
         cost: executor-hours, as in ``rheostat compare``.
-        static: the fewest executors that carry the peak.
-        static_hours: executor-hours of that number.
+        static, static_hours: the fewest executors that carry the peak, and their executor-hours.
         cooldown_s: of decreases, by the guard.
         faults: why the run does not count; empty if it does.
-        capacity, paid, lag: for plots, thinned.
     """
 
     decisions: tuple[Change, ...]
