@@ -45,6 +45,12 @@ def reject(faults: list[Fault]) -> PydanticCustomError:
     return PydanticCustomError("faults", "{message}", {"message": faults[0].message, "faults": tuple(faults)})
 
 
+def raise_faults(*faults: Fault) -> None:
+    """Reject what is validated, if there are faults."""
+    if faults:
+        raise reject(list(faults))
+
+
 def tuples_of_lists(given: Any) -> Any:
     """Turn the lists of a YAML or JSON value into tuples, at any depth of lists."""
     return tuple([tuples_of_lists(item) for item in given]) if isinstance(given, list) else given
@@ -56,7 +62,7 @@ def check_objective_or_bounds(given: str | tuple[int, int] | None) -> Any:
         if given is not None:
             Objective.parse(given) if isinstance(given, str) else Bounds(*given)
     except InputError as error:
-        raise reject([replace(fault, field="") for fault in error.faults]) from None
+        raise_faults(*(replace(fault, field="") for fault in error.faults))
     return given
 
 
@@ -104,9 +110,7 @@ class GuardSettings(FrozenModel):
         default=1,
     )
     hold_fallback_s: Annotated[float, _SECONDS] = documented(
-        "With hold_s null: the hold ends after this time at the latest.",
-        "the hold of S1, so that it never lasts longer than the published one",
-        default=240.0,
+        "With hold_s null: the hold ends after this time at the latest.", "the published hold of S1", default=240.0
     )
     hold_both: bool = documented(
         "Whether the hold also blocks increases; else only decreases.",
@@ -114,9 +118,7 @@ class GuardSettings(FrozenModel):
         default=False,
     )
     largest_step_up: Annotated[int | None, _EXECUTORS] = documented(
-        "The largest increase by one decision; null: no limit.",
-        "a surge needs its executors at once, and the bounds limit the cost",
-        default=None,
+        "The largest increase by one decision; null: no limit.", "a surge needs executors at once", default=None
     )
     largest_step_down: Annotated[int | None, _EXECUTORS] = documented(
         "The largest decrease by one decision; null: no limit.",
@@ -149,9 +151,7 @@ class GuardSettings(FrozenModel):
         default=60.0,
     )
     no_room_backoff_max_s: Annotated[float, _SECONDS] = documented(
-        "Upper limit of the doubled no_room_backoff_s.",
-        "ten minutes: new room is not left unused for longer",
-        default=600.0,
+        "Upper limit of the doubled no_room_backoff_s.", "room that comes is used within ten minutes", default=600.0
     )
 
     failover: bool = documented(
@@ -160,9 +160,7 @@ class GuardSettings(FrozenModel):
         default=False,
     )
     failover_return_s: Annotated[float, _SECONDS] = documented(
-        "No decrease for this long after `failover` was switched off.",
-        "traffic returns over minutes and needs the executors",
-        default=300.0,
+        "No decrease for this long after `failover` was switched off.", "traffic returns over minutes", default=300.0
     )
     tolerance: Annotated[float, _SHARE] = documented(
         "Ignore changes of at most this share of the current number; 0: none are ignored.",
@@ -216,9 +214,7 @@ class GuardSettings(FrozenModel):
         default=2.0,
     )
     quota_cores: Annotated[int | None, quantity("cores", ge=1, le=10_000_000)] = documented(
-        "Largest number of cores of all executors; null: no quota.",
-        "bounds count executors, a quota counts cores",
-        default=None,
+        "Largest number of cores of all executors; null: no quota.", "a quota counts cores, not executors", default=None
     )
     ineffective_share: Annotated[float | None, quantity("share", gt=0, le=1)] = documented(
         "Least share of the expected rate increase, (after ÷ before − 1) of the rate before. An increase that achieves "
@@ -227,9 +223,7 @@ class GuardSettings(FrozenModel):
         default=0.3,
     )
     ineffective_s: Annotated[float, quantity("s", ge=0, le=604_800)] = documented(
-        "How long an ineffective increase is remembered.",
-        "ten minutes: the bottleneck may have changed, and trying costs one change",
-        default=600.0,
+        "How long an ineffective increase is remembered.", "the bottleneck may have changed by then", default=600.0
     )
     rescale_catch_up_lags: Annotated[float | None, quantity("lags of the objective", gt=0, le=10_000)] = documented(
         "Time to catch up with the lag that a change itself adds; counts for the size and for whether to wait; "
@@ -243,12 +237,15 @@ class GuardSettings(FrozenModel):
         if self.no_room_backoff_max_s < self.no_room_backoff_s:
             allowed = f"≥ no_room_backoff_s ({self.no_room_backoff_s:g})"
             message = "the back-off would start above its limit"
-            raise reject([Fault("no_room_backoff_max_s", f"{self.no_room_backoff_max_s:g}", allowed, message)])
+            raise_faults(Fault("no_room_backoff_max_s", f"{self.no_room_backoff_max_s:g}", allowed, message))
         return self
 
 
 # Workers
 
+
+RoundTrips = Mapping[str, Mapping[str, float]]
+"""Node → node → ms."""
 
 _ADDRESS = "http://HOST:PORT or https://HOST:PORT, each once"
 _NAMED = "NAME=http://HOST:PORT, each name and each address once"
@@ -264,35 +261,29 @@ class WorkersSettings(FrozenModel):
         default=(),
     )
     backup: Annotated[int, quantity("Workers", ge=0, le=1000)] = documented(
-        "Hot standby: registered, unused Workers on all nodes together.",
-        "the standby of S1; a requested executor starts at once on a running Worker",
-        default=2,
+        "Hot standby: registered, unused Workers on all nodes together.", "as in S1: increases start at once", default=2
     )
     token_file: Path | None = documented(
-        "File with the token for the node servers; null: the variable RHEOSTAT_NODE_TOKEN, if set.",
+        "File with the token of the node servers; null: the variable RHEOSTAT_NODE_TOKEN, if set.",
         "a secret does not belong in a settings file or the journal",
         default=None,
         strict=False,
     )
     timeout_s: Annotated[float, quantity("s", ge=0.1, le=60)] = documented(
-        "Timeout of a node server; after it, the server is not asked for a while.",
-        "an answer takes milliseconds, and an increase waits for it",
-        default=2.0,
+        "Timeout of a node server; it is then not asked for a while.", "an increase waits for it", default=2.0
     )
     every_s: Annotated[float, quantity("s", ge=1, le=3600)] = documented(
-        "Time between two checks of the standby while the number of executors is unchanged.",
-        "a lost Worker matters only at the next increase, and a check costs one request a node",
+        "Time between two checks of the standby without a change.",
+        "a lost Worker matters at the next increase",
         default=15.0,
     )
 
-    round_trips_ms: Annotated[Literal["measured"] | Mapping[str, Mapping[str, float]] | None, quantity("ms")] = (
-        documented(
-            "Network round trips between the nodes: `measured` by the node servers, or given, as in "
-            "`{near: {mid: 20, far: 300}}`, for named nodes. With either, each change chooses the nodes: executors are "
-            "added on near nodes first and removed from far nodes first. null: nodes are ignored.",
-            "most clusters are in one place",
-            default=None,
-        )
+    round_trips_ms: Annotated[Literal["measured"] | RoundTrips | None, quantity("ms")] = documented(
+        "Network round trips between the nodes: `measured` by the node servers, or given, as in "
+        "`{near: {mid: 20, far: 300}}`, for named nodes. With either, each change chooses the nodes: executors are "
+        "added on near nodes first and removed from far nodes first. null: nodes are ignored.",
+        "most clusters are in one place",
+        default=None,
     )
 
     @field_validator("nodes", mode="before")
@@ -300,9 +291,7 @@ class WorkersSettings(FrozenModel):
     def _addresses_are_understood(cls, given: Any) -> Any:
         if not isinstance(given, list | tuple):
             return given
-        faults = list(_node_faults(given))
-        if faults:
-            raise reject(faults)
+        raise_faults(*_node_faults(given))
         return tuple(given)
 
     @field_validator("round_trips_ms", mode="before")
@@ -313,12 +302,9 @@ class WorkersSettings(FrozenModel):
         nodes = info.data.get("nodes")
         nameless = [text for text in nodes or () if named_address(text)[0] is None]
         names = None if nodes is None else {name for name, _ in map(named_address, nodes) if name is not None}
-        faults = list(round_trip_faults(given, names))
-        if nameless:
-            message = "the round trips go by names, and these nodes have none in workers.nodes"
-            faults.insert(0, Fault("", ", ".join(nameless), "NAME=http://HOST:PORT", message))
-        if faults:
-            raise reject(faults)
+        message = "the round trips go by names, and these nodes have none in workers.nodes"
+        unnamed = [Fault("", ", ".join(nameless), "NAME=http://HOST:PORT", message)] if nameless else []
+        raise_faults(*unnamed, *round_trip_faults(given, names))
         return given
 
     @property
@@ -356,9 +342,7 @@ class MetricsSettings(FrozenModel):
     """Rheostat's metrics, for Prometheus."""
 
     port: Annotated[int | None, quantity(ge=1, le=65_535)] = documented(
-        "Port of the driver's metrics endpoint, `/metrics`; null: no endpoint. Needs the extra `metrics`.",
-        "a port is opened only on request",
-        default=None,
+        "Port of the driver's `/metrics`; null: none. Needs the extra `metrics`.", "opened on request", default=None
     )
     host: str = documented(
         "Address to listen on; `0.0.0.0` for all. Anyone who can reach it can read the metrics.",
@@ -375,7 +359,7 @@ class MetricsSettings(FrozenModel):
             port = re.fullmatch(r"\[?(.+?)\]?:(\d+)", rest)
             meant = "" if port is None else f": say host: {port[1]} and port: {port[2]}"
             message = f"this is no address alone{meant}"
-            raise reject([Fault("", given, "an address or a name, without http:// and without a port", message)])
+            raise_faults(Fault("", given, "an address or a name, without http:// and without a port", message))
         return given
 
 
@@ -423,9 +407,7 @@ class Settings(FrozenModel):
         default="default",
     )
     sample_s: Annotated[float, quantity("s", ge=0.2, le=3600)] = documented(
-        "Time between two samples; each sample makes one decision.",
-        "the check interval of S1 in exploration",
-        default=15.0,
+        "Time between two samples; each makes one decision.", "the check interval of S1 in exploration", default=15.0
     )
     rate_window_s: Annotated[float, quantity("s", ge=1, le=86_400)] = documented(
         "Window over which rates and the busy share are averaged.",
@@ -447,9 +429,7 @@ class Settings(FrozenModel):
         default="default",
     )
     queries: tuple[str, ...] | None = documented(
-        "Names or ids of the streaming queries to control; null: all of the session.",
-        "the queries of a session share its executors",
-        default=None,
+        "Names or ids of streaming queries to control; null: all.", "queries of a session share executors", default=None
     )
     allow_redone_work: bool = documented(
         "Whether an executor may be removed even if its running tasks or map output are then recomputed.",
@@ -505,14 +485,14 @@ class Settings(FrozenModel):
     @classmethod
     def _somebody_is_looked_after(cls, given: tuple[str, ...] | None) -> tuple[str, ...] | None:
         if given == ():
-            raise reject([Fault("", "[]", "at least one name or id; or null: all", "no query would be looked after")])
+            raise_faults(Fault("", "[]", "at least one name or id; or null: all", "no query would be looked after"))
         return given
 
     @field_validator("journal", "state")
     @classmethod
     def _path_can_exist(cls, given: Path | None) -> Path | None:
         if given is not None and "\0" in str(given):
-            raise reject([Fault("", repr(str(given)), "a path without NUL characters", "no system has such a path")])
+            raise_faults(Fault("", repr(str(given)), "a path without NUL characters", "no system has such a path"))
         return given
 
     @model_validator(mode="after")
@@ -524,8 +504,7 @@ class Settings(FrozenModel):
         if self.actuator == "workers" and not self.workers.nodes:
             message = "the actuator workers needs node servers"
             faults.append(Fault("workers.nodes", "none", "[http://HOST:PORT, …]", message))
-        if faults:
-            raise reject(faults)
+        raise_faults(*faults)
         return self
 
     @property
@@ -600,7 +579,7 @@ def round_trip_faults(given: Mapping[Any, Any], names: Collection[str] | None) -
             yield from _entry_faults(given, a, b, ms, names)
 
 
-def pairs_of(given: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
+def pairs_of(given: RoundTrips) -> dict[tuple[str, str], float]:
     """(a, b) with a < b → round trip, ms, of a map without faults.
 
     >>> pairs_of({"near": {"mid": 20.0, "far": 300.0}})

@@ -11,7 +11,14 @@ from typing import Annotated, Any, Final, Literal, Self, TypeVar
 from pydantic import field_validator, model_validator
 
 from rheostat.config.faults import validate
-from rheostat.config.models import FrozenModel, check_objective_or_bounds, documented, quantity, reject, tuples_of_lists
+from rheostat.config.models import (
+    FrozenModel,
+    check_objective_or_bounds,
+    documented,
+    quantity,
+    raise_faults,
+    tuples_of_lists,
+)
 from rheostat.decide.placement import choose_nodes_to_add
 from rheostat.errors import Fault
 from rheostat.model import Bounds, NodeReading, Nodes, Objective, RoundTrip
@@ -36,7 +43,7 @@ class Distribution(FrozenModel):
     def _ascending(self) -> Self:
         if self.p95_s < self.median_s or (self.p95_s > 0 and self.median_s == 0):
             message = "the 95th percentile lies below the median, or varies around 0"
-            raise reject([Fault("p95_s", f"{self.p95_s:g}", f"≥ median_s ({self.median_s:g}) > 0", message)])
+            raise_faults(Fault("p95_s", f"{self.p95_s:g}", f"≥ median_s ({self.median_s:g}) > 0", message))
         return self
 
 
@@ -225,7 +232,7 @@ class RecordModel(FrozenModel):
         positive = all(number >= 1 and rate > 0 for number, rate in given)
         if not given or not positive or numbers != sorted(set(numbers)):
             message = "the table is empty, does not ascend, or holds a figure that is not positive"
-            raise reject([Fault("", str(given), "[[executors ≥ 1, records/s > 0], …], executors ascending", message)])
+            raise_faults(Fault("", str(given), "[[executors ≥ 1, records/s > 0], …], executors ascending", message))
         return given
 
 
@@ -260,9 +267,7 @@ class NodeMap(FrozenModel):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        faults = [*self._name_faults(), *self._slot_faults(), *self._trip_faults()]
-        if faults:
-            raise reject(faults)
+        raise_faults(*self._name_faults(), *self._slot_faults(), *self._trip_faults())
         return self
 
     def _name_faults(self) -> Iterator[Fault]:
@@ -432,14 +437,12 @@ class JobFile(FrozenModel):
     def _maximum_is_limited(cls, given: tuple[int, int]) -> tuple[int, int]:
         if given[1] > _MOST_EXECUTORS:
             message = "more than a simulation supports"
-            raise reject([Fault("", str(given[1]), f"at most {_MOST_EXECUTORS} executors", message)])
+            raise_faults(Fault("", str(given[1]), f"at most {_MOST_EXECUTORS} executors", message))
         return given
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        faults = [*self._number_faults(), *self._model_faults(), *self._stage_faults(), *self._node_faults()]
-        if faults:
-            raise reject(faults)
+        raise_faults(*self._number_faults(), *self._model_faults(), *self._stage_faults(), *self._node_faults())
         return self
 
     def _number_faults(self) -> Iterator[Fault]:
