@@ -63,7 +63,7 @@ def test_a_curve_grows_or_starts_anew(at, count, expected):
 )
 def test_only_what_will_be_asked_for_is_kept(since, committed, kept):
     at = (0.0, 10.0, 20.0, 30.0, 40.0)
-    first_at = first_needed((at, (0, 10, 20, 30, 40)), since=since, committed=committed)
+    first_at = first_needed([(at, (0, 10, 20, 30, 40))], since=since, committed=[committed])
     times, rows = keep_looks(at, [(0,), (10,), (20,), (30,), (40,)], first_at, most=32)
     assert times == kept
     assert rows == tuple((int(at),) for at in kept)

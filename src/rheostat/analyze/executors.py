@@ -160,8 +160,15 @@ def _interval(now: Sequence[_Reading], at: float, begin: float, past: Mapping[st
 
 
 def _fell(before: _Counts, after: _Reading) -> bool:
-    pairs = (before.busy_s, after.busy_s), (before.finished, after.finished), (before.failed, after.failed)
-    return any(then is not None and now is not None and now < then for then, now in pairs)
+    return (
+        _is_less(after.busy_s, before.busy_s)
+        or _is_less(after.finished, before.finished)
+        or _is_less(after.failed, before.failed)
+    )
+
+
+def _is_less(now: float | None, then: float | None) -> bool:
+    return now is not None and then is not None and now < then
 
 
 def _growth(pairs: Sequence[tuple[Number | None, Number | None]]) -> Number | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from rheostat.analyze.state import AnalysisSettings, OffsetHistory, known, known_column, largest, thin, total
+from rheostat.analyze.state import AnalysisSettings, OffsetHistory, known, known_column, thin, total
 from rheostat.model import Offsets
 
 Key = tuple[str, int]
@@ -57,13 +57,14 @@ def read_offsets(
     if offsets is None or at is None or not offsets.topics:
         return OffsetFigures(), past
     window_s = settings.rate_window_s
+    past_keys = list(zip(past.topics, past.numbers, strict=True))
     read = list(zip(offsets.topics, offsets.numbers, strict=True))
-    absent_since = _absent_since(read, past, at, window_s)
+    absent_since = _absent_since(read, past_keys, past.absent_since, at, window_s)
     keys, unread = [*read, *absent_since], [None] * len(absent_since)
     latest = [*known_column(offsets.latest, "offsets.latest", invalid), *unread]
     planned = [*known_column(offsets.planned, "offsets.planned", invalid), *unread]
     committed = [*known_column(offsets.committed, "offsets.committed", invalid), *unread]
-    columns, before = _align(past, keys)
+    columns, before = _align(past, past_keys, keys)
     ends = _ends(latest, planned, committed, columns, before, invalid)
     reached = [
         None if end is None or plan is None or done is None else max(plan, done)
@@ -81,16 +82,14 @@ def read_offsets(
         in_flight=_difference(total(reached), total(committed)),
         backlog=_difference(arrived, total(committed)),
         arrival_rate=arrival_rate,
-        lag_s=largest([_lag(*each, max(now, at)) for each in zip(curves, committed, ends, strict=True)]),
+        lag_s=_lag(curves, committed, ends, max(now, at)),
         partitions=len(keys),
         exact=offsets.exact,
         committed_known=None not in committed,
         progress=_progress(before, committed),
         by_topic=_rates_by_topic(keys, arrivals, arrival_rate, window_s),
     )
-    first_at = min(
-        [first_needed(curve, at - window_s, done) for curve, done in zip(curves, last_committed, strict=True)]
-    )
+    first_at = first_needed(curves, at - window_s, last_committed)
     times, rows = keep_looks(times, list(zip(*columns, strict=True)), first_at, settings.max_samples)
     topics, numbers = zip(*keys, strict=True)
     history = OffsetHistory(
@@ -105,22 +104,21 @@ def read_offsets(
     return figures, history
 
 
-def _absent_since(read: Sequence[Key], past: OffsetHistory, at: float, patience_s: float) -> dict[Key, float]:
-    """By partition that this reading leaves out: when it was first left out."""
+def _absent_since(
+    read: Sequence[Key], past: Sequence[Key], since: Sequence[float | None], at: float, patience_s: float
+) -> dict[Key, float]:
+    """By partition that this reading leaves out, for a while: when it was first left out."""
     there = set(read)
-    since = {
-        (topic, number): at if first is None else first
-        for topic, number, first in zip(past.topics, past.numbers, past.absent_since, strict=True)
-        if (topic, number) not in there
-    }
-    return {key: first for key, first in since.items() if at - first <= patience_s}
+    absent = {key: at if first is None else first for key, first in zip(past, since, strict=True) if key not in there}
+    return {key: first for key, first in absent.items() if at - first <= patience_s}
 
 
-def _align(past: OffsetHistory, keys: Sequence[Key]) -> tuple[list[Samples], list[int | None]]:
+def _align(
+    past: OffsetHistory, past_keys: Sequence[Key], keys: Sequence[Key]
+) -> tuple[list[Samples], list[int | None]]:
     """The columns of the history and its committed offsets, in the order of ``keys``."""
-    known_keys = list(zip(past.topics, past.numbers, strict=True))
-    columns = dict(zip(known_keys, zip(*past.rows, strict=True), strict=False))
-    committed = dict(zip(known_keys, past.committed, strict=True))
+    columns = dict(zip(past_keys, zip(*past.rows, strict=True), strict=False))
+    committed = dict(zip(past_keys, past.committed, strict=True))
     unknown = (None,) * len(past.times)
     return [columns.get(key, unknown) for key in keys], [committed.get(key) for key in keys]
 
@@ -177,12 +175,15 @@ def _rate(curves: Sequence[Curve | None], window_s: float) -> float | None:
 def _rates_by_topic(
     keys: Sequence[Key], curves: Sequence[Curve | None], arrival_rate: float | None, window_s: float
 ) -> tuple[tuple[str, float], ...]:
-    by_topic: dict[str, list[Curve | None]] = {}
-    for (topic, _), curve in zip(keys, curves, strict=True):
-        by_topic.setdefault(topic, []).append(curve)
-    rates = {
-        topic: arrival_rate if len(by_topic) == 1 else _rate(by_topic[topic], window_s) for topic in sorted(by_topic)
-    }
+    topics = sorted({topic for topic, _ in keys})
+    rates = (
+        {topics[0]: arrival_rate}
+        if len(topics) == 1
+        else {
+            topic: _rate([curve for key, curve in zip(keys, curves, strict=True) if key[0] == topic], window_s)
+            for topic in topics
+        }
+    )
     known_rates = [(topic, rate) for topic, rate in rates.items() if rate is not None]
     return tuple(known_rates) if len(known_rates) == len(rates) else ()
 
@@ -195,14 +196,20 @@ def _mean_rate(times: Times, counts: Sequence[int], window_s: float) -> float | 
     return (counts[-1] - count_at(times, counts, start)) / (times[-1] - start)
 
 
-def _lag(curve: Curve, committed: int | None, end: int | None, now: float) -> float | None:
-    """The age now − A⁻¹(committed); 0 when nothing is uncommitted; None before two samples.
+def _lag(curves: Sequence[Curve], committed: Column, ends: Column, now: float) -> float | None:
+    """The largest age now − A⁻¹(committed); 0 when nothing is uncommitted; None before two samples.
 
     Where the committed offset lies before the oldest sample, this is the age of that sample: a lower bound.
     """
-    if committed is None or end is None or len(curve[0]) < 2:
+    known_rows = [
+        (curve, done, end)
+        for curve, done, end in zip(curves, committed, ends, strict=True)
+        if done is not None and end is not None and len(curve[0]) > 1
+    ]
+    if len(known_rows) < len(curves):
         return None
-    return 0.0 if end <= committed else max(0.0, now - arrival_time(curve, committed))
+    oldest = min([arrival_time(curve, done) for curve, done, end in known_rows if end > done], default=now)
+    return max(0.0, now - oldest)
 
 
 def add_look(times: Times, columns: Sequence[Samples], at: float, latest: Column) -> tuple[Times, list[Samples]]:
@@ -238,22 +245,24 @@ def _last_known(column: Samples) -> int | None:
 
 def known_samples(times: Times, column: Samples) -> Curve:
     """The samples of a partition, without the looks at which its count was unknown."""
-    if None in column:
+    counts = tuple([count for count in column if count is not None])
+    if len(counts) < len(times):
         times = tuple([at for at, count in zip(times, column, strict=True) if count is not None])
-    return times, tuple([count for count in column if count is not None])
+    return times, counts
 
 
-def first_needed(curve: Curve, since: float, committed: int | None) -> float:
-    """Time of the first sample that A(since) and A⁻¹(committed) need; infinite without samples.
+def first_needed(curves: Sequence[Curve], since: float, committed: Column) -> float:
+    """Time of the first sample that A(since) and A⁻¹(committed) need of any curve; infinite without samples.
 
-    >>> first_needed(((0.0, 10.0, 20.0, 30.0), (0, 10, 20, 30)), since=25.0, committed=15)
+    >>> first_needed([((0.0, 10.0, 20.0, 30.0), (0, 10, 20, 30))], since=25.0, committed=[15])
     10.0
     """
-    times, counts = curve
-    if not times:
-        return inf
-    behind = 0 if committed is None else bisect_right(counts, committed)
-    return times[max(0, min(bisect_right(times, since), behind) - 1)]
+    behind = [
+        (times, 0 if done is None else bisect_right(counts, done))
+        for (times, counts), done in zip(curves, committed, strict=True)
+        if times
+    ]
+    return min([times[max(0, min(bisect_right(times, since), after) - 1)] for times, after in behind], default=inf)
 
 
 def keep_looks(times: Times, rows: Sequence[Samples], first_at: float, most: int) -> tuple[Times, tuple[Samples, ...]]:
