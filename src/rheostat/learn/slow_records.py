@@ -65,13 +65,13 @@ def _check_samples(samples: Sequence[Sample]) -> list[Sample]:
         Fault(f"samples[{rows[0][0]}].{name}", str(rows[0][1]), allowed, f"impossible value; rows like it: {len(rows)}")
         for (name, allowed), rows in wrong.items()
     ]
-    found = set(samples)
-    if not faults and len(found) < _LEAST_ROWS:
+    distinct = set(samples)
+    if not faults and len(distinct) < _LEAST_ROWS:
         message = "there is too little to learn from; collect more samples"
-        faults.append(Fault("samples", str(len(found)), f">= {_LEAST_ROWS} different ones", message))
+        faults.append(Fault("samples", str(len(distinct)), f">= {_LEAST_ROWS} different ones", message))
     if faults:
         raise InputError(faults)
-    return sorted(found)
+    return sorted(distinct)
 
 
 def _find_wrong_values(sample: Sample, topics: int) -> Iterator[tuple[str, str, object]]:
@@ -135,6 +135,9 @@ class TrainingOptions:
             raise InputError([Fault(name, str(getattr(self, name)), allowed, _RANGE) for name, allowed in out_of_range])
 
 
+DEFAULT = TrainingOptions()
+
+
 @dataclass(frozen=True)
 class Trained:
     """A model, and how it was chosen.
@@ -158,18 +161,14 @@ class Trained:
         return len(self.left_out)
 
 
-def train(samples: Sequence[Sample], w_max: float | None, options: TrainingOptions | None = None) -> Trained:
-    """Train a model on samples. The same samples, in any order, give the same model.
+def train(samples: Sequence[Sample], w_max: float | None, options: TrainingOptions = DEFAULT) -> Trained:
+    """Train a model on at least 20 different samples. The same samples, in any order, give the same model.
 
-    Args:
-        samples: at least 20 different ones.
-        w_max: records/s that one executor carries; None: not known.
-        options: None: the defaults.
+    ``w_max`` is what one executor carries, records/s; None: not known.
 
     Raises:
         InputError: too few samples, or impossible values.
     """
-    options = options or TrainingOptions()
     if w_max is not None and not 0 < w_max < inf:
         raise InputError([Fault("w_max", str(w_max), "a positive, finite rate, or none", _RANGE)])
     rows = _check_samples(samples)
@@ -179,13 +178,9 @@ def train(samples: Sequence[Sample], w_max: float | None, options: TrainingOptio
     model, cv_errors = _fit_best_degree(kept, (1.0,) * topics, w_max, options)
     if topics > 1:
         other, other_errors = _fit_best_degree(kept, record_costs(kept), w_max, options)
-        if _least_error(other_errors) < _WORTH * _least_error(cv_errors):
+        if min(error for _, error in other_errors) < _WORTH * min(error for _, error in cv_errors):
             model, cv_errors = other, other_errors
     return Trained(model, model.polynomial.degree, cv_errors, left_out, len(rows))
-
-
-def _least_error(cv_errors: CvErrors) -> float:
-    return min(error for _, error in cv_errors)
 
 
 def _fit_best_degree(
@@ -236,7 +231,7 @@ class Refits(NamedTuple):
         return float(np.sqrt(np.maximum(variances, 0.0)).mean())
 
 
-def refit_resamples(samples: Sequence[Sample], trained: Trained, options: TrainingOptions | None = None) -> Refits:
+def refit_resamples(samples: Sequence[Sample], trained: Trained, options: TrainingOptions = DEFAULT) -> Refits:
     """Refit the model to resamples of blocks, with the costs and the outliers of the training.
 
     The degree is chosen again for each resample, by the blocks that it left out [ours]: with that of the training for
@@ -245,7 +240,6 @@ def refit_resamples(samples: Sequence[Sample], trained: Trained, options: Traini
     Raises:
         InputError: the samples are not those of the training, or impossible.
     """
-    options = options or TrainingOptions()
     rows = _check_samples(samples)
     if len(rows) != trained.rows:
         allowed = f"the {trained.rows} that were trained on"
@@ -260,9 +254,7 @@ def refit_resamples(samples: Sequence[Sample], trained: Trained, options: Traini
     return Refits(basis, weights, model.costs, frozenset(span.executors for span in model.seen))
 
 
-def stability(
-    samples: Sequence[Sample], trained: Trained, points: Points, options: TrainingOptions | None = None
-) -> float:
+def stability(samples: Sequence[Sample], trained: Trained, points: Points, options: TrainingOptions = DEFAULT) -> float:
     """Mean standard deviation of refits at some points, a share of slow records."""
     return refit_resamples(samples, trained, options).deviation(points)
 
