@@ -212,93 +212,58 @@ class Frontier:
 def decide(before: Frontier, prices: Prices) -> Frontier:
     """After the decision: the best of staying and of every change.
 
-    A change from n to n′ gains |c(n′) − c(n)| records, c ascending. ``min over n of X(n) − |c(n′) − c(n)|`` is the
-    smaller one of ``min(X + c) − c(n′)`` and ``min(X − c) + c(n′)``, over all n where both directions cost the same.
+    A change from n to n′ gains |c(n′) − c(n)| records, c ascending: ``min over n of X(n) − |c(n′) − c(n)|`` is the
+    smaller one of ``min(X − c) + c(n′)`` over n ≥ n′ and ``min(X + c) − c(n′)`` over n ≤ n′, where each row between
+    moves a state by ``start_up`` columns.
     """
-    old, carried = before.least, prices.carried
+    old, carried, start_up = before.least, prices.carried, prices.start_up
     rows, width = old.shape
-    wide = width + prices.change + prices.start_up * (rows - 1)
-    least = np.empty((rows, wide))
-    least[:, :width] = old
-    least[:, width:] = old[:, -1:]
-    changed = least[:, prices.change :]
-    if prices.start_up:
-        near = changed[:, :width]
-        np.minimum(near, _min_from_above(old - carried) + carried, out=near)
-        np.minimum(changed[:, width:], near[:, -1:], out=changed[:, width:])
-        np.minimum(changed, _min_from_below(old + carried, prices.start_up) - carried, out=changed)
-    else:
-        np.minimum(changed, (old + carried).min(axis=0) - carried, out=changed)
-        np.minimum(changed, (old - carried).min(axis=0) + carried, out=changed)
-    np.maximum(least, 0.0, out=least)
-    after = Frontier(before.base, least)
-    return after.cut() if prices.start_up else after
-
-
-def _min_from_above(least: Floats) -> Floats:
-    """In each row the least of it and all rows after it. Changes its argument."""
-    reach = 1
-    while reach < len(least):
-        np.minimum(least[:-reach], least[reach:], out=least[:-reach])
-        reach *= 2
-    return least
-
-
-def _min_from_below(least: Floats, start_up: int) -> Floats:
-    """In each row the least of it and all rows before it, each row moving a state by ``start_up`` columns."""
-    rows, width = least.shape
-    wide = np.empty((rows, width + start_up * (rows - 1)))
-    wide[:, :width] = least
-    wide[:, width:] = least[:, -1:]
+    least = _extend(old, width + prices.change + start_up * (rows - 1))
+    fewer = np.minimum.accumulate((old - carried)[::-1], axis=0)[::-1] + carried
+    more = _extend(old + carried, width + start_up * (rows - 1))
     for row in range(1, rows):
-        own = wide[row, start_up:]
-        np.minimum(own, wide[row - 1, :-start_up], out=own)
+        np.minimum(more[row, start_up:], more[row - 1, : more.shape[1] - start_up], out=more[row, start_up:])
+    changed = least[:, prices.change :]
+    np.minimum(changed, _extend(fewer, more.shape[1]), out=changed)
+    np.minimum(changed, more - carried, out=changed)
+    return Frontier(before.base, np.maximum(least, 0.0)).cut()
+
+
+def _extend(least: Floats, width: int) -> Floats:
+    """Repeat the last column up to a width."""
+    wide = np.empty((len(least), width))
+    wide[:, : least.shape[1]] = least
+    wide[:, least.shape[1] :] = least[:, -1:]
     return wide
-
-
-def _room(rows: int, columns: int, by: int, width: int, first: int = 0) -> tuple[Floats, Floats]:
-    """An empty array, and a view on it whose row i begins at column ``first + by · i`` and is ``width`` long."""
-    flat = np.full(rows * (columns + by) + first, np.inf)
-    room = flat[: rows * columns].reshape(rows, columns)
-    return room, flat[first : first + rows * (columns + by)].reshape(rows, columns + by)[:, :width]
 
 
 def violations(least: Floats, step: Step) -> Floats:
     """Seconds of the step over the objective, of each state; see :class:`Step`."""
-    seconds = least * step.avoid
-    seconds += step.avoid_from
-    other = least * step.recover
-    other += step.recover_from
-    np.maximum(seconds, other, out=seconds)
-    np.maximum(seconds, 0.0, out=seconds)
-    return np.minimum(seconds, step.seconds, out=seconds)
+    seconds = np.maximum(least * step.avoid + step.avoid_from, least * step.recover + step.recover_from)
+    return np.clip(seconds, 0.0, step.seconds)
 
 
 def _advance(least: Floats, step: Step, weight: float) -> tuple[Floats, _Levels]:
     """Each backlog after a step, and the levels that its time over the objective costs, rounded down."""
     seconds = violations(least, step)
-    left = least + step.net
-    left -= step.gain * seconds
-    seconds *= weight
-    return np.maximum(left, 0.0, out=left), seconds.astype(np.intp)
+    left = np.maximum(least + step.net - step.gain * seconds, 0.0)
+    return left, (weight * seconds).astype(np.intp)
 
 
 def serve(after: Frontier, step: Step, prices: Prices) -> Frontier:
     """One step later."""
     least = after.least
     rows, width = least.shape
-    over = (least - step.allowed).max(axis=0)
-    bad = int(np.count_nonzero(over > 0))
-    most = int(prices.weight * step.seconds) + 1 if bad else 0
-    later, rest = _room(rows, width + prices.per_step * (rows - 1) + most, prices.per_step, width - bad, bad)
-    if bad:
-        left, levels = _advance(least[:, :bad], step, prices.weight)
-        apart = later.shape[1] + prices.per_step
-        levels += np.arange(0, rows * apart, apart, dtype=np.intp)[:, None] + np.arange(bad, dtype=np.intp)
-        np.minimum.at(later.reshape(-1), levels.reshape(-1), left.reshape(-1))
-    left = least[:, bad:] + step.net
-    np.maximum(left, 0.0, out=left)
-    np.minimum(rest, left, out=rest)
+    late = int(np.count_nonzero((least - step.allowed).max(axis=0) > 0))
+    most = int(prices.weight * step.seconds) + 1 if late else 0
+    later = np.full((rows, width + prices.per_step * (rows - 1) + most), inf)
+    over, levels = _advance(least[:, :late], step, prices.weight)
+    within = np.maximum(least[:, late:] + step.net, 0.0)
+    paid = prices.per_step * np.arange(rows)
+    np.minimum.at(later, (np.arange(rows)[:, None], paid[:, None] + np.arange(late) + levels), over)
+    for row, first in enumerate(paid):
+        own = later[row, first + late : first + width]
+        np.minimum(own, within[row], out=own)
     np.minimum.accumulate(later, axis=1, out=later)
     return Frontier(after.base + prices.n_min * prices.per_step, later).cut()
 
@@ -446,7 +411,7 @@ def _state_before_decision(before: Frontier, row: int, level: int, prices: Price
 
 
 def follow_plan(grid: Grid, prices: Prices, plan: list[int], ending: Ending) -> tuple[CostParts, float]:
-    """What the fluid that follows a plan uses, and its cost without rounding, in executor-seconds."""
+    """What the fluid that follows a plan uses, and its cost without rounding, executor-seconds."""
     problem, waits_s = grid.problem, prices.start_up * prices.quantum_s
     paid_s = over_s = backlog = 0.0
     changes, before = 0, problem.start
@@ -454,9 +419,8 @@ def follow_plan(grid: Grid, prices: Prices, plan: list[int], ending: Ending) -> 
         backlog = max(0.0, backlog - abs(problem.carried[now] - problem.carried[before]))
         row, step = now - problem.n_min, grid.step(number)
         lasts_s = ending.seconds if number == ending.step else grid.step_s
-        over = 0.0
-        if backlog > step.allowed[row, 0]:
-            over = float(violations(np.array([[backlog]]), step.row(row))[0, 0])
+        late = backlog > step.allowed[row, 0]
+        over = float(violations(np.array([[backlog]]), step.row(row))[0, 0]) if late else 0.0
         over_s += min(over, lasts_s)
         paid_s += now * lasts_s + waits_s * max(0, now - before)
         changes += now != before
