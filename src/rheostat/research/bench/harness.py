@@ -67,15 +67,8 @@ class Metric:
 
     def to_json(self) -> dict[str, Any]:
         """Value in the shape of ``rheostat.bench/1``."""
-        return {
-            "name": self.name,
-            "value": self.value,
-            "unit": self.unit,
-            "n": self.n,
-            "ci95": None if self.ci95 is None else list(self.ci95),
-            "target": self.target,
-            "met": self.met,
-        }
+        names = ("name", "value", "unit", "n", "ci95", "target", "met")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
