@@ -308,7 +308,7 @@ def _plain(text: str) -> str:
 
 def show_table(title: str, table: Table, notes: Sequence[str]) -> None:
     """Print a table of figures, the best of each column marked. A narrow terminal omits the last columns."""
-    header, *texts = table.texts()
+    header, *texts = table.texts
     rows = [
         [f"{cell}*" if (row, column) in table.best else cell for column, cell in enumerate(cells)]
         for row, cells in enumerate(texts)
