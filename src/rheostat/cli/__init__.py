@@ -126,7 +126,6 @@ def _usage_fault(error: Any, arguments: Sequence[str]) -> Fault:
 
 # Signals that end a command
 
-
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from rheostat.cli.common import JsonFlag, check_file, console, number_of, print_json, say, unused, write_text
+from rheostat.cli.common import JsonFlag, check_file, number_of, print_json, say, show_rows, unused, write_text
 from rheostat.errors import Fault, InputError, tried
 
 if TYPE_CHECKING:
@@ -169,11 +168,7 @@ def _fit(given: _Given, inputs: _Inputs, name: str) -> dict[str, Any]:
 def _show_job(given: _Given, fitted: Calibration, checked: Sequence[tuple[Replay, Errors]]) -> dict[str, Any]:
     from rheostat.calibrate.truth import estimate_rows, write_truth
 
-    header, *rows = estimate_rows(fitted)
-    table = Table(*header, title=f"job {fitted.job.name}")
-    for row in rows:
-        table.add_row(*row)
-    console().print(table)
+    show_rows(f"job {fitted.job.name}", estimate_rows(fitted))
     fit = fitted.fit
     say(
         f"{fit.points} of {fitted.batches} batches were warm and undisturbed; condition of the regression "

@@ -104,15 +104,12 @@ def unused(context: typer.Context, places: Mapping[str, str | None]) -> list[Fau
     return faults
 
 
-# Checks before a run. Options are parsed from text, so that all faults of a command line are reported at once.
+# Checks before a run, which raise InputError. Numbers are parsed from text, so that all faults of a command line are
+# reported at once.
 
 
 def check_out(out: Path | None) -> None:
-    """Check that a report can be written, and create its folder.
-
-    Raises:
-        InputError: plotly is not installed, or the folder is not writable.
-    """
+    """Check that a report can be written (plotly, a writable folder), and create its folder."""
     if out is not None:
         from rheostat.report.html import plots_installed, require_folder
 
@@ -121,11 +118,7 @@ def check_out(out: Path | None) -> None:
 
 
 def check_file(field: str, path: Path | None, *suffixes: str) -> None:
-    """Check that a file can be written, and create its folder.
-
-    Raises:
-        InputError: its name has none of the suffixes, it is a folder, or its folder is not writable.
-    """
+    """Check that a file with one of these suffixes can be written, and create its folder."""
     if path is None:
         return
     from rheostat.report.html import require_folder
@@ -142,11 +135,7 @@ def check_file(field: str, path: Path | None, *suffixes: str) -> None:
 
 
 def processes_of(jobs: str | None, most: int = MOST_PROCESSES) -> int:
-    """The number of processes; the number of cores if ``jobs`` is None.
-
-    Raises:
-        InputError: it is not a number, or out of range.
-    """
+    """The number of processes; the number of cores if ``jobs`` is None."""
     return number_of("jobs", jobs or str(os.cpu_count() or 1), int, 1, most)
 
 
@@ -158,9 +147,6 @@ def number_of(field: str, text: str, kind: type[Number], least: float = -math.in
 
     >>> number_of("rate", "12", int)
     12
-
-    Raises:
-        InputError: it is not a finite number, or out of range.
     """
     value: Number | None = None
     with suppress(ValueError):
@@ -181,9 +167,6 @@ def executors_of(text: str) -> tuple[int, int]:
 
     >>> executors_of("1..20")
     (1, 20)
-
-    Raises:
-        InputError: these are not bounds.
     """
     match = _PAIR.fullmatch(text)
     if match is None:
@@ -253,11 +236,7 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 
 def write_text(path: Path, text: str, what: str) -> None:
-    """Write a file that ``--out`` names, and create its folder.
-
-    Raises:
-        InputError: it cannot be written; ``what`` is its name in the message.
-    """
+    """Write a file that ``--out`` names, and create its folder; ``what`` is its name in the message of a fault."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -308,7 +287,7 @@ def _plain(text: str) -> str:
 
 def show_table(title: str, table: Table, notes: Sequence[str]) -> None:
     """Print a table of figures, the best of each column marked. A narrow terminal omits the last columns."""
-    header, *texts = table.texts()
+    header, *texts = table.texts
     rows = [
         [f"{cell}*" if (row, column) in table.best else cell for column, cell in enumerate(cells)]
         for row, cells in enumerate(texts)
@@ -331,7 +310,10 @@ def show_rows(title: str, rows: Sequence[Sequence[str]]) -> None:
 
     shown = RichTable(title=title, title_justify="left", box=box.SIMPLE)
     for place, name in enumerate(rows[0]):
-        shown.add_column(name, justify="left" if place == 0 else "right", overflow="fold", min_width=_word_width(name))
+        numbers = all(not row[place] or row[place][0] in "0123456789+-–≤" for row in rows[1:])
+        shown.add_column(
+            name, justify="right" if numbers and place else "left", overflow="fold", min_width=_word_width(name)
+        )
     for row in rows[1:]:
         shown.add_row(*(Text(cell, style="bold green" if cell.endswith("*") else "") for cell in row))
     console().print(shown)
@@ -352,7 +334,6 @@ def _word_width(heading: str) -> int:
 
 
 # Progress: a bar on a terminal, else a line now and then
-
 
 Watch = Callable[[int, int, str], None]
 
@@ -396,7 +377,6 @@ def progress_lines(what: str) -> Iterator[Watch]:
 
 
 # Hints at an unknown command: a command of another group, a misspelt one, or one for the given file
-
 
 _UNKNOWN = re.compile(r"No such command '(.*)'\.", re.DOTALL)
 

@@ -88,7 +88,6 @@ def print_reference(
 
 # The reference page of job files, made from the models themselves.
 
-
 _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("stages[]", Stage),
     ("driver", Driver),

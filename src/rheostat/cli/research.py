@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from rheostat.cli import common
 from rheostat.cli.common import console, print_json, progress_lines, say
@@ -144,7 +143,6 @@ def _unknown(field: str, given: str, allowed: Iterable[str], what: str | None = 
 
 # bench
 
-
 BENCHMARKS = {
     "attach": "attach",
     "controller": "attach",
@@ -201,12 +199,12 @@ def benchmark(name: str) -> Callable[..., Bench]:
 
 
 def _show(result: Bench) -> None:
-    table = Table("figure", "value", "95 % interval", "n", "target", title=f"bench {result.name}")
+    rows = [["figure", "value", "95 % interval", "n", "target"]]
     for metric in result.metrics:
         value = "not measured" if metric.value is None else f"{metric.value:.4g} {metric.unit}"
         interval = "" if metric.ci95 is None else f"{metric.ci95[0]:.4g} … {metric.ci95[1]:.4g}"
         mark = {None: "", True: " met", False: " MISSED"}[metric.met]
         target = "" if metric.target is None else f"≤ {metric.target:g}{mark}"
-        table.add_row(metric.name, value, interval, str(metric.n), target)
-    console().print(table)
+        rows.append([metric.name, value, interval, str(metric.n), target])
+    common.show_rows(f"bench {result.name}", rows)
     say(*result.notes)

@@ -108,7 +108,6 @@ def _show(entry: Entry, out: Path | None) -> None:
 
 # tune
 
-
 _MOST_VALUES = 20
 
 

@@ -31,7 +31,7 @@ _MUCH = 10.0
 """Warn when a load is scaled up or down by more than this factor."""
 
 _BEYOND = 10.0
-"""Refuse a load that exceeds the records of the longest run by more than this factor: it is a slip of the keyboard."""
+"""Refuse a load that exceeds what the longest run can process by more than this factor: it is a typing error."""
 
 _LEAST_RECORDS, _MOST_SECONDS = 1e-6, 1e10
 """Of a load before it is scaled. Beyond them, figures overflow."""
@@ -95,13 +95,7 @@ class LoadSpec:
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """How every load is prepared.
-
-    Attributes:
-        noise_cv: coefficient of variation of the noise where bins are coarse.
-        longest_s: longer loads are cut to the window of that length around the peak; None: never.
-        scaled: whether the peak is scaled to ``PEAK_SHARE`` of what the job can carry.
-    """
+    """How every load is prepared, see :func:`~rheostat.load.prepare.prepare`; ``scaled``: to :data:`PEAK_SHARE`."""
 
     noise_cv: float = 0.10
     longest_s: float | None = 7 * 86_400.0
@@ -157,7 +151,12 @@ def ready(case: Case) -> Ready:
         noise_cv=treatment.noise_cv,
         longest_s=treatment.longest_s,
     )
-    _check_amount(case, load)
+    duration = load.curve.duration
+    offered, most = load.curve.cumulative(duration), long_batch_rate(case.job, case.job.n_max) * drain_limit_s(duration)
+    if offered > _BEYOND * most:
+        allowed = f"at most {_BEYOND * most:.4g} records, {_BEYOND:g} × what all executors process in the longest run"
+        message = f"{case.load.name} would run for long, and no run of it would count"
+        raise InputError([Fault(case.load.option, f"{offered:.4g} records", allowed, message)])
     return Ready(replace(load, said=(*load.said, *_warnings(case, load))), capacities)
 
 
@@ -174,28 +173,12 @@ def _warnings(case: Case, load: Prepared) -> Iterator[str]:
         )
 
 
-def _check_amount(case: Case, load: Prepared) -> None:
-    """Refuse a load far beyond the job: it would run for long, and no run of it would count."""
-    duration = load.curve.duration
-    most = _BEYOND * long_batch_rate(case.job, case.job.n_max) * drain_limit_s(duration)
-    offered = load.curve.cumulative(duration)
-    if offered > most:
-        executors = f"{case.job.n_max} executors process in the longest run"
-        allowed = f"at most {most:.4g} records, {_BEYOND:g} × what {executors}"
-        message = f"{case.load.name} is more than that"
-        raise InputError([Fault(case.load.option, f"{offered:.4g} records", allowed, message)])
-
-
 def loads_of(
     traces: str | None, shapes: Sequence[str], rate: float | None = None, seconds: float | None = None
 ) -> list[LoadSpec]:
     """The loads of the options, each checked; every trace file and every shape is one load.
 
-    Args:
-        traces: files or folders of traces, comma separated.
-        shapes: in the language of shapes.
-        rate: records/s, for shapes without their own.
-        seconds: likewise.
+    ``traces``: files or folders, comma separated. ``rate`` (records/s) and ``seconds``: for shapes without their own.
 
     Raises:
         InputError: with every fault of every load, or if there is none.

@@ -67,8 +67,7 @@ class Bound:
     Attributes:
         weight: w, the fewest executors that carry the peak.
         peak: largest 30-second mean of the load, records/s.
-        cost: executor-hours in total; the exact optimum lies between it and ``cost + error``.
-        mean_executors: of its plan.
+        cost: executor-hours; the exact optimum lies between it and ``cost + error``.
         said: how the load was prepared, in sentences.
     """
 
@@ -84,12 +83,9 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The score of a run, why it does not count, and what its plots show.
+    """What is kept of a :class:`~rheostat.judge.simulate.Run`: its score, why it does not count, and its plots.
 
-    Attributes:
-        placed: decisions that placed executors on nodes; empty for a job without nodes.
-        holds: decisions that changed nothing, by reason code.
-        unready: what the policy never did, and what it would have needed; None: it was ready.
+    ``placed``: decisions that placed executors on nodes; empty for a job without nodes.
     """
 
     score: Mapping[str, Any]
@@ -213,7 +209,7 @@ def compare(
         jobs: processes, ≥ 1.
         drawn: cases whose time series are kept for plots.
         reached: whether plans with a margin are tried too, which takes as long as two or three runs.
-        journal: the folder for the journal of the run; only for one policy in one case.
+        journal: folder for the journal; only for one policy in one case.
         progress: called after each task.
 
     Raises:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rheostat import __version__
 from rheostat.errors import Fault, InputError, did_you_mean
@@ -72,14 +72,7 @@ DEFEAT_READING = (
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A figure of a run; less of it is better.
-
-    Attributes:
-        key: its name for ``--sort``.
-        figure: its name in a score, or ``ratio``.
-        digits: after the point.
-        percent: whether it is a share that is shown in percent.
-    """
+    """A figure of a run; less is better. ``key``: its name for ``--sort``; ``figure``: in a score, or ``ratio``."""
 
     key: str
     title: str
@@ -131,52 +124,33 @@ def column_named(key: str) -> int:
     return keys.index(key)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A policy: its figures in the order of the columns. ``judged`` False: only shown, never the best."""
+class Table(NamedTuple):
+    """Rows of text, header row first; ``best``: places ``(row below the header, column)`` of the least figures."""
 
-    name: str
-    values: tuple[float | None, ...]
-    judged: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The rows, sorted.
-
-    Attributes:
-        best: places ``(row, column)`` in :meth:`texts` of the least figures among the judged rows; the header row does
-            not count, the column of names does.
-    """
-
-    rows: tuple[Row, ...]
+    texts: list[list[str]]
     best: frozenset[tuple[int, int]]
-
-    def texts(self) -> list[list[str]]:
-        """As text, header row first."""
-        rows = [
-            [row.name, *(column.text(value) for column, value in zip(COLUMNS, row.values, strict=True))]
-            for row in self.rows
-        ]
-        return [["policy", *(column.title for column in COLUMNS)], *rows]
 
 
 def table_of(runs: Mapping[str, Sequence[Score]], beside: Mapping[str, Sequence[Score]], sort: str = "cost") -> Table:
-    """A table from the scores of each policy, and of runs that are shown beside them without being judged.
+    """A sorted table from the scores of each policy, and of runs beside them that are never the best.
 
     Raises:
         InputError: there is no such column to sort by.
     """
     place = column_named(sort)
-    rows = [Row(name, _means(scores), all(score["valid"] for score in scores)) for name, scores in runs.items()]
-    rows += [Row(name, _means(scores), judged=False) for name, scores in beside.items()]
-    rows.sort(key=lambda row: math.inf if row.values[place] is None else row.values[place] or 0.0)
+    rows = [(name, _means(scores), all(score["valid"] for score in scores)) for name, scores in runs.items()]
+    rows += [(name, _means(scores), False) for name, scores in beside.items()]
+    rows.sort(key=lambda row: math.inf if row[1][place] is None else row[1][place] or 0.0)
+    texts = [["policy", *(column.title for column in COLUMNS)]]
+    texts += [
+        [name, *(column.text(each) for column, each in zip(COLUMNS, means, strict=True))] for name, means, _ in rows
+    ]
     best: set[tuple[int, int]] = set()
     for column in range(len(COLUMNS)):
-        known = [(number, row.values[column]) for number, row in enumerate(rows) if row.judged]
+        known = [(row, means[column]) for row, (_, means, judged) in enumerate(rows) if judged]
         least = min((value for _, value in known if value is not None), default=None)
-        best |= {(number, column + 1) for number, value in known if value is not None and value == least}
-    return Table(tuple(rows), frozenset(best))
+        best |= {(row, column + 1) for row, value in known if value is not None and value == least}
+    return Table(texts, frozenset(best))
 
 
 def _means(scores: Sequence[Score]) -> tuple[float | None, ...]:
@@ -413,7 +387,7 @@ def section(
     if cells is not None:
         lines += ["", f"{MATRIX}:", "", *_markdown(matrix_rows(cells))]
     for each in load_tables(comparison) if cells is None else ():
-        header, *rows = each.table.texts()
+        header, *rows = each.table.texts
         marked = [
             [f"**{cell}**" if (row, column) in each.table.best else cell for column, cell in enumerate(texts)]
             for row, texts in enumerate(rows)
@@ -463,7 +437,7 @@ def write_comparison(
     for each in load_tables(comparison, sort):
         figure = _figure(each.entries[0], with_script=not drawn_before)
         drawn_before = drawn_before or bool(figure)
-        rows = table(each.table.texts(), each.table.best)
+        rows = table(each.table.texts, each.table.best)
         parts.append(heading(each.title) + rows + note_list(each.notes) + figure)
     parts += [heading("How to read this"), note_list([*READING, *comparison.invalid, *comparison.undercuts])]
     return write_page(path, frame("Rheostat: policies compared", verdict(comparison), parts))

@@ -41,12 +41,7 @@ def judge_score(
 ) -> dict[str, Any]:
     """The score in the shape of ``rheostat.score/1``, without the cost of the optimum.
 
-    Args:
-        run: policy, job and load of the run.
-        case: the job and its load.
-        history: of the run.
-        drained: whether every record was committed; else the run does not count.
-        end: when it was given up; None: when the load was over and all was committed.
+    ``drained``: whether every record was committed; else the run does not count, and ``end`` is when it was given up.
     """
     end = end_of(case, history) if end is None or drained else end
     lag, parts, lasts = Lag.of(history, 0.0, end), cost_parts(case, history, end), case.load.duration
@@ -106,14 +101,7 @@ LEAST_MEAN_EXECUTORS = 1.3
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What a run used in one case.
-
-    Attributes:
-        weight: w of the case, executors.
-        optimum: cost of the clairvoyant optimum at w.
-        best: what the optimum uses.
-        valid: whether the run counts.
-    """
+    """What a run ``used`` in one case. ``weight``: w; ``optimum``: cost of the optimum at w, which uses ``best``."""
 
     policy: str
     case: str
@@ -168,12 +156,9 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Where a policy's cost above the optimum comes from, in shares of the optimum's cost, means over the cases.
+    """The price of what a policy uses beyond the optimum, in shares of the optimum's cost, means over the cases.
 
-    Attributes:
-        executors: executor-hours beyond the optimum's; below 0 if it pays for too few.
-        changes: the price of its changes beyond the optimum's.
-        violations: the price of its time over the objective beyond the optimum's.
+    ``executors`` is below 0 if it pays for fewer than the optimum; ``violations``: its time over the objective.
     """
 
     policy: str
@@ -183,8 +168,6 @@ class Share:
 
 
 def shares(bills: Sequence[Bill]) -> tuple[Share, ...]:
-    """What each policy pays for beyond the optimum, in the order of the bills."""
-
     def mean(parts: Iterable[float]) -> float:
         known = list(parts)
         return math.fsum(known) / len(known)
@@ -251,13 +234,12 @@ Points = list[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class TimeSeries:
-    """The lines of a run over seconds since its start.
+    """The lines of a run over seconds since its start: two step functions, and a line.
 
     Attributes:
-        capacity: records/s that the executors able to work carry within the objective, a step function.
-        paid: executors paid for, a step function.
+        capacity: records/s that the executors able to work carry within the objective.
+        paid: executors paid for.
         lag: age of the oldest uncommitted record, s.
-        acts: decisions that acted, at most as many as a plot can show.
     """
 
     capacity: Points
@@ -267,10 +249,7 @@ class TimeSeries:
 
 
 def thinned(points: Sequence[tuple[float, float]], most: int) -> Points:
-    """No more than ``most`` points, with every extreme that a plot of that width can show.
-
-    The points are cut into ``most // 2`` stretches of equally many; of each the lowest and the highest stay, in the
-    order of time.
+    """No more than ``most`` points: the lowest and the highest of each of ``most // 2`` stretches of equally many.
 
     >>> thinned([(0, 5.0), (1, 1.0), (2, 9.0), (3, 4.0)], 2)
     [(1, 1.0), (2, 9.0)]

@@ -178,13 +178,9 @@ class SimulatedTime:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """A decision that acted.
+    """A decision that changed the target from ``before`` to ``after``; its text includes what the guards made of it.
 
-    Attributes:
-        before, after: target until then, and from then on.
-        text: what the policy proposed and why, and what the guards made of it.
-        outcome: None: it had not ended, or was superseded.
-        placement: None: the job has no nodes.
+    ``outcome`` is None if it had not ended, or was superseded; ``placement`` is None if the job has no nodes.
     """
 
     at: float

@@ -73,13 +73,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A pair of gains with the outcome of its runs.
-
-    Attributes:
-        searched: over the part of the load that candidates are ranked by.
-        held_out: over the rest of it, on which only the winner is checked.
-        faults: why runs of it do not count.
-    """
+    """A pair of gains with the outcome of its runs over both parts of the load, and why they do not count."""
 
     gains: Gains
     searched: Outcome
@@ -166,14 +160,7 @@ def _cost_the_same(candidates: Iterable[Candidate]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The result of a search.
-
-    Attributes:
-        cases: the load with each seed.
-        spec: the policy with the present gains.
-        seconds: of the load.
-        candidates: the best first.
-    """
+    """The result of a search: the policy with the present gains, the load with each seed, the best candidate first."""
 
     cases: tuple[Case, ...]
     spec: PolicySpec
@@ -222,12 +209,7 @@ def tune(
 ) -> Tuning:
     """Search for the gains with which the policy costs least.
 
-    Args:
-        cases: one job and load with each seed; costs are added up.
-        spec: the policy, with the present gains among its options or by default.
-        grid: first values of both, in (0, 1].
-        jobs: processes, ≥ 1; the result does not depend on it.
-        progress: called after each run.
+    ``cases``: one job and load with each seed; costs are added up. ``grid``: first values of both gains, in (0, 1].
 
     Raises:
         InputError: the load or the policy is faulty.

@@ -61,13 +61,9 @@ class Hunt:
 
 @dataclass(frozen=True, slots=True)
 class Defeat:
-    """The worst load that was found for a policy.
+    """The worst load that was found for a policy, in the language of shapes and not scaled, and the run under it.
 
-    Attributes:
-        shape: the load, in the language of ``rheostat.load.shapes``; it is not scaled.
-        ratio: cost ÷ optimum; None: the run did not count.
-        tried: number of loads.
-        entry: the policy's run under that load, with its optimum.
+    ``ratio``: cost ÷ optimum; None: the run did not count. ``tried``: number of loads.
     """
 
     policy: str
@@ -148,9 +144,7 @@ def worst_case(
     """The load between two rates with the largest value of ``evaluate``.
 
     Args:
-        evaluate: how bad a load is for the policy, as its cost ÷ that of the clairvoyant optimum: the greater, the
-            worse. It must be a number, and always the same for the same load. A load must be prepared here as it is
-            when it is given as a text, so that its text reproduces it.
+        evaluate: how bad a load is for the policy: the greater, the worse; always the same for the same load.
         seconds: duration of every load, ≥ 60.
         low: least rate, records/s, ≥ 0.
         high: greatest rate, records/s, > ``low``.
@@ -329,14 +323,12 @@ def _put(load: _Load, place: int, segment: _Segment) -> _Load:
 
 
 def _check(seconds: float, low: float, high: float, tries: int) -> None:
-    faults = []
-    if not (math.isfinite(seconds) and seconds >= 60):
-        faults.append(Fault("seconds", f"{seconds:g}", "a number ≥ 60", "a load must leave a policy time to decide"))
-    if not 0 <= low < math.inf:
-        faults.append(Fault("low", f"{low:g}", "a number ≥ 0", "it is the least rate"))
-    if not low < high < math.inf:
-        faults.append(Fault("high", f"{high:g}", f"a number > {low:g}", "it is the greatest rate"))
-    if tries < 1:
-        faults.append(Fault("tries", str(tries), "a whole number ≥ 1", "without a try there is no load"))
+    rows = (
+        ("seconds", seconds, 60 <= seconds < math.inf, "a number ≥ 60", "a load must leave a policy time to decide"),
+        ("low", low, 0 <= low < math.inf, "a number ≥ 0", "it is the least rate"),
+        ("high", high, low < high < math.inf, f"a number > {low:g}", "it is the greatest rate"),
+        ("tries", tries, tries >= 1, "a whole number ≥ 1", "without a try there is no load"),
+    )
+    faults = [Fault(name, f"{value:g}", allowed, message) for name, value, fine, allowed, message in rows if not fine]
     if faults:
         raise InputError(faults)
