@@ -57,17 +57,15 @@ def load_actuator(name: str) -> ActuatorFactory:
 
 
 class DryRun:
-    """An actuator that changes nothing: each decision has the outcome that it was recorded."""
+    """An actuator that changes nothing: the outcome of each decision is that it was recorded."""
 
     def __init__(self) -> None:
         self._decision: Decision | None = None
 
     def apply(self, decision: Decision) -> None:
-        """Keep the decision for :meth:`poll`."""
         self._decision = decision
 
     def poll(self, at: float) -> Outcome | None:
-        """Return the outcome of the last decision, once."""
         decision, self._decision = self._decision, None
         if decision is None or decision.target is None:
             return None

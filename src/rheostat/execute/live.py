@@ -20,10 +20,7 @@ from rheostat.text import executors, several
 
 
 class Levers(Protocol):
-    """What can be read and changed of the executors of one application; see :class:`rheostat.spark.levers.SparkLevers`.
-
-    Every call may raise :class:`~rheostat.errors.ActuationError`.
-    """
+    """The executors of one application; see :class:`rheostat.spark.levers.SparkLevers`."""
 
     def request_total(self, executors: int) -> bool: ...
 
@@ -85,11 +82,7 @@ class LiveExecutors:
     that supersedes another takes over at the other's next poll (20 ms), or when its call to the cluster returns; the
     superseded one has no outcome.
 
-    Args:
-        levers: of the application.
-        clock: when its wait is cut short, the work ends.
-        patience: how long things may take.
-        runner: where the work is done; None: one daemon thread.
+    When a wait of the clock is cut short, the work ends. Without a runner, the work is done in a daemon thread.
     """
 
     def __init__(
@@ -109,7 +102,6 @@ class LiveExecutors:
 
     @classmethod
     def build(cls, context: ActuatorContext) -> LiveExecutors:
-        """The actuator of a session."""
         patience = Patience(allow_redone_work=context.settings.allow_redone_work)
         return cls(SparkLevers(context.spark), context.clock, patience)
 
@@ -126,10 +118,7 @@ class LiveExecutors:
     def apply(self, decision: Decision, first: Sequence[str] = ()) -> None:
         """Start to execute ``decision``; one that is still being executed is superseded.
 
-        Args:
-            decision: with a target.
-            first: executors that leave before any other, in this order; without them those of the decision, and
-                then the newest.
+        Executors leave in this order: ``first`` or else those that the decision names, then the newest.
 
         Raises:
             ActuationError: the decision has no target.
@@ -157,10 +146,9 @@ class LiveExecutors:
         self._runner.close()
 
     def ensure(self, target: int) -> None:
-        """Request ``target`` executors again; nothing is waited for and nothing removed. May be repeated at will.
+        """Request ``target`` executors, at the start or after a loss; nothing is waited for and nothing removed.
 
-        For the start (of an application without executors, or of a driver that forgot what it had requested) and for
-        executors that were lost. Does nothing while a decision is being executed: that requests its own number.
+        Does nothing while a decision is being executed: that requests its own number.
 
         Raises:
             ActuationError: the cluster refused, or could not be asked.
@@ -220,7 +208,6 @@ class StartUps:
         self._known: deque[float] = deque(maxlen=_REMEMBERED)
 
     def learn(self, seconds: float) -> None:
-        """Add a start-up."""
         self._known.append(seconds)
 
     @property
@@ -252,7 +239,7 @@ _METHODS = (
 
 @dataclass(slots=True)
 class _Removed:
-    """The executors removed so far, the least gentle method that was needed, and how long that was waited for."""
+    """The executors removed so far, the least gentle method that it took, and how long that was waited for."""
 
     executors: list[str] = field(default_factory=list)
     method: int = 0
@@ -261,13 +248,7 @@ class _Removed:
 
 @dataclass(slots=True)
 class _Execution:
-    """The execution of one decision.
-
-    Attributes:
-        first: executors that leave before any other, in this order.
-        request: asks the cluster for so many executors; raises ActuationError.
-        superseded: whether the change is no longer wanted.
-    """
+    """The execution of one decision. ``first``: executors that leave before any other, in this order."""
 
     decision: Decision
     target: int
@@ -281,17 +262,10 @@ class _Execution:
     _idle_before: frozenset[str] = frozenset()
 
     def run(self, kept: int | None) -> Outcome:
-        """Change the executors.
+        """Change the executors; raises ActuationError or _SupersededError.
 
-        What a superseded change requested was never confirmed: to fall back to it would request executors that nobody
-        wants any more.
-
-        Args:
-            kept: what a finished change left requested; None: nothing did, and what is registered counts.
-
-        Raises:
-            ActuationError: the cluster refused.
-            _SupersededError: a later decision came.
+        ``kept`` is what a finished change left requested. If it is None, what is registered counts: what a superseded
+        change requested was never confirmed, and nobody wants it any more.
         """
         registered = len(self.levers.registered())
         former = registered if kept is None else kept

@@ -121,11 +121,7 @@ class Node(Protocol):
 class NodeClient:
     """Client of one node server. Every call ends within ``timeout_s``; every failure is an UnavailableError.
 
-    Args:
-        address: ``http://host:port``.
-        token: bearer token; None: the node asks for none.
-        timeout_s: for a whole request, s.
-        name: used instead of the node's own name, if given.
+    The address is ``http://host:port``; ``name`` replaces the node's own name.
     """
 
     def __init__(self, address: str, token: str | None, timeout_s: float, name: str | None = None) -> None:
@@ -136,7 +132,6 @@ class NodeClient:
         self._http: Http | None = None
 
     def state(self) -> NodeState:
-        """Read its state."""
         state = parse_state(self._ask("GET"))
         return state if self.name is None else replace(state, name=self.name)
 
@@ -270,7 +265,7 @@ class NodeGateways:
         Args:
             at: now.
             states: of the nodes.
-            keep: by the numbers of the nodes that shall remove some, the idle Workers that they keep.
+            keep: number of a node that shall remove some → the idle Workers that it keeps.
             pages: of the Workers that the job uses, read just now.
         """
         removed = 0

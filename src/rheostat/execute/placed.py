@@ -77,11 +77,7 @@ class Placed:
     def begin(self, at: float, placement: Placement, still: Callable[[], bool], first: Sequence[str] = ()) -> Change:
         """Prepare a change of the job: move the idle Workers, and choose the executors to remove.
 
-        Args:
-            at: time of the decision.
-            placement: to carry out.
-            still: whether the change is still wanted.
-            first: executors to remove before others of their node.
+        ``first`` are executors to remove before others of their node; ``still``: whether the change is still wanted.
         """
         self._slow = frozenset(placement.slow)
         states = self._nodes.states(at)
@@ -218,11 +214,7 @@ def possible(
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """The nodes of ``add`` with room, those without room (or without an answer), and the nodes taken instead.
 
-    Args:
-        add: nodes of the new executors, in order.
-        used: executors of the application by node, without those of ``add``.
-        stands: of the nodes that answer.
-        known: the nearest node with room is taken instead, slow ones last.
+    The nearest node with room is taken instead, slow ones last. ``used``: executors by node, without those of ``add``.
 
     >>> possible(["far", "far"], Counter(mid=1), {"far": Stand(1, 0), "mid": Stand(0, 2)}, Known())
     (('far',), ('far',), ('mid',))
@@ -275,10 +267,7 @@ def standby_moves(
 def first_to_leave(leave: Sequence[str], executors: Mapping[str, str], first: Sequence[str] = ()) -> tuple[str, ...]:
     """The executors to remove for ``leave``: for each node in turn one of ``first``, else the newest one left there.
 
-    Args:
-        leave: nodes, one entry for each executor to remove.
-        executors: executor → its node, oldest first.
-        first: executors to remove before others of their node, in this order.
+    ``leave`` has one entry for each executor to remove; ``executors`` are executor → its node, oldest first.
 
     >>> first_to_leave(["far", "mid", "far"], {"1": "far", "2": "mid", "3": "far", "4": "near"})
     ('3', '2', '1')

@@ -33,14 +33,7 @@ _WORKER_START_S = 45.0
 class WorkersActuator:
     """The actuator of both layers (``rheostat.ports.Actuator``).
 
-    Args:
-        live: changes the executors of the application.
-        job: reads the executors of the application.
-        nodes: the node servers.
-        options: how the standby is kept.
-        paused: whether nothing may be changed now.
-        runner: runs the requests to the nodes; None: one daemon thread.
-        known: round trips between the nodes; None: placements are ignored.
+    Without ``known`` round trips, placements are ignored. Without a runner, requests to nodes run in a daemon thread.
     """
 
     def __init__(
@@ -71,7 +64,6 @@ class WorkersActuator:
 
     @classmethod
     def build(cls, context: ActuatorContext) -> WorkersActuator:
-        """The actuator of a session."""
         levers, workers = SparkLevers(context.spark), context.settings.workers
         patience = Patience(allow_redone_work=context.settings.allow_redone_work, least_no_room_s=_WORKER_START_S)
         live = LiveExecutors(levers, context.clock, patience)
@@ -94,7 +86,6 @@ class WorkersActuator:
         return self._live.requested
 
     def apply(self, decision: Decision) -> None:
-        """Start to execute ``decision``; it supersedes one that is still being executed."""
         with self._lock:
             self._turn += 1
             turn, self._busy, self._outcome = self._turn, True, None
@@ -224,11 +215,9 @@ def _count_workers(states: dict[int, NodeState]) -> tuple[int, int, int]:
 
 
 def shares(number: int, most: Sequence[int]) -> tuple[int, ...]:
-    """Share ``number`` Workers out among nodes, one by one to the node that has the most left.
+    """Share ``number`` Workers (to start or to remove) out among nodes, one by one to the node that has the most left.
 
-    Args:
-        number: Workers to start or to remove; clipped to the sum of ``most``.
-        most: of each node the free ids, to start Workers, or the idle Workers, to remove some.
+    ``most`` are the free ids of each node, or its idle Workers; ``number`` is clipped to their sum.
 
     >>> shares(3, [1, 4]), shares(4, [2, 2]), shares(9, [1, 2])
     ((0, 3), (2, 2), (1, 2))
@@ -253,26 +242,15 @@ class _Driver(Protocol):
 
 
 class SparkJob:
-    """The running application (:class:`~rheostat.execute.placed.JobView`).
-
-    Args:
-        levers: :class:`~rheostat.spark.levers.SparkLevers`.
-        driver: :class:`~rheostat.spark.jvm.DriverJvm`.
-    """
+    """The running application (:class:`~rheostat.execute.placed.JobView`)."""
 
     def __init__(self, levers: _Levers, driver: _Driver) -> None:
         self._levers, self._driver = levers, driver
 
     def registered(self) -> tuple[str, ...]:
-        """Executors that get tasks, oldest first."""
         return self._levers.registered()
 
     def placed(self) -> dict[str, str]:
-        """Executor → web page of its Worker.
-
-        Raises:
-            ActuationError: the driver cannot be read.
-        """
         try:
             return {str(executor["id"]): page_of(executor) for executor in self._driver.executors()}
         except (RheostatError, KeyError, ValueError) as error:

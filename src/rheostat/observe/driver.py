@@ -52,9 +52,8 @@ class DriverSource:
 
     Args:
         spark: a classic session.
-        queries: names or ids of the queries, or the queries themselves; None: all of the application, whichever
-            session started them.
-        requested: returns the number of executors requested last; None: nobody has requested any.
+        queries: the queries, or their names or ids; None: all of the application, whichever session started them.
+        requested: returns the number of executors requested last, if any.
         limit_s: an observation that has lasted so long asks no further broker. It may last one answer longer.
         timeout_s: how long a broker may take for an answer.
 
@@ -97,11 +96,7 @@ class DriverSource:
         return Observation(at, (*readings, *self._queries.failed()), cluster, tuple(gaps))
 
     def plans(self) -> tuple[QueryPlan, ...]:
-        """Triggers and sources of the active queries.
-
-        Raises:
-            UnavailableError: Spark has been stopped, or its JVM does not answer.
-        """
+        """Triggers and sources of the active queries; raises UnavailableError as :class:`DriverSource`."""
         return tuple(query.plan for query in self._queries.poll([]))
 
     def close(self) -> None:
@@ -230,11 +225,7 @@ _Identity = tuple[str, frozenset[tuple[str, str]]]
 
 
 class _Reader:
-    """The latest offsets of one source, read once in a snapshot however many queries share it.
-
-    Args:
-        read: reads them; raises UnavailableError.
-    """
+    """The latest offsets of one source, read once in a snapshot however many queries share it."""
 
     def __init__(self, read: Callable[[_Snapshot], Mapping[_Key, int]]) -> None:
         self._read = read
@@ -298,11 +289,7 @@ class _Readers:
         self._readers: dict[_Identity, _Reader] = {}
 
     def of(self, leaf: SourceLeaf) -> _Reader | None:
-        """The reader of a source; None if only its progress events report its latest offsets.
-
-        Raises:
-            ValueError: the options of the source are not understood.
-        """
+        """The reader of a source; None if only progress events report its latest offsets. Raises ValueError."""
         identity = _identity(leaf)
         if identity not in self._readers:
             if leaf.provider == "kafka":
@@ -354,12 +341,7 @@ class _Queries:
         self._failed: dict[str, QueryReading] = {}
 
     def poll(self, gaps: list[Gap]) -> tuple[_Query, ...]:
-        """The wanted runs that are active now. Adds a gap for each run of which nothing can be read.
-
-        Raises:
-            UnavailableError: Spark has been stopped, or its JVM does not answer.
-            ValueError: the answer is not understood.
-        """
+        """The wanted runs that are active now. Adds a gap for each run of which nothing can be read."""
         if self._jvm.stopped():
             raise UnavailableError("Spark has been stopped")
         active = self._jvm.runs()

@@ -138,7 +138,7 @@ class NodesWatch:
             listener.settled.wait(max(0.0, until - time.monotonic()))
 
     def round_trips(self) -> tuple[RoundTrip, ...]:
-        """The round trips of the last section."""
+        """Of the last section."""
         return self._round_trips
 
     def section(self, cluster: Cluster | None) -> tuple[Cluster | None, Nodes | None, tuple[Gap, ...]]:
@@ -170,7 +170,6 @@ class NodesWatch:
         return _named(cluster, places), Nodes(at, tuple(sorted(readings)), self._round_trips), _gaps(problems)
 
     def close(self) -> None:
-        """Close the connections."""
         for listener in self._listeners:
             listener.server.close()
 
@@ -218,7 +217,6 @@ class SourceWithNodes:
         return replace(observation, cluster=cluster, nodes=nodes, gaps=(*observation.gaps, *gaps))
 
     def close(self) -> None:
-        """Close both."""
         self._source.close()
         self._watch.close()
 

@@ -61,7 +61,6 @@ class KafkaOffsets:
         return self._list(sorted(set(topics)), earliest=True)
 
     def close(self) -> None:
-        """Drop the client."""
         self._client = None
 
     def _list(self, topics: list[str], *, earliest: bool) -> dict[tuple[str, int], int]:
@@ -131,7 +130,7 @@ class RestSource:
         url: of the UI (``"http://driver:4040"``) or of a history server.
         app: id of the application; None: the first that is listed.
         queries: those to be observed.
-        requested: returns the number of executors requested last; None: nobody has requested any.
+        requested: returns the number of executors requested last, if any.
         timeout_s: how long the UI may take for an answer; the first one of a busy driver took more than 2 s.
     """
 
@@ -152,7 +151,6 @@ class RestSource:
         self._http: Http | None = None
 
     def observe(self, at: float) -> Observation:
-        """Read once. What could not be read is a gap, with the reason."""
         gaps: list[Gap] = []
         readings = [_read_query(query, at, gaps) for query in self._queries]
         cluster = None
@@ -163,7 +161,6 @@ class RestSource:
         return Observation(at, tuple(reading for reading in readings if reading is not None), cluster, tuple(gaps))
 
     def close(self) -> None:
-        """Close the connections."""
         http, self._http = self._http, None
         if http is not None:
             http.close()
@@ -243,11 +240,7 @@ def _read_source(query: OutsideQuery, planned: object, committed: object, at: fl
 
 
 def query_id(checkpoint: Path) -> str:
-    """The id that the query keeps over restarts.
-
-    Raises:
-        UnavailableError: this is no checkpoint, or it cannot be read.
-    """
+    """The id that the query keeps over restarts; raises UnavailableError if this is no readable checkpoint."""
     try:
         return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
     except (OSError, ValueError, KeyError, TypeError) as error:
