@@ -300,7 +300,7 @@ def _observation(at: float, number: int, positions: tuple[list[int], ...], busy:
 
 
 def _assessment(observation: Observation, backlog: int, chance: random.Random) -> Assessment:
-    workers = len(observation.cluster.ids) if observation.cluster else None
+    workers = len(observation.cluster.roster.ids) if observation.cluster else None
     return Assessment(
         at=observation.at,
         executors=workers,
