@@ -218,23 +218,23 @@ HIGH = 0.5
 _WORK = 1
 
 
-def overloaded(before: Sequence[float], own: float) -> bool:
+def is_overloaded(before: Sequence[float], own: float) -> bool:
     """S2, Algorithm 1: the backpressure of all operators upstream is high, its own is not.
 
-    >>> overloaded([0.51], 0.5), overloaded([0.5], 0.0), overloaded([0.9, 0.2], 0.0), overloaded([0.9], 0.6)
+    >>> is_overloaded([0.51], 0.5), is_overloaded([0.5], 0.0), is_overloaded([0.9, 0.2], 0.0), is_overloaded([0.9], 0.6)
     (True, False, False, False)
     """
     return all(each > HIGH for each in before) and own <= HIGH
 
 
-def root(backpressure: float, durations_s: Sequence[float]) -> int | None:
+def find_root(backpressure: float, durations_s: Sequence[float]) -> int | None:
     """Index of the part of a batch that causes the overload; None: there is none.
 
     Args:
         backpressure: of the query, in [0, 1].
         durations_s: of the parts of its batches, in order.
 
-    >>> root(1.0, [0.04, 2.58, 0.01]), root(1.0, [3.0, 1.0, 0.1]), root(0.4, [0.04, 2.58, 0.01])
+    >>> find_root(1.0, [0.04, 2.58, 0.01]), find_root(1.0, [3.0, 1.0, 0.1]), find_root(0.4, [0.04, 2.58, 0.01])
     (1, 0, None)
     """
     total_s = left_s = math.fsum(durations_s)
@@ -242,7 +242,7 @@ def root(backpressure: float, durations_s: Sequence[float]) -> int | None:
     for place, duration_s in enumerate(durations_s):
         left_s -= duration_s
         own = backpressure * left_s / total_s if total_s > 0 else 0.0
-        if overloaded([before], own):
+        if is_overloaded([before], own):
             return place
         before = own
     return None
@@ -272,7 +272,7 @@ def has_backpressure(
         return False
     if last is None or last.planning_s is None or last.add_batch_s is None:
         return True
-    return root(1.0, (last.planning_s, last.add_batch_s, last.commit_s or 0.0)) == _WORK
+    return find_root(1.0, (last.planning_s, last.add_batch_s, last.commit_s or 0.0)) == _WORK
 
 
 def update_backpressure(

@@ -359,7 +359,7 @@ class FailureLog:
         kind = (self.stage, type(error))
         if kind not in self._logged:
             self._logged.add(kind)
-            _log.error("%s; %s (told once)", text, _WHAT_TO_DO[self.stage], exc_info=error)
+            _log.error("%s; %s (logged once)", text, _WHAT_TO_DO[self.stage], exc_info=error)
         return text
 
 
