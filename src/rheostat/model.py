@@ -217,7 +217,6 @@ class Cluster:
 
     @classmethod
     def of(cls, at: float, executors: Iterable[Executor], requested: int | None = None) -> Cluster:
-        """Build the columns from rows."""
         ids, hosts, cores, active, failed, finished, busy_s, added_at, nodes = _columns(Executor, executors)
         return cls(
             at=at,

@@ -93,11 +93,9 @@ class DecisionSettings:
         return TypeAdapter(state[self.policy.state_type])
 
     def initial(self) -> State[Any]:
-        """The state before anything was seen."""
         return State(self.policy.initial())
 
     def state_to_json(self, state: State[Any]) -> dict[str, Any]:
-        """The state as JSON."""
         data: dict[str, Any] = self.state_adapter.dump_python(state, mode="json")
         return data
 
@@ -204,7 +202,6 @@ class Proposer:
 
     @property
     def name(self) -> str:
-        """As in notes and docs/guard.md."""
         return self.propose.__name__
 
 
@@ -241,7 +238,6 @@ class Step:
 
     @property
     def name(self) -> str:
-        """As in notes, settings and docs/guard.md."""
         return self.apply.__name__
 
     def concerns(self, target: int, current: int) -> bool:

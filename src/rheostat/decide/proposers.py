@@ -90,6 +90,5 @@ def replace_slow(context: Context) -> Proposal | None:
 
 
 def follow_policy(context: Context) -> Proposal | None:
-    """What the policy recommends."""
     recommendation = context.recommendation
     return None if recommendation is None else Proposal(context.recommended, recommendation.reason)

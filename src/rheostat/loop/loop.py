@@ -148,7 +148,6 @@ class Loop:
             self._wanted_failover = on
 
     def status(self) -> Status:
-        """How it stands after the last cycle."""
         return self._status
 
     @property
