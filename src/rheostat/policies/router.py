@@ -129,11 +129,6 @@ class RouterOptions(FrozenModel):
     largest_size: int | None = Field(None, ge=1, le=100_000)
     """Largest size; null: the bounds alone."""
 
-    @property
-    def spikes(self) -> Spikes:
-        """The settings of outliers."""
-        return Spikes(self.deviations, self.sigma_floor, self.outliers_to_reset)
-
 
 FAITHFUL: Mapping[str, object] = {
     "metrics_delay_s": 120.0,
@@ -197,63 +192,43 @@ class Load:
     resets: int = 0
 
 
-class Spikes(NamedTuple):
-    """Outliers are errors beyond so many σ, which is at least ``floor`` × the predicted rate.
-
-    So many in a row (``reset``) reset the baseline.
-    """
-
-    deviations: float
-    floor: float
-    reset: int
-
-
-def is_outlier(fit: Fit | None, point: Point, spikes: Spikes) -> bool:
+def is_outlier(fit: Fit | None, point: Point, options: RouterOptions) -> bool:
     """Whether a point lies beyond 3 σ of the fit to the points before it; False after fewer than four.
 
     >>> fit = line([Point(x, 10 + 2 * x + e) for x, e in enumerate((1, -1, 0, 0, -1, 1))])
-    >>> spikes = Spikes(deviations=3.0, floor=0.01, reset=3)
-    >>> is_outlier(fit, Point(6, 22 + 2.44), spikes), is_outlier(fit, Point(6, 22 + 2.46), spikes)
+    >>> options = RouterOptions(sigma_floor=0.01)
+    >>> is_outlier(fit, Point(6, 22 + 2.44), options), is_outlier(fit, Point(6, 22 + 2.46), options)
     (False, True)
     """
     if fit is None or fit.points < _LEAST_POINTS:
         return False
     expected = fit.at(point.at)
-    deviation = max(fit.deviation, spikes.floor * abs(expected))
-    return abs(point.value - expected) > spikes.deviations * deviation
+    deviation = max(fit.deviation, options.sigma_floor * abs(expected))
+    return abs(point.value - expected) > options.deviations * deviation
 
 
-def add_rate(load: Load, at: float, rate: float, spans: tuple[float, float], spikes: Spikes) -> Load:
-    """The load with one more sample. Time that runs backwards starts anew.
-
-    Args:
-        load: as of the sample before.
-        at: the middle of the time that the rate is the mean of, s.
-        rate: records/s.
-        spans: length of a bucket, and how far back the baseline reaches, s.
-        spikes: the settings of outliers.
-    """
-    bucket_s, window_s = spans
-    number, bucket = int(at // bucket_s), load.bucket
+def add_rate(load: Load, at: float, rate: float, options: RouterOptions) -> Load:
+    """The load with one more rate, the mean around a time. Time that runs backwards starts anew."""
+    number, bucket = int(at // options.bucket_s), load.bucket
     first = Bucket(number, 1, at, rate)
     if bucket is None or number < bucket.number:
         return Load(first, resets=load.resets)
     if number == bucket.number:
         return replace(load, bucket=Bucket(number, bucket.samples + 1, bucket.time + at, bucket.rate + rate))
     point, resets = bucket.point, load.resets
-    if not is_outlier(load.fit, point, spikes):
-        baseline = (*(each for each in load.baseline if each.at >= at - window_s), point)
+    if not is_outlier(load.fit, point, options):
+        baseline = (*(each for each in load.baseline if each.at >= at - options.window_s), point)
     else:
         baseline = (*load.outliers, point)
-        if len(baseline) < spikes.reset:
+        if len(baseline) < options.outliers_to_reset:
             return replace(load, bucket=first, outliers=baseline)
         resets += 1
     return Load(first, baseline, fit=trough_or_line(baseline), resets=resets)
 
 
-def fit_up_to_now(load: Load, spikes: Spikes) -> Fit | None:
+def fit_up_to_now(load: Load, options: RouterOptions) -> Fit | None:
     """The fit with the bucket that is being filled, unless a spike may be going on."""
-    if load.bucket is None or not load.baseline or load.outliers or is_outlier(load.fit, load.bucket.point, spikes):
+    if load.bucket is None or not load.baseline or load.outliers or is_outlier(load.fit, load.bucket.point, options):
         return load.fit
     return trough_or_line((*load.baseline, load.bucket.point))
 
@@ -293,7 +268,7 @@ class Turn:
     own_at: float
     target: int
     size_then: int | None = None
-    unsettled: tuple[ReasonCode, str] | None = None
+    unsettled: Reason | None = None
     expected: Fit | None = None
     move: Literal["up", "down", "stay"] = "stay"
     reason: Reason = _NO_CHANGE
@@ -350,7 +325,7 @@ def collect(turn: Turn) -> Turn:
         sizes = (*sizes, (turn.assessment.at, turn.n))[-_KEPT_SIZES:]
     state = replace(
         state,
-        load=add_rate(state.load, turn.middle_at, turn.rate, (options.bucket_s, options.window_s), options.spikes),
+        load=add_rate(state.load, turn.middle_at, turn.rate, options),
         table=tables.for_version(state.table, options.version),
         sizes=sizes,
         recovery=follow_recovery(turn.assessment, turn.n, state.recovery, math.inf),
@@ -389,17 +364,16 @@ def pre_decision(turn: Turn) -> Turn:
         code, text = ReasonCode.WARMING_UP, f"{assessment.batches} of {batches(least)} finished at this target"
     else:
         return turn
-    return replace(turn, unsettled=(code, text))
+    return replace(turn, unsettled=Reason(code, text))
 
 
 def decide(turn: Turn) -> Turn:
     """Choose up, down or stay; and write the row of the sample."""
     if turn.unsettled is not None and turn.options.unsettled == "hold":
-        code, text = turn.unsettled
-        return turn.stay(code, f"{text}: no decision")
+        return turn.stay(turn.unsettled.code, f"{turn.unsettled.text}: no decision")
     load, sink = turn.state.load, turn.assessment.sink
     every_sample = turn.options.decide_every_s is None
-    turn = replace(turn, expected=fit_up_to_now(load, turn.options.spikes) if every_sample else load.fit)
+    turn = replace(turn, expected=fit_up_to_now(load, turn.options) if every_sample else load.fit)
     lag, utilization = _find_lag(turn), _find_high_utilization(turn)
     saturation = lag or utilization
     # A sick sink slows batches down, whatever executors can do.
@@ -466,7 +440,7 @@ def _can_wait_out(turn: Turn, carried: float) -> bool:
     an increase is done, counted from the time of the figures, the wait grows by rate ÷ carried − 1 each second.
     """
     options, load, wait = turn.options, turn.state.load, expected_wait(turn.assessment)
-    is_spike = load.outliers or is_outlier(load.fit, Point(turn.middle_at, turn.rate), options.spikes)
+    is_spike = load.outliers or is_outlier(load.fit, Point(turn.middle_at, turn.rate), options)
     if not options.ride_out or wait is None or not is_spike:
         return False
     buckets = options.outliers_to_reset - len(load.outliers)
@@ -477,8 +451,7 @@ def _can_wait_out(turn: Turn, carried: float) -> bool:
 def _try_decrease(turn: Turn) -> Turn:
     """Down, where there is no lag and no anticipated increase."""
     if turn.unsettled is not None:
-        code, text = turn.unsettled
-        return turn.stay(code, f"{text}: no decrease")
+        return turn.stay(turn.unsettled.code, f"{turn.unsettled.text}: no decrease")
     if turn.assessment.backlog_excess:
         return turn.stay(ReasonCode.CATCHING_UP, f"{records(turn.assessment.backlog_excess)} left to catch up")
     fit = turn.fit
@@ -543,8 +516,7 @@ def _size_up(turn: Turn) -> Turn:
     if target > turn.n:
         return turn.propose(target, why.code, f"{text}: {turn.n} → {target}", target_rate=rate)
     if turn.unsettled is not None:
-        code, unsettled = turn.unsettled
-        return turn.stay(code, f"{text}; {unsettled}", target_rate=rate)
+        return turn.stay(turn.unsettled.code, f"{text}; {turn.unsettled.text}", target_rate=rate)
     text = f"{text}, and it catches up within {seconds(turn.catch_up_s)}"
     return turn.stay(ReasonCode.CATCHING_UP, text, target_rate=rate)
 
@@ -642,15 +614,9 @@ class RouterPolicy(BuiltInPolicy[RouterOptions, RouterState]):
         n = valid_target(assessment)
         if n is None or assessment.arrival_rate is None or assessment.backlog_excess is None:
             return propose_nothing(assessment, "arrival_rate or backlog_excess"), replace(state, streak=0)
-        age_s = max(assessment.metrics_age_s or 0.0, self.options.metrics_delay_s)
+        own_at = assessment.at - max(assessment.metrics_age_s or 0.0, self.options.metrics_delay_s)
         turn = Turn(
-            assessment=assessment,
-            n=n,
-            options=self.options,
-            context=self.context,
-            state=state,
-            own_at=assessment.at - age_s,
-            target=n,
+            assessment=assessment, n=n, options=self.options, context=self.context, state=state, own_at=own_at, target=n
         )
         every_s = self.options.decide_every_s
         if due_in_s(assessment.at, state.decided_at, every_s, self.context.sample_s / 2):
