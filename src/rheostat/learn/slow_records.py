@@ -157,7 +157,6 @@ class Trained:
 
     @property
     def outliers(self) -> int:
-        """Number of rows left out."""
         return len(self.left_out)
 
 

@@ -143,7 +143,6 @@ class QuerySample(NamedTuple):
         return self.assessment.arrival_rate or 0.0
 
     def point(self, rate: float) -> Saturated:
-        """This throughput as a measurement, records/s."""
         return Saturated(self.assessment.at, self.executors, self.distance_ms, rate)
 
 
@@ -276,7 +275,6 @@ class Reach:
 
     @property
     def most(self) -> int:
-        """The greatest number that there is room for."""
         return MOST_EXECUTORS if self.distances is None else len(self.distances) - 1
 
     def distance_ms(self, executors: int) -> float:
@@ -298,7 +296,6 @@ class Demand:
     rate: float
 
     def needed(self, distance_ms: float) -> float:
-        """Executors at this distance; a real number."""
         return self.executors if self.model is None else self.model.needed(self.rate, distance_ms)
 
 
@@ -324,12 +321,10 @@ def reach(nodes: Nodes | None, choice: Choice) -> Reach:
 
 
 def sum_needs(demands: Sequence[Demand], distance_ms: float) -> float:
-    """Executors that all queries need together at this distance; a real number."""
     return sum(each.needed(distance_ms) for each in demands)
 
 
 def carries(demands: Sequence[Demand], executors: int, reached: Reach) -> bool:
-    """Whether so many executors carry the rates."""
     return sum_needs(demands, reached.distance_ms(executors)) <= executors * (1 + ROUNDING)
 
 
@@ -451,7 +446,6 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
         self._catch_up_s = None if lags is None else lags * context.objective.lag_s
 
     def recommend(self, assessment: Assessment, state: MstState) -> tuple[Recommendation, MstState]:
-        """Propose by the rules above."""
         n = valid_target(assessment)
         if n is None or assessment.arrival_rate is None:
             return propose_nothing(assessment, "arrival_rate"), replace(state, streak=0, overlaps=assessment.at)
@@ -639,7 +633,6 @@ def _describe_rates(assessment: Assessment) -> str:
 
 
 def _describe_dt(sample: _Sample) -> str:
-    """DT and MST, where there is one query."""
     mst = sample.mst(sample.n)
     if not mst:
         return ""
@@ -648,7 +641,6 @@ def _describe_dt(sample: _Sample) -> str:
 
 
 def _warn_of_distance(sample: _Sample, target: int) -> str | None:
-    """A warning where the added nodes lower MST."""
     now, then = sample.mst(sample.n), sample.mst(target)
     if now is None or then is None or then >= now:
         return None

@@ -162,7 +162,6 @@ class TrainingRows:
 
 
 def add_row(row: Sample, data: TrainingRows, archive: SampleStore | None) -> TrainingRows:
-    """The data with one more row."""
     rows = (*data.rows, row)
     data = replace(data, rows=rows, unchecked=data.unchecked + 1)
     if len(rows) < MOST_ROWS:
@@ -365,7 +364,6 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         )
 
     def recommend(self, assessment: Assessment, state: ProactiveState) -> _Proposal:
-        """Propose by the rules above."""
         n, rates, excess = valid_target(assessment), _rates_of(assessment), assessment.backlog_excess
         if rates is not None and not assessment.invalid:  # also where the sample counts for nothing else
             state = self._add_rates(assessment, rates, state)
@@ -379,7 +377,6 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         return self._explore(sample, state) if state.model is None else self._control(sample, state, state.model)
 
     def capacity(self, executors: int, state: ProactiveState) -> float | None:
-        """The capacity that ``reactive`` has learned."""
         return self._reactive.capacity(executors, state.reactive)
 
     def unready(self, state: ProactiveState) -> tuple[str, str] | None:
@@ -404,8 +401,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
             return sample.assessment.executors == sample.n
         return ready(sample.assessment, sample.n) and state.recovery.recovered
 
-    def _keep(self, sample: _Sample, state: ProactiveState) -> ProactiveState:
-        """The state with a row of this sample, if it counts."""
+    def _keep_row(self, sample: _Sample, state: ProactiveState) -> ProactiveState:
         if not self._counts(sample, state):
             return state
         row = Sample(sample.at, sample.rates, sample.n, sample.slow)
@@ -432,7 +428,6 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         return _add_text(proposal, text), state
 
     def _restart(self, at: float, state: ProactiveState, topics: tuple[str, ...]) -> ProactiveState:
-        """Exploration again; the module's description lists what is dropped and what is kept."""
         learned = replace(state.reactive.learned, samples=min(1, state.reactive.learned.samples), recent=())
         return ProactiveState(
             reactive=replace(state.reactive, learned=learned, streak=0),
@@ -447,7 +442,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
             text = f"exploring: a check each {seconds(self.options.explore_every_s or 0.0)}"
             return sample.propose(sample.n, ReasonCode.STEADY, text), state
         proposal, reactive = self._reactive.recommend(sample.assessment, state.reactive)
-        state = self._keep(sample, replace(state, reactive=reactive, explored_at=sample.at))
+        state = self._keep_row(sample, replace(state, reactive=reactive, explored_at=sample.at))
         return self._train(sample, proposal, state)
 
     def _control(self, sample: _Sample, state: ProactiveState, model: SlowModel) -> _Proposal:
@@ -480,7 +475,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         """
         if not self._is_due(sample, state.sampled_at, self.options.sample_every_s):
             return None, state
-        state = self._keep(sample, replace(state, sampled_at=sample.at))
+        state = self._keep_row(sample, replace(state, sampled_at=sample.at))
         expected = None if state.outlook is None else state.outlook.rates_at(sample.at)
         if expected is None or not self._counts(sample, state):
             return None, state

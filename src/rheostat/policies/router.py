@@ -170,7 +170,6 @@ class Bucket(NamedTuple):
 
     @property
     def point(self) -> Point:
-        """The means."""
         return Point(self.time / self.samples, self.rate / self.samples)
 
 
@@ -275,7 +274,6 @@ class Turn:
 
     @property
     def rate(self) -> float:
-        """The arrival rate, records/s."""
         return self.assessment.arrival_rate or 0.0
 
     @property
@@ -299,21 +297,17 @@ class Turn:
 
     @property
     def catch_up_s(self) -> float:
-        """The catch-up time, s."""
         return self.options.catch_up_lags * self.context.objective.lag_s
 
     @property
     def significant_s(self) -> float:
-        """Lag from which on it is significant, s."""
         return self.options.significant_wait * self.context.objective.lag_s
 
     def propose(self, target: int, code: ReasonCode, text: str, **figures: float | None) -> Turn:
-        """The turn with this target and its reason."""
         known = {"arrival_rate": self.assessment.arrival_rate, "executors": float(self.n)}
         return replace(self, target=target, reason=Reason(code, text, {**known, **figures}))
 
     def stay(self, code: ReasonCode, text: str, **figures: float | None) -> Turn:
-        """The turn with the current target, and the reason."""
         return replace(self, move="stay").propose(self.n, code, text, **figures)
 
 
@@ -462,7 +456,6 @@ def _try_decrease(turn: Turn) -> Turn:
 
 
 def size(turn: Turn) -> Turn:
-    """Look up how many executors the target rate needs."""
     if turn.move == "stay":
         return turn
     return _size_up(turn) if turn.move == "up" else _size_down(turn)
@@ -627,5 +620,4 @@ class RouterPolicy(BuiltInPolicy[RouterOptions, RouterState]):
         return Recommendation(turn.target, turn.reason), turn.state
 
     def capacity(self, executors: int, state: RouterState) -> float | None:
-        """The table's rate for so many."""
         return state.table.rows.carried(executors)
