@@ -57,7 +57,7 @@ class RouterOptions(FrozenModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     metrics_delay_s: float = Field(0.0, ge=0, le=3600)
-    """How old figures are at least when they are seen, s; more if they say so (S5: 120)."""
+    """Least age of the metrics when they arrive, s; the age that they report counts if it is more (S5: 120)."""
     decide_every_s: float | None = Field(None, gt=0, le=3600)
     """Time between two decisions, s; null: each sample (S5: 60 s)."""
     bucket_s: float = Field(60.0, gt=0, le=3600)
@@ -65,33 +65,33 @@ class RouterOptions(FrozenModel):
     window_s: float = Field(600.0, gt=0, le=86_400)
     """N: how far back the regression looks, s (S5 gives none)."""
     horizon_s: float = Field(30.0, ge=0, le=3600)
-    """X: how far ahead it looks, at least as far as a change takes, s (S5 gives none)."""
+    """X: how far ahead the forecast looks, s; at least as long as a change takes (S5 gives none)."""
     deviations: float = Field(3.0, gt=0, le=100)
-    """Errors of so many σ are outliers (S5: 3)."""
+    """A rate that differs from the fit by more than so many σ is an outlier (S5: 3)."""
     sigma_floor: float = Field(0.05, ge=0, le=10)
     """Least σ, as a share of the predicted rate."""
     outliers_to_reset: int = Field(3, ge=1, le=1000)
     """Outliers in a row that reset the baseline (S5 gives none)."""
     significant_wait: float = Field(0.85, gt=0, le=100)
-    """Time to process the backlog ÷ the objective's lag that is significant lag."""
+    """Lag is significant from this on: time to process the backlog ÷ the objective's lag."""
     utilization: Literal["occupancy", "busy"] = "occupancy"
-    """What utilization is: batch time ÷ τ, or the share of slot time in tasks (S5: CPU)."""
+    """Measure of utilization: batch time ÷ τ, or the share of slot time in tasks (S5: CPU)."""
     safe_utilization: float = Field(1.0, gt=0, le=100)
-    """Utilization from which on it scales up (S5 gives none)."""
+    """Utilization from which on executors are added (S5 gives none)."""
     eager: bool = True
-    """Whether it scales up before any lag, by regression and table (S5: future work)."""
+    """Whether executors are added before there is lag, by regression and table (S5: future work)."""
     eager_utilization: float = Field(1.05, gt=0, le=10, json_schema_extra={"only_with": ["eager", "true"]})
-    """Predicted rate ÷ the table's, from which on that is so."""
+    """Predicted rate ÷ the table's rate, from which on executors are added before there is lag."""
     ride_out: bool = Field(default=False, json_schema_extra={"only_with": ["eager", "true"]})
-    """Whether a spike is waited for with that, where the objective leaves the time to see if it stays."""
+    """Whether eager waits to see if a spike stays, where the objective leaves the time for that."""
     rows: Literal["learned", "saturated"] = "learned"
-    """saturated: a row is what was processed when saturated (S5); learned: what each batch shows."""
+    """What makes a row: the processed rate when saturated (S5), or what each batch shows (learned)."""
     memory: int | None = Field(10, ge=1, le=10_000, json_schema_extra={"only_with": ["rows", "learned"]})
-    """Measurements that a learned row weighs at most; null: all of them."""
+    """Most measurements that count in a learned row; null: all of them."""
     version: str = Field("", max_length=100)
-    """Version of the job; rows of another one are put aside when it changes."""
+    """Version of the job; when it changes, the rows of the old version are put aside."""
     record_change: float = Field(1.5, gt=1, le=1000)
-    """Factor of the cost of a record beyond which rows are of another record size."""
+    """Factor by which the cost of a record must change before its rows are put aside."""
     catch_up_lags: float = Field(2.0, gt=0, le=10_000)
     """Catch-up time, in lags of the objective (S5 gives none)."""
     buffered: Literal["excess", "all"] = "excess"
@@ -99,25 +99,25 @@ class RouterOptions(FrozenModel):
     pause_up_s: float = Field(0.0, ge=0, le=3600)
     """How long an increase stops processing, s (S5: < 1 minute)."""
     pause_down_s: float = Field(0.0, ge=0, le=3600)
-    """How long a decrease does, s (S5: 1 to 3 minutes)."""
+    """How long a decrease stops processing, s (S5: 1 to 3 minutes)."""
     utilization_up: float = Field(1.0, gt=0, le=1)
     """Share of the table's rate to be used after an increase (S5: 0.6)."""
     utilization_down: float = Field(1.0, gt=0, le=1)
     """Share of the table's rate to be used after a decrease (S5: 0.6)."""
     interval: float | None = Field(1.0, ge=0, le=100)
-    """Half of the prediction interval, in deviations, that a decrease must carry; null: not asked (S5)."""
+    """Half of the prediction interval that a decrease must carry, in deviations; null: not checked (S5)."""
     anticipation: Literal["needed", "any"] = "needed"
-    """The increase that forbids a decrease: one that fewer executors do not carry, or any beyond σ (S5 gives none)."""
+    """The increase that prevents a decrease: one that fewer executors do not carry, or any beyond σ (S5 gives none)."""
     samples_to_shrink: int = Field(4, ge=1, le=10_000)
-    """Decisions in a row that ask for fewer (S5: 1)."""
+    """Decisions in a row that must ask for fewer executors (S5: 1)."""
     settle_batches: int = Field(2, ge=0, le=1000)
-    """Batches at a new number before it is judged."""
+    """Batches that must finish after a change before the new number is judged."""
     unsettled: Literal["rise", "hold"] = "rise"
-    """After failures or a change: increases only, or no decision at all (S5)."""
+    """After task failures or a change: increases only, or no decision at all (S5)."""
     least_partitions: float | None = Field(None, gt=0, le=10_000)
-    """Least partitions for each slot, so the largest size; null: the guard's limit."""
+    """Least partitions for each slot, which limits the largest size; null: the guard's limit."""
     most_partitions: float | None = Field(None, gt=0, le=10_000)
-    """Most partitions for each slot, so the smallest size; null: no limit."""
+    """Most partitions for each slot, which limits the smallest size; null: no limit."""
     cooldown_up_s: float = Field(0.0, ge=0, le=86_400)
     """Least time from a change to the next increase, s."""
     cooldown_down_s: float = Field(60.0, ge=0, le=86_400)
@@ -127,7 +127,7 @@ class RouterOptions(FrozenModel):
     largest_step_down: int | None = Field(None, ge=1, le=100_000)
     """Largest decrease at a time (S5: none)."""
     largest_size: int | None = Field(None, ge=1, le=100_000)
-    """Largest size; null: the bounds alone."""
+    """Largest number of executors; null: the bounds alone."""
 
 
 FAITHFUL: Mapping[str, object] = {
