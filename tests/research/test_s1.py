@@ -10,20 +10,21 @@ from rheostat.load.curves import Pieces
 from rheostat.model import ReasonCode
 from rheostat.policies.proactive import ProactiveState
 from rheostat.research.papers.page import rows_of, write_experiment
-from rheostat.research.papers.results import Cycle, Experiment, Part, Result, SeedResult, Trial, judge_seeds, run
+from rheostat.research.papers.results import Experiment, Part, Result, SeedResult, judge_seeds
 from rheostat.research.papers.s1 import (
-    INTERVAL_S,
     SLA,
     Cost,
     Costs,
+    Cycle,
     LoopTask,
+    Trial,
     bell,
     cost_results,
     measure_loop,
     modes,
     part_of,
+    run,
     settings,
-    the_job,
     world_cup,
 )
 
@@ -41,7 +42,7 @@ def trial() -> Trial:
     """After the hold of the start, 1000/s rise to 2000/s within five minutes; one executor carries 1300/s."""
     load = Pieces([(0.0, 1000.0), (300.0, 1000.0), (600.0, 2000.0), (700.0, 2000.0)])
     chosen = settings("proactive:faithful", 5.0, explore_every_s=5.0)
-    return run(the_job(), load, chosen, executors=1, seed=1, interval_s=INTERVAL_S)
+    return run(load, chosen, seed=1)
 
 
 class TestATrial:

@@ -145,6 +145,8 @@ def test_a_failover_blocks_decreases_from_its_begin_to_its_end():
 def test_a_policy_that_is_made_to_jump_makes_no_round_trip(incident, seed):
     """In each of these runs ds2 goes up and soon down again if it may."""
     scene = setting.incident(incident, seed)
+    if incident.isdigit():  # one wave of the two
+        scene = scene._replace(load=replace(scene.load, curve=scene.load.curve.between(0.0, 7200.0)))
     thrown = setting.FAILOVER if incident == "failover" else None
     run = play(scene, PolicySpec("ds2"), seed, thrown)
     assert (run.round_trips, run.faults) == (0, ())

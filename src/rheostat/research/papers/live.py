@@ -31,7 +31,8 @@ from rheostat.pipelines.running import TaxiSettings
 from rheostat.policies.trend import Point, line
 from rheostat.report.score import RunFacts, samples_of, score
 from rheostat.research.papers import s1
-from rheostat.research.papers.results import Experiment, Result, Trial, cycles_of
+from rheostat.research.papers.results import Experiment, Result
+from rheostat.research.papers.s1 import Trial, cycles_of
 from rheostat.research.papers.s2 import (
     ALGORITHMS,
     DOCUMENT,

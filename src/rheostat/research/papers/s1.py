@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import resource
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -20,9 +20,12 @@ from typing import Any, NamedTuple
 
 from rheostat.config.loading import load_settings
 from rheostat.config.models import Settings
+from rheostat.decide.decide import DecisionSettings
+from rheostat.journal.records import DecisionRecord, Record
+from rheostat.journal.store import MemoryJournal, StateStore
 from rheostat.judge.crew import Crew
 from rheostat.judge.scoring import Points
-from rheostat.judge.simulate import run_loop
+from rheostat.judge.simulate import run_loop, unready_at_end
 from rheostat.learn.slow_records import Sample, TrainingOptions, refit_resamples, train
 from rheostat.load.curves import Pieces, RateCurve
 from rheostat.load.files import read_trace
@@ -30,7 +33,8 @@ from rheostat.load.prepare import prepare
 from rheostat.load.shapes import parse_shape
 from rheostat.loop.build import build_decision_settings, open_journal, open_sample_store, open_store
 from rheostat.model import Decision, Observation, Outcome, ReasonCode
-from rheostat.policies.proactive import ProactiveState
+from rheostat.policies.capacity import Learned, slow_records
+from rheostat.policies.proactive import ProactiveState, read_rows
 from rheostat.policies.reactive import ReactiveState
 from rheostat.report.html import COLORS, GREY, line
 from rheostat.research.papers.results import (
@@ -40,13 +44,11 @@ from rheostat.research.papers.results import (
     Plot,
     Result,
     Statement,
-    Trial,
     by_seed,
     columns,
-    initial_state,
-    run,
     run_tasks,
 )
+from rheostat.sample_store import MemorySampleStore
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile, job_of
 
@@ -144,6 +146,125 @@ def _add_noise(curve: RateCurve, name: str, seed: int, peak: float | None) -> Pi
     ).curve
 
 
+# ----------------------------------------------------------------------------- one policy on the simulated job
+
+_ALL = 10**9
+
+
+class Cycle(NamedTuple):
+    """One cycle of the loop; None: unknown.
+
+    Attributes:
+        at, rate: s from the start of the load, and arrival rate, records/s.
+        executors, target: current target, and number decided.
+        slow: slow records, a share.
+        counts: whether the policy counted the sample: not in a hold, nothing missing.
+        code, figures: reason of the policy's recommendation.
+    """
+
+    at: float
+    rate: float | None
+    executors: int
+    slow: float | None
+    counts: bool
+    code: ReasonCode
+    target: int
+    figures: Mapping[str, float | None]
+
+
+def cycles_of(records: Iterable[Record], interval_s: float) -> tuple[Cycle, ...]:
+    """The decisions of a journal that have an assessment and a current number. ``interval_s``: T."""
+    cycles = []
+    for record in records:
+        if not isinstance(record, DecisionRecord) or record.assessment is None or record.decision.current is None:
+            continue
+        assessment, decision = record.assessment, record.decision
+        slow = None
+        if assessment.backlog_excess is not None and assessment.arrival_rate:
+            slow = slow_records(assessment.backlog_excess, assessment.arrival_rate, interval_s)
+        reason = decision.recommendation.reason
+        cycles.append(
+            Cycle(
+                at=record.at,
+                rate=assessment.arrival_rate,
+                executors=record.decision.current,
+                slow=slow,
+                counts=reason.code is not ReasonCode.METRICS_MISSING,
+                code=reason.code,
+                target=decision.target or 0,
+                figures=reason.figures,
+            )
+        )
+    return tuple(cycles)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A finished run with all its cycles.
+
+    ``policy``: its state at the end. ``samples``: all that it collected, also before a change point. ``failures``:
+    failed cycles. ``unready``: what the policy never did, and what it would have needed; None: it was ready.
+    """
+
+    cycles: tuple[Cycle, ...]
+    policy: Any
+    samples: tuple[Sample, ...]
+    failures: int
+    unready: str | None = None
+
+    @property
+    def counted(self) -> tuple[Cycle, ...]:
+        """Cycles that count, as in the document's figures: without those of a hold."""
+        return tuple(cycle for cycle in self.cycles if cycle.counts)
+
+    @property
+    def executors_per_sample(self) -> float:
+        """Mean number of executors over the counted cycles."""
+        return sum(cycle.executors for cycle in self.counted) / len(self.counted)
+
+    @property
+    def w_max(self) -> float | None:
+        """Records/s of one executor, as the policy learned it by the document's rule; None: it has not."""
+        explorer = getattr(self.policy, "reactive", self.policy)
+        learned: Learned | None = getattr(explorer, "learned", None)
+        return None if learned is None else learned.w_max
+
+    def violations(self, sla: float) -> int:
+        """Number of counted cycles with at least this share of slow records."""
+        return sum(cycle.slow is not None and cycle.slow >= sla for cycle in self.counted)
+
+
+class _MemoryStateStore(StateStore):
+    def __init__(self, state: Mapping[str, Any] | None) -> None:
+        self.state = state
+
+    def save(self, state: Mapping[str, Any]) -> None:
+        self.state = state
+
+    def load(self) -> tuple[Mapping[str, Any] | None, str | None]:
+        return self.state, None
+
+
+def run(load: Pieces, chosen: Settings, seed: int, begin: Any = None, events: Sequence[dict[str, Any]] = ()) -> Trial:
+    """Run the loop over the whole load, from one executor on; ``begin``: the policy's state, None: its initial one."""
+    samples, journal, job = MemorySampleStore(), MemoryJournal(), the_job(events)
+    deciding = build_decision_settings(chosen, samples)
+    store = _MemoryStateStore(None if begin is None else initial_state(deciding, begin))
+    simulated = SimulatedJob(job, load, seed, 1)
+    lasts = load.duration
+    loop, _ = run_loop(simulated, chosen, deciding, journal, lambda _, at: at > lasts, job=job.name, store=store)
+    policy = deciding.state_from_json(store.state or {}).policy
+    collected = read_rows(replace(policy.data, since=None), samples, _ALL) if isinstance(policy, ProactiveState) else ()
+    cycles = cycles_of(journal.records, INTERVAL_S)
+    unready = unready_at_end(loop, [cycle.code for cycle in cycles])
+    return Trial(cycles, policy, tuple(collected), loop.status().failures, unready)
+
+
+def initial_state(deciding: DecisionSettings, policy: Any) -> Mapping[str, Any]:
+    """State of a loop that has observed nothing yet, with this state of its policy."""
+    return deciding.state_to_json(replace(deciding.initial(), policy=policy))
+
+
 # --------------------------------------------------------------------------------------------------------- runs
 
 
@@ -163,19 +284,20 @@ def run_task(task: Task) -> dict[str, Trial]:
     seed, whole = task.seed, task.load
     if whole is not None:
         less = [{"kind": "code", "at_s": ANOMALY_S, "factor": 1.5, "pause_s": 20.0}]
-        common: dict[str, Any] = {"explore_every_s": 5.0, "check_every": 300, "events": less}
-        return {
-            "ours": _trial(whole, "proactive:faithful", 5.0, seed, **{**OURS, **common}),
-            "faithful": _trial(whole, "proactive:faithful", 5.0, seed, **{**common, "decide_every_s": 5.0}),
-            "reactive": _trial(whole, "reactive:faithful", 5.0, seed, events=less),
+        common = {"explore_every_s": 5.0, "check_every": 300}
+        chosen = {
+            "ours": settings("proactive:faithful", 5.0, **{**OURS, **common}),
+            "faithful": settings("proactive:faithful", 5.0, decide_every_s=5.0, **common),
+            "reactive": settings("reactive:faithful", 5.0),
         }
-    explored = _trial(_long_bell(seed), "proactive:faithful", 15.0, seed)
+        return {name: run(whole, each, seed, events=less) for name, each in chosen.items()}
+    explored = run(_long_bell(seed), settings("proactive:faithful", 15.0), seed)
     load, begin = _short_bell(seed), _train_control(explored)
     return {
         "explored": explored,
-        "ours": _trial(load, "proactive:faithful", 5.0, seed, begin, **OURS),
-        "faithful": _trial(load, "proactive:faithful", 5.0, seed, begin),
-        "reactive": _trial(load, "reactive:faithful", 15.0, seed),
+        "ours": run(load, settings("proactive:faithful", 5.0, **OURS), seed, begin),
+        "faithful": run(load, settings("proactive:faithful", 5.0), seed, begin),
+        "reactive": run(load, settings("reactive:faithful", 15.0), seed),
     }
 
 
@@ -192,19 +314,6 @@ def _train_control(explored: Trial) -> ProactiveState:
     learned = explored.policy.reactive.learned
     model = train(explored.samples, learned.w_max, OPTIONS).model
     return replace(ProactiveState(), mode="control", model=model, reactive=ReactiveState(learned=learned))
-
-
-def _trial(
-    load: Pieces,
-    policy: str,
-    sample_s: float,
-    seed: int,
-    begin: Any = None,
-    events: Sequence[dict[str, Any]] = (),
-    **options: Any,
-) -> Trial:
-    chosen = settings(policy, sample_s, **options)
-    return run(the_job(events), load, chosen, executors=1, seed=seed, interval_s=INTERVAL_S, begin=begin)
 
 
 def experiment(
