@@ -379,31 +379,32 @@ def _changes_by_label(base: JobFile) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Cost ÷ optimum: the geometric mean over the loads of each job, and over all.
+    """Cost ÷ optimum of each policy, the best first: the geometric means over the loads of each job, then over all.
 
-    Attributes:
-        jobs: labels, in order.
-        ratios: policy → one figure a job; None: one of its runs does not count, or no load was ranked there.
-        overall: policy → geometric mean over all ranked cases; None: one of its runs does not count. Best first.
+    None: one of its runs does not count, or no load was ranked there.
     """
 
     jobs: tuple[str, ...]
     ratios: Mapping[str, tuple[float | None, ...]]
-    overall: Mapping[str, float | None]
 
 
 def cells_of(comparison: Comparison) -> Cells:
     """The matrix of a comparison over several jobs."""
     labels = {entry.case.key: entry.case.job_label for entry in comparison.entries}
     jobs = tuple(dict.fromkeys(labels.values()))
-    by_policy = bills_by_policy(comparison.bills)
-    overall = {policy: _mean_ratio(bills) for policy, bills in by_policy.items()}
     ratios = {
-        policy: tuple(_mean_ratio([bill for bill in bills if labels[bill.case] == job]) for job in jobs)
-        for policy, bills in by_policy.items()
+        policy: (
+            *(_mean_ratio([bill for bill in bills if labels[bill.case] == job]) for job in jobs),
+            _mean_ratio(bills),
+        )
+        for policy, bills in bills_by_policy(comparison.bills).items()
     }
-    ordered = sorted(overall.items(), key=lambda item: (item[1] is None, item[1] or 0.0, item[0]))
-    return Cells(jobs, ratios, dict(ordered))
+
+    def order(policy: str) -> tuple[bool, float, str]:
+        overall = ratios[policy][-1]
+        return overall is None, overall or 0.0, policy
+
+    return Cells(jobs, {policy: ratios[policy] for policy in sorted(ratios, key=order)})
 
 
 def _mean_ratio(bills: Sequence[Bill]) -> float | None:

@@ -263,10 +263,7 @@ def defeat_rows(defeats: Sequence[Defeat]) -> list[list[str]]:
 
 def matrix_rows(cells: Cells) -> list[list[str]]:
     """Policies × jobs, the geometric mean last, the best policy first."""
-    rows = [
-        [policy, *map(_ratio_text, cells.ratios[policy]), _ratio_text(overall)]
-        for policy, overall in cells.overall.items()
-    ]
+    rows = [[policy, *map(_ratio_text, ratios)] for policy, ratios in cells.ratios.items()]
     return [["policy", *cells.jobs, "geometric mean"], *rows]
 
 
@@ -359,8 +356,8 @@ def _case_json(entry: Entry) -> dict[str, Any]:
 
 def _matrix_json(cells: Cells) -> dict[str, Any]:
     policies = [
-        {"policy": policy, "ratios": list(cells.ratios[policy]), "geometric_mean": overall}
-        for policy, overall in cells.overall.items()
+        {"policy": policy, "ratios": list(of_jobs), "geometric_mean": overall}
+        for policy, (*of_jobs, overall) in cells.ratios.items()
     ]
     return {"jobs": list(cells.jobs), "policies": policies}
 
