@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -67,14 +69,23 @@ def explain_fields(model: type[BaseModel]) -> dict[str, tuple[str, str]]:
     """The meaning of each field and the reason for its default, from the docstring under it in the source."""
     explained = {}
     for each in reversed(model.__mro__):
-        if each is not BaseModel and issubclass(each, BaseModel):
-            (body,) = [node.body for node in ast.parse(inspect.getsource(each)).body if isinstance(node, ast.ClassDef)]
-            for node, under in pairwise(body):
-                match node, under:
-                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str() as text)):
-                        meaning, why = re.split(r" (?:Default|Required): ", " ".join(text.split()), maxsplit=1)
-                        explained[name] = (meaning, why.removesuffix("."))
+        for name, text in _read_docstrings(each.__module__).get(each.__name__, {}).items():
+            meaning, why = re.split(r" (?:Default|Required): ", text, maxsplit=1)
+            explained[name] = (meaning, why.removesuffix("."))
     return explained
+
+
+@cache
+def _read_docstrings(module: str) -> dict[str, dict[str, str]]:
+    """Class → field → the docstring under it, of the models in a module of ours."""
+    found: dict[str, dict[str, str]] = {}
+    source = inspect.getsource(sys.modules[module]) if module.startswith("rheostat.") else ""
+    for model in [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]:
+        for node, under in pairwise(model.body):
+            match node, under:
+                case ast.AnnAssign(target=ast.Name(id=field)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found.setdefault(model.name, {})[field] = " ".join(text.split())
+    return found
 
 
 def _profiles() -> Iterator[str]:
