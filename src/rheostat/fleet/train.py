@@ -29,9 +29,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from rheostat.config.faults import faults_of
+from rheostat.config.faults import faults_of, keys_of
 from rheostat.config.loading import read_pairs
-from rheostat.config.reference import keys_of
 from rheostat.errors import Fault, InputError, did_you_mean, to_install, tried
 from rheostat.files import replace_text
 from rheostat.fleet.history import Row, jobs_in, read_rows
