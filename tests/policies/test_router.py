@@ -22,6 +22,7 @@ from rheostat.policies.router import CHAIN, Load, RouterOptions, RouterPolicy, R
 from rheostat.policies.router_table import Table
 
 CONTEXT = PolicyContext(Objective(30.0), 15.0)
+OPTIONS = RouterOptions.model_validate({})
 
 
 def router(preset: str = "default", **options: Any) -> RouterPolicy:
@@ -39,7 +40,7 @@ def loaded(*rates: float) -> Load:
     load = Load()
     for place, rate in enumerate((*rates, rates[-1])):
         at = 960.0 + 60 * (place - len(rates))
-        load = add_rate(load, at, rate, RouterOptions())
+        load = add_rate(load, at, rate, OPTIONS)
     return load
 
 

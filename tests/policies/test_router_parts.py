@@ -33,7 +33,7 @@ from rheostat.policies.router_table import (
 )
 from rheostat.policies.trend import Fit, Point, line
 
-OPTIONS = RouterOptions(sigma_floor=0.01)
+OPTIONS = RouterOptions.model_validate({"sigma_floor": 0.01})
 
 
 def rows(*pairs: tuple[int, float]) -> Learned:

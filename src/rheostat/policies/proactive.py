@@ -201,12 +201,10 @@ class Check(NamedTuple):
     text: str
 
 
-def check(
-    rows: Sequence[Sample], now: tuple[Rates, int], w_max: float, options: TrainingOptions, stability_limit: float
-) -> Check:
+def check(rows: Sequence[Sample], now: tuple[Rates, int], w_max: float, options: TrainingOptions) -> Check:
     """Train a model on rows, oldest first, and check whether it is stable at them, and at the present rates and target.
 
-    ``w_max`` is what one executor carries, records/s; the limit is λ.
+    ``w_max`` is what one executor carries, records/s.
     """
     try:
         trained = train(rows, w_max, options)
@@ -215,12 +213,13 @@ def check(
         return Check(None, f"no model can be trained on {several(len(rows), 'sample')}: {error.faults[0].message}")
     everywhere = refits.deviation(sorted({(row.workload, row.executors) for row in rows}))
     here = refits.deviation(line_to(*now, w_max))
-    stable = everywhere <= stability_limit and here <= stability_limit
+    limit = options.stability_limit
+    is_stable = everywhere <= limit and here <= limit
     text = (
         f"model of degree {trained.degree} from {several(len(rows), 'sample')}, deviation {everywhere:.3f} at the "
-        f"samples and {here:.3f} here, {'at most' if stable else 'more than'} {stability_limit:g}"
+        f"samples and {here:.3f} here, {'at most' if is_stable else 'more than'} {limit:g}"
     )
-    return Check(trained.model if stable else None, text)
+    return Check(trained.model if is_stable else None, text)
 
 
 def line_to(rates: Rates, executors: int, w_max: float) -> list[tuple[Rates, int]]:
@@ -416,8 +415,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         if not carried:
             return proposal, state
         rows = read_rows(state.data, self.context.archive, self.options.learn_rows)
-        w_max, limit = carried / sample.n, self.options.stability_limit
-        model, text = check(rows, (sample.rates, sample.n), w_max, self._training, limit)
+        model, text = check(rows, (sample.rates, sample.n), carried / sample.n, self._training)
         state = replace(state, data=replace(state.data, unchecked=0))
         if state.model is None:
             text += ": control begins" if model is not None else ": exploration goes on"

@@ -195,7 +195,7 @@ def is_outlier(fit: Fit | None, point: Point, options: RouterOptions) -> bool:
     """Whether a point lies beyond 3 σ of the fit to the points before it; False after fewer than four.
 
     >>> fit = line([Point(x, 10 + 2 * x + e) for x, e in enumerate((1, -1, 0, 0, -1, 1))])
-    >>> options = RouterOptions(sigma_floor=0.01)
+    >>> options = RouterOptions.model_validate({"sigma_floor": 0.01})
     >>> is_outlier(fit, Point(6, 22 + 2.44), options), is_outlier(fit, Point(6, 22 + 2.46), options)
     (False, True)
     """
