@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from rheostat.decide.policy import policy_names
-from rheostat.decide.settings_check import checked_settings, no_effect
+from rheostat.decide.settings_check import check_settings, no_effect
 
 ACT = {"objective": "lag < 30s", "executors": [1, 20]}
 
 
 def idle(**given):
     values = {**ACT, **given}
-    return {each.field: each.why for each in no_effect(values, checked_settings(values))}
+    return {each.field: each.why for each in no_effect(values, check_settings(values))}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_what_counts_is_not_named(given):
 
 def test_a_sentence_says_what_was_given():
     values = {**ACT, "metrics": {"host": "10.0.0.7"}}
-    (each,) = no_effect(values, checked_settings(values))
+    (each,) = no_effect(values, check_settings(values))
     told = "metrics.host: has no effect, because nothing is served: give metrics.port (given: '10.0.0.7')"
     assert str(each) == told
 
@@ -144,4 +144,4 @@ def test_the_example_in_the_reference_has_no_idle_key():
     import yaml
 
     values = yaml.safe_load(example)
-    assert no_effect(values, checked_settings(values)) == []
+    assert no_effect(values, check_settings(values)) == []

@@ -1,7 +1,6 @@
 """Each step alone; who wins where several speak; and the page that describes them."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +8,10 @@ import pytest
 from tests.policies.samples import seen
 
 from rheostat.config.models import GuardSettings
-from rheostat.decide.decide import PROPOSERS, choose
+from rheostat.decide.decide import PROPOSERS, STEPS, Direction, check_gates, choose
 from rheostat.decide.effectiveness import Cause, Useless
-from rheostat.decide.guard import STEPS, Direction, closed_gate
-from rheostat.decide.state import Context, GuardState, Pending
+from rheostat.decide.guard import Context
+from rheostat.decide.state import GuardState, Pending
 from rheostat.decide.state import PastRecommendation as Past
 from rheostat.model import Bounds, Reason, ReasonCode, Recommendation
 
@@ -30,7 +29,7 @@ def shaped(target: int | None, *, current: int = 5, guard=None, state=None, boun
         sample_s=15.0,
         state=GuardState(**(state or {})),
     )
-    _, chosen = choose(replace(context, gate=closed_gate(context)))
+    _, chosen = choose(check_gates(context))
     return chosen.target, chosen.reason, chosen.notes
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.policies.samples import Fixed, outcome, planner, seen
 
 from rheostat.config.models import GuardSettings
-from rheostat.decide.decide import choose, decide, learn
-from rheostat.decide.guard import closed_gate
-from rheostat.decide.state import Context, GuardState, Pending, Replacing
+from rheostat.decide.decide import check_gates, choose, decide, learn
+from rheostat.decide.guard import Context
+from rheostat.decide.state import GuardState, Pending, Replacing
 from rheostat.model import Action, Bounds, OutcomeStatus, Reason, ReasonCode, Recommendation
 
 AT = 1000.0
@@ -32,7 +31,7 @@ def shaped(target: int, *, state=None, skip=frozenset(), fewer_do=False, figures
         state=remembered,
         fewer_do=fewer_do,
     )
-    _, chosen = choose(replace(context, gate=closed_gate(context)), skip)
+    _, chosen = choose(check_gates(context), skip)
     return chosen.target, chosen.reason.code
 
 

@@ -14,7 +14,7 @@ from rheostat.judge.cases import (
     settings_for,
 )
 from rheostat.judge.compare import run_one
-from rheostat.judge.simulate import Recorder, simulate, start_executors
+from rheostat.judge.simulate import simulate, start_executors
 from rheostat.model import OutcomeStatus
 
 JOB = plain(partitions=8)
@@ -102,13 +102,6 @@ def test_all_faults_of_policies_and_settings_come_at_once():
 def test_an_unknown_policy_is_not_run():
     with pytest.raises(InputError):
         simulate(JOB, ready(case("constant:500@60")).load, PolicySpec("none"), seed=1)
-
-
-def test_a_recorder_keeps_so_many_acts_and_counts_the_others():
-    run = simulate(JOB, ready(case("step:150..700@600,steps=4")).load, PolicySpec("reactive"), seed=1)
-    assert len(run.acts) >= 2
-    assert run.dropped == 0
-    assert Recorder(keep=1).last_id == 0
 
 
 def test_a_load_too_short_for_a_model_says_that_control_never_began():

@@ -122,7 +122,7 @@ def test_a_curve_that_does_not_know_its_bins_can_be_told():
 
 def test_seed_and_name_decide_the_noise():
     def played(seed, name):
-        return prepare(DAYS, name=name, seed=seed, peak_rate=None).curve.points
+        return prepare(DAYS, name=name, seed=seed, peak_rate=None, longest_s=3_600).curve.points
 
     assert played(1, "a") == played(1, "a")
     assert played(1, "a") != played(2, "a")

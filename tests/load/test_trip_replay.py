@@ -5,9 +5,10 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.load.memory_sink import MemorySink
 
 from rheostat.load.checksum import IdChecksum
-from rheostat.load.producer import MemorySink, OpenLoopProducer, ProducerSettings, Schedule
+from rheostat.load.producer import OpenLoopProducer, ProducerSettings, Schedule
 from rheostat.load.trips import Arrivals, Trip, TripLoad, TripPayloads
 
 BODY = (

@@ -387,7 +387,7 @@ def test_a_policy_that_raises_is_a_hold():
     broken: Any = Broken()
     rig = Rig(ToyJob(executors=3))
     rig.cycles(2)
-    rig.loop._deciding = dataclasses.replace(rig.loop._deciding, policy=broken)
+    rig.loop._decision_settings = dataclasses.replace(rig.loop._decision_settings, policy=broken)
     rig.loop._state = dataclasses.replace(rig.loop._state, policy=0)
     decisions = rig.cycles(3)
     assert codes(decisions) == [ReasonCode.CYCLE_FAILED] * 3

@@ -67,7 +67,7 @@ def test_a_batch_that_was_not_finished_does_not_count(tmp_path: Path) -> None:
     write(tmp_path, 0, ("ip", "a", FIRST, [1]))
     write(tmp_path, 1, ("ip", "a", FIRST, [1, 2]), success=False)
     totals = verify(tmp_path)
-    assert totals.checksum == IdChecksum().add(1)
+    assert totals.checksum == IdChecksum().add_many([1])
     assert totals.incomplete == ("batch=1",)
 
 

@@ -10,38 +10,51 @@ import types
 import typing
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from rheostat.config.reference import allowed_of, keys_of, models_in
-from rheostat.errors import Fault, closest, did_you_mean
+from rheostat.errors import Fault, InputError, closest, did_you_mean
+
+M = TypeVar("M", bound=BaseModel)
 
 _LONGEST_VALUE = 80
 
-_NO_MAPPING = "input should hold keys with values"
-
 _MESSAGES = {
-    "dataclass_type": _NO_MAPPING,
-    "dict_type": _NO_MAPPING,
-    "mapping_type": _NO_MAPPING,
-    "missing": "this key is required",
-    "missing_argument": "this key is required",
-    "model_attributes_type": _NO_MAPPING,
-    "model_type": _NO_MAPPING,
+    **dict.fromkeys(
+        ("dataclass_type", "dict_type", "mapping_type", "model_attributes_type", "model_type"),
+        "input should hold keys with values",
+    ),
+    **dict.fromkeys(("missing", "missing_argument"), "this key is required"),
     "path_type": "input should be a path",
     "tuple_type": "input should be a valid list",
 }
 """Messages in place of pydantic's, which name Python's types there."""
 
 
+def validate(model: type[M], values: object, faults: Iterable[Fault] = ()) -> M:
+    """The values as a model; ``faults`` were found while they were read.
+
+    Raises:
+        InputError: these faults and all faults of the values, fields as dotted keys.
+    """
+    try:
+        valid = model.model_validate(values)
+    except ValidationError as error:
+        raise InputError([*faults, *faults_of(error, model)]) from None
+    if faults:
+        raise InputError(faults)
+    return valid
+
+
 def faults_of(error: ValidationError, root: type[Any]) -> Iterator[Fault]:
     """The faults behind an error of ``root``, one for each field, by its dotted key; items of lists by their index."""
     seen = set()
     for details in error.errors(include_url=False):
-        for fault in _translate(details, _locate(root, details["loc"])):
+        for fault in _translate(details, _locate(root, details["loc"]), root):
             if fault.field not in seen:
                 seen.add(fault.field)
                 yield fault
@@ -57,7 +70,6 @@ def has_key(root: type[BaseModel], dotted: str) -> bool:
 class _Place:
     """Where an error lies: the innermost model, the path to it, and the rest of the location within that model."""
 
-    root: type[Any]
     model: type[Any]
     path: tuple[str, ...]
     rest: tuple[str, ...]
@@ -75,21 +87,18 @@ class _Place:
         """The dotted key, with the index or the key of the item where a value is a long list or a mapping."""
         if self.info is None:
             return self.field
-        (first, *others), arguments = self._types, typing.get_args(self._types[0])
+        first, arguments = self.types[0], typing.get_args(self.types[0])
+        one_value = len(self.types) > 1 or not arguments
         fixed = typing.get_origin(first) is tuple and Ellipsis not in arguments
-        return ".".join((*self.path, *self.rest[: 1 if others or fixed or not arguments else 2]))
-
-    @property
-    def is_choice(self) -> bool:
-        """Whether the value may have several types; each then has an error, and none says what is wrong."""
-        return len(self.rest) > 1 and len(self._types) > 1
+        return ".".join((*self.path, *self.rest[: 1 if one_value or fixed else 2]))
 
     @property
     def allowed(self) -> str:
         return "keys with values" if self.info is None else allowed_of(self.info)
 
     @property
-    def _types(self) -> tuple[Any, ...]:
+    def types(self) -> tuple[Any, ...]:
+        """The types that the value may have, without None."""
         annotation = None if self.info is None else self.info.annotation
         if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
             return (annotation,)
@@ -101,16 +110,14 @@ def _locate(root: type[Any], location: tuple[int | str, ...]) -> _Place:
     while len(rest) > 1 and rest[0] in keys_of(model):
         inner = models_in(keys_of(model)[str(rest[0])].annotation)
         steps = 2 if isinstance(rest[1], int) else 1
-        if len(inner) > 1:
+        tags = int(len(inner) > 1)  # of several models, the location also holds the kind
+        if tags:
             inner = tuple(each for each in inner if rest[steps : steps + 1] and rest[steps] in _kinds(each))
-            tags = 1
-        else:
-            tags = 0
         if not inner:
             break
         path += [str(part) for part in rest[:steps]]
         model, rest = inner[0], rest[steps + tags :]
-    return _Place(root, model, tuple(path), tuple(str(part) for part in rest))
+    return _Place(model, tuple(path), tuple(str(part) for part in rest))
 
 
 def _kinds(model: type[BaseModel]) -> tuple[Any, ...]:
@@ -118,11 +125,11 @@ def _kinds(model: type[BaseModel]) -> tuple[Any, ...]:
     return () if kind is None else typing.get_args(kind.annotation)
 
 
-def _translate(details: ErrorDetails, place: _Place) -> Iterable[Fault]:
+def _translate(details: ErrorDetails, place: _Place, root: type[Any]) -> Iterable[Fault]:
     given = _shorten(details.get("input"))
     match details["type"]:
         case "extra_forbidden" | "unexpected_keyword_argument":
-            return [_unknown_key(place, given)]
+            return [_unknown_key(place, given, root)]
         case "missing" | "missing_argument" if place.field == place.key:
             return [Fault(place.field, "nothing", place.allowed, _MESSAGES["missing"])]
         case "faults":
@@ -135,7 +142,9 @@ def _translate(details: ErrorDetails, place: _Place) -> Iterable[Fault]:
         case _:
             of_key = details["type"] == "literal_error" and details["loc"][-1] == "[key]"
             allowed = details["ctx"]["expected"] if of_key else place.allowed
-            message = "input has none of the allowed types" if place.is_choice else _message(details)
+            # where a value may have several types, each has an error, and none says what is wrong
+            choice = len(place.rest) > 1 and len(place.types) > 1
+            message = "input has none of the allowed types" if choice else _message(details)
             return [Fault(place.key, given, allowed, message)]
 
 
@@ -157,8 +166,8 @@ def _unknown_kind(details: ErrorDetails, place: _Place) -> Fault:
     return Fault(_join(place.field, "kind"), given, "one of: " + ", ".join(kinds), message)
 
 
-def _unknown_key(place: _Place, given: str) -> Fault:
-    name, known, all_known = place.rest[-1], keys_of(place.model), dict(_all_keys(place.root))
+def _unknown_key(place: _Place, given: str, root: type[Any]) -> Fault:
+    name, known, all_known = place.rest[-1], keys_of(place.model), dict(_all_keys(root))
     close = closest(name, known) or closest(name, all_known.values())
     same = [dotted for dotted, key in all_known.items() if key == name]
     here = [_join(*place.path, close)] if close and close in known else []

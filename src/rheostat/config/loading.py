@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
-from rheostat.config.faults import faults_of
+from rheostat.config.faults import validate
 from rheostat.config.models import Settings
 from rheostat.errors import Fault, InputError
 from rheostat.files import read_text, reason_of
@@ -26,13 +25,7 @@ def load_settings(given: str | Path | Mapping[str, Any]) -> Settings:
     'act'
     """
     values, faults = (given, []) if isinstance(given, Mapping) else read_document(given)
-    try:
-        settings = Settings.model_validate(values)
-    except ValidationError as error:
-        raise InputError([*faults, *faults_of(error, Settings)]) from None
-    if faults:
-        raise InputError(faults)
-    return settings
+    return validate(Settings, values, faults)
 
 
 # YAML: safe values only, every key at most once

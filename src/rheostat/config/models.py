@@ -9,13 +9,13 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
-from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
 from rheostat.errors import Fault, InputError, did_you_mean
@@ -30,10 +30,14 @@ class FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-def documented(meaning: str, why: str, *, default: Any = ..., unit: str = "", **limits: Any) -> Any:
-    """A field with its meaning, its unit and the reason for its default."""
-    extra: JsonDict = {"unit": unit, "why": why}
-    return Field(default, description=meaning, json_schema_extra=extra, **limits)
+def documented(meaning: str, why: str, *, default: Any = ..., **more: Any) -> Any:
+    """A field with its meaning and the reason for its default; ``more``: further arguments of pydantic's ``Field``."""
+    return Field(default, description=meaning, json_schema_extra={"why": why}, **more)
+
+
+def quantity(unit: str = "", **limits: Any) -> Any:
+    """The unit and the limits (``ge``, ``gt``, ``le``) of a field, for its ``Annotated`` type."""
+    return Field(json_schema_extra={"unit": unit}, **limits)
 
 
 def reject(faults: list[Fault]) -> PydanticCustomError:
@@ -41,12 +45,33 @@ def reject(faults: list[Fault]) -> PydanticCustomError:
     return PydanticCustomError("faults", "{message}", {"message": faults[0].message, "faults": tuple(faults)})
 
 
+def raise_faults(*faults: Fault) -> None:
+    """Reject what is validated, if there are faults."""
+    if faults:
+        raise reject(list(faults))
+
+
+def tuples_of_lists(given: Any) -> Any:
+    """Turn the lists of a YAML or JSON value into tuples, at any depth of lists."""
+    return tuple([tuples_of_lists(item) for item in given]) if isinstance(given, list) else given
+
+
+def check_objective_or_bounds(given: str | tuple[int, int] | None) -> Any:
+    """Reject a text that is no objective, and numbers that are no bounds."""
+    try:
+        if given is not None:
+            Objective.parse(given) if isinstance(given, str) else Bounds(*given)
+    except InputError as error:
+        raise_faults(*(replace(fault, field="") for fault in error.faults))
+    return given
+
+
 # Guard
 
-_SECONDS: dict[str, Any] = {"unit": "s", "ge": 0, "le": 86_400}
-_BATCHES: dict[str, Any] = {"unit": "batches", "ge": 0, "le": 1000}
-_SHARE: dict[str, Any] = {"unit": "share", "ge": 0, "le": 1}
-_EXECUTORS: dict[str, Any] = {"unit": "executors", "ge": 1, "le": 100_000}
+_SECONDS = quantity("s", ge=0, le=86_400)
+_BATCHES = quantity("batches", ge=0, le=1000)
+_SHARE = quantity("share", ge=0, le=1)
+_EXECUTORS = quantity("executors", ge=1, le=100_000)
 
 AlignTo = Literal["nothing", "waves", "partitions", "state"]
 
@@ -54,103 +79,79 @@ AlignTo = Literal["nothing", "waves", "partitions", "state"]
 class GuardSettings(FrozenModel):
     """Limits on the recommendations of every policy."""
 
-    max_age_cycles: float = documented(
+    max_age_cycles: Annotated[float, quantity("sample periods", ge=1, le=1000)] = documented(
         "Metrics older than this many sample periods are stale: the number of executors is held.",
         "one late sample is normal, two in a row mean that the job is no longer observed",
         default=2.0,
-        unit="sample periods",
-        ge=1,
-        le=1000,
     )
-    metrics_delay_s: float = documented(
+    metrics_delay_s: Annotated[float, quantity("s", ge=0, le=3600)] = documented(
         "Known delay of all metrics; max_age_cycles counts beyond it.",
         "Spark's driver answers directly; metrics from a monitoring system may be minutes old",
         default=0.0,
-        unit="s",
-        ge=0,
-        le=3600,
     )
-    warm_up_s: float = documented(
+    warm_up_s: Annotated[float, _SECONDS] = documented(
         "No decrease before a query has run for this time.",
         "the number of batches shows better than time whether a job is warm, see warm_up_batches",
         default=0.0,
-        **_SECONDS,
     )
-    warm_up_batches: int = documented(
+    warm_up_batches: Annotated[int, _BATCHES] = documented(
         "No decrease until this many batches have finished since the query started or the number of executors changed.",
         "the first batch on new executors is cold and does not show their capacity",
         default=2,
-        **_BATCHES,
     )
-    hold_s: float | None = documented(
+    hold_s: Annotated[float | None, _SECONDS] = documented(
         "Hold after a change of executors; null: hold until hold_batches have finished.",
         "the job itself shows when it has recovered; S1 waits a fixed 240 s",
         default=None,
-        **_SECONDS,
     )
-    hold_batches: int = documented(
+    hold_batches: Annotated[int, _BATCHES] = documented(
         "With hold_s null: hold until this many batches that started at the new number have finished.",
         "one cold batch is what a change costs when executors join a running query",
         default=1,
-        **_BATCHES,
     )
-    hold_fallback_s: float = documented(
-        "With hold_s null: the hold ends after this time at the latest.",
-        "the hold of S1, so that it never lasts longer than the published one",
-        default=240.0,
-        **_SECONDS,
+    hold_fallback_s: Annotated[float, _SECONDS] = documented(
+        "With hold_s null: the hold ends after this time at the latest.", "the published hold of S1", default=240.0
     )
     hold_both: bool = documented(
         "Whether the hold also blocks increases; else only decreases.",
         "a surge needs executors at once; S1 makes no decision during its hold",
         default=False,
     )
-    largest_step_up: int | None = documented(
-        "The largest increase by one decision; null: no limit.",
-        "a surge needs its executors at once, and the bounds limit the cost",
-        default=None,
-        **_EXECUTORS,
+    largest_step_up: Annotated[int | None, _EXECUTORS] = documented(
+        "The largest increase by one decision; null: no limit.", "a surge needs executors at once", default=None
     )
-    largest_step_down: int | None = documented(
+    largest_step_down: Annotated[int | None, _EXECUTORS] = documented(
         "The largest decrease by one decision; null: no limit.",
         "one at a time, as in S1: a wrong decrease costs little before it is noticed",
         default=1,
-        **_EXECUTORS,
     )
-    cooldown_up_s: float = documented(
+    cooldown_up_s: Annotated[float, _SECONDS] = documented(
         "Least time between a change and the next increase.",
         "none, as in S1: waiting under a rising load builds backlog",
         default=0.0,
-        **_SECONDS,
     )
-    cooldown_down_s: float = documented(
+    cooldown_down_s: Annotated[float, _SECONDS] = documented(
         "Least time between a change and the next decrease.",
         "four sample periods: the effect of a change is visible before an executor is removed",
         default=60.0,
-        **_SECONDS,
     )
-    failure_window_s: float = documented(
+    failure_window_s: Annotated[float, _SECONDS] = documented(
         "No decrease if tasks have failed within this time; 0: failures are ignored.",
         "four sample periods: retried tasks distort rates and batch times for about as long",
         default=60.0,
-        **_SECONDS,
     )
     catching_up: bool = documented(
         "Whether decreases are blocked while the backlog exceeds that of a healthy job.",
         "the executors are needed until the backlog is processed",
         default=True,
     )
-    no_room_backoff_s: float = documented(
+    no_room_backoff_s: Annotated[float, _SECONDS] = documented(
         "Time without increases after a request that the cluster did not grant; doubles with each one in a row.",
         "a full cluster rarely has room again within seconds",
         default=60.0,
-        **_SECONDS,
     )
-    no_room_backoff_max_s: float = documented(
-        "Upper limit of the doubled no_room_backoff_s.",
-        "ten minutes: new room is not left unused for longer",
-        default=600.0,
-        **_SECONDS,
+    no_room_backoff_max_s: Annotated[float, _SECONDS] = documented(
+        "Upper limit of the doubled no_room_backoff_s.", "room that comes is used within ten minutes", default=600.0
     )
 
     failover: bool = documented(
@@ -158,17 +159,13 @@ class GuardSettings(FrozenModel):
         "only operators know of a failover; increases continue",
         default=False,
     )
-    failover_return_s: float = documented(
-        "No decrease for this long after `failover` was switched off.",
-        "traffic returns over minutes and needs the executors",
-        default=300.0,
-        **_SECONDS,
+    failover_return_s: Annotated[float, _SECONDS] = documented(
+        "No decrease for this long after `failover` was switched off.", "traffic returns over minutes", default=300.0
     )
-    tolerance: float = documented(
+    tolerance: Annotated[float, _SHARE] = documented(
         "Ignore changes of at most this share of the current number; 0: none are ignored.",
         "one executor in twenty is worth a change; the policy hpa has its own tolerance, 0.1 of its metric",
         default=0.0,
-        **_SHARE,
     )
     align_to: AlignTo = documented(
         "Align the number with waves of tasks over the partitions, with even shares of the partitions, or with even "
@@ -176,27 +173,20 @@ class GuardSettings(FrozenModel):
         "the read stage is not always the bottleneck; try it where it is, or where state is large",
         default="nothing",
     )
-    align_most: float = documented(
+    align_most: Annotated[float, _SHARE] = documented(
         "Largest increase by alignment, as a share of the desired number; if more is needed, nothing is added.",
         "3 executors go to 4 where that takes each slot from two partitions to one; 51 never go to 100",
         default=0.34,
-        **_SHARE,
     )
-    state_partitions: int = documented(
+    state_partitions: Annotated[int, quantity("partitions", ge=1, le=1_000_000)] = documented(
         "With align_to state: the number of state partitions, `spark.sql.shuffle.partitions` of the first start.",
         "the default of Spark",
         default=200,
-        unit="partitions",
-        ge=1,
-        le=1_000_000,
     )
-    most_partitions: float | None = documented(
+    most_partitions: Annotated[float | None, quantity("partitions", gt=0, le=1_000_000)] = documented(
         "No decrease that leaves a slot with more partitions than this; null: no limit.",
         "memory grows with the partitions of an executor, by an amount that depends on the job",
         default=None,
-        unit="partitions",
-        gt=0,
-        le=1_000_000,
     )
     batch_cap: bool = documented(
         "Whether increases are blocked while the batch cap (maxOffsetsPerTrigger), not the executors, limits the rate.",
@@ -213,53 +203,33 @@ class GuardSettings(FrozenModel):
         "slowness is inferred, and with unknown nodes the new executor may start on the same slow node",
         default=False,
     )
-    scale_down_hold_s: float = documented(
+    scale_down_hold_s: Annotated[float, _SECONDS] = documented(
         "A decrease goes no lower than the largest recommendation within this time; 0: disabled.",
         "policies that need it have their own; it would delay each decrease of the others",
         default=0.0,
-        **_SECONDS,
     )
-    round_trip_cooldowns: float = documented(
+    round_trip_cooldowns: Annotated[float, quantity("cooldowns", ge=0, le=1000)] = documented(
         "Least time between an increase and the next decrease, as a multiple of cooldown_down_s.",
         "up and down within two cooldowns costs two changes without benefit",
         default=2.0,
-        unit="cooldowns",
-        ge=0,
-        le=1000,
     )
-    quota_cores: int | None = documented(
-        "Largest number of cores of all executors; null: no quota.",
-        "bounds count executors, a quota counts cores",
-        default=None,
-        unit="cores",
-        ge=1,
-        le=10_000_000,
+    quota_cores: Annotated[int | None, quantity("cores", ge=1, le=10_000_000)] = documented(
+        "Largest number of cores of all executors; null: no quota.", "a quota counts cores, not executors", default=None
     )
-    ineffective_share: float | None = documented(
+    ineffective_share: Annotated[float | None, quantity("share", gt=0, le=1)] = documented(
         "Least share of the expected rate increase, (after ÷ before − 1) of the rate before. An increase that achieves "
         "less is undone once, and none follows for ineffective_s; null: disabled.",
         "below noise and sublinear scaling: something other than executors limits the job",
         default=0.3,
-        unit="share",
-        gt=0,
-        le=1,
     )
-    ineffective_s: float = documented(
-        "How long an ineffective increase is remembered.",
-        "ten minutes: the bottleneck may have changed, and trying costs one change",
-        default=600.0,
-        unit="s",
-        ge=0,
-        le=604_800,
+    ineffective_s: Annotated[float, quantity("s", ge=0, le=604_800)] = documented(
+        "How long an ineffective increase is remembered.", "the bottleneck may have changed by then", default=600.0
     )
-    rescale_catch_up_lags: float | None = documented(
+    rescale_catch_up_lags: Annotated[float | None, quantity("lags of the objective", gt=0, le=10_000)] = documented(
         "Time to catch up with the lag that a change itself adds; counts for the size and for whether to wait; "
         "null: the cost of a change is ignored.",
         "as in the policy reactive; has no effect where changes are cheap",
         default=2.0,
-        unit="lags of the objective",
-        gt=0,
-        le=10_000,
     )
 
     @model_validator(mode="after")
@@ -267,12 +237,15 @@ class GuardSettings(FrozenModel):
         if self.no_room_backoff_max_s < self.no_room_backoff_s:
             allowed = f"≥ no_room_backoff_s ({self.no_room_backoff_s:g})"
             message = "the back-off would start above its limit"
-            raise reject([Fault("no_room_backoff_max_s", f"{self.no_room_backoff_max_s:g}", allowed, message)])
+            raise_faults(Fault("no_room_backoff_max_s", f"{self.no_room_backoff_max_s:g}", allowed, message))
         return self
 
 
 # Workers
 
+
+RoundTrips = Mapping[str, Mapping[str, float]]
+"""Node → node → ms."""
 
 _ADDRESS = "http://HOST:PORT or https://HOST:PORT, each once"
 _NAMED = "NAME=http://HOST:PORT, each name and each address once"
@@ -287,44 +260,30 @@ class WorkersSettings(FrozenModel):
         "they depend on your cluster",
         default=(),
     )
-    backup: int = documented(
-        "Hot standby: registered, unused Workers on all nodes together.",
-        "the standby of S1; a requested executor starts at once on a running Worker",
-        default=2,
-        unit="Workers",
-        ge=0,
-        le=1000,
+    backup: Annotated[int, quantity("Workers", ge=0, le=1000)] = documented(
+        "Hot standby: registered, unused Workers on all nodes together.", "as in S1: increases start at once", default=2
     )
     token_file: Path | None = documented(
-        "File with the token for the node servers; null: the variable RHEOSTAT_NODE_TOKEN, if set.",
+        "File with the token of the node servers; null: the variable RHEOSTAT_NODE_TOKEN, if set.",
         "a secret does not belong in a settings file or the journal",
         default=None,
         strict=False,
     )
-    timeout_s: float = documented(
-        "Timeout of a node server; after it, the server is not asked for a while.",
-        "an answer takes milliseconds, and an increase waits for it",
-        default=2.0,
-        unit="s",
-        ge=0.1,
-        le=60,
+    timeout_s: Annotated[float, quantity("s", ge=0.1, le=60)] = documented(
+        "Timeout of a node server; it is then not asked for a while.", "an increase waits for it", default=2.0
     )
-    every_s: float = documented(
-        "Time between two checks of the standby while the number of executors is unchanged.",
-        "a lost Worker matters only at the next increase, and a check costs one request a node",
+    every_s: Annotated[float, quantity("s", ge=1, le=3600)] = documented(
+        "Time between two checks of the standby without a change.",
+        "a lost Worker matters at the next increase",
         default=15.0,
-        unit="s",
-        ge=1,
-        le=3600,
     )
 
-    round_trips_ms: Literal["measured"] | Mapping[str, Mapping[str, float]] | None = documented(
+    round_trips_ms: Annotated[Literal["measured"] | RoundTrips | None, quantity("ms")] = documented(
         "Network round trips between the nodes: `measured` by the node servers, or given, as in "
         "`{near: {mid: 20, far: 300}}`, for named nodes. With either, each change chooses the nodes: executors are "
         "added on near nodes first and removed from far nodes first. null: nodes are ignored.",
         "most clusters are in one place",
         default=None,
-        unit="ms",
     )
 
     @field_validator("nodes", mode="before")
@@ -332,9 +291,7 @@ class WorkersSettings(FrozenModel):
     def _addresses_are_understood(cls, given: Any) -> Any:
         if not isinstance(given, list | tuple):
             return given
-        faults = list(_node_faults(given))
-        if faults:
-            raise reject(faults)
+        raise_faults(*_node_faults(given))
         return tuple(given)
 
     @field_validator("round_trips_ms", mode="before")
@@ -345,12 +302,9 @@ class WorkersSettings(FrozenModel):
         nodes = info.data.get("nodes")
         nameless = [text for text in nodes or () if named_address(text)[0] is None]
         names = None if nodes is None else {name for name, _ in map(named_address, nodes) if name is not None}
-        faults = list(round_trip_faults(given, names))
-        if nameless:
-            message = "the round trips go by names, and these nodes have none in workers.nodes"
-            faults.insert(0, Fault("", ", ".join(nameless), "NAME=http://HOST:PORT", message))
-        if faults:
-            raise reject(faults)
+        message = "the round trips go by names, and these nodes have none in workers.nodes"
+        unnamed = [Fault("", ", ".join(nameless), "NAME=http://HOST:PORT", message)] if nameless else []
+        raise_faults(*unnamed, *round_trip_faults(given, names))
         return given
 
     @property
@@ -387,12 +341,8 @@ def _wrong_with(name: str | None, address: str, before: Sequence[tuple[str | Non
 class MetricsSettings(FrozenModel):
     """Rheostat's metrics, for Prometheus."""
 
-    port: int | None = documented(
-        "Port of the driver's metrics endpoint, `/metrics`; null: no endpoint. Needs the extra `metrics`.",
-        "a port is opened only on request",
-        default=None,
-        ge=1,
-        le=65_535,
+    port: Annotated[int | None, quantity(ge=1, le=65_535)] = documented(
+        "Port of the driver's `/metrics`; null: none. Needs the extra `metrics`.", "opened on request", default=None
     )
     host: str = documented(
         "Address to listen on; `0.0.0.0` for all. Anyone who can reach it can read the metrics.",
@@ -409,7 +359,7 @@ class MetricsSettings(FrozenModel):
             port = re.fullmatch(r"\[?(.+?)\]?:(\d+)", rest)
             meant = "" if port is None else f": say host: {port[1]} and port: {port[2]}"
             message = f"this is no address alone{meant}"
-            raise reject([Fault("", given, "an address or a name, without http:// and without a port", message)])
+            raise_faults(Fault("", given, "an address or a name, without http:// and without a port", message))
         return given
 
 
@@ -436,15 +386,14 @@ class Settings(FrozenModel):
     building it directly raises pydantic's ``ValidationError``.
     """
 
-    objective: str = Field(
-        description="The service level: `lag < DURATION [for PERCENT%]`, percent of the time, 99 by default.",
-        json_schema_extra={"why": "only you know how late a result may be", "unit": ""},
+    objective: str = documented(
+        "The service level: `lag < DURATION [for PERCENT%]`, percent of the time, 99 by default.",
+        "only you know how late a result may be",
     )
-    executors: tuple[int, int] | None = documented(
+    executors: Annotated[tuple[int, int] | None, quantity("executors")] = documented(
         "Least and greatest number of executors, `[least, greatest]`; null: watch only.",
         "nothing is scaled without explicit bounds",
         default=None,
-        unit="executors",
     )
     mode: Mode = documented(
         "act: scale; dry-run: decide and record only; watch: observe and assess only. "
@@ -457,21 +406,13 @@ class Settings(FrozenModel):
         "for production; demo is for runs of minutes, faithful has the constants of S1 and no guard",
         default="default",
     )
-    sample_s: float = documented(
-        "Time between two samples; each sample makes one decision.",
-        "the check interval of S1 in exploration",
-        default=15.0,
-        unit="s",
-        ge=0.2,
-        le=3600,
+    sample_s: Annotated[float, quantity("s", ge=0.2, le=3600)] = documented(
+        "Time between two samples; each makes one decision.", "the check interval of S1 in exploration", default=15.0
     )
-    rate_window_s: float = documented(
+    rate_window_s: Annotated[float, quantity("s", ge=1, le=86_400)] = documented(
         "Window over which rates and the busy share are averaged.",
         "four sample periods: smooths single batches, follows a rise within a minute",
         default=60.0,
-        unit="s",
-        ge=1,
-        le=86_400,
     )
     policy: str = documented(
         "Name of a registered policy, or `NAME:PRESET`: with the option `preset`, as in `hpa:faithful`.",
@@ -480,9 +421,7 @@ class Settings(FrozenModel):
         min_length=1,
     )
     policy_options: Mapping[str, Any] = documented(
-        "Options of that policy, checked by the policy itself.",
-        "every policy has defaults of its own",
-        default={},
+        "Options of that policy, checked by the policy itself.", "every policy has defaults of its own", default={}
     )
     preset: Literal["default", "faithful"] = documented(
         "Defaults of the policy: Rheostat's, or those of its paper.",
@@ -490,9 +429,7 @@ class Settings(FrozenModel):
         default="default",
     )
     queries: tuple[str, ...] | None = documented(
-        "Names or ids of the streaming queries to control; null: all of the session.",
-        "the queries of a session share its executors",
-        default=None,
+        "Names or ids of streaming queries to control; null: all.", "queries of a session share executors", default=None
     )
     allow_redone_work: bool = documented(
         "Whether an executor may be removed even if its running tasks or map output are then recomputed.",
@@ -511,16 +448,15 @@ class Settings(FrozenModel):
         default=None,
         strict=False,
     )
-    actuator: Literal["executors", "workers"] = documented(
-        "executors: change the executors of the application; workers: also change the Workers of the cluster, "
-        "through node servers, with some in hot standby.",
+    actuator: str = documented(
+        "Name of a registered actuator. executors: change the executors of the application; workers: also change the "
+        "Workers of the cluster, through node servers, with some in hot standby.",
         "most clusters have fixed Workers",
         default="executors",
+        min_length=1,
     )
     workers: WorkersSettings = documented(
-        "The cluster layer, see below; for the actuator workers.",
-        "see each key below",
-        default=WorkersSettings(),
+        "The cluster layer, see below; for the actuator workers.", "see each key below", default=WorkersSettings()
     )
     metrics: MetricsSettings = documented(
         "Rheostat's metrics for Prometheus, see below and [prometheus.md](prometheus.md).",
@@ -528,9 +464,7 @@ class Settings(FrozenModel):
         default=MetricsSettings(),
     )
     guard: GuardSettings = documented(
-        "Limits on every recommendation, see below.",
-        "see each key below",
-        default=GuardSettings(),
+        "Limits on every recommendation, see below.", "see each key below", default=GuardSettings()
     )
 
     @model_validator(mode="before")
@@ -544,42 +478,21 @@ class Settings(FrozenModel):
             values["mode"] = "watch" if values.get("executors") is None else "act"
         return values
 
-    @field_validator("objective")
-    @classmethod
-    def _objective_is_understood(cls, text: str) -> str:
-        try:
-            Objective.parse(text)
-        except InputError as error:
-            raise reject([Fault("", f.given, f.allowed, f.message) for f in error.faults]) from None
-        return text
-
-    @field_validator("executors", "queries", mode="before")
-    @classmethod
-    def _list_is_a_tuple(cls, given: Any) -> Any:
-        return tuple(given) if isinstance(given, list) else given
+    _lists = field_validator("executors", "queries", mode="before")(tuples_of_lists)
+    _values = field_validator("objective", "executors")(check_objective_or_bounds)
 
     @field_validator("queries")
     @classmethod
     def _somebody_is_looked_after(cls, given: tuple[str, ...] | None) -> tuple[str, ...] | None:
         if given == ():
-            raise reject([Fault("", "[]", "at least one name or id; or null: all", "no query would be looked after")])
+            raise_faults(Fault("", "[]", "at least one name or id; or null: all", "no query would be looked after"))
         return given
 
     @field_validator("journal", "state")
     @classmethod
     def _path_can_exist(cls, given: Path | None) -> Path | None:
         if given is not None and "\0" in str(given):
-            raise reject([Fault("", repr(str(given)), "a path without NUL characters", "no system has such a path")])
-        return given
-
-    @field_validator("executors")
-    @classmethod
-    def _bounds_hold(cls, given: tuple[int, int] | None) -> tuple[int, int] | None:
-        try:
-            if given is not None:
-                Bounds(*given)
-        except InputError as error:
-            raise reject([Fault("", f.given, f.allowed, f.message) for f in error.faults]) from None
+            raise_faults(Fault("", repr(str(given)), "a path without NUL characters", "no system has such a path"))
         return given
 
     @model_validator(mode="after")
@@ -591,8 +504,7 @@ class Settings(FrozenModel):
         if self.actuator == "workers" and not self.workers.nodes:
             message = "the actuator workers needs node servers"
             faults.append(Fault("workers.nodes", "none", "[http://HOST:PORT, …]", message))
-        if faults:
-            raise reject(faults)
+        raise_faults(*faults)
         return self
 
     @property
@@ -667,7 +579,7 @@ def round_trip_faults(given: Mapping[Any, Any], names: Collection[str] | None) -
             yield from _entry_faults(given, a, b, ms, names)
 
 
-def pairs_of(given: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
+def pairs_of(given: RoundTrips) -> dict[tuple[str, str], float]:
     """(a, b) with a < b → round trip, ms, of a map without faults.
 
     >>> pairs_of({"near": {"mid": 20.0, "far": 300.0}})

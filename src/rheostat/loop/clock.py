@@ -15,7 +15,6 @@ class StoppableClock(Clock, Protocol):
 
     def stop(self) -> None:
         """Cut short the present wait and every later one."""
-        ...
 
 
 class SystemClock:

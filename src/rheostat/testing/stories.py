@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from rheostat.analyze.batches import healthy_backlog, pressed
+from rheostat.analyze.batches import has_backpressure, healthy_backlog
 from rheostat.model import Assessment, Bounds
 
 SAMPLE_S = 15.0
@@ -151,7 +151,7 @@ def with_backlog(assessment: Assessment, backlog: int, waiting: int) -> Assessme
     )
     draining = processed > rate
     excess = max(0.0, backlog - healthy_backlog(rate, trigger_s, batch_s, period_s))
-    held = bool(pressed(batch_s, trigger_s, period_s, backlog, excess, None))
+    held = bool(has_backpressure(batch_s, trigger_s, period_s, backlog, excess, None))
     return replace(
         assessment,
         backlog=backlog,

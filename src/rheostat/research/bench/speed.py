@@ -25,7 +25,8 @@ from rheostat.config.loading import load_settings
 from rheostat.decide.decide import decide
 from rheostat.decide.policy import policy_names
 from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Ready, ready
-from rheostat.judge.compare import follow_parent
+from rheostat.judge.crew import follow_parent
+from rheostat.judge.jobs import load_job
 from rheostat.judge.simulate import simulate
 from rheostat.loop.build import build_decision_settings
 from rheostat.model import (
@@ -39,7 +40,6 @@ from rheostat.model import (
     SourceInfo,
 )
 from rheostat.research.bench.harness import Bench, Metric, Watch, ignore_progress, metric
-from rheostat.sim.jobfile import load_job
 
 # ------------------------------------------------------------------------------------------------- bench decision
 

@@ -29,6 +29,7 @@ from rheostat.host.java import find_java
 from rheostat.journal.records import DecisionRecord
 from rheostat.journal.store import MemoryJournal
 from rheostat.judge.cases import Case, LoadSpec, PolicySpec, ready, settings_for
+from rheostat.judge.jobs import load_job
 from rheostat.judge.simulate import run_loop, start_executors
 from rheostat.learn.slow_records import (
     Array,
@@ -46,7 +47,6 @@ from rheostat.loop.build import build_decision_settings
 from rheostat.model import Assessment
 from rheostat.research.bench.harness import Bench, Metric, Watch, ignore_progress, load_note, metric
 from rheostat.sim.job import SimulatedJob
-from rheostat.sim.jobfile import load_job
 
 # ------------------------------------------------------------------------------------------------ training samples
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
-from rheostat.judge.compare import crew
+from rheostat.judge.crew import crew
 
 # ----------------------------------------------------------------------------------- statements and their results
 

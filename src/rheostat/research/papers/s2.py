@@ -22,6 +22,7 @@ from rheostat.calibrate import recorded
 from rheostat.calibrate.fit import fit_nonnegative
 from rheostat.errors import Fault, InputError
 from rheostat.judge.cases import PolicySpec
+from rheostat.judge.jobs import load_job
 from rheostat.judge.scoring import Points, thinned
 from rheostat.judge.simulate import Run, simulate, start_executors
 from rheostat.learn.throughput import MstModel, Point, fit
@@ -32,7 +33,7 @@ from rheostat.report.html import COLORS, GREY, line
 from rheostat.research.papers.results import Experiment, Part, Plot, Result, SeedResult, columns, run_tasks
 from rheostat.sim.capacity import capacity_curve
 from rheostat.sim.history import Steps, changes, demand_steps, elasticity, integral
-from rheostat.sim.jobfile import JobFile, load_job
+from rheostat.sim.jobfile import JobFile
 
 PARTS = ("outage", "live", "model")
 """With 120 s of outage for each change; without; the accuracy of the model."""

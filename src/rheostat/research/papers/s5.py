@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from rheostat.journal.records import DecisionRecord, OutcomeRecord
 from rheostat.journal.store import States
 from rheostat.judge.cases import PolicySpec, settings_for
+from rheostat.judge.jobs import load_job
 from rheostat.judge.scoring import Points, ScoringCase, cost_parts, end_of, lag_line, thinned
 from rheostat.judge.simulate import Recorder, simulate, start_executors
 from rheostat.load.curves import Pieces, staircase
@@ -37,7 +38,7 @@ from rheostat.research.papers.results import (
 )
 from rheostat.sim.capacity import capacity, capacity_curve, violation_weight
 from rheostat.sim.history import Lag
-from rheostat.sim.jobfile import JobFile, load_job
+from rheostat.sim.jobfile import JobFile
 
 PARTS = ("sine", "spikes", "day", "fleet", "incidents")
 
