@@ -218,7 +218,7 @@ class WorkersSettings(FrozenModel):
 
     @field_validator("nodes", mode="before")
     @classmethod
-    def _addresses_are_understood(cls, given: Any) -> Any:
+    def _addresses_are_valid(cls, given: Any) -> Any:
         if not isinstance(given, list | tuple):
             return given
         raise_faults(*_node_faults(given))
