@@ -266,8 +266,7 @@ class _KafkaReader(_Reader):
         if snapshot.at - self._checked_at >= _CHECK_EVERY_S:
             snapshot.require_time("asking Kafka for the earliest offsets")
             self._checked_at = snapshot.at
-            check = self._view.check()
-            self._earliest, self._compacted = check.earliest, check.compacted
+            self._earliest, self._compacted = self._view.check()
         if self._view.subscription.read_committed:
             return "transactions"
         return not_a_count(partitions, self._earliest, self._compacted)
