@@ -351,7 +351,7 @@ class Settings(FrozenModel):
     one folder to keep for one job."""
     actuator: Annotated[str, Field(min_length=1)] = "executors"
     """Name of a registered actuator. executors: change the executors of the application; workers: also change the
-    Workers of the cluster, through node servers, with some in hot standby. Default: most clusters have fixed Workers."""
+    Workers of the cluster, through node servers, with some in hot standby. Default: most clusters have fixed ones."""
     workers: WorkersSettings = WorkersSettings()
     """The cluster layer, see below; for the actuator workers. Default: see each key below."""
     metrics: MetricsSettings = MetricsSettings()
