@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -222,7 +223,12 @@ def assemble(
     loops: list[Loop] = []
     watch = _nodes_watch(settings)
     actuator = _build_actuator(spark, settings, watch, lambda: bool(loops) and loops[0].status().paused)
-    source = _build_source(spark, settings, actuator, sources)
+    requested = partial(getattr, actuator, "requested", None)
+    source: Source
+    if sources is None:
+        source = DriverSource(spark, settings.queries, requested=requested)
+    else:
+        source = MergedSource(sources, requested=requested)
     faults: list[Fault] = []
     metrics = JobMetrics()
     with contextlib.ExitStack() as undoing:
@@ -263,18 +269,6 @@ def _build_actuator(
         return DryRun()
     round_trips = None if watch is None else watch.round_trips
     return load_actuator(settings.actuator).build(ActuatorContext(spark, settings, SystemClock(), paused, round_trips))
-
-
-def _build_source(
-    spark: SparkSession, settings: Settings, actuator: Actuator, sources: Sequence[Source] | None
-) -> Source:
-    def requested() -> int | None:
-        number: int | None = getattr(actuator, "requested", None)
-        return number
-
-    if sources is not None:
-        return MergedSource(sources, requested=requested)
-    return DriverSource(spark, settings.queries, requested=requested)
 
 
 # Refusals: why a session cannot be scaled, all reasons at once

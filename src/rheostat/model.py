@@ -217,7 +217,6 @@ class Cluster:
 
     @classmethod
     def of(cls, at: float, executors: Iterable[Executor], requested: int | None = None) -> Cluster:
-        """Build the columns from rows."""
         ids, hosts, cores, active, failed, finished, busy_s, added_at, nodes = _columns(Executor, executors)
         return cls(
             at=at,
@@ -240,14 +239,9 @@ class Cluster:
         rows = zip(fixed.ids, fixed.hosts, fixed.cores, *counters, fixed.added_at, fixed.nodes, strict=True)
         return tuple([Executor(*row) for row in rows])
 
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Ids of the executors, in the order of the columns."""
-        return self.roster.ids
-
 
 def _columns(row: Any, rows: Iterable[tuple[Any, ...]]) -> Any:
-    """Turn rows of a named tuple into columns; without rows, into one empty column for each field."""
+    """Rows of a named tuple as columns; without rows, one empty column for each field."""
     return tuple(zip(*rows, strict=True)) or ((),) * len(row._fields)
 
 

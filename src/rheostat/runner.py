@@ -20,6 +20,8 @@ from rheostat.attachment import Attachment, attach
 from rheostat.errors import Fault, InputError, RheostatError
 from rheostat.host.java import bash_faults
 
+_SUBMIT = "PYSPARK_SUBMIT_ARGS"
+
 
 @dataclass(frozen=True, slots=True)
 class Script:
@@ -61,7 +63,7 @@ def run_script(script: Script, settings: Mapping[str, Any]) -> int:
         Exception: whatever the script raises.
     """
     attached: list[Attachment] = []
-    with _submit_arguments(script.conf), _arguments(script), _attaching(settings, attached):
+    with _environment(script), _attaching(settings, attached):
         try:
             runpy.run_path(str(script.path), run_name="__main__")
             code = 0
@@ -97,32 +99,23 @@ def _attaching(settings: Mapping[str, Any], attached: list[Attachment]) -> Itera
 
 
 @contextmanager
-def _arguments(script: Script) -> Iterator[None]:
-    argv, path = sys.argv, list(sys.path)
+def _environment(script: Script) -> Iterator[None]:
+    """The script's ``sys.argv`` and import path, its settings for the JVM, and this Python for the executors."""
+    argv, path, arguments = sys.argv, list(sys.path), os.environ.get(_SUBMIT)
     sys.argv = [str(script.path), *script.arguments]
     sys.path.insert(0, str(script.path.resolve().parent))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if script.conf:
+        conf = " ".join(f"--conf {shlex.quote(f'{key}={value}')}" for key, value in script.conf.items())
+        os.environ[_SUBMIT] = f"{conf} {arguments or 'pyspark-shell'}"
     try:
         yield
     finally:
         sys.argv, sys.path[:] = argv, path
-
-
-@contextmanager
-def _submit_arguments(conf: Mapping[str, str]) -> Iterator[None]:
-    """Pass settings to the JVM that PySpark starts, and the Python of this process to its executors."""
-    name = "PYSPARK_SUBMIT_ARGS"
-    before = os.environ.get(name)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if conf:
-        given = " ".join(f"--conf {shlex.quote(f'{key}={value}')}" for key, value in conf.items())
-        os.environ[name] = f"{given} {before or 'pyspark-shell'}"
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop(name, None)
+        if arguments is None:
+            os.environ.pop(_SUBMIT, None)
         else:
-            os.environ[name] = before
+            os.environ[_SUBMIT] = arguments
 
 
 def _exit_code(given: object) -> int:

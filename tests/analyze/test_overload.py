@@ -9,7 +9,7 @@ from tests.analyze.test_micro_batches import Job, assessments
 
 import rheostat.analyze.batches
 from rheostat.analyze.assess import analyze
-from rheostat.analyze.batches import has_backpressure, overloaded, root, update_backpressure
+from rheostat.analyze.batches import find_root, has_backpressure, is_overloaded, update_backpressure
 from rheostat.analyze.state import AnalysisSettings, AnalysisState, Turns
 from rheostat.journal.records import DecisionRecord, assessment_from_json, assessment_to_json
 from rheostat.journal.store import read_journal
@@ -33,7 +33,7 @@ def test_examples():
     ],
 )
 def test_algorithm_1(before, own, expected):
-    assert overloaded(before, own) is expected
+    assert is_overloaded(before, own) is expected
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_algorithm_1(before, own, expected):
     ],
 )
 def test_the_root_among_the_parts_of_a_batch(pressure, durations, expected):
-    assert root(pressure, durations) == expected
+    assert find_root(pressure, durations) == expected
 
 
 BATCH = Batch(0.0, 1, 12.0, planning_s=1.0, add_batch_s=10.5, commit_s=0.5)
@@ -150,7 +150,7 @@ def test_the_root_of_a_real_overload_is_the_work_of_the_executors():
     long = [batch for batch in batches if batch.duration_s > 2.0]
     parts = [(batch.planning_s, batch.add_batch_s, batch.commit_s) for batch in long]
     assert len(parts) >= 3
-    assert {root(1.0, each) for each in parts} == {1}
+    assert {find_root(1.0, each) for each in parts} == {1}
 
 
 def test_samples_that_overlap_a_reconfiguration_do_not_count():

@@ -93,11 +93,11 @@ def test_what_is_void_is_named_with_the_reason(given, field, why):
         pytest.param({"guard": {"tolerance": 0.05, "round_trip_cooldowns": 1.5}}, id="a tolerance of one in twenty"),
         pytest.param({"guard": {"align_to": "state", "align_most": 0.5, "state_partitions": 64}}, id="alignment"),
         pytest.param(
-            {"policy": "hpa", "guard": {"catching_up": False, "failover": True}}, id="steps it does not bring"
+            {"policy": "hpa", "guard": {"catching_up": False, "failover": True}}, id="steps that it does not do itself"
         ),
         pytest.param(
             {"policy": "hpa", "guard": {"cooldown_down_s": 90, "round_trip_cooldowns": 1}},
-            id="one cooldown after an increase, for a policy that brings the cooldown",
+            id="one cooldown after an increase, for a policy that does the cooldown itself",
         ),
         pytest.param(
             {"policy": "hpa", "guard": {"hold_fallback_s": 9, "hold_both": True, "hold_s": 9}}, id="hold of all"

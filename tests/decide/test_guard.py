@@ -196,7 +196,7 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
         pytest.param(
             UP, {"partitions": 7, "useful_executors": 9}, UP, ReasonCode.FIXED, id="a stage larger than the source"
         ),
-        # a share of the number in force
+        # a share of the current target
         pytest.param(
             6, {"guard": {"tolerance": 0.2}}, STAY, ReasonCode.WITHIN_TOLERANCE, id="within the tolerance: not up"
         ),
@@ -489,9 +489,9 @@ def test_the_page_lists_the_steps_as_they_are():
     assert [int(row[0]) for row in rows] == list(range(1, len(STEPS) + 1))
 
 
-def test_the_steps_that_spoil_a_sample_come_first_and_no_policy_brings_them():
-    spoiling = [step.gate for step in STEPS]
-    assert spoiling == sorted(spoiling, reverse=True)
+def test_gates_come_first_and_no_policy_does_them_itself():
+    gates = [step.gate for step in STEPS]
+    assert gates == sorted(gates, reverse=True)
     assert not any(step.self_manageable for step in STEPS if step.gate)
 
 
@@ -506,7 +506,7 @@ def test_an_undo_tells_what_was_promised_and_what_came():
     assert [(note.step, note.before, note.after) for note in notes] == [("undo", 5, 3)]
 
 
-def test_the_page_lists_what_a_policy_may_bring():
+def test_the_page_lists_the_steps_that_a_policy_may_do_itself():
     page = (Path(__file__).parents[2] / "docs" / "guard.md").read_text(encoding="utf-8")
     allowed = page.split("Allowed are")[1].split("The others")[0]
     assert re.findall(r"`(\w+)`", allowed) == [step.name for step in STEPS if step.self_manageable]

@@ -57,7 +57,7 @@ def test_a_baseline_that_was_run_is_labelled_so():
         pytest.param(None, (10, None, None, None, False), id="the kinds of the sink do not agree"),
     ],
 )
-def test_losses_and_duplicates_are_told_apart(got, counts):
+def test_losses_and_duplicates_are_counted_apart(got, counts):
     found = _counts(IDS, got)
     assert (
         found.records_in,

@@ -46,7 +46,7 @@ def write_cycles(folder: Path, count: int, shape: Shape = DEFAULT) -> None:
 
 
 def _assessment(observation: Observation, backlog: int, chance: random.Random) -> Assessment:
-    workers = len(observation.cluster.ids) if observation.cluster else None
+    workers = len(observation.cluster.roster.ids) if observation.cluster else None
     return Assessment(
         at=observation.at,
         executors=workers,

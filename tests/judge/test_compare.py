@@ -7,7 +7,6 @@ from tests.sim.jobs import plain
 
 from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Treatment, ready
 from rheostat.judge.compare import (
-    Bound,
     Comparison,
     Entry,
     RunResult,
@@ -29,9 +28,9 @@ from rheostat.judge.report import (
     write_simulation,
 )
 from rheostat.judge.simulate import start_executors
-from rheostat.optimum.optimum import optimum, timetable
+from rheostat.optimum.optimum import Optimum, optimum, timetable
 from rheostat.optimum.problem import problem_of
-from rheostat.sim.capacity import CostParts, violation_weight
+from rheostat.sim.capacity import violation_weight
 
 JOB = plain(partitions=8)
 POLICIES = [PolicySpec("static"), PolicySpec("reactive"), PolicySpec("hpa")]
@@ -68,7 +67,7 @@ def test_one_who_knows_the_load_comes_near_the_optimum(found):
     entry = found.entries[0]
     assert entry.reached is not None
     reached, static = entry.reached.score["total_cost"], entry.runs[0].score["total_cost"]
-    assert entry.bound.cost < reached < static
+    assert entry.optimum.cost < reached < static
 
 
 def test_a_plan_is_executed_ahead_by_the_start_up_of_an_executor():
@@ -96,8 +95,10 @@ def test_progress_is_told_and_ends_with_all(found):
 # ----------------------------------------------------------------------------------------- made by hand
 
 
-def bound(cost=10.0, mean=3.0):
-    return Bound(4, 100.0, cost, 0.001, CostParts(9.0, 6, 0.0), mean, ("as it is",))
+def best(cost=10.0, ones=0, twos=0):
+    """An optimum whose plan has so many steps with one executor and with two; by default three at every step."""
+    plan = (1,) * ones + (2,) * twos or (3,)
+    return Optimum(cost, plan, 15.0, 0.001, 9.0, 6, 0.0)
 
 
 def run(policy, cost, *, valid=True):
@@ -119,10 +120,10 @@ def run(policy, cost, *, valid=True):
 
 
 def made(*runs, label="plain", load="constant:1@60", **more):
-    best = bound(**more)
+    least = best(**more)
     executed = run("schedule", 14.0)
-    executed = replace(executed, score={**executed.score, "optimum_cost": best.cost})
-    return Entry(case(load, label=label), best, executed).with_runs(runs)
+    executed = replace(executed, score={**executed.score, "optimum_cost": least.cost})
+    return Entry(case(load, label=label), 4, 100.0, ("as it is",), least, executed).with_runs(runs)
 
 
 def test_a_policy_that_undercuts_the_optimum_is_named():
@@ -136,7 +137,9 @@ def test_a_run_that_does_not_count_undercuts_nothing():
 
 
 def test_a_load_that_needs_hardly_more_than_one_executor_is_shown_and_not_ranked():
-    idle = Comparison((made(run("a", 11.0), mean=1.29), made(run("a", 12.0), load="constant:1@90", mean=1.3)))
+    idle = Comparison(
+        (made(run("a", 11.0), ones=71, twos=29), made(run("a", 12.0), load="constant:1@90", ones=7, twos=3))
+    )
     assert [entry.ranked for entry in idle.entries] == [False, True]
     assert (idle.rankings[0].cases, round(idle.rankings[0].ranks[0].ratio or 0.0, 9)) == (1, 1.2)
     assert len(load_tables(idle)) == 2
@@ -154,7 +157,7 @@ def test_an_optimum_that_costs_nothing_is_told_and_is_no_measure():
 
 
 def test_without_a_ranked_case_nobody_is_the_best():
-    idle = Comparison((made(run("a", 11.0), mean=1.0),))
+    idle = Comparison((made(run("a", 11.0), ones=1),))
     assert (idle.rankings, ranking_rows(idle.rankings)) == ((), [])
     assert verdict(idle) == "No policy could be ranked: see below why."
     assert "No policy could be ranked" in section("compare", "by hand", idle)

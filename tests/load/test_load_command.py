@@ -40,7 +40,7 @@ def test_all_faults_are_listed_at_once():
     assert found["--rate"].allowed == "a number ≥ 0"
 
 
-def test_what_is_no_number_does_not_hide_the_rest():
+def test_an_option_that_is_no_number_does_not_hide_other_faults():
     found = faults(topic="a b", rate="abc", shape="constant", seconds="x", partitions="0", seed="1.5", skew="nan")
     assert set(found) == {"--topic", "--rate", "--seconds", "--partitions", "--seed", "--skew"}
 
@@ -101,7 +101,7 @@ def test_a_request_is_read_whole(tmp_path):
     assert request.payload.key == "ip"
 
 
-def test_a_shape_lasts_a_minute_unless_said(tmp_path):
+def test_a_shape_lasts_a_minute_by_default(tmp_path):
     request = read_request(log=str(tmp_path), shape="ramp", rate="10")
     assert request.curve.duration == 60
     assert request.target == LogTarget(tmp_path, None)
@@ -116,7 +116,7 @@ def test_faults_of_a_trip_file_and_of_options_come_together(tmp_path):
     assert fields.count("--trips") == 6
 
 
-def test_synthetic_trips_are_a_million_in_two_days_unless_said(tmp_path):
+def test_synthetic_trips_are_a_million_in_two_days_by_default(tmp_path):
     request = read_request(log=str(tmp_path), trips="synthetic", speed="10", copies="3")
     assert request.curve.duration == 17_280
     assert request.curve.cumulative(17_280) == pytest.approx(3_000_000, rel=0.005)
@@ -127,7 +127,7 @@ def test_synthetic_trips_are_a_million_in_two_days_unless_said(tmp_path):
 
 
 @pytest.mark.parametrize(("seconds", "speed"), [("0.7", "3"), ("4.35", "100"), ("1e-3", "7")])
-def test_synthetic_trips_last_as_long_as_they_are_told_to_whatever_the_rounding(tmp_path, seconds, speed):
+def test_synthetic_trips_last_as_long_as_asked_whatever_the_rounding(tmp_path, seconds, speed):
     request = read_request(log=str(tmp_path), trips="synthetic", rate="100000", seconds=seconds, speed=speed)
     assert request.curve.duration == float(seconds)
 
@@ -217,7 +217,7 @@ def send_when_records_are_there(folder, number):
         time.sleep(0.05)
 
 
-def test_an_unreachable_broker_is_told_in_clear_words(free_port, capfd, monkeypatch):
+def test_an_unreachable_broker_is_reported_clearly(free_port, capfd, monkeypatch):
     assert kafka_sink._ANSWER_S <= 10
     monkeypatch.setattr(kafka_sink, "_ANSWER_S", 0.6)
     with pytest.raises(UnavailableError, match=f"no Kafka broker answered at localhost:{free_port} within 1 s"):

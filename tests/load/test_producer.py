@@ -174,7 +174,7 @@ def test_a_broken_sink_is_finished():
     assert sink.finished
 
 
-def test_the_real_clock_stops_when_told():
+def test_the_real_clock_stops_on_request():
     clock = RunClock()
     told = threading.Timer(0.2, clock.stop.set)
     told.start()

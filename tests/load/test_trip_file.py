@@ -116,7 +116,7 @@ def test_rows_in_any_order_are_played_by_their_pickups(write):
     assert load.arrivals.duration == 3.1
 
 
-def test_all_missing_columns_of_all_files_are_told_at_once(write, tmp_path):
+def test_all_missing_columns_of_all_files_are_reported_at_once(write, tmp_path):
     zones = write("VendorID,tpep_pickup_datetime,tpep_dropoff_datetime,trip_distance,PULocationID,DOLocationID\n")
     found = faults(zones, tmp_path / "nowhere.csv", tmp_path, write("", "empty.csv"))
     messages = [fault.message.removeprefix(f"{tmp_path}/") for fault in found]

@@ -571,6 +571,6 @@ def test_after_its_thread_died_the_loop_goes_on_where_it_was_and_says_so(caplog)
     assert [session.note for session in rig.sessions[1:]] == ["the loop is started again: its thread had died"] * 2
     assert [record.message for record in caplog.records] == [
         "run failed: SystemExit: enough; the loop's thread died and a new one goes on; please report it with the"
-        " journal if nobody ended it (told once)"
+        " journal if nobody ended it (logged once)"
     ]
     assert rig.loop.status().failures == 2

@@ -77,6 +77,6 @@ def test_an_empty_sink(tmp_path: Path) -> None:
     assert (totals.checksum, totals.by_kind, totals.batches, totals.rows) == (None, {}, 1, 0)
 
 
-def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such folder"):
         verify(tmp_path / "nowhere")

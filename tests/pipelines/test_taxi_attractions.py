@@ -73,6 +73,6 @@ def test_every_record_counts_once_for_each_time_that_it_is_there(tmp_path: Path)
     assert (totals.batches, totals.incomplete) == (2, ("batch=2",))
 
 
-def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such folder"):
         verify_records(tmp_path / "nowhere")

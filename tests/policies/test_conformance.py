@@ -178,7 +178,7 @@ def test_the_suite_finds_what_is_wrong(policy, law, fault):
 @pytest.mark.parametrize(
     ("policy", "told"),
     [
-        pytest.param(Writes, "the state: policy.number: ", id="what it wrote"),
+        pytest.param(Writes, "(sample 0): state.number: 0 → ", id="what it wrote"),
         pytest.param(Counts, "; decision.recommendation.target: 1 → 2", id="what it answered before and now"),
         pytest.param(Guesses, "; missing: () → ('arrival_rate',); decided 3 → 3 (METRICS_MISSING: ", id="the sample"),
         pytest.param(Sizes, "): target: 2 → 1", id="what was proposed"),

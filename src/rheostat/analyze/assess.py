@@ -6,17 +6,16 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rheostat.analyze.batches import Finished, QueryFigures, read_query
+from rheostat.analyze.batches import QueryFigures, read_query
 from rheostat.analyze.executors import ClusterFigures, machine_names, read_cluster, watch_executors
 from rheostat.analyze.offsets import OffsetFigures
 from rheostat.analyze.state import (
     AnalysisSettings,
     AnalysisState,
-    ClusterHistory,
     Counters,
     Machines,
     QueryHistory,
-    known,
+    known_fields,
     largest,
     total,
 )
@@ -62,8 +61,7 @@ def analyze(
     """
     at, invalid = observation.at, set[str]()
     for query in observation.queries:
-        for name in _UNREAD if query.batch is not None else ():
-            known(getattr(query.batch, name), f"batch.{name}", invalid)
+        known_fields(query.batch, "batch", _UNREAD, invalid)
     cluster, cluster_history = read_cluster(observation.cluster, state.cluster, settings, invalid)
     past = {history.query_id: history for history in state.queries}
     readings = [query for query in observation.queries if query.failed_because is None]
@@ -75,10 +73,10 @@ def analyze(
         histories.append(history)
     offsets = [history.offsets for history in histories]
     machines = watch_executors(state.machines, cluster_history, observation.cluster, offsets, settings.rate_window_s)
-    assessment = _assess(observation, readings, figures, cluster, cluster_history, machines, invalid)
     # A query that returns within the rate window continues its history.
-    histories += [each for each in past.values() if 0 <= at - each.seen_at <= settings.rate_window_s]
-    return assessment, AnalysisState(queries=tuple(histories), cluster=cluster_history, machines=machines)
+    kept = [each for each in past.values() if 0 <= at - each.seen_at <= settings.rate_window_s]
+    state = AnalysisState(queries=(*histories, *kept), cluster=cluster_history, machines=machines)
+    return _assess(observation, readings, figures, cluster, state, invalid), state
 
 
 def _assess(
@@ -86,20 +84,11 @@ def _assess(
     readings: Sequence[QueryReading],
     figures: Sequence[QueryFigures],
     cluster: ClusterFigures,
-    cluster_history: ClusterHistory,
-    machines: Machines,
+    state: AnalysisState,
     invalid: set[str],
 ) -> Assessment:
     query = figures[0] if len(figures) == 1 else _combine(figures)
     offsets = query.offsets
-    needed = (
-        offsets.arrival_rate,
-        offsets.backlog,
-        query.backlog_excess,
-        query.batch_s,
-        cluster.executors,
-        offsets.lag_s,
-    )
     draining, drain_s = _drain_time(offsets.backlog, offsets.arrival_rate, query.processed_rate)
     useful_executors, stages = _read_stages(readings, figures, cluster.slots_per_executor)
     return Assessment(
@@ -121,9 +110,9 @@ def _assess(
         batch_s=query.batch_s,
         trigger_s=query.trigger_s,
         period_s=query.period_s,
-        last_batch_s=query.finished.duration_s,
-        last_batch_id=query.finished.batch_id,
-        last_batch_records=query.finished.records,
+        last_batch_s=query.last_batch_s,
+        last_batch_id=query.last_batch_id,
+        last_batch_records=query.last_batch_records,
         occupancy=query.occupancy,
         pressure=query.pressure,
         throughput=query.throughput,
@@ -136,17 +125,30 @@ def _assess(
         failed_tasks=cluster.failed_tasks,
         partitions=query.partitions,
         metrics_age_s=_age(observation.at, (cluster.at, query.oldest)),
-        missing=tuple([name for name, value in zip(NEEDED, needed, strict=True) if value is None]),
+        missing=_find_missing(query, cluster),
         invalid=tuple(sorted(invalid)),
         queries=len(figures),
         by_query=tuple(map(_load_of, readings, figures)) if len(figures) > 1 else (),
         nodes=observation.nodes,
-        sink=None if cluster.at is None else read_sink(readings, figures, cluster_history.counters),
-        skew=machines.skew,
+        sink=None if cluster.at is None else read_sink(readings, figures, state.cluster.counters),
+        skew=state.machines.skew,
         useful_executors=useful_executors,
         stages=stages,
-        **_read_slow(machines, observation),
+        **_read_slow(state.machines, observation),
     )
+
+
+def _find_missing(query: QueryFigures, cluster: ClusterFigures) -> tuple[str, ...]:
+    offsets = query.offsets
+    needed = (
+        offsets.arrival_rate,
+        offsets.backlog,
+        query.backlog_excess,
+        query.batch_s,
+        cluster.executors,
+        offsets.lag_s,
+    )
+    return tuple([name for name, value in zip(NEEDED, needed, strict=True) if value is None])
 
 
 def _by_topic(offsets: Sequence[OffsetFigures]) -> tuple[tuple[str, float], ...]:
@@ -171,10 +173,9 @@ def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
             lag_s=largest(o.lag_s for o in offsets),
             exact=all(o.exact for o in offsets),
         ),
-        finished=Finished(
-            duration_s=largest(q.finished.duration_s for q in queries),
-            batch_id=total(q.finished.batch_id for q in queries),
-        ),
+        last_batch_s=largest(q.last_batch_s for q in queries),
+        last_batch_id=total(q.last_batch_id for q in queries),
+        last_batch_records=None,
         running=_any_true([q.running for q in queries]),
         processed_rate=total(q.processed_rate for q in queries),
         backlog_excess=total(q.backlog_excess for q in queries),

@@ -14,33 +14,17 @@ from rheostat.analyze.state import (
     QueryHistory,
     Turns,
     known,
+    known_fields,
     thin,
     total,
 )
-from rheostat.model import Batch, QueryReading, RunningBatch, SourceInfo
+from rheostat.model import Batch, QueryReading, SourceInfo
+
+_FINISHED = ("at", "batch_id", "duration_s", "records")
+_RUNNING = ("at", "since", "batch_id")
 
 CAPPED_SHARE = 0.99
 """A batch of this share of the cap counts as capped: caps are divided among partitions and rounded."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """The last finished batch."""
-
-    at: float | None = None
-    batch_id: int | None = None
-    duration_s: float | None = None
-    records: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """The running batch. ``age_s``: its observed duration at the reading."""
-
-    at: float | None = None
-    active: bool | None = None
-    batch_id: int | None = None
-    age_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +32,14 @@ class QueryFigures:
     """Figures of one query.
 
     Attributes:
+        last_batch_s, last_batch_id, last_batch_records: of the last finished batch.
         oldest: time of its oldest reading that a decision needs.
     """
 
     offsets: OffsetFigures
-    finished: Finished
+    last_batch_s: float | None
+    last_batch_id: int | None
+    last_batch_records: int | None
     running: bool | None
     processed_rate: float | None
     backlog_excess: float | None
@@ -79,23 +66,25 @@ def read_query(
 ) -> tuple[QueryFigures, QueryHistory]:
     """Figures of one query at ``now``, and its history with this reading."""
     offsets, history = read_offsets(query.offsets, past.offsets if past else OffsetHistory(), now, settings, invalid)
-    finished, running = read_finished(query.batch, invalid), read_running(query.running, invalid)
+    ended_at, batch_id, duration_s, records = known_fields(query.batch, "batch", _FINISHED, invalid)
+    running_at, since, running_id = known_fields(query.running, "running", _RUNNING, invalid)
+    active = None if query.running is None else query.running.active
     restarted = past is None or past.run_id != query.run_id
+    anew = restarted or executors_changed
     done = offsets.progress + (past.done if past else 0)
     marks = () if restarted or past is None else past.marks[-1:] if executors_changed else past.marks
-    if offsets.committed_known:
-        marks = add_mark(marks, finished, done, settings)
-    after = count_after(past, finished, running, anew=restarted or executors_changed)
-    batch_s, trigger_s = batch_time(finished, running), known(query.trigger_s, "trigger_s", invalid)
+    if offsets.committed_known and ended_at is not None and batch_id is not None:
+        marks = add_mark(marks, BatchMark(at=ended_at, batch_id=batch_id, done=done), settings)
+    after = count_after(past, batch_id, active, running_id, anew=anew)
+    batch_s, trigger_s = (
+        _batch_time(duration_s, active, since, running_at),
+        known(query.trigger_s, "trigger_s", invalid),
+    )
     period_s = None if trigger_s is None else max(trigger_s, settings.objective_lag_s / 2)
     excess = _excess(offsets, trigger_s, batch_s, period_s)
-    backpressure, turns = update_backpressure(
-        has_backpressure(batch_s, trigger_s, period_s, offsets.backlog, excess, query.batch),
-        None if restarted or past is None or executors_changed else past.turns,
-        before=now if past is None else past.seen_at,
-        now=now,
-        window_s=settings.rate_window_s,
-    )
+    held = has_backpressure(batch_s, trigger_s, period_s, offsets.backlog, excess, query.batch)
+    turns, before = (None if past is None or anew else past.turns), (now if past is None else past.seen_at)
+    backpressure, turns = update_backpressure(held, turns, before, now, settings.rate_window_s)
     remembered = QueryHistory(
         query_id=query.query_id,
         run_id=query.run_id,
@@ -106,61 +95,35 @@ def read_query(
         count_after=after,
         turns=turns,
     )
-    figures = QueryFigures(
+    return QueryFigures(
         offsets=offsets,
-        finished=finished,
-        running=running.active,
+        last_batch_s=duration_s,
+        last_batch_id=batch_id,
+        last_batch_records=records,
+        running=active,
         processed_rate=processed_rate(marks),
         backlog_excess=excess,
         batch_s=batch_s,
         trigger_s=trigger_s,
         period_s=period_s,
         occupancy=None if batch_s is None or period_s is None else batch_s / period_s,
-        batches=0 if finished.batch_id is None or after is None else max(0, finished.batch_id - after),
-        capped=is_capped(query.sources, finished, offsets, invalid),
+        batches=0 if batch_id is None or after is None else max(0, batch_id - after),
+        capped=is_capped(query.sources, records, offsets, invalid),
         partitions=_count_partitions(query, offsets, invalid),
-        oldest=min([at for at in (offsets.at, running.at) if at is not None], default=None),
+        oldest=min([at for at in (offsets.at, running_at) if at is not None], default=None),
         pressure=backpressure,
         throughput=_throughput(marks, after) if backpressure else None,
-    )
-    return figures, remembered
+    ), remembered
 
 
-def read_finished(batch: Batch | None, invalid: set[str]) -> Finished:
-    """The last finished batch; impossible figures become None."""
-    if batch is None:
-        return Finished()
-    return Finished(
-        at=known(batch.at, "batch.at", invalid),
-        batch_id=known(batch.batch_id, "batch.batch_id", invalid),
-        duration_s=known(batch.duration_s, "batch.duration_s", invalid),
-        records=known(batch.records, "batch.records", invalid),
-    )
-
-
-def read_running(running: RunningBatch | None, invalid: set[str]) -> Running:
-    """The running batch; impossible figures become None."""
-    if running is None:
-        return Running()
-    at = known(running.at, "running.at", invalid)
-    since = known(running.since, "running.since", invalid)
-    batch_id = known(running.batch_id, "running.batch_id", invalid)
-    age_s = max(0.0, at - since) if running.active and at is not None and since is not None else None
-    return Running(at=at, active=running.active, batch_id=batch_id, age_s=age_s)
-
-
-def batch_time(finished: Finished, running: Running) -> float | None:
+def _batch_time(duration_s: float | None, active: bool | None, since: float | None, at: float | None) -> float | None:
     """Duration of the last batch, or of the running one if that is already longer."""
-    return max([value for value in (finished.duration_s, running.age_s) if value is not None], default=None)
+    age_s = max(0.0, at - since) if active and at is not None and since is not None else None
+    return max([value for value in (duration_s, age_s) if value is not None], default=None)
 
 
-def add_mark(
-    marks: tuple[BatchMark, ...], finished: Finished, done: int, settings: AnalysisSettings
-) -> tuple[BatchMark, ...]:
+def add_mark(marks: tuple[BatchMark, ...], mark: BatchMark, settings: AnalysisSettings) -> tuple[BatchMark, ...]:
     """Append the end of the last finished batch; drop those before the rate window."""
-    if finished.at is None or finished.batch_id is None:
-        return marks
-    mark = BatchMark(at=finished.at, batch_id=finished.batch_id, done=done)
     if marks and mark.batch_id == marks[-1].batch_id:
         return marks
     if not marks or mark.batch_id < marks[-1].batch_id or mark.at <= marks[-1].at:
@@ -183,9 +146,9 @@ def _throughput(marks: tuple[BatchMark, ...], after: int | None) -> float | None
 
 
 def is_capped(
-    sources: Sequence[SourceInfo], finished: Finished, offsets: OffsetFigures, invalid: set[str]
+    sources: Sequence[SourceInfo], records: int | None, offsets: OffsetFigures, invalid: set[str]
 ) -> bool | None:
-    """Whether the last batch was as large as the caps of the sources allow, and more was waiting.
+    """Whether the last batch, of so many records, was as large as the caps of the sources allow, and more was waiting.
 
     Unknown where only some sources have a cap. ``records`` counts retried tasks twice, so a batch with failures may
     look capped.
@@ -195,24 +158,26 @@ def is_capped(
         return False
     cap = total(caps)
     left = offsets.backlog if offsets.waiting is None else offsets.waiting
-    if cap is None or finished.records is None or left is None:
+    if cap is None or records is None or left is None:
         return None
-    return finished.records >= CAPPED_SHARE * cap and left > 0
+    return records >= CAPPED_SHARE * cap and left > 0
 
 
-def count_after(history: QueryHistory | None, finished: Finished, running: Running, *, anew: bool) -> int | None:
+def count_after(
+    past: QueryHistory | None, batch_id: int | None, active: bool | None, running_id: int | None, *, anew: bool
+) -> int | None:
     """The id after which batches count as finished at the present number of executors, in this run.
 
     When the count restarts (``anew``), the batch in flight does not count: it began at the number before. If it is
     unknown, one is assumed to be running. None: the first finished batch to be observed is that one.
     """
-    if history is not None and not anew and history.count_after is not None:
-        return history.count_after
-    if anew and running.active and running.batch_id is not None:
-        return running.batch_id
-    if finished.batch_id is None:
+    if past is not None and not anew and past.count_after is not None:
+        return past.count_after
+    if anew and active and running_id is not None:
+        return running_id
+    if batch_id is None:
         return None
-    return finished.batch_id + (1 if anew and running.active is not False else 0)
+    return batch_id + (1 if anew and active is not False else 0)
 
 
 def _count_partitions(query: QueryReading, offsets: OffsetFigures, invalid: set[str]) -> int | None:
@@ -253,23 +218,23 @@ HIGH = 0.5
 _WORK = 1
 
 
-def overloaded(before: Sequence[float], own: float) -> bool:
+def is_overloaded(before: Sequence[float], own: float) -> bool:
     """S2, Algorithm 1: the backpressure of all operators upstream is high, its own is not.
 
-    >>> overloaded([0.51], 0.5), overloaded([0.5], 0.0), overloaded([0.9, 0.2], 0.0), overloaded([0.9], 0.6)
+    >>> is_overloaded([0.51], 0.5), is_overloaded([0.5], 0.0), is_overloaded([0.9, 0.2], 0.0), is_overloaded([0.9], 0.6)
     (True, False, False, False)
     """
     return all(each > HIGH for each in before) and own <= HIGH
 
 
-def root(backpressure: float, durations_s: Sequence[float]) -> int | None:
+def find_root(backpressure: float, durations_s: Sequence[float]) -> int | None:
     """Index of the part of a batch that causes the overload; None: there is none.
 
     Args:
         backpressure: of the query, in [0, 1].
         durations_s: of the parts of its batches, in order.
 
-    >>> root(1.0, [0.04, 2.58, 0.01]), root(1.0, [3.0, 1.0, 0.1]), root(0.4, [0.04, 2.58, 0.01])
+    >>> find_root(1.0, [0.04, 2.58, 0.01]), find_root(1.0, [3.0, 1.0, 0.1]), find_root(0.4, [0.04, 2.58, 0.01])
     (1, 0, None)
     """
     total_s = left_s = math.fsum(durations_s)
@@ -277,7 +242,7 @@ def root(backpressure: float, durations_s: Sequence[float]) -> int | None:
     for place, duration_s in enumerate(durations_s):
         left_s -= duration_s
         own = backpressure * left_s / total_s if total_s > 0 else 0.0
-        if overloaded([before], own):
+        if is_overloaded([before], own):
             return place
         before = own
     return None
@@ -307,7 +272,7 @@ def has_backpressure(
         return False
     if last is None or last.planning_s is None or last.add_batch_s is None:
         return True
-    return root(1.0, (last.planning_s, last.add_batch_s, last.commit_s or 0.0)) == _WORK
+    return find_root(1.0, (last.planning_s, last.add_batch_s, last.commit_s or 0.0)) == _WORK
 
 
 def update_backpressure(

@@ -143,7 +143,7 @@ def _interval(now: Sequence[_Reading], at: float, begin: float, past: Mapping[st
         before, since = past.get(after.executor_id), begin
         if before is None and after.added_at is not None and after.added_at >= begin:
             before, since = _Counts(0.0, 0, 0, None), min(at, after.added_at)
-        if before is None or after.cores is None or after.active is None or _fell(before, after):
+        if before is None or after.cores is None or after.active is None or _has_fallen(before, after):
             continue
         counted.append((before, after))
         slot_s += after.cores * (at - since)
@@ -159,7 +159,7 @@ def _interval(now: Sequence[_Reading], at: float, begin: float, past: Mapping[st
     )
 
 
-def _fell(before: _Counts, after: _Reading) -> bool:
+def _has_fallen(before: _Counts, after: _Reading) -> bool:
     return (
         _is_less(after.busy_s, before.busy_s)
         or _is_less(after.finished, before.finished)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 
 class Turns(NamedTuple):
@@ -173,6 +173,11 @@ def known(value: Number | None, name: str, invalid: set[str]) -> Number | None:
         return value
     invalid.add(name)
     return None
+
+
+def known_fields(reading: object, section: str, names: Sequence[str], invalid: set[str]) -> list[Any]:
+    """``known`` for some fields of a reading; without a reading, None for each."""
+    return [None if reading is None else known(getattr(reading, name), f"{section}.{name}", invalid) for name in names]
 
 
 def known_column(values: Sequence[Number | None], name: str, invalid: set[str]) -> list[Number | None]:

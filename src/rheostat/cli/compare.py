@@ -90,12 +90,12 @@ def _read(
 
 def _run(request: Request, processes: int, *, drawn: bool, matrix: bool) -> _Runs:
     from rheostat.judge import compare as judge
-    from rheostat.judge.worst_case import comparison_of, defeats
+    from rheostat.judge.worst_case import defeats
 
     with common.progress_lines("compare") as progress:
         if request.hunts:
             worst = defeats(request.hunts, jobs=processes, progress=progress)
-            return _Runs(comparison_of(worst), defeats=worst)
+            return _Runs(judge.Comparison(tuple(each.entry for each in worst)), defeats=worst)
         first = (request.variants[0].job, request.seeds[0])
         comparison = judge.compare(
             request.cases,

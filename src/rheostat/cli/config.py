@@ -14,7 +14,8 @@ from pydantic import BaseModel
 from rich.markup import escape
 
 from rheostat.cli.common import JsonFlag, console, print_json, show_idle, write_text
-from rheostat.config.reference import models_in, table
+from rheostat.config.faults import models_in
+from rheostat.config.reference import table
 from rheostat.errors import Fault, InputError
 from rheostat.judge.jobs import load_job, preset_names
 from rheostat.sim.events import Event, LastingEvent
@@ -157,7 +158,7 @@ def _events() -> Iterator[str]:
     moments = " and ".join(f"`{_kind(model)}`" for model in models_in(Event) if not issubclass(model, LastingEvent))
     head = f"Entries of `events`, each with its `kind` and these keys; {moments} are moments without `for_s`."
     yield from ["", "## Events", "", head, "", *table(LastingEvent, "")]
-    common = tuple(f"| `{key}`" for key in ("kind", *LastingEvent.model_fields))
+    common = tuple(f"| `{key}`" for key in LastingEvent.model_fields)
     for model in models_in(Event):
         rows = [row for row in table(model, "") if not row.startswith(common)]
         yield from ["", f"### `{_kind(model)}`", "", _description(model), *(["", *rows] if len(rows) > 2 else [])]

@@ -100,7 +100,7 @@ def _show(entry: Entry, out: Path | None) -> None:
     if placements:
         show_rows("Nodes", [["second", "executors", "added", "given up", "then on"], *placements])
     show_rows("Decisions that changed nothing", report.hold_rows(run))
-    say(*entry.bound.said, *run.faults, *report.unready_notes([entry]), report.simulate_verdict(entry))
+    say(*entry.preparation, *run.faults, *report.unready_notes([entry]), report.simulate_verdict(entry))
     say(*(f"✗ {name} {common.UNDERCUT}" for name in entry.undercut))
     if out is not None:
         say(f"Report: {report.write_simulation(out / 'report.html', entry)}")

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from rheostat.config.reference import allowed_of, keys_of, models_in
 from rheostat.errors import Fault, InputError, closest, did_you_mean
 
 M = TypeVar("M", bound=BaseModel)
@@ -191,3 +191,70 @@ def _join(*parts: str) -> str:
 def _shorten(value: object) -> str:
     text = repr(list(value) if isinstance(value, tuple) else value)
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
+
+
+# Fields in words, for messages and for the reference pages
+
+_WORDS = {bool: "true or false", int: "integer", float: "number", str: "text", Path: "path", type(None): "null"}
+_PLURALS = {bool: "true or false", int: "integers", float: "numbers", str: "text"}
+_COUNTS = {1: "one", 2: "two", 3: "three"}
+_LIMITS = {
+    "ge": "≥ {:g}",
+    "gt": "> {:g}",
+    "le": "≤ {:g}",
+    "lt": "< {:g}",
+    "min_length": "of length ≥ {}",
+    "max_length": "of length ≤ {}",
+}
+
+
+def keys_of(model: type[Any]) -> dict[str, FieldInfo]:
+    """The fields of a model or a dataclass by their keys in a file."""
+    if is_dataclass(model):
+        return {name: FieldInfo.from_annotation(kind) for name, kind in typing.get_type_hints(model).items()}
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def models_in(annotation: Any) -> tuple[type[BaseModel], ...]:
+    """The models that values of this type hold: the type itself, or what it is a choice or a list of."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return (annotation,)
+    return tuple(model for argument in typing.get_args(annotation) for model in models_in(argument))
+
+
+def allowed_of(field: FieldInfo) -> str:
+    """What a field takes, in words: type, range and unit.
+
+    >>> from rheostat.config.models import Settings
+    >>> allowed_of(Settings.model_fields["sample_s"])
+    'number ≥ 0.2 and ≤ 3600 (s)'
+    """
+    given = [(text, getattr(limit, name, None)) for limit in field.metadata for name, text in _LIMITS.items()]
+    limits = " and ".join(text.format(value) for text, value in given if value is not None)
+    extra = field.json_schema_extra
+    unit = extra.get("unit") if isinstance(extra, Mapping) else None
+    words = " ".join(filter(None, [_type(field.annotation), limits, f"({unit})" if unit else ""]))
+    return words + " or null" if type(None) in typing.get_args(field.annotation) else words
+
+
+def _type(annotation: Any) -> str:
+    """A type in words, without its None."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Literal:
+        return "one of " + ", ".join(f"`{value}`" for value in arguments)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_type(argument) for argument in arguments if argument is not type(None))
+    if origin is tuple:
+        count = "" if Ellipsis in arguments else f"{_COUNTS.get(len(arguments), len(arguments))} "
+        return f"list of {count}{_plural(arguments[0])}"
+    if origin is typing.Annotated:
+        return _type(arguments[0])
+    return "keys with values" if origin is not None or models_in(annotation) else _WORDS.get(annotation, "a value")
+
+
+def _plural(annotation: Any) -> str:
+    if models_in(annotation):
+        return "keys with values"
+    if typing.get_origin(annotation) is tuple:
+        return "lists of numbers" if Ellipsis in typing.get_args(annotation) else "pairs of numbers"
+    return _PLURALS.get(annotation) or _type(annotation)

@@ -1,7 +1,7 @@
-"""The settings, each with its meaning, its unit and why it has its default.
+"""The settings, each with its unit, its limits, its meaning and the reason for its default.
 
-The meaning of a field and the reason for its default stand in the field itself: the reference page and the error
-messages are made from them. All models are frozen and reject unknown keys.
+Meaning and reason stand in the docstring under each field; the reference page is made from them. All models are frozen
+and reject unknown keys.
 """
 
 from __future__ import annotations
@@ -21,18 +21,13 @@ from pydantic_core import PydanticCustomError
 from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.model import Bounds, Objective
 
-# Building blocks of documented models
+# Building blocks of models
 
 
 class FrozenModel(BaseModel):
     """A frozen model without unknown keys and without conversion between types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-def documented(meaning: str, why: str, *, default: Any = ..., **more: Any) -> Any:
-    """A field with its meaning and the reason for its default; ``more``: further arguments of pydantic's ``Field``."""
-    return Field(default, description=meaning, json_schema_extra={"why": why}, **more)
 
 
 def quantity(unit: str = "", **limits: Any) -> Any:
@@ -79,158 +74,104 @@ AlignTo = Literal["nothing", "waves", "partitions", "state"]
 class GuardSettings(FrozenModel):
     """Limits on the recommendations of every policy."""
 
-    max_age_cycles: Annotated[float, quantity("sample periods", ge=1, le=1000)] = documented(
-        "Metrics older than this many sample periods are stale: the number of executors is held.",
-        "one late sample is normal, two in a row mean that the job is no longer observed",
-        default=2.0,
-    )
-    metrics_delay_s: Annotated[float, quantity("s", ge=0, le=3600)] = documented(
-        "Known delay of all metrics; max_age_cycles counts beyond it.",
-        "Spark's driver answers directly; metrics from a monitoring system may be minutes old",
-        default=0.0,
-    )
-    warm_up_s: Annotated[float, _SECONDS] = documented(
-        "No decrease before a query has run for this time.",
-        "the number of batches shows better than time whether a job is warm, see warm_up_batches",
-        default=0.0,
-    )
-    warm_up_batches: Annotated[int, _BATCHES] = documented(
-        "No decrease until this many batches have finished since the query started or the number of executors changed.",
-        "the first batch on new executors is cold and does not show their capacity",
-        default=2,
-    )
-    hold_s: Annotated[float | None, _SECONDS] = documented(
-        "Hold after a change of executors; null: hold until hold_batches have finished.",
-        "the job itself shows when it has recovered; S1 waits a fixed 240 s",
-        default=None,
-    )
-    hold_batches: Annotated[int, _BATCHES] = documented(
-        "With hold_s null: hold until this many batches that started at the new number have finished.",
-        "one cold batch is what a change costs when executors join a running query",
-        default=1,
-    )
-    hold_fallback_s: Annotated[float, _SECONDS] = documented(
-        "With hold_s null: the hold ends after this time at the latest.", "the published hold of S1", default=240.0
-    )
-    hold_both: bool = documented(
-        "Whether the hold also blocks increases; else only decreases.",
-        "a surge needs executors at once; S1 makes no decision during its hold",
-        default=False,
-    )
-    largest_step_up: Annotated[int | None, _EXECUTORS] = documented(
-        "The largest increase by one decision; null: no limit.", "a surge needs executors at once", default=None
-    )
-    largest_step_down: Annotated[int | None, _EXECUTORS] = documented(
-        "The largest decrease by one decision; null: no limit.",
-        "one at a time, as in S1: a wrong decrease costs little before it is noticed",
-        default=1,
-    )
-    cooldown_up_s: Annotated[float, _SECONDS] = documented(
-        "Least time between a change and the next increase.",
-        "none, as in S1: waiting under a rising load builds backlog",
-        default=0.0,
-    )
-    cooldown_down_s: Annotated[float, _SECONDS] = documented(
-        "Least time between a change and the next decrease.",
-        "four sample periods: the effect of a change is visible before an executor is removed",
-        default=60.0,
-    )
-    failure_window_s: Annotated[float, _SECONDS] = documented(
-        "No decrease if tasks have failed within this time; 0: failures are ignored.",
-        "four sample periods: retried tasks distort rates and batch times for about as long",
-        default=60.0,
-    )
-    catching_up: bool = documented(
-        "Whether decreases are blocked while the backlog exceeds that of a healthy job.",
-        "the executors are needed until the backlog is processed",
-        default=True,
-    )
-    no_room_backoff_s: Annotated[float, _SECONDS] = documented(
-        "Time without increases after a request that the cluster did not grant; doubles with each one in a row.",
-        "a full cluster rarely has room again within seconds",
-        default=60.0,
-    )
-    no_room_backoff_max_s: Annotated[float, _SECONDS] = documented(
-        "Upper limit of the doubled no_room_backoff_s.", "room that comes is used within ten minutes", default=600.0
-    )
+    max_age_cycles: Annotated[float, quantity("sample periods", ge=1, le=1000)] = 2.0
+    """Metrics older than this many sample periods are stale: the number of executors is held. Default: one late sample
+    is normal, two in a row mean that the job is no longer observed."""
+    metrics_delay_s: Annotated[float, quantity("s", ge=0, le=3600)] = 0.0
+    """Known delay of all metrics; max_age_cycles counts beyond it. Default: Spark's driver answers directly; metrics
+    from a monitoring system may be minutes old."""
+    warm_up_s: Annotated[float, _SECONDS] = 0.0
+    """No decrease before a query has run for this time. Default: the number of batches shows better than time whether a
+    job is warm, see warm_up_batches."""
+    warm_up_batches: Annotated[int, _BATCHES] = 2
+    """No decrease until this many batches have finished since the query started or the number of executors changed.
+    Default: the first batch on new executors is cold and does not show their capacity."""
+    hold_s: Annotated[float | None, _SECONDS] = None
+    """Hold after a change of executors; null: hold until hold_batches have finished. Default: the job itself shows when
+    it has recovered; S1 waits a fixed 240 s."""
+    hold_batches: Annotated[int, _BATCHES] = 1
+    """With hold_s null: hold until this many batches that started at the new number have finished. Default: one cold
+    batch is what a change costs when executors join a running query."""
+    hold_fallback_s: Annotated[float, _SECONDS] = 240.0
+    """With hold_s null: the hold ends after this time at the latest. Default: the hold of S1, so that it never lasts
+    longer than the published one."""
+    hold_both: bool = False
+    """Whether the hold also blocks increases; else only decreases. Default: a surge needs executors at once; S1 makes
+    no decision during its hold."""
+    largest_step_up: Annotated[int | None, _EXECUTORS] = None
+    """The largest increase by one decision; null: no limit. Default: a surge needs its executors at once, and the
+    bounds limit the cost."""
+    largest_step_down: Annotated[int | None, _EXECUTORS] = 1
+    """The largest decrease by one decision; null: no limit. Default: one at a time, as in S1: a wrong decrease costs
+    little before it is noticed."""
+    cooldown_up_s: Annotated[float, _SECONDS] = 0.0
+    """Least time between a change and the next increase. Default: none, as in S1: waiting under a rising load builds
+    backlog."""
+    cooldown_down_s: Annotated[float, _SECONDS] = 60.0
+    """Least time between a change and the next decrease. Default: four sample periods: the effect of a change is
+    visible before an executor is removed."""
+    failure_window_s: Annotated[float, _SECONDS] = 60.0
+    """No decrease if tasks have failed within this time; 0: failures are ignored. Default: four sample periods: retried
+    tasks distort rates and batch times for about as long."""
+    catching_up: bool = True
+    """Whether decreases are blocked while the backlog exceeds that of a healthy job. Default: the executors are needed
+    until the backlog is processed."""
+    no_room_backoff_s: Annotated[float, _SECONDS] = 60.0
+    """Time without increases after a request that the cluster did not grant; doubles with each one in a row. Default: a
+    full cluster rarely has room again within seconds."""
+    no_room_backoff_max_s: Annotated[float, _SECONDS] = 600.0
+    """Upper limit of the doubled no_room_backoff_s. Default: ten minutes: new room is not left unused for longer."""
 
-    failover: bool = documented(
-        "Whether a region's traffic has failed over: no decrease until it is back. Can be switched while the job runs.",
-        "only operators know of a failover; increases continue",
-        default=False,
-    )
-    failover_return_s: Annotated[float, _SECONDS] = documented(
-        "No decrease for this long after `failover` was switched off.", "traffic returns over minutes", default=300.0
-    )
-    tolerance: Annotated[float, _SHARE] = documented(
-        "Ignore changes of at most this share of the current number; 0: none are ignored.",
-        "one executor in twenty is worth a change; the policy hpa has its own tolerance, 0.1 of its metric",
-        default=0.0,
-    )
-    align_to: AlignTo = documented(
-        "Align the number with waves of tasks over the partitions, with even shares of the partitions, or with even "
-        "shares of the state's partitions.",
-        "the read stage is not always the bottleneck; try it where it is, or where state is large",
-        default="nothing",
-    )
-    align_most: Annotated[float, _SHARE] = documented(
-        "Largest increase by alignment, as a share of the desired number; if more is needed, nothing is added.",
-        "3 executors go to 4 where that takes each slot from two partitions to one; 51 never go to 100",
-        default=0.34,
-    )
-    state_partitions: Annotated[int, quantity("partitions", ge=1, le=1_000_000)] = documented(
-        "With align_to state: the number of state partitions, `spark.sql.shuffle.partitions` of the first start.",
-        "the default of Spark",
-        default=200,
-    )
-    most_partitions: Annotated[float | None, quantity("partitions", gt=0, le=1_000_000)] = documented(
-        "No decrease that leaves a slot with more partitions than this; null: no limit.",
-        "memory grows with the partitions of an executor, by an amount that depends on the job",
-        default=None,
-    )
-    batch_cap: bool = documented(
-        "Whether increases are blocked while the batch cap (maxOffsetsPerTrigger), not the executors, limits the rate.",
-        "full batches that end before their trigger do not get faster with more executors",
-        default=True,
-    )
-    sick_sink: bool = documented(
-        "Whether increases are blocked while batches wait for their sink.",
-        "executors that wait for the sink cost money and do not help",
-        default=True,
-    )
-    replace_slow: bool = documented(
-        "Whether a slow executor is replaced: one is added, then the slow one is removed.",
-        "slowness is inferred, and with unknown nodes the new executor may start on the same slow node",
-        default=False,
-    )
-    scale_down_hold_s: Annotated[float, _SECONDS] = documented(
-        "A decrease goes no lower than the largest recommendation within this time; 0: disabled.",
-        "policies that need it have their own; it would delay each decrease of the others",
-        default=0.0,
-    )
-    round_trip_cooldowns: Annotated[float, quantity("cooldowns", ge=0, le=1000)] = documented(
-        "Least time between an increase and the next decrease, as a multiple of cooldown_down_s.",
-        "up and down within two cooldowns costs two changes without benefit",
-        default=2.0,
-    )
-    quota_cores: Annotated[int | None, quantity("cores", ge=1, le=10_000_000)] = documented(
-        "Largest number of cores of all executors; null: no quota.", "a quota counts cores, not executors", default=None
-    )
-    ineffective_share: Annotated[float | None, quantity("share", gt=0, le=1)] = documented(
-        "Least share of the expected rate increase, (after ÷ before − 1) of the rate before. An increase that achieves "
-        "less is undone once, and none follows for ineffective_s; null: disabled.",
-        "below noise and sublinear scaling: something other than executors limits the job",
-        default=0.3,
-    )
-    ineffective_s: Annotated[float, quantity("s", ge=0, le=604_800)] = documented(
-        "How long an ineffective increase is remembered.", "the bottleneck may have changed by then", default=600.0
-    )
-    rescale_catch_up_lags: Annotated[float | None, quantity("lags of the objective", gt=0, le=10_000)] = documented(
-        "Time to catch up with the lag that a change itself adds; counts for the size and for whether to wait; "
-        "null: the cost of a change is ignored.",
-        "as in the policy reactive; has no effect where changes are cheap",
-        default=2.0,
-    )
+    failover: bool = False
+    """Whether a region's traffic has failed over: no decrease until it is back. Can be switched while the job runs.
+    Default: only operators know of a failover; increases continue."""
+    failover_return_s: Annotated[float, _SECONDS] = 300.0
+    """No decrease for this long after `failover` was switched off. Default: traffic returns over minutes and needs the
+    executors."""
+    tolerance: Annotated[float, _SHARE] = 0.0
+    """Ignore changes of at most this share of the current number; 0: none are ignored. Default: one executor in twenty
+    is worth a change; the policy hpa has its own tolerance, 0.1 of its metric."""
+    align_to: AlignTo = "nothing"
+    """Align the number with waves of tasks over the partitions, with even shares of the partitions, or with even shares
+    of the state's partitions. Default: the read stage is not always the bottleneck; try it where it is, or where state
+    is large."""
+    align_most: Annotated[float, _SHARE] = 0.34
+    """Largest increase by alignment, as a share of the desired number; if more is needed, nothing is added. Default: 3
+    executors go to 4 where that takes each slot from two partitions to one; 51 never go to 100."""
+    state_partitions: Annotated[int, quantity("partitions", ge=1, le=1_000_000)] = 200
+    """With align_to state: the number of state partitions, `spark.sql.shuffle.partitions` of the first start. Default:
+    the default of Spark."""
+    most_partitions: Annotated[float | None, quantity("partitions", gt=0, le=1_000_000)] = None
+    """No decrease that leaves a slot with more partitions than this; null: no limit. Default: memory grows with the
+    partitions of an executor, by an amount that depends on the job."""
+    batch_cap: bool = True
+    """Whether increases are blocked while the batch cap (maxOffsetsPerTrigger), not the executors, limits the rate.
+    Default: full batches that end before their trigger do not get faster with more executors."""
+    sick_sink: bool = True
+    """Whether increases are blocked while batches wait for their sink. Default: executors that wait for the sink cost
+    money and do not help."""
+    replace_slow: bool = False
+    """Whether a slow executor is replaced: one is added, then the slow one is removed. Default: slowness is inferred,
+    and with unknown nodes the new executor may start on the same slow node."""
+    scale_down_hold_s: Annotated[float, _SECONDS] = 0.0
+    """A decrease goes no lower than the largest recommendation within this time; 0: disabled. Default: policies that
+    need it have their own; it would delay each decrease of the others."""
+    round_trip_cooldowns: Annotated[float, quantity("cooldowns", ge=0, le=1000)] = 2.0
+    """Least time between an increase and the next decrease, as a multiple of cooldown_down_s. Default: up and down
+    within two cooldowns costs two changes without benefit."""
+    quota_cores: Annotated[int | None, quantity("cores", ge=1, le=10_000_000)] = None
+    """Largest number of cores of all executors; null: no quota. Default: bounds count executors, a quota counts
+    cores."""
+    ineffective_share: Annotated[float | None, quantity("share", gt=0, le=1)] = 0.3
+    """Least share of the expected rate increase, (after ÷ before − 1) of the rate before. An increase that achieves
+    less is undone once, and none follows for ineffective_s; null: disabled. Default: below noise and sublinear scaling:
+    something other than executors limits the job."""
+    ineffective_s: Annotated[float, quantity("s", ge=0, le=604_800)] = 600.0
+    """How long an ineffective increase is remembered. Default: ten minutes: the bottleneck may have changed, and trying
+    costs one change."""
+    rescale_catch_up_lags: Annotated[float | None, quantity("lags of the objective", gt=0, le=10_000)] = 2.0
+    """Time to catch up with the lag that a change itself adds; counts for the size and for whether to wait; null: the
+    cost of a change is ignored. Default: as in the policy reactive; has no effect where changes are cheap."""
 
     @model_validator(mode="after")
     def _back_off_grows(self) -> Self:
@@ -254,41 +195,30 @@ _NAMED = "NAME=http://HOST:PORT, each name and each address once"
 class WorkersSettings(FrozenModel):
     """The cluster layer, for the actuator ``workers``."""
 
-    nodes: tuple[str, ...] = documented(
-        "Addresses of the node servers, `http://HOST:PORT` or `NAME=http://HOST:PORT`; a node without a name here has "
-        "that of its server. See [node.md](node.md).",
-        "they depend on your cluster",
-        default=(),
-    )
-    backup: Annotated[int, quantity("Workers", ge=0, le=1000)] = documented(
-        "Hot standby: registered, unused Workers on all nodes together.", "as in S1: increases start at once", default=2
-    )
-    token_file: Path | None = documented(
-        "File with the token of the node servers; null: the variable RHEOSTAT_NODE_TOKEN, if set.",
-        "a secret does not belong in a settings file or the journal",
-        default=None,
-        strict=False,
-    )
-    timeout_s: Annotated[float, quantity("s", ge=0.1, le=60)] = documented(
-        "Timeout of a node server; it is then not asked for a while.", "an increase waits for it", default=2.0
-    )
-    every_s: Annotated[float, quantity("s", ge=1, le=3600)] = documented(
-        "Time between two checks of the standby without a change.",
-        "a lost Worker matters at the next increase",
-        default=15.0,
-    )
+    nodes: tuple[str, ...] = ()
+    """Addresses of the node servers, `http://HOST:PORT` or `NAME=http://HOST:PORT`; a node without a name here has that
+    of its server. See [node.md](node.md). Default: they depend on your cluster."""
+    backup: Annotated[int, quantity("Workers", ge=0, le=1000)] = 2
+    """Hot standby: registered, unused Workers on all nodes together. Default: the standby of S1; a requested executor
+    starts at once on a running Worker."""
+    token_file: Annotated[Path | None, Field(strict=False)] = None
+    """File with the token for the node servers; null: the variable RHEOSTAT_NODE_TOKEN, if set. Default: a secret does
+    not belong in a settings file or the journal."""
+    timeout_s: Annotated[float, quantity("s", ge=0.1, le=60)] = 2.0
+    """Timeout of a node server; after it, the server is not asked for a while. Default: an answer takes milliseconds,
+    and an increase waits for it."""
+    every_s: Annotated[float, quantity("s", ge=1, le=3600)] = 15.0
+    """Time between two checks of the standby while the number of executors is unchanged. Default: a lost Worker matters
+    only at the next increase, and a check costs one request a node."""
 
-    round_trips_ms: Annotated[Literal["measured"] | RoundTrips | None, quantity("ms")] = documented(
-        "Network round trips between the nodes: `measured` by the node servers, or given, as in "
-        "`{near: {mid: 20, far: 300}}`, for named nodes. With either, each change chooses the nodes: executors are "
-        "added on near nodes first and removed from far nodes first. null: nodes are ignored.",
-        "most clusters are in one place",
-        default=None,
-    )
+    round_trips_ms: Annotated[Literal["measured"] | RoundTrips | None, quantity("ms")] = None
+    """Network round trips between the nodes: `measured` by the node servers, or given, as in `{near: {mid: 20, far:
+    300}}`, for named nodes. With either, each change chooses the nodes: executors are added on near nodes first and
+    removed from far nodes first. null: nodes are ignored. Default: most clusters are in one place."""
 
     @field_validator("nodes", mode="before")
     @classmethod
-    def _addresses_are_understood(cls, given: Any) -> Any:
+    def _addresses_are_valid(cls, given: Any) -> Any:
         if not isinstance(given, list | tuple):
             return given
         raise_faults(*_node_faults(given))
@@ -341,15 +271,12 @@ def _wrong_with(name: str | None, address: str, before: Sequence[tuple[str | Non
 class MetricsSettings(FrozenModel):
     """Rheostat's metrics, for Prometheus."""
 
-    port: Annotated[int | None, quantity(ge=1, le=65_535)] = documented(
-        "Port of the driver's `/metrics`; null: none. Needs the extra `metrics`.", "opened on request", default=None
-    )
-    host: str = documented(
-        "Address to listen on; `0.0.0.0` for all. Anyone who can reach it can read the metrics.",
-        "loopback: the metrics are not visible to other machines by default",
-        default="127.0.0.1",
-        min_length=1,
-    )
+    port: Annotated[int | None, quantity(ge=1, le=65_535)] = None
+    """Port of the driver's metrics endpoint, `/metrics`; null: no endpoint. Needs the extra `metrics`. Default: a port
+    is opened only on request."""
+    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    """Address to listen on; `0.0.0.0` for all. Anyone who can reach it can read the metrics. Default: loopback: the
+    metrics are not visible to other machines by default."""
 
     @field_validator("host")
     @classmethod
@@ -386,86 +313,51 @@ class Settings(FrozenModel):
     building it directly raises pydantic's ``ValidationError``.
     """
 
-    objective: str = documented(
-        "The service level: `lag < DURATION [for PERCENT%]`, percent of the time, 99 by default.",
-        "only you know how late a result may be",
-    )
-    executors: Annotated[tuple[int, int] | None, quantity("executors")] = documented(
-        "Least and greatest number of executors, `[least, greatest]`; null: watch only.",
-        "nothing is scaled without explicit bounds",
-        default=None,
-    )
-    mode: Mode = documented(
-        "act: scale; dry-run: decide and record only; watch: observe and assess only. "
-        "Default: act with bounds in `executors`, else watch.",
-        "bounds are given to be used",
-        default="watch",
-    )
-    profile: Literal["default", "demo", "faithful"] = documented(
-        "A named set of values for the other keys, which override it.",
-        "for production; demo is for runs of minutes, faithful has the constants of S1 and no guard",
-        default="default",
-    )
-    sample_s: Annotated[float, quantity("s", ge=0.2, le=3600)] = documented(
-        "Time between two samples; each makes one decision.", "the check interval of S1 in exploration", default=15.0
-    )
-    rate_window_s: Annotated[float, quantity("s", ge=1, le=86_400)] = documented(
-        "Window over which rates and the busy share are averaged.",
-        "four sample periods: smooths single batches, follows a rise within a minute",
-        default=60.0,
-    )
-    policy: str = documented(
-        "Name of a registered policy, or `NAME:PRESET`: with the option `preset`, as in `hpa:faithful`.",
-        "needs no history; corrects a surplus or a violation within minutes",
-        default="reactive",
-        min_length=1,
-    )
-    policy_options: Mapping[str, Any] = documented(
-        "Options of that policy, checked by the policy itself.", "every policy has defaults of its own", default={}
-    )
-    preset: Literal["default", "faithful"] = documented(
-        "Defaults of the policy: Rheostat's, or those of its paper.",
-        "the defaults correct the papers; faithful is for comparisons",
-        default="default",
-    )
-    queries: tuple[str, ...] | None = documented(
-        "Names or ids of streaming queries to control; null: all.", "queries of a session share executors", default=None
-    )
-    allow_redone_work: bool = documented(
-        "Whether an executor may be removed even if its running tasks or map output are then recomputed.",
-        "a decrease is never urgent enough to discard work",
-        default=False,
-    )
-    journal: Path | None = documented(
-        "Folder of the journal; null: no journal is written.",
-        "files are written only on request",
-        default=None,
-        strict=False,
-    )
-    state: Path | None = documented(
-        "Folder of the state that survives a restart of the driver; null: next to the journal, if there is one.",
-        "one folder to keep for one job",
-        default=None,
-        strict=False,
-    )
-    actuator: str = documented(
-        "Name of a registered actuator. executors: change the executors of the application; workers: also change the "
-        "Workers of the cluster, through node servers, with some in hot standby.",
-        "most clusters have fixed Workers",
-        default="executors",
-        min_length=1,
-    )
-    workers: WorkersSettings = documented(
-        "The cluster layer, see below; for the actuator workers.", "see each key below", default=WorkersSettings()
-    )
-    metrics: MetricsSettings = documented(
-        "Rheostat's metrics for Prometheus, see below and [prometheus.md](prometheus.md).",
-        "see each key below",
-        default=MetricsSettings(),
-    )
-    guard: GuardSettings = documented(
-        "Limits on every recommendation, see below.", "see each key below", default=GuardSettings()
-    )
+    objective: str
+    """The service level: `lag < DURATION [for PERCENT%]`, percent of the time, 99 by default. Required: only you know
+    how late a result may be."""
+    executors: Annotated[tuple[int, int] | None, quantity("executors")] = None
+    """Least and greatest number of executors, `[least, greatest]`; null: watch only. Default: nothing is scaled without
+    explicit bounds."""
+    mode: Mode = "watch"
+    """act: scale; dry-run: decide and record only; watch: observe and assess only. If it is not set: act with bounds in
+    `executors`, else watch. Default: bounds are given to be used."""
+    profile: Literal["default", "demo", "faithful"] = "default"
+    """A named set of values for the other keys, which override it. Default: for production; demo is for runs of
+    minutes, faithful has the constants of S1 and no guard."""
+    sample_s: Annotated[float, quantity("s", ge=0.2, le=3600)] = 15.0
+    """Time between two samples; each sample makes one decision. Default: the check interval of S1 in exploration."""
+    rate_window_s: Annotated[float, quantity("s", ge=1, le=86_400)] = 60.0
+    """Window over which rates and the busy share are averaged. Default: four sample periods: smooths single batches,
+    follows a rise within a minute."""
+    policy: Annotated[str, Field(min_length=1)] = "reactive"
+    """Name of a registered policy, or `NAME:PRESET`: with the option `preset`, as in `hpa:faithful`. Default: needs no
+    history; corrects a surplus or a violation within minutes."""
+    policy_options: Mapping[str, Any] = {}
+    """Options of that policy, checked by the policy itself. Default: every policy has defaults of its own."""
+    preset: Literal["default", "faithful"] = "default"
+    """Defaults of the policy: Rheostat's, or those of its paper. Default: the defaults correct the papers; faithful is
+    for comparisons."""
+    queries: tuple[str, ...] | None = None
+    """Names or ids of the streaming queries to control; null: all of the session. Default: the queries of a session
+    share its executors."""
+    allow_redone_work: bool = False
+    """Whether an executor may be removed even if its running tasks or map output are then recomputed. Default: a
+    decrease is never urgent enough to discard work."""
+    journal: Annotated[Path | None, Field(strict=False)] = None
+    """Folder of the journal; null: no journal is written. Default: files are written only on request."""
+    state: Annotated[Path | None, Field(strict=False)] = None
+    """Folder of the state that survives a restart of the driver; null: next to the journal, if there is one. Default:
+    one folder to keep for one job."""
+    actuator: Annotated[str, Field(min_length=1)] = "executors"
+    """Name of a registered actuator. executors: change the executors of the application; workers: also change the
+    Workers of the cluster, through node servers, with some in hot standby. Default: most clusters have fixed ones."""
+    workers: WorkersSettings = WorkersSettings()
+    """The cluster layer, see below; for the actuator workers. Default: see each key below."""
+    metrics: MetricsSettings = MetricsSettings()
+    """Rheostat's metrics for Prometheus, see below and [prometheus.md](prometheus.md). Default: see each key below."""
+    guard: GuardSettings = GuardSettings()
+    """Limits on every recommendation, see below. Default: see each key below."""
 
     @model_validator(mode="before")
     @classmethod

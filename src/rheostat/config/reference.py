@@ -1,17 +1,21 @@
-"""The reference page of all settings, generated from the fields of the models."""
+"""The reference page of all settings, generated from the models and the docstrings under their fields."""
 
 from __future__ import annotations
 
-import types
-import typing
+import ast
+import inspect
+import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from rheostat.config.faults import allowed_of, keys_of
 from rheostat.config.models import PROFILES, GuardSettings, MetricsSettings, Settings, WorkersSettings
 
 _HEAD = """# Configuration
@@ -41,18 +45,6 @@ _SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("guard", "Steps that every policy's recommendation passes. Keys are under `guard`.", GuardSettings),
 )
 
-_WORDS = {bool: "true or false", int: "integer", float: "number", str: "text", Path: "path", type(None): "null"}
-_PLURALS = {bool: "true or false", int: "integers", float: "numbers", str: "text"}
-_COUNTS = {1: "one", 2: "two", 3: "three"}
-_LIMITS = {
-    "ge": "≥ {:g}",
-    "gt": "> {:g}",
-    "le": "≤ {:g}",
-    "lt": "< {:g}",
-    "min_length": "of length ≥ {}",
-    "max_length": "of length ≤ {}",
-}
-
 
 def reference() -> str:
     """The reference of all settings in Markdown."""
@@ -65,9 +57,35 @@ def reference() -> str:
 def table(model: type[BaseModel], prefix: str) -> Iterator[str]:
     """The keys of one model as a Markdown table, each with ``prefix`` before its name."""
     yield from _rows("key", "takes", "default", "meaning", "why this default")
-    for name, field in keys_of(model).items():
-        cells = [f"`{prefix}{name}`", allowed_of(field), _default(field), str(field.description), _extra(field, "why")]
-        yield _row(cell.replace("|", "\\|") for cell in cells)
+    explained = explain_fields(model)
+    for key, name in zip(keys_of(model), model.model_fields, strict=True):
+        if name in explained:
+            field = model.model_fields[name]
+            cells = [f"`{prefix}{key}`", allowed_of(field), _default(field), *explained[name]]
+            yield _row(cell.replace("|", "\\|") for cell in cells)
+
+
+def explain_fields(model: type[BaseModel]) -> dict[str, tuple[str, str]]:
+    """The meaning of each field and the reason for its default, from the docstring under it in the source."""
+    explained = {}
+    for each in reversed(model.__mro__):
+        for name, text in _read_docstrings(each.__module__).get(each.__name__, {}).items():
+            meaning, why = re.split(r" (?:Default|Required): ", text, maxsplit=1)
+            explained[name] = (meaning, why.removesuffix("."))
+    return explained
+
+
+@cache
+def _read_docstrings(module: str) -> dict[str, dict[str, str]]:
+    """Class → field → the docstring under it, of the models in a module of ours."""
+    found: dict[str, dict[str, str]] = {}
+    source = inspect.getsource(sys.modules[module]) if module.startswith("rheostat.") else ""
+    for model in [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]:
+        for node, under in pairwise(model.body):
+            match node, under:
+                case ast.AnnAssign(target=ast.Name(id=field)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found.setdefault(model.name, {})[field] = " ".join(text.split())
+    return found
 
 
 def _profiles() -> Iterator[str]:
@@ -101,11 +119,6 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
         yield from _flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else [(prefix + key, value)]
 
 
-def _extra(field: FieldInfo, name: str) -> str:
-    extra = field.json_schema_extra
-    return str(extra.get(name, "")) if isinstance(extra, Mapping) else ""
-
-
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "(required)"
@@ -118,59 +131,6 @@ def _yaml(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "`true`", False: "`false`", None: "`null`"}[value]
     return f"`{value:g}`" if isinstance(value, int | float) else f"`{value}`"
-
-
-# Fields in words, for the page and for error messages
-
-
-def keys_of(model: type[Any]) -> dict[str, FieldInfo]:
-    """The fields of a model or a dataclass by their keys in a file."""
-    if is_dataclass(model):
-        return {name: FieldInfo.from_annotation(kind) for name, kind in typing.get_type_hints(model).items()}
-    return {field.alias or name: field for name, field in model.model_fields.items()}
-
-
-def models_in(annotation: Any) -> tuple[type[BaseModel], ...]:
-    """The models that values of this type hold: the type itself, or what it is a choice or a list of."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return (annotation,)
-    return tuple(model for argument in typing.get_args(annotation) for model in models_in(argument))
-
-
-def allowed_of(field: FieldInfo) -> str:
-    """What a field takes, in words: type, range and unit.
-
-    >>> allowed_of(Settings.model_fields["sample_s"])
-    'number ≥ 0.2 and ≤ 3600 (s)'
-    """
-    given = [(text, getattr(limit, name, None)) for limit in field.metadata for name, text in _LIMITS.items()]
-    limits = " and ".join(text.format(value) for text, value in given if value is not None)
-    unit = _extra(field, "unit")
-    words = " ".join(filter(None, [_type(field.annotation), limits, f"({unit})" if unit else ""]))
-    return words + " or null" if type(None) in typing.get_args(field.annotation) else words
-
-
-def _type(annotation: Any) -> str:
-    """A type in words, without its None."""
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is Literal:
-        return "one of " + ", ".join(f"`{value}`" for value in arguments)
-    if origin in (typing.Union, types.UnionType):
-        return " or ".join(_type(argument) for argument in arguments if argument is not type(None))
-    if origin is tuple:
-        count = "" if Ellipsis in arguments else f"{_COUNTS.get(len(arguments), len(arguments))} "
-        return f"list of {count}{_plural(arguments[0])}"
-    if origin is typing.Annotated:
-        return _type(arguments[0])
-    return "keys with values" if origin is not None or models_in(annotation) else _WORDS.get(annotation, "a value")
-
-
-def _plural(annotation: Any) -> str:
-    if models_in(annotation):
-        return "keys with values"
-    if typing.get_origin(annotation) is tuple:
-        return "lists of numbers" if Ellipsis in typing.get_args(annotation) else "pairs of numbers"
-    return _PLURALS.get(annotation) or _type(annotation)
 
 
 # A profile compared with the published constants

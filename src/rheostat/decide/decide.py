@@ -15,11 +15,12 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from rheostat.config.models import GuardSettings, Mode
-from rheostat.decide import guard
+from rheostat.decide import guard, proposers
 from rheostat.decide.effectiveness import limited_rate
-from rheostat.decide.guard import Change, Context, leaving_first, move, name_slow
+from rheostat.decide.guard import Change, Context, leaving_first, name_slow
 from rheostat.decide.placement import Placing
 from rheostat.decide.policy import Policy, current_target
+from rheostat.decide.proposers import Proposal
 from rheostat.decide.state import (
     GuardState,
     Pending,
@@ -47,7 +48,6 @@ from rheostat.model import (
     ReasonCode,
     Recommendation,
 )
-from rheostat.text import executors, per_second
 
 _NOT_COUNTED = {
     ReasonCode.NO_QUERY: "active query",
@@ -93,11 +93,9 @@ class DecisionSettings:
         return TypeAdapter(state[self.policy.state_type])
 
     def initial(self) -> State[Any]:
-        """The state before anything was seen."""
         return State(self.policy.initial())
 
     def state_to_json(self, state: State[Any]) -> dict[str, Any]:
-        """The state as JSON."""
         data: dict[str, Any] = self.state_adapter.dump_python(state, mode="json")
         return data
 
@@ -176,30 +174,17 @@ def learn(outcome: Outcome, state: State[Any], settings: DecisionSettings) -> St
     return replace(state, guard=learn_outcome(outcome, state.guard, settings.guard), requests=requests)
 
 
-# What may start a change.
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """A change that a proposer wants.
-
-    Attributes:
-        current: the number that the change starts from; None: the current target.
-    """
-
-    target: int
-    reason: Reason
-    current: int | None = None
+# What may start a change, and what may stop or lessen it.
 
 
 @dataclass(frozen=True, slots=True)
 class Proposer:
-    """What may start a change.
+    """What may start a change. Its name is that of its function.
 
     Attributes:
+        propose: a pure function; None: no change is wanted.
         codes: of the reasons that it gives; empty: whatever the policy says.
         settings: fields of ``GuardSettings`` that it reads.
-        propose: a pure function; None: no change is wanted.
         skips: names of steps that do not apply to it.
         asks_again: it asks for executors that were asked for before, from the registered ones on, also where the
             number stays. A decrease, or an increase to a greater number, is made in its place.
@@ -207,87 +192,17 @@ class Proposer:
         avoids_slow_nodes: it never takes a slow node.
     """
 
-    name: str
-    codes: tuple[ReasonCode, ...]
-    settings: tuple[str, ...]
     propose: Callable[[Context], Proposal | None]
+    codes: tuple[ReasonCode, ...] = ()
+    settings: tuple[str, ...] = ()
     skips: frozenset[str] = frozenset()
     asks_again: bool = False
     promises: bool = False
     avoids_slow_nodes: bool = False
 
-
-def start(context: Context) -> Proposal | None:
-    """The number to start from: the last target before a restart, or the registered number, so that it is held."""
-    registered, requests = context.assessment.executors, context.requests
-    if requests.opened or not context.active or registered is None:
-        return None
-    before = requests.restored
-    if before is not None and before > registered and context.bounds.clamp(before) == before:
-        text = f"{executors(before)} asked for before the restart, {registered} registered: asked for again"
-        return Proposal(before, Reason(ReasonCode.RESTORED, text, {"restored": float(before)}), registered)
-    target = context.bounds.clamp(registered)
-    if context.assessment.requested is not None or target < registered:
-        return None
-    reason = Reason(ReasonCode.START, f"start: {executors(target)} asked for, {registered} registered")
-    return Proposal(target, reason, registered)
-
-
-def replace_lost(context: Context) -> Proposal | None:
-    """Ask again for executors that were there and are gone, when the cluster manager has had time to replace them."""
-    assessment, requests = context.assessment, context.requests
-    requested, registered = assessment.requested, assessment.executors
-    if not context.active or requested is None or requests.missing_since is None or requests.reached != requested:
-        return None
-    gone_s, replaced_at = assessment.at - requests.missing_since, requests.replaced_at
-    recently = replaced_at is not None and assessment.at - replaced_at < max(60.0, 4 * context.sample_s)
-    if context.state.pending is not None or gone_s < max(30.0, 2 * context.sample_s) or recently:
-        return None
-    text = f"{registered} of {executors(requested)} registered for {gone_s:.0f} s: asked for again"
-    return Proposal(requested, Reason(ReasonCode.REPLACING_LOST, text, {"missing_s": gone_s}), registered)
-
-
-def undo(context: Context) -> Proposal | None:
-    """Take an increase back that brought nothing, once, unless the policy wants fewer still."""
-    useless, current = context.state.useless, context.current
-    if useless is None or useless.undone or current != useless.after or context.gate is not None:
-        return None
-    if context.recommended < useless.before:
-        return None
-    text = (
-        f"{useless.before} → {useless.after} promised {per_second(useless.promised)} and brought "
-        f"{per_second(useless.rate)} ({useless.cause}): {move(current, useless.before)}"
-    )
-    figures = {"promised": useless.promised, "rate": useless.rate}
-    return Proposal(useless.before, Reason(ReasonCode.INEFFECTIVE, text, figures))
-
-
-def replace_slow(context: Context) -> Proposal | None:
-    """Where nothing else is to be done: one more executor in the place of a slow one, then that one goes.
-
-    None comes while fewer are enough: the slow one is the first that leaves with the decrease.
-    """
-    slow, current, replacing = context.assessment.slow_executors, context.current, context.state.replacing
-    if not slow or not context.settings.replace_slow or context.recommended != current:
-        return None
-    if context.state.pending is not None or context.gate is not None:
-        return None
-    if (context.assessment.executors or 0) < current or (replacing is None and context.fewer_do):
-        return None
-    if replacing is None:
-        text = f"one more comes in the place of executor {slow[0]}: {move(current, current + 1)}"
-        return Proposal(current + 1, Reason(ReasonCode.SLOW_EXECUTOR, text))
-    text = f"executor {replacing.executor} has been replaced and goes: {move(current, current - 1)}"
-    return Proposal(current - 1, Reason(ReasonCode.SLOW_EXECUTOR, text))
-
-
-def follow_policy(context: Context) -> Proposal | None:
-    """What the policy recommends."""
-    recommendation = context.recommendation
-    return None if recommendation is None else Proposal(context.recommended, recommendation.reason)
-
-
-# What may stop or lessen a change.
+    @property
+    def name(self) -> str:
+        return self.propose.__name__
 
 
 class Direction(StrEnum):
@@ -323,7 +238,6 @@ class Step:
 
     @property
     def name(self) -> str:
-        """As in notes, settings and docs/guard.md."""
         return self.apply.__name__
 
     def concerns(self, target: int, current: int) -> bool:
@@ -381,11 +295,11 @@ _ON_COST_AND_SIZE = frozenset(
 )
 
 PROPOSERS: tuple[Proposer, ...] = (
-    Proposer("start", (_C.START, _C.RESTORED), (), start, skips=_ALL_BUT_PLACEMENT, asks_again=True),
-    Proposer("replace_lost", (_C.REPLACING_LOST,), (), replace_lost, skips=_ALL_BUT_PLACEMENT, asks_again=True),
-    Proposer("undo", (_C.INEFFECTIVE,), _INEFFECTIVE, undo, skips=_ON_COST_AND_SIZE),
-    Proposer("replace_slow", (_C.SLOW_EXECUTOR,), ("replace_slow",), replace_slow, avoids_slow_nodes=True),
-    Proposer("policy", (), (), follow_policy, promises=True),
+    Proposer(proposers.start, (_C.START, _C.RESTORED), skips=_ALL_BUT_PLACEMENT, asks_again=True),
+    Proposer(proposers.replace_lost, (_C.REPLACING_LOST,), skips=_ALL_BUT_PLACEMENT, asks_again=True),
+    Proposer(proposers.undo, (_C.INEFFECTIVE,), _INEFFECTIVE, skips=_ON_COST_AND_SIZE),
+    Proposer(proposers.replace_slow, (_C.SLOW_EXECUTOR,), ("replace_slow",), avoids_slow_nodes=True),
+    Proposer(proposers.follow_policy, promises=True),
 )
 """What may start a change, in order: each goes before those behind it."""
 
@@ -530,7 +444,7 @@ def _remember_decision(decision: Decision, proposer: Proposer, context: Context)
         rate=limited_rate(assessment) if is_judged else None,
     )
     replacing = remembered.replacing
-    if up and proposer.name == "replace_slow":
+    if up and proposer.propose is proposers.replace_slow:
         replacing = Replacing(assessment.slow_executors[0], decision.current)
     return replace(remembered, pending=pending, replacing=replacing)
 

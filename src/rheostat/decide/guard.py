@@ -97,7 +97,6 @@ def move(current: int, target: int) -> str:
 
 
 def stay(context: Context, code: ReasonCode, text: str, **figures: float | None) -> Change:
-    """Hold the current target."""
     return Change(context.current, Reason(code, f"{text}: {context.current} stays", figures))
 
 
@@ -113,21 +112,18 @@ def _limit(context: Context, target: int, allowed: int, code: ReasonCode, text: 
 
 
 def no_query(_target: int, context: Context) -> Change | None:
-    """Hold where nothing streams."""
     if context.assessment.queries > 0:
         return None
     return stay(context, ReasonCode.NO_QUERY, "no streaming query is active")
 
 
 def metrics_invalid(_target: int, context: Context) -> Change | None:
-    """Hold where a figure is impossible."""
     if not context.assessment.invalid:
         return None
     return stay(context, ReasonCode.METRICS_INVALID, f"impossible figures: {', '.join(context.assessment.invalid)}")
 
 
 def metrics_missing(_target: int, context: Context) -> Change | None:
-    """Hold where a needed figure is unknown."""
     if not context.assessment.missing:
         return None
     return stay(context, ReasonCode.METRICS_MISSING, f"unknown: {', '.join(context.assessment.missing)}")
@@ -154,7 +150,6 @@ def hold_all(_target: int, context: Context) -> Change | None:
 
 
 def task_failures(_target: int, context: Context) -> Change | None:
-    """No decrease after recent task failures."""
     failed, window = context.assessment.failed_tasks, context.settings.failure_window_s
     if not failed or window == 0:
         return None
@@ -195,7 +190,6 @@ def _count_batches(context: Context) -> int:
 
 
 def rescale_running(_target: int, context: Context) -> Change | None:
-    """No decrease while a change is executed."""
     pending = context.state.pending
     if pending is None:
         return None
@@ -344,7 +338,6 @@ def least_by_partitions(target: int, context: Context) -> Change | None:
 
 
 def largest_step(target: int, context: Context) -> Change | None:
-    """No more at a time than allowed."""
     current, up = context.current, target > context.current
     step = context.settings.largest_step_up if up else context.settings.largest_step_down
     if step is None or abs(target - current) <= step:
@@ -371,7 +364,6 @@ def scale_down_hold(target: int, context: Context) -> Change | None:
 
 
 def cooldown_up(_target: int, context: Context) -> Change | None:
-    """No increase too soon after a change."""
     return _wait(context, ReasonCode.COOLDOWN_UP, context.state.changed_at, context.settings.cooldown_up_s, _COOLING)
 
 
@@ -415,7 +407,6 @@ def failover(_target: int, context: Context) -> Change | None:
 
 
 def no_room(_target: int, context: Context) -> Change | None:
-    """No increase for a while after one that was not granted."""
     until = context.state.no_room_until
     if until is None or context.assessment.at >= until:
         return None

@@ -119,7 +119,7 @@ def choose_nodes_to_leave(
     With ``ANY``, each executor alike instead of the farthest. All of ``used``, where ``count`` is more.
     """
     lost, kept = _split(used, nodes)
-    slow = _present(choice.first, kept)
+    slow = _intersect(choice.first, kept)
     gone, left, round_trips = [*lost, *slow], Counter(kept) - Counter(slow), _round_trips(nodes)
     if count <= len(gone):
         return tuple(gone[:count])
@@ -183,7 +183,7 @@ def _split(used: Iterable[str], nodes: Nodes) -> tuple[tuple[str, ...], tuple[st
     return tuple(name for name in ordered if name not in there), tuple(name for name in ordered if name in there)
 
 
-def _present(wanted: Iterable[str], there: Iterable[str]) -> list[str]:
+def _intersect(wanted: Iterable[str], there: Iterable[str]) -> list[str]:
     """The entries of ``wanted`` that are there, each no more often than it is."""
     left, found = Counter(there), list[str]()
     for name in wanted:

@@ -14,8 +14,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from rheostat.config.faults import faults_of
-from rheostat.config.reference import keys_of
+from rheostat.config.faults import faults_of, keys_of
 from rheostat.errors import Fault, InputError
 from rheostat.model import Assessment, Objective, Reason, ReasonCode, Recommendation
 from rheostat.plugins import POLICIES, unknown_name

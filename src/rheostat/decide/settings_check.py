@@ -9,9 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rheostat.config.faults import validate
+from rheostat.config.faults import keys_of, validate
 from rheostat.config.models import Settings, with_preset, with_profile
-from rheostat.config.reference import keys_of
 from rheostat.decide.decide import STEPS
 from rheostat.decide.policy import Policy, PolicyContext, load_policy
 from rheostat.errors import Fault, InputError, tried

@@ -410,7 +410,6 @@ def _counts(given: IdChecksum, got: IdChecksum | None) -> Counts:
 
 # Where executors run: one Worker with room for all, or node servers that start and stop Workers
 
-
 EXECUTOR_MB = 512
 """Heap of each executor."""
 
@@ -449,14 +448,8 @@ class NodeServers(Ground):
     """A node server for each name, with room for one Worker of one slot; the k-th node is at 127.0.k.1.
 
     Distance is simulated: a server delays its answers to the pings of another node. Executors are not slowed. The
-    autoscaler starts the Workers itself.
-
-    Args:
-        lab: with a master.
-        folder: for the folders of the nodes.
-        names: of the nodes, in order of preference among equally near ones.
-        round_trips: of each pair, once.
-        measured: whether the autoscaler measures them; else they are in its settings.
+    autoscaler starts the Workers itself, and measures the round trips unless they are in its settings. ``names`` are in
+    order of preference among equally near ones; ``round_trips`` has each pair once.
     """
 
     def __init__(

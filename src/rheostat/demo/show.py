@@ -16,7 +16,7 @@ from rheostat.config.reference import profile_ratios
 from rheostat.demo.run import DemoPlan, DemoRun, JournalWatch, Progress
 from rheostat.journal.records import DecisionRecord
 from rheostat.report.html import Page, write_report
-from rheostat.report.score import series
+from rheostat.report.score import Series
 from rheostat.text import executors, several
 
 
@@ -73,7 +73,7 @@ def write_page(run: DemoRun, baseline: DemoRun | None, path: Path) -> Path:
             ),
         },
     )
-    return write_report(path, page, series(run.records), run.plan.objective_s)
+    return write_report(path, page, Series(run.records), run.plan.objective_s)
 
 
 def _static_rows(got: Mapping[str, Any], static: Mapping[str, Any] | None) -> list[list[str]]:

@@ -2,12 +2,8 @@
 
 A folder ``job=NAME`` for each job has one file for each collected source (a journal or an archive); collecting a source
 again replaces its file. Spark, pyarrow and others read the data set as one table with the columns
-``job, at, workload, executors, slow, processed``:
-
-* ``workload``: records/s of each topic that the job reads, sorted by topic, or one rate for all topics;
-* ``executors``: number of running executors;
-* ``slow``: share of slow records;
-* ``processed``: records/s committed; missing if unknown.
+``job``, ``at``, ``workload`` (records/s of each topic that the job reads, sorted by topic, or one rate for all),
+``executors`` (running), ``slow`` (share of slow records) and ``processed`` (records/s committed; missing if unknown).
 """
 
 from __future__ import annotations
@@ -31,7 +27,6 @@ if TYPE_CHECKING:
 
 
 _SLOW_INTERVAL_S, _HOLD_S, _MOST_SLOW = 15.0, 240.0, 1.0
-_ARCHIVE = "rows-*.parquet"
 
 
 class Collected(NamedTuple):
@@ -137,7 +132,7 @@ def _is_source(source: Path) -> bool:
 
 
 def _is_archive(source: Path) -> bool:
-    return source.is_dir() and any(source.glob(_ARCHIVE))
+    return source.is_dir() and any(source.glob("rows-*.parquet"))
 
 
 def _interval_s(session: SessionRecord) -> float:

@@ -17,8 +17,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,9 +27,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from rheostat.config.faults import faults_of
+from rheostat.config.faults import faults_of, keys_of
 from rheostat.config.loading import read_pairs
-from rheostat.config.reference import keys_of
 from rheostat.errors import Fault, InputError, did_you_mean, to_install, tried
 from rheostat.files import replace_text
 from rheostat.fleet.history import Row, jobs_in, read_rows
@@ -90,21 +87,14 @@ def capacity_of(rows: Iterable[Row], objective: float) -> float | None:
 @contextmanager
 def session(master: str) -> Iterator[SparkSession]:
     """A Spark session without web UI and progress bar, stopped on exit."""
-    from pyspark.sql import SparkSession
+    from rheostat.pipelines.running import open_session
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("rheostat fleet").master(master)
     conf = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     if master.startswith("local"):
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    for key, value in conf.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    try:
+    with open_session("rheostat fleet", master, conf) as spark:
         spark.sparkContext.setLogLevel("ERROR")
         yield spark
-    finally:
-        spark.stop()
 
 
 def _in_task(options: TrainingOptions) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -262,13 +252,14 @@ def training_options(changes: Sequence[str]) -> TrainingOptions:
     values = dict(read_pairs(changes, faults, "option"))
     known = tuple(keys_of(TrainingOptions))
     faults += [_unknown(name, name, known) for name in values if name not in known]
+    options = None
     try:
         options = TypeAdapter(TrainingOptions).validate_python(values)
     except ValidationError as error:
-        raise InputError([*faults, *faults_of(error, TrainingOptions)]) from None
+        faults += faults_of(error, TrainingOptions)
     except InputError as error:
-        raise InputError([*faults, *error.faults]) from None
-    if faults:
+        faults += error.faults
+    if faults or options is None:
         raise InputError(faults)
     return options
 

@@ -61,27 +61,6 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """The clairvoyant optimum of a case: no run can cost less.
-
-    Attributes:
-        weight: w, the fewest executors that carry the peak.
-        peak: largest 30-second mean of the load, records/s.
-        cost: executor-hours; the exact optimum lies between it and ``cost + error``.
-        said: how the load was prepared, in sentences.
-    """
-
-    weight: int
-    peak: float
-    cost: float
-    error: float
-    parts: CostParts
-    mean_executors: float
-    said: tuple[str, ...]
-    scene: Scene | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class RunResult:
     """What is kept of a :class:`~rheostat.judge.simulate.Run`: its score, why it does not count, and its plots.
 
@@ -101,20 +80,28 @@ class Entry:
     """A case, its optimum, and its runs.
 
     Attributes:
+        weight: w, the fewest executors that carry the peak.
+        peak: largest 30-second mean of the load, records/s.
+        preparation: how the load was prepared, in sentences.
         executed: the optimum's plan, followed open loop in the simulated job.
         reached: the cheapest of the plans with a margin, followed likewise; None: they were not tried.
+        scene: None: nothing is plotted.
         runs: one for each policy.
     """
 
     case: Case
-    bound: Bound
+    weight: int
+    peak: float
+    preparation: tuple[str, ...]
+    optimum: Optimum
     executed: RunResult
     reached: RunResult | None = None
+    scene: Scene | None = None
     runs: tuple[RunResult, ...] = ()
 
     def with_runs(self, runs: Iterable[RunResult]) -> Entry:
         """Add the runs of the policies, with the cost of the optimum in their scores."""
-        cost = {"optimum_cost": self.bound.cost}
+        cost = {"optimum_cost": self.optimum.cost}
         return replace(self, runs=tuple(replace(run, score={**run.score, **cost}) for run in runs))
 
     @property
@@ -128,7 +115,7 @@ class Entry:
 
         An optimum that costs nothing is no measure: events take away all executors that a short load needs.
         """
-        return self.bound.mean_executors >= LEAST_MEAN_EXECUTORS and self.bound.cost > 0
+        return self.optimum.mean_executors >= LEAST_MEAN_EXECUTORS and self.optimum.cost > 0
 
     @property
     def undercut(self) -> tuple[str, ...]:
@@ -136,7 +123,7 @@ class Entry:
 
         Invalid runs are left out: one that is cut off before its last record pays for a part of the work only.
         """
-        least = self.bound.cost * (1 - _ROUNDING)
+        least = self.optimum.cost * (1 - _ROUNDING)
         scores = [run.score for run in self.every_run if run.score["valid"]]
         return tuple(score["policy"] for score in scores if score["total_cost"] < least)
 
@@ -174,16 +161,16 @@ class Comparison:
 
 
 def _bill_of(entry: Entry, run: RunResult) -> Bill:
-    score, bound = run.score, entry.bound
+    score = run.score
     violation_hours = score["violation_share"] * score["seconds"] / 3600
     return Bill(
         policy=score["policy"],
         case=entry.case.key,
         used=CostParts(score["executor_hours"], score["reconfigurations"], violation_hours),
         violation_share=score["violation_share"],
-        weight=float(bound.weight),
-        optimum=bound.cost,
-        best=bound.parts,
+        weight=float(entry.weight),
+        optimum=entry.optimum.cost,
+        best=entry.optimum.parts,
         valid=score["valid"],
     )
 
@@ -245,16 +232,6 @@ def find_reference(case: Case, *, drawn: bool = False, reached: bool = True) -> 
     weight = violation_weight(case.job, prepared.load.peak)
     problem = problem_of(case.job, prepared.load.curve, start_executors(case.job, prepared.load), weight)
     best = optimum(problem)
-    bound = Bound(
-        weight=weight,
-        peak=prepared.load.peak,
-        cost=best.cost,
-        error=best.error_bound,
-        parts=best.parts,
-        mean_executors=best.mean_executors,
-        said=prepared.load.said,
-        scene=_scene_of(case, prepared) if drawn else None,
-    )
     lead_s = case.job.executor.start_up.median_s
 
     def execute(plan: Optimum) -> RunResult:
@@ -263,7 +240,16 @@ def find_reference(case: Case, *, drawn: bool = False, reached: bool = True) -> 
     shares = MARGIN_CAPACITIES if reached else ()
     runs = [execute(optimum(_with_margin(problem, share))) for share in shares]
     cheapest = min(runs, key=lambda run: float(run.score["total_cost"]), default=None)
-    return Entry(case, bound, execute(best), cheapest)
+    return Entry(
+        case=case,
+        weight=weight,
+        peak=prepared.load.peak,
+        preparation=prepared.load.said,
+        optimum=best,
+        executed=execute(best),
+        reached=cheapest,
+        scene=_scene_of(case, prepared) if drawn else None,
+    )
 
 
 def _with_margin(problem: Problem, share: float) -> Problem:
@@ -394,31 +380,32 @@ def _changes_by_label(base: JobFile) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Cost ÷ optimum: the geometric mean over the loads of each job, and over all.
+    """Cost ÷ optimum of each policy, the best first: the geometric means over the loads of each job, then over all.
 
-    Attributes:
-        jobs: labels, in order.
-        ratios: policy → one figure a job; None: one of its runs does not count, or no load was ranked there.
-        overall: policy → geometric mean over all ranked cases; None: one of its runs does not count. Best first.
+    None: one of its runs does not count, or no load was ranked there.
     """
 
     jobs: tuple[str, ...]
     ratios: Mapping[str, tuple[float | None, ...]]
-    overall: Mapping[str, float | None]
 
 
 def cells_of(comparison: Comparison) -> Cells:
     """The matrix of a comparison over several jobs."""
     labels = {entry.case.key: entry.case.job_label for entry in comparison.entries}
     jobs = tuple(dict.fromkeys(labels.values()))
-    by_policy = bills_by_policy(comparison.bills)
-    overall = {policy: _mean_ratio(bills) for policy, bills in by_policy.items()}
     ratios = {
-        policy: tuple(_mean_ratio([bill for bill in bills if labels[bill.case] == job]) for job in jobs)
-        for policy, bills in by_policy.items()
+        policy: (
+            *(_mean_ratio([bill for bill in bills if labels[bill.case] == job]) for job in jobs),
+            _mean_ratio(bills),
+        )
+        for policy, bills in bills_by_policy(comparison.bills).items()
     }
-    ordered = sorted(overall.items(), key=lambda item: (item[1] is None, item[1] or 0.0, item[0]))
-    return Cells(jobs, ratios, dict(ordered))
+
+    def order(policy: str) -> tuple[bool, float, str]:
+        overall = ratios[policy][-1]
+        return overall is None, overall or 0.0, policy
+
+    return Cells(jobs, {policy: ratios[policy] for policy in sorted(ratios, key=order)})
 
 
 def _mean_ratio(bills: Sequence[Bill]) -> float | None:

@@ -200,18 +200,18 @@ def _runs_by_policy(entries: Iterable[Entry]) -> dict[str, list[RunResult]]:
 
 
 def _notes(entries: Sequence[Entry]) -> Iterator[str]:
-    bound, seeds = entries[0].bound, [entry.case.seed for entry in entries]
-    parts = bound.parts
-    yield from bound.said
+    first, seeds = entries[0], [entry.case.seed for entry in entries]
+    best = first.optimum
+    yield from first.preparation
     mean = "; means over seeds " + ", ".join(map(str, seeds)) if len(seeds) > 1 else f"; seed {seeds[0]}"
-    exact = f"{bound.error / bound.cost:.2%}" if bound.cost else f"{bound.error:,.2f} executor-h"
+    exact = f"{best.error_bound / best.cost:.2%}" if best.cost else f"{best.error_bound:,.2f} executor-h"
     yield (
-        f"optimum {bound.cost:,.2f} executor-h (exact to {exact}): {parts.executor_hours:,.2f} "
-        f"h, {several(parts.changes, 'change')}, {60 * parts.violation_hours:,.1f} min over the objective; mean "
-        f"{bound.mean_executors:.2f} executors; w = {bound.weight}{mean}"
+        f"optimum {best.cost:,.2f} executor-h (exact to {exact}): {best.executor_hours:,.2f} "
+        f"h, {several(best.changes, 'change')}, {60 * best.violation_hours:,.1f} min over the objective; mean "
+        f"{best.mean_executors:.2f} executors; w = {first.weight}{mean}"
     )
     if not all(entry.ranked for entry in entries):
-        why = "needs too few executors to leave anything to decide" if bound.cost else "costs nothing"
+        why = "needs too few executors to leave anything to decide" if best.cost else "costs nothing"
         yield f"not ranked: the optimum {why}"
     yield from unready_notes(entries)
 
@@ -263,10 +263,7 @@ def defeat_rows(defeats: Sequence[Defeat]) -> list[list[str]]:
 
 def matrix_rows(cells: Cells) -> list[list[str]]:
     """Policies × jobs, the geometric mean last, the best policy first."""
-    rows = [
-        [policy, *map(_ratio_text, cells.ratios[policy]), _ratio_text(overall)]
-        for policy, overall in cells.overall.items()
-    ]
+    rows = [[policy, *map(_ratio_text, ratios)] for policy, ratios in cells.ratios.items()]
     return [["policy", *cells.jobs, "geometric mean"], *rows]
 
 
@@ -292,13 +289,13 @@ def verdict(comparison: Comparison) -> str:
 
 def simulate_verdict(entry: Entry) -> str:
     """One sentence on the first run of a case."""
-    run, bound = entry.runs[0], entry.bound
+    run, optimum = entry.runs[0], entry.optimum.cost
     score = run.score
     if not score["valid"]:
         return f"{score['policy']}: the run does not count: {'; '.join(run.faults) or 'records are missing'}."
     used = f"{score['executor_hours']:,.2f} executor-hours with {several(score['reconfigurations'], 'change')}"
     violated = f"over the objective of {score['objective_s']:g} s for {score['violation_share']:.2%} of the time"
-    times = f"{score['total_cost'] / bound.cost:.3f} × the clairvoyant optimum" if bound.cost else "the optimum is 0"
+    times = f"{score['total_cost'] / optimum:.3f} × the clairvoyant optimum" if optimum else "the optimum is 0"
     return f"{score['policy']} used {used} and was {violated}: a cost of {score['total_cost']:,.2f}, {times}."
 
 
@@ -341,17 +338,17 @@ _DEFEAT = ("policy", "shape", "ratio", "tried")
 
 
 def _case_json(entry: Entry) -> dict[str, Any]:
-    bound = entry.bound
-    optimum = {"cost": bound.cost, "error": bound.error, **asdict(bound.parts), "mean_executors": bound.mean_executors}
+    best = entry.optimum
+    figures = {"error": best.error_bound, **asdict(best.parts), "mean_executors": best.mean_executors}
     return {
         "job": entry.case.job_label,
         "trace": entry.case.load.name,
         "seed": entry.case.seed,
         "ranked": entry.ranked,
-        "weight": bound.weight,
-        "peak": bound.peak,
-        "load": list(bound.said),
-        "optimum": optimum,
+        "weight": entry.weight,
+        "peak": entry.peak,
+        "load": list(entry.preparation),
+        "optimum": {"cost": best.cost, **figures},
         "executed": dict(entry.executed.score),
         "reached": None if entry.reached is None else dict(entry.reached.score),
     }
@@ -359,8 +356,8 @@ def _case_json(entry: Entry) -> dict[str, Any]:
 
 def _matrix_json(cells: Cells) -> dict[str, Any]:
     policies = [
-        {"policy": policy, "ratios": list(cells.ratios[policy]), "geometric_mean": overall}
-        for policy, overall in cells.overall.items()
+        {"policy": policy, "ratios": list(of_jobs), "geometric_mean": overall}
+        for policy, (*of_jobs, overall) in cells.ratios.items()
     ]
     return {"jobs": list(cells.jobs), "policies": policies}
 
@@ -463,7 +460,7 @@ def write_simulation(path: Path, entry: Entry) -> Path:
         heading("Score"),
         table(figure_rows(run.score, explained=True)),
         heading("How to read this"),
-        note_list([*entry.bound.said, *unready_notes([entry]), *READING[:2], *run.faults]),
+        note_list([*entry.preparation, *unready_notes([entry]), *READING[:2], *run.faults]),
     ]
     title = f"Rheostat: {run.score['policy']}, {entry.case.name}"
     return write_page(path, frame(title, simulate_verdict(entry), parts))
@@ -477,7 +474,7 @@ def _figure(entry: Entry, *, with_script: bool) -> str:
 
     The cheapest run and the plan that knows the load are shown, the others when their name is clicked.
     """
-    scene, beside = entry.bound.scene, entry.reached or entry.executed
+    scene, beside = entry.scene, entry.reached or entry.executed
     cheapest_first = sorted(entry.runs, key=lambda run: run.score["total_cost"])
     drawn = [(run.score["policy"], run.series) for run in cheapest_first if run.series is not None]
     if scene is None or not drawn:

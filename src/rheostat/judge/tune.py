@@ -64,9 +64,6 @@ class Outcome(NamedTuple):
         """Cost and hours over the objective, without differences from the order of a sum."""
         return round(self.cost, _EXACT), round(self.violation_hours, _EXACT)
 
-    def no_worse_than(self, other: Outcome) -> bool:
-        return all(mine <= its for mine, its in zip(self.rounded, other.rounded, strict=True))
-
     def to_json(self) -> dict[str, float]:
         return {"total_cost": self.cost, "violation_share": self.violation_share}
 
@@ -140,7 +137,8 @@ def choose_gains(candidates: Sequence[Candidate], present: Gains) -> Verdict:
         f"{best.held_out.cost:.4g}, with {best.held_out.violation_share:.2%} of the time over the objective, "
         f"instead of {now.held_out.cost:.4g} with {now.held_out.violation_share:.2%}"
     )
-    if best.held_out.no_worse_than(now.held_out):
+    pairs = zip(best.held_out.rounded, now.held_out.rounded, strict=True)
+    if all(of_best <= of_present for of_best, of_present in pairs):
         return Verdict(best.gains, f"{gained}; on the part that was held out {held}")
     return Verdict(present, f"the present gains stay: {gained}, but on the part that was held out {held}")
 

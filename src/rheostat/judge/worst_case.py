@@ -20,7 +20,7 @@ from random import Random
 
 from rheostat.errors import Fault, InputError
 from rheostat.judge.cases import PEAK_SHARE, Case, LoadSpec, PolicySpec, Treatment
-from rheostat.judge.compare import Comparison, Entry, find_reference, run_one
+from rheostat.judge.compare import Entry, find_reference, run_one
 from rheostat.judge.crew import Progress, crew
 from rheostat.judge.scoring import cost_parts, scoring_case
 from rheostat.judge.simulate import simulate
@@ -88,11 +88,6 @@ def defeats(
 
     with crew(defeat, jobs, len(hunts)) as workers:
         return workers.run(hunts, report)
-
-
-def comparison_of(defeats: Sequence[Defeat]) -> Comparison:
-    """The runs under the worst loads, as a comparison of one run each."""
-    return Comparison(tuple(each.entry for each in defeats))
 
 
 def defeat(hunt: Hunt) -> Defeat:

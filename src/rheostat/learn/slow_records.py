@@ -157,7 +157,6 @@ class Trained:
 
     @property
     def outliers(self) -> int:
-        """Number of rows left out."""
         return len(self.left_out)
 
 
@@ -224,11 +223,8 @@ class Refits(NamedTuple):
         counted = [Sample(0.0, tuple(workload), n, 0.0) for workload, n in points if n in self.numbers]
         if not counted:
             return 0.0
-        centered = self.weights - self.weights.mean(axis=0)
-        spread = np.einsum("ki,kj->ij", centered, centered) / len(centered)
         at_points = self.basis.at(_arrays(counted, self.costs)[0], self.basis.degree)
-        variances = np.einsum("pi,pi->p", np.einsum("pi,ij->pj", at_points, spread), at_points)
-        return float(np.sqrt(np.maximum(variances, 0.0)).mean())
+        return float((at_points @ self.weights.T).std(axis=1).mean())
 
 
 def refit_resamples(samples: Sequence[Sample], trained: Trained, options: TrainingOptions = DEFAULT) -> Refits:

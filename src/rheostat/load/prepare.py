@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rheostat.errors import Fault, InputError
-from rheostat.load.curves import Pieces, RateCurve
+from rheostat.load.curves import Pieces, RateCurve, levels
 
 PEAK_WINDOW_S = 30.0
 """Seconds over which the rate is averaged for the peak."""
@@ -139,8 +139,7 @@ def _add_noise(curve: Pieces, step_s: float, noise_cv: float, random: Random) ->
     if noise_cv > 0:
         shape = 1 / noise_cv**2
         means *= np.array([random.gammavariate(shape, 1 / shape) for _ in means])
-    times, rates = np.repeat(grid, 2)[1:-1].tolist(), np.repeat(means, 2).tolist()
-    return Pieces(list(zip(times, rates, strict=True)))
+    return levels(grid.tolist(), means.tolist())
 
 
 def _find_peak(curve: Pieces, window_s: float) -> tuple[float, float]:

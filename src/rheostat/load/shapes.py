@@ -68,7 +68,7 @@ def remarks_on(text: str, rate: float | None = None, seconds: float | None = Non
     """Warnings about a valid shape that may not be meant: a part that is shorter than its period.
 
     >>> remarks_on("daily:1..5@3600")[0]
-    'daily:1..5@3600: only 3600 s of its period of 86400 s (0.042); its lowest and its highest rate need not be in it'
+    'daily:1..5@3600 covers only 3600 s of its period of 86400 s (0.042), perhaps without its lowest and highest rate'
     """
     return _read_parts(text, rate, seconds, seed=0)[1]
 
@@ -113,7 +113,7 @@ class _Reader:
         period_s = options.get("period", seconds)
         if seconds < period_s:
             share = f"{seconds:g} s of its period of {period_s:g} s ({seconds / period_s:.2g})"
-            self.remarks.append(f"{text}: only {share}; its lowest and its highest rate need not be in it")
+            self.remarks.append(f"{text} covers only {share}, perhaps without its lowest and highest rate")
         seed = f"{options['seed']:.0f}" if "seed" in options else seed
         return kind.build(Part(low, high, seconds, options, Random(f"{name.lower()} {seed}")))
 
@@ -123,12 +123,12 @@ class _Reader:
     def _read_seconds(self, text: str) -> float:
         if not text and self._seconds is None:
             apart = ", or --seconds" if self._single else ""
-            self._add_fault(f"@SECONDS{apart}, > 0", f"say how long it lasts, as in ramp:200..1400@40{apart}")
+            self._add_fault(f"@SECONDS{apart}, > 0", f"give its duration, as in ramp:200..1400@40{apart}")
             return 1.0
         text = text or str(self._seconds)
         seconds = _parse_number(text)
         if seconds is None or not 0 < seconds <= _MAX_PART_SECONDS:
-            self._add_fault(f"a number > 0 and ≤ {_MAX_PART_SECONDS:g} after @", f"{text!r} is no number of seconds")
+            self._add_fault(f"a number > 0 and ≤ {_MAX_PART_SECONDS:g} after @", f"{text!r} is not a number of seconds")
             return 1.0
         return seconds
 
@@ -155,7 +155,7 @@ class _Reader:
                 message = f"there is no option {name!r} here" + did_you_mean(name, known)
                 self._add_fault(", ".join(known) or "none", message)
             elif value is None or not known[name].fits(value, seconds):
-                self._add_fault(known[name].allowed, f"{value_text!r} does not suit the option {name!r}")
+                self._add_fault(known[name].allowed, f"{value_text!r} is not allowed for the option {name!r}")
             else:
                 values[name] = value
         return values

@@ -25,7 +25,7 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from rheostat.errors import Fault, InputError
-from rheostat.load.curves import Pieces, staircase
+from rheostat.load.curves import Pieces, levels, staircase
 from rheostat.load.payload import Records
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ def trip_curve(plan: TripPlan, random: Random | None = None) -> Pieces:
     """Records/s as played: a level for each minute of the city. ``random`` draws in place of the plan's seed."""
     edges, trips = _draw_counts(plan, random)
     times = [*(edges[:-1] / plan.speed).tolist(), plan.seconds]
-    points: list[tuple[float, float]] = []
-    for (begin, end), number in zip(pairwise(times), trips.tolist(), strict=True):
-        rate = number * plan.copies / (end - begin)
-        points += [(begin, rate), (end, rate)]
-    return Pieces(points)
+    rates = [
+        number * plan.copies / (end - begin)
+        for (begin, end), number in zip(pairwise(times), trips.tolist(), strict=True)
+    ]
+    return levels(times, rates)
 
 
 def experiment_curve(seed: int = 0) -> Pieces:
@@ -98,7 +98,7 @@ def _draw_counts(plan: TripPlan, random: Random | None = None) -> tuple[NDArray[
     """Edges of the bins in seconds of the city, one more than bins, and the number of trips in each bin.
 
     A bin is a minute; the last one may be shorter. Without ``random`` the numbers are those of the shape ``trips`` with
-    the option ``seed``.
+    the option ``seed``. The integral of the cycle is exact at minutes, linear between them.
     """
     import numpy as np
 
@@ -106,22 +106,14 @@ def _draw_counts(plan: TripPlan, random: Random | None = None) -> tuple[NDArray[
     width = max(float(_MINUTE_S), span_s / _MAX_BINS)
     whole = max(1, math.ceil(span_s / width - 1e-9))
     edges = np.append(np.arange(whole) * width, span_s)
-    expected = plan.rate * np.diff(_integrate_cycle(edges))
-    random = random or Random(f"trips {plan.seed}")
-    drawn = np.random.default_rng(random.getrandbits(64)).poisson(np.minimum(expected, _LARGE))
-    return edges, np.where(expected < _LARGE, drawn, expected)
-
-
-def _integrate_cycle(t: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Trips in [0, t] seconds of the city at a mean of one a second; exact at minutes, linear between them."""
-    import numpy as np
-
     cycle = Pieces([(ten * _TEN_MINUTES_S, height) for ten, height in _PROFILE])
     grid = np.arange(0.0, DAYS_S + 1, _MINUTE_S)
     sums = np.array([cycle.cumulative(second) for second in grid.tolist()])
-    turns, inside = np.divmod(t, DAYS_S)
-    trips: NDArray[np.float64] = DAYS_S * (turns + np.interp(inside, grid, sums / sums[-1]))
-    return trips
+    turns, inside = np.divmod(edges, DAYS_S)
+    expected = plan.rate * np.diff(DAYS_S * (turns + np.interp(inside, grid, sums / sums[-1])))
+    random = random or Random(f"trips {plan.seed}")
+    drawn = np.random.default_rng(random.getrandbits(64)).poisson(np.minimum(expected, _LARGE))
+    return edges, np.where(expected < _LARGE, drawn, expected)
 
 
 # Trips played as records
@@ -280,25 +272,18 @@ def synthetic_trips(plan: TripPlan) -> TripLoad:
     if not expected <= _MAX_TRIPS:
         message = "these are too many: give a smaller rate, or fewer seconds"
         raise InputError([Fault("trips", f"{expected:.4g} trips", f"at most {_MAX_TRIPS} trips", message)])
-    pickups = _draw_pickups(plan)
-    if not len(pickups):
-        message = "there are none: give a larger rate, or more seconds"
-        raise InputError([Fault("trips", f"{expected:.4g} trips on average", "at least one trip", message)])
-    seconds, counts = np.unique(pickups, return_counts=True)
-    trips = array("q", np.cumsum(counts).tolist())
-    arrivals = Arrivals(array("q", seconds.tolist()), trips, BEGIN, plan.seconds, plan.speed, plan.copies)
-    return TripLoad(arrivals, partial(_make_bodies, pickups, plan.seed))
-
-
-def _draw_pickups(plan: TripPlan) -> NDArray[np.int64]:
-    """Seconds of the city, in order."""
-    import numpy as np
-
     edges, counts = _draw_counts(plan)
     number = counts.astype(np.int64)
+    if not number.any():
+        message = "there are none: give a larger rate, or more seconds"
+        raise InputError([Fault("trips", f"{expected:.4g} trips on average", "at least one trip", message)])
     begins, widths = np.repeat(edges[:-1], number), np.repeat(np.diff(edges), number)
     chances = np.random.default_rng([plan.seed, 3]).random(len(begins))
-    return BEGIN + np.sort((begins + chances * widths).astype(np.int64))
+    pickups = BEGIN + np.sort((begins + chances * widths).astype(np.int64))
+    seconds, in_second = np.unique(pickups, return_counts=True)
+    trips = array("q", np.cumsum(in_second).tolist())
+    arrivals = Arrivals(array("q", seconds.tolist()), trips, BEGIN, plan.seconds, plan.speed, plan.copies)
+    return TripLoad(arrivals, partial(_make_bodies, pickups, plan.seed))
 
 
 def _make_bodies(pickups: NDArray[np.int64], seed: int) -> Iterator[str]:

@@ -95,7 +95,6 @@ def sample_store_beside(journal: Path, report: Callable[[str], None]) -> Parquet
 
 
 def header_of(settings: Settings, job: str | None = None, seed: int | None = None) -> Header:
-    """The header of a run's journal."""
     return Header(__version__, settings.model_dump(mode="json"), seed, job)
 
 

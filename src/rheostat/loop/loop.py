@@ -148,7 +148,6 @@ class Loop:
             self._wanted_failover = on
 
     def status(self) -> Status:
-        """How it stands after the last cycle."""
         return self._status
 
     @property
@@ -359,7 +358,7 @@ class FailureLog:
         kind = (self.stage, type(error))
         if kind not in self._logged:
             self._logged.add(kind)
-            _log.error("%s; %s (told once)", text, _WHAT_TO_DO[self.stage], exc_info=error)
+            _log.error("%s; %s (logged once)", text, _WHAT_TO_DO[self.stage], exc_info=error)
         return text
 
 

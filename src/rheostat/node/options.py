@@ -1,4 +1,4 @@
-"""What a node is told, checked as a whole before anything is started."""
+"""Options of a node server, checked as a whole before anything starts; the server from start to end."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ from rheostat.node.workers import Folder, Rules, StandaloneSpark, Workers, addre
 from rheostat.text import several
 
 MOST_WORKERS = 1000
-"""A larger number is a slip of the keyboard."""
+"""A larger number is a typing error."""
 
 MOST_DELAY_MS = 1000.0
-"""A ping that is delayed for longer would count as not answered."""
+"""A ping that is delayed longer would count as not answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
-    """What a node is.
+    """Options of ``rheostat node``.
 
     Attributes:
-        master: the master's web page, ``http://host:port``; it tells the URL for the Workers itself.
-        n_max: Workers that there can be, standby included.
-        name: stands in the names of its Workers; nodes of one master have different ones.
-        host, port: where the server listens; port 0: a free one.
-        addresses: where the Workers listen; see :func:`~rheostat.node.workers.address_of`.
+        master: the master's web page, ``http://host:port``.
+        n_max: largest number of Workers, standby included.
+        name: prefix of its Workers' names; nodes of one master have different names.
+        port: 0: a free one.
+        addresses: of the Workers; see :func:`~rheostat.node.workers.address_of`.
         cores, memory_mb: of each Worker.
-        folder: where it keeps its Workers' records; None: in the user's cache, by name.
-        token_file: file with the token; None: the environment has it, or there is none.
+        folder: for its records; None: in the user's cache, by name.
+        token_file: file with the token; None: from the environment, or no token.
         keep: leave the Workers running at the end.
-        grace_s: how long Workers may take to leave at the end, s.
-        peers: other nodes, each ``NAME=URL``; this one among them is passed over, so that all may be given one list.
-        ping_every_s: between two rounds of pings to the peers, s.
-        delays: pings that are answered late, each ``CALLER=MS``; for trials.
+        grace_s: time for Workers to leave at the end, s.
+        peers: other nodes, each ``NAME=URL``; its own name is ignored, so that all nodes can be given one list.
+        ping_every_s: interval of the pings to the peers, s.
+        delays: artificial delays of answers to pings, each ``CALLER=MS``; for trials.
     """
 
     master: str
@@ -79,7 +79,7 @@ class NodeOptions:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What was found out about the machine and the token."""
+    """What the server needs from this machine, and the token."""
 
     java: Java
     spark_home: Path
@@ -88,11 +88,7 @@ class Prepared:
 
 
 def prepare(options: NodeOptions, environ: Mapping[str, str] | None = None) -> Prepared:
-    """Check everything that can be wrong before anything is started.
-
-    Raises:
-        InputError: all that is wrong.
-    """
+    """Check options and machine before anything starts. Raises InputError with all faults."""
     env = os.environ if environ is None else environ
     token, faults = check(options, env)
     faults += bash_faults(env)
@@ -107,7 +103,7 @@ def prepare(options: NodeOptions, environ: Mapping[str, str] | None = None) -> P
 
 
 def check(options: NodeOptions, environ: Mapping[str, str]) -> tuple[str | None, list[Fault]]:
-    """The token, and everything that is wrong with the options themselves."""
+    """The token, and all faults of the options."""
     faults = list(_faults(options))
     token = tried(_token, None, faults, options, environ)
     return token, faults

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rheostat import __version__
 from rheostat.config.faults import faults_of
-from rheostat.config.models import FrozenModel, documented
+from rheostat.config.models import FrozenModel
 from rheostat.errors import Fault, InputError, UnavailableError
 from rheostat.host.spark_daemons import WorkerSize
 from rheostat.node.peers import CALLER, PeerRoundTrips
@@ -39,21 +39,22 @@ Host = Annotated[str, Field(min_length=1, max_length=255)]
 class CreateOrder(FrozenModel):
     """How many more Workers to create."""
 
-    target: int = documented(
-        "Workers to create; beyond the free ids it is clipped, with none free it is ignored.", "", ge=0, le=100_000
+    target: int = Field(
+        description="Workers to create; beyond the free ids it is clipped, with none free it is ignored.",
+        ge=0,
+        le=100_000,
     )
 
 
 class RemoveOrder(FrozenModel):
     """Which Workers host executors, and how many idle ones to keep."""
 
-    used: list[Host] = documented(
-        "Hosts of the job's executors, also those on other nodes. Where Workers share an address: `host:port` of the "
-        "Worker's web page, or its name.",
-        "",
+    used: list[Host] = Field(
+        description="Hosts of the job's executors, also those on other nodes. Where Workers share an address: "
+        "`host:port` of the Worker's web page, or its name.",
         max_length=10_000,
     )
-    free: int = documented("Idle Workers to keep; clipped to the idle ones.", "", ge=0, le=100_000)
+    free: int = Field(description="Idle Workers to keep; clipped to the idle ones.", ge=0, le=100_000)
 
 
 class Created(BaseModel):

@@ -8,13 +8,13 @@ query's own memory, so the backlog is current also while a batch runs for minute
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from rheostat.errors import UnavailableError
@@ -74,8 +74,9 @@ class DriverSource:
         self.jvm = DriverJvm(spark)
         self._requested = requested
         self._limit_s = limit_s
+        self._timeout_s = timeout_s
         self._queries = _Queries(self.jvm, queries)
-        self._readers = _Readers(self.jvm.gateway, timeout_s)
+        self._readers: dict[_Identity, _Reader] = {}
         self._batches: dict[str, Batch] = {}
 
     def observe(self, at: float) -> Observation:
@@ -87,7 +88,7 @@ class DriverSource:
         gaps: list[Gap] = []
         try:
             active = self._queries.poll(gaps)
-            self._readers.keep(leaf for query in active for leaf in query.plan.leaves)
+            self._close_readers(but={_identity(leaf) for query in active for leaf in query.plan.leaves})
         except _UNREADABLE as error:
             return Observation(at, gaps=(Gap("queries", str(error)), Gap("cluster", str(error))))
         readings = [self._read_query(query, snapshot, gaps) for query in active]
@@ -102,7 +103,7 @@ class DriverSource:
     def close(self) -> None:
         """Close the connections to brokers. Another observation would open them again."""
         with suppress(UnavailableError):
-            self._readers.keep(())
+            self._close_readers(but=())
 
     def _read_cluster(self, snapshot: _Snapshot) -> Cluster:
         executors = parse_executors(self.jvm.executors())
@@ -151,12 +152,28 @@ class DriverSource:
             raise UnavailableError(message)
         found = []
         for number, leaf in enumerate(plan.leaves):
-            reader = self._readers.of(leaf)
+            reader = self._reader(leaf)
             latest = _reported_latest(leaf, number, progress) if reader is None else reader.latest(snapshot)
             partitions = partition_offsets(latest.offsets, position.planned[number], position.committed[number])
             because = not_a_count(partitions) if reader is None else reader.inexact_because(partitions, snapshot)
             found.append(Offsets.of(latest.at, partitions, because is None, because))
         return tuple(found)
+
+    def _reader(self, leaf: SourceLeaf) -> _Reader | None:
+        """One for each source, however many queries read it; None if only progress events report its latest offsets."""
+        identity = _identity(leaf)
+        if identity not in self._readers:
+            if leaf.provider == "kafka":
+                view = KafkaView(self.jvm.gateway, leaf.options, self._timeout_s)
+                self._readers[identity] = _KafkaReader(view)
+            elif leaf.provider == LOG_PROVIDER:
+                folder = _local_path(option(leaf.options, "path"))
+                self._readers[identity] = _Reader(lambda _: latest_offsets(folder))
+        return self._readers.get(identity)
+
+    def _close_readers(self, but: Collection[_Identity]) -> None:
+        for identity in set(self._readers).difference(but):
+            self._readers.pop(identity).close()
 
 
 def _try_read(gaps: list[Gap], query_id: str | None, section: str, read: Callable[[], _T]) -> _T | None:
@@ -266,8 +283,7 @@ class _KafkaReader(_Reader):
         if snapshot.at - self._checked_at >= _CHECK_EVERY_S:
             snapshot.require_time("asking Kafka for the earliest offsets")
             self._checked_at = snapshot.at
-            check = self._view.check()
-            self._earliest, self._compacted = check.earliest, check.compacted
+            self._earliest, self._compacted = self._view.check()
         if self._view.subscription.read_committed:
             return "transactions"
         return not_a_count(partitions, self._earliest, self._compacted)
@@ -278,31 +294,6 @@ class _KafkaReader(_Reader):
     def _read_latest(self, snapshot: _Snapshot) -> Mapping[_Key, int]:
         snapshot.require_time("asking Kafka for the latest offsets")
         return self._view.latest()
-
-
-class _Readers:
-    """The readers in use, one for each source however many queries read it."""
-
-    def __init__(self, gateway: Any, timeout_s: float) -> None:
-        self._gateway = gateway
-        self._timeout_s = timeout_s
-        self._readers: dict[_Identity, _Reader] = {}
-
-    def of(self, leaf: SourceLeaf) -> _Reader | None:
-        """The reader of a source; None if only progress events report its latest offsets. Raises ValueError."""
-        identity = _identity(leaf)
-        if identity not in self._readers:
-            if leaf.provider == "kafka":
-                self._readers[identity] = _KafkaReader(KafkaView(self._gateway, leaf.options, self._timeout_s))
-            elif leaf.provider == LOG_PROVIDER:
-                folder = _local_path(option(leaf.options, "path"))
-                self._readers[identity] = _Reader(lambda _: latest_offsets(folder))
-        return self._readers.get(identity)
-
-    def keep(self, leaves: Iterable[SourceLeaf]) -> None:
-        """Close the readers of all other sources."""
-        for identity in set(self._readers) - set(map(_identity, leaves)):
-            self._readers.pop(identity).close()
 
 
 def _identity(leaf: SourceLeaf) -> _Identity:

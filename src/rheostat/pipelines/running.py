@@ -174,6 +174,19 @@ def base_conf() -> dict[str, str]:
     }
 
 
+@contextlib.contextmanager
+def open_session(name: str, master: str, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session whose workers run this Python, stopped on leaving."""
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = SparkSession.builder.master(master).appName(name).config(map=dict(conf)).getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
 def _read_stream(settings: PipelineSettings, spark: SparkSession) -> DataFrame:
     options: dict[str, Any] = {"startingOffsets": settings.starting}
     if settings.cap is not None:
@@ -279,20 +292,12 @@ class Pipeline(Generic[S]):
             pass
         finish(query)
 
-    @contextlib.contextmanager
-    def session(self, settings: S, master: str, jars: Sequence[str], conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    def session(
+        self, settings: S, master: str, jars: Sequence[str], conf: Mapping[str, str]
+    ) -> contextlib.AbstractContextManager[SparkSession]:
         """A session for the pipeline, stopped on leaving. ``conf`` overrides that of the pipeline."""
-        from pyspark.sql import SparkSession
-
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        builder = SparkSession.builder.master(master).appName(settings.query_name)
-        for key, value in {"spark.jars": ",".join(jars), **self.conf(settings), **conf}.items():
-            builder = builder.config(key, value)
-        spark = builder.getOrCreate()
-        try:
-            yield spark
-        finally:
-            spark.stop()
+        everything = {"spark.jars": ",".join(jars), **self.conf(settings), **conf}
+        return open_session(settings.query_name, master, everything)
 
     def main(self, argv: Sequence[str] | None = None) -> int:
         """Run as a program until SIGTERM or SIGINT. 0: after a signal, 1: the query failed, 2: the input was wrong."""

@@ -63,11 +63,9 @@ class BuiltInPolicy(Generic[OptionsT, StateT]):
         self.context = context
 
     def initial(self) -> StateT:
-        """The state before the first sample."""
         return self.state_type()
 
     def capacity(self, executors: int, state: StateT) -> float | None:  # noqa: ARG002
-        """No model."""
         return None
 
 
@@ -200,7 +198,6 @@ class Learned:
         return max(n, needed(rate, below / n))
 
     def figure(self, executors: int) -> Figure | None:
-        """The figure of exactly this number."""
         return next((each for each in self.figures if each.executors == executors), None)
 
 

@@ -59,29 +59,29 @@ class MstOptions(FrozenModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     dt_threshold: float = Field(7.0, ge=0, lt=100)
-    """T, % of MST that must be left over; never less than the model's error."""
+    """T: the share of MST that must be left over, %; never less than the model's error."""
     check_every_s: float | None = Field(None, gt=0, le=3600)
     """Time between two decisions, s; null: each sample (S2: each minute)."""
     increase: Literal["one", "needed"] = "needed"
     """one: n + 1 (S2, Algorithm 3); needed: as many as arrival rate and backlog need."""
     grow_at: float | None = Field(1.0, gt=0, le=2)
-    """Arrival ÷ MST above which they are added before that; null: not looked at (S2)."""
+    """Arrival rate ÷ MST above which executors are added before an overload; null: not checked (S2)."""
     catch_up_lags: float | None = Field(2.0, gt=0, le=10_000)
-    """Time to work off a backlog, in lags of the objective; null: not looked at."""
+    """Time to work off a backlog, in lags of the objective; null: not checked."""
     settle_batches: int = Field(2, ge=0, le=1000)
-    """Batches at a new number before it is measured or judged; 0: at once."""
+    """Batches that must finish after a change before the new number is measured or judged; 0: none."""
     samples_to_shrink: int = Field(10, ge=1, le=10_000)
-    """Decisions in a row with a surplus before executors are given up (S2: 1)."""
+    """Decisions in a row with a surplus before executors are removed (S2: 1)."""
     lower_bounds: bool = True
     """Whether healthy samples raise the model; false: only saturated ones count (S2)."""
     shun_far: bool = True
-    """Whether nodes so far away that they lower MST are left alone; false: only warn (S2)."""
+    """Whether nodes so far away that they lower MST are not used; false: only a warning (S2)."""
     beta_from: int = Field(2, ge=2, le=100)
     """Configurations from which on β is fitted (S2: 3)."""
     residual_limit: float | None = Field(0.25, gt=0, le=10)
     """Relative residual of a change point; null: the model never forgets (S2)."""
     residuals_in_a_row: int = Field(2, ge=1, le=1000, json_schema_extra={"only_with": ["residual_limit", "set"]})
-    """How many residuals above the limit make one."""
+    """Residuals above the limit in a row that are a change point."""
 
 
 FAITHFUL: Mapping[str, object] = {
@@ -143,7 +143,6 @@ class QuerySample(NamedTuple):
         return self.assessment.arrival_rate or 0.0
 
     def point(self, rate: float) -> Saturated:
-        """This throughput as a measurement, records/s."""
         return Saturated(self.assessment.at, self.executors, self.distance_ms, rate)
 
 
@@ -276,7 +275,6 @@ class Reach:
 
     @property
     def most(self) -> int:
-        """The greatest number that there is room for."""
         return MOST_EXECUTORS if self.distances is None else len(self.distances) - 1
 
     def distance_ms(self, executors: int) -> float:
@@ -298,7 +296,6 @@ class Demand:
     rate: float
 
     def needed(self, distance_ms: float) -> float:
-        """Executors at this distance; a real number."""
         return self.executors if self.model is None else self.model.needed(self.rate, distance_ms)
 
 
@@ -324,12 +321,10 @@ def reach(nodes: Nodes | None, choice: Choice) -> Reach:
 
 
 def sum_needs(demands: Sequence[Demand], distance_ms: float) -> float:
-    """Executors that all queries need together at this distance; a real number."""
     return sum(each.needed(distance_ms) for each in demands)
 
 
 def carries(demands: Sequence[Demand], executors: int, reached: Reach) -> bool:
-    """Whether so many executors carry the rates."""
     return sum_needs(demands, reached.distance_ms(executors)) <= executors * (1 + ROUNDING)
 
 
@@ -451,7 +446,6 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
         self._catch_up_s = None if lags is None else lags * context.objective.lag_s
 
     def recommend(self, assessment: Assessment, state: MstState) -> tuple[Recommendation, MstState]:
-        """Propose by the rules above."""
         n = valid_target(assessment)
         if n is None or assessment.arrival_rate is None:
             return propose_nothing(assessment, "arrival_rate"), replace(state, streak=0, overlaps=assessment.at)
@@ -639,7 +633,6 @@ def _describe_rates(assessment: Assessment) -> str:
 
 
 def _describe_dt(sample: _Sample) -> str:
-    """DT and MST, where there is one query."""
     mst = sample.mst(sample.n)
     if not mst:
         return ""
@@ -648,7 +641,6 @@ def _describe_dt(sample: _Sample) -> str:
 
 
 def _warn_of_distance(sample: _Sample, target: int) -> str | None:
-    """A warning where the added nodes lower MST."""
     now, then = sample.mst(sample.n), sample.mst(target)
     if now is None or then is None or then >= now:
         return None

@@ -59,7 +59,7 @@ class ProactiveOptions(ReactiveOptions):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     headroom: float = Field(0.95, gt=0, le=1)
-    """Share of the capacity to be used after a decrease; a rise is seen before it comes (S1: 0.9)."""
+    """Share of the capacity to be used after a decrease; the forecast shows a rise before it comes (S1: 0.9)."""
     explore_every_s: float | None = Field(None, gt=0, le=3600)
     """Time between two checks in exploration, s; null: each sample (S1: 15 s)."""
     sample_every_s: float | None = Field(None, gt=0, le=3600)
@@ -67,53 +67,53 @@ class ProactiveOptions(ReactiveOptions):
     decide_every_s: float | None = Field(None, gt=0, le=3600)
     """Time between two decisions in control, s; null: each sample (S1: 60 s)."""
     hold_s: float | None = Field(240.0, ge=0, le=86_400)
-    """Longest wait for recovery from a change, s; until then samples are not learnt from. null: they always are."""
+    """Longest wait for recovery from a change, s; until then samples do not count. null: they always count."""
     most_slow: float | None = Field(1.0, gt=0, le=1e6)
-    """Slow records above this are learnt as this: a stall of minutes is no more."""
+    """Greatest share of slow records in a training sample; a stall of minutes counts as this. null: no limit."""
     check_every: int = Field(240, ge=10, le=100_000)
     """Samples between two checks of the model (S1: 450)."""
     learn_rows: int = Field(3000, ge=50, le=1_000_000)
-    """Newest samples that a model is made of."""
+    """Most samples that a model is trained on, the newest."""
     degree: int = Field(8, ge=1, le=8)
-    """The highest degree that is tried, from 1 on (S1: 8)."""
+    """Highest degree that is tried, from 1 on (S1: 8)."""
     resamples: int = Field(250, ge=2, le=10_000)
-    """k, resamples of the stability check (S1: 250)."""
+    """k: resamples of the stability check (S1: 250)."""
     block: int = Field(30, ge=1, le=10_000)
     """Samples in a row that are drawn together."""
     stability_limit: float = Field(TrainingOptions.stability_limit, gt=0, le=100)
-    """λ, the largest standard deviation of a stable model's predictions (S1: 0.05, by another method)."""
+    """λ: largest standard deviation of a stable model's predictions (S1: 0.05, by another method)."""
     outliers: bool = True
-    """Whether outliers are found and left out of the training data."""
+    """Whether outliers are left out of the training data."""
     relearn: bool = True
-    """Whether the model is learnt anew in control too; false: once, in exploration (S1)."""
+    """Whether the model is trained again in control; false: once, in exploration (S1)."""
     back_s: float = Field(600.0, gt=0, le=86_400)
     """How far back the forecast looks, s (S1: 10 minutes)."""
     horizon_s: float = Field(60.0, gt=0, le=3600)
-    """How far ahead it looks, at least as far as a change takes, s (S1: 1 minute)."""
+    """How far ahead the forecast looks, s; at least as long as a change takes (S1: 1 minute)."""
     step_s: float = Field(5.0, gt=0, le=3600)
     """Step of the forecast, s (S1: 5 s)."""
     timely: bool = True
     """Whether a rate counts for the middle of the window that it is the mean of."""
     present: bool = True
-    """Whether the present rate must be carried too, not only forecasts."""
+    """Whether the present rate must be carried too, not only the forecast."""
     bounded: bool = True
-    """Whether what the executors were seen to carry is believed beside the model."""
+    """Whether the measured capacity limits what the model allows."""
     net: bool = True
     """Whether a violation in control is answered at once, as in exploration."""
     gain_up: float = Field(0.9, gt=0, le=1)
     """α of the hysteresis: share of the way up by one decision (S1)."""
     gain_down: float = Field(0.4, gt=0, le=1)
-    """β of the hysteresis: share of the way down (S1)."""
+    """β of the hysteresis: share of the way down by one decision (S1)."""
     residual_limit: float = Field(0.08, gt=0, le=100)
     """Slow records by which a prediction may be wrong (S1)."""
     residuals_in_a_row: int = Field(3, ge=1, le=1000)
     """Residuals above the limit in a row that are a change point (S1: 1)."""
     residual_allowance: float | None = Field(0.02, ge=0, le=100)
-    """Residual that does not add up to a gradual change; null: not looked for (S1)."""
+    """Residual that does not count towards a gradual change; null: gradual changes are not detected (S1)."""
     residual_patience: float = Field(
         5.0, gt=0, le=10_000, json_schema_extra={"only_with": ["residual_allowance", "set"]}
     )
-    """How many times the limit may add up before it is a change point."""
+    """Cumulative sum of residuals that is a change point, in multiples of the limit."""
 
 
 FAITHFUL: Mapping[str, object] = {
@@ -162,7 +162,6 @@ class TrainingRows:
 
 
 def add_row(row: Sample, data: TrainingRows, archive: SampleStore | None) -> TrainingRows:
-    """The data with one more row."""
     rows = (*data.rows, row)
     data = replace(data, rows=rows, unchecked=data.unchecked + 1)
     if len(rows) < MOST_ROWS:
@@ -202,12 +201,10 @@ class Check(NamedTuple):
     text: str
 
 
-def check(
-    rows: Sequence[Sample], now: tuple[Rates, int], w_max: float, options: TrainingOptions, stability_limit: float
-) -> Check:
+def check(rows: Sequence[Sample], now: tuple[Rates, int], w_max: float, options: TrainingOptions) -> Check:
     """Train a model on rows, oldest first, and check whether it is stable at them, and at the present rates and target.
 
-    ``w_max`` is what one executor carries, records/s; the limit is λ.
+    ``w_max`` is what one executor carries, records/s.
     """
     try:
         trained = train(rows, w_max, options)
@@ -216,12 +213,13 @@ def check(
         return Check(None, f"no model can be trained on {several(len(rows), 'sample')}: {error.faults[0].message}")
     everywhere = refits.deviation(sorted({(row.workload, row.executors) for row in rows}))
     here = refits.deviation(line_to(*now, w_max))
-    stable = everywhere <= stability_limit and here <= stability_limit
+    limit = options.stability_limit
+    is_stable = everywhere <= limit and here <= limit
     text = (
         f"model of degree {trained.degree} from {several(len(rows), 'sample')}, deviation {everywhere:.3f} at the "
-        f"samples and {here:.3f} here, {'at most' if stable else 'more than'} {stability_limit:g}"
+        f"samples and {here:.3f} here, {'at most' if is_stable else 'more than'} {limit:g}"
     )
-    return Check(trained.model if stable else None, text)
+    return Check(trained.model if is_stable else None, text)
 
 
 def line_to(rates: Rates, executors: int, w_max: float) -> list[tuple[Rates, int]]:
@@ -365,7 +363,6 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         )
 
     def recommend(self, assessment: Assessment, state: ProactiveState) -> _Proposal:
-        """Propose by the rules above."""
         n, rates, excess = valid_target(assessment), _rates_of(assessment), assessment.backlog_excess
         if rates is not None and not assessment.invalid:  # also where the sample counts for nothing else
             state = self._add_rates(assessment, rates, state)
@@ -379,7 +376,6 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         return self._explore(sample, state) if state.model is None else self._control(sample, state, state.model)
 
     def capacity(self, executors: int, state: ProactiveState) -> float | None:
-        """The capacity that ``reactive`` has learned."""
         return self._reactive.capacity(executors, state.reactive)
 
     def unready(self, state: ProactiveState) -> tuple[str, str] | None:
@@ -404,8 +400,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
             return sample.assessment.executors == sample.n
         return ready(sample.assessment, sample.n) and state.recovery.recovered
 
-    def _keep(self, sample: _Sample, state: ProactiveState) -> ProactiveState:
-        """The state with a row of this sample, if it counts."""
+    def _keep_row(self, sample: _Sample, state: ProactiveState) -> ProactiveState:
         if not self._counts(sample, state):
             return state
         row = Sample(sample.at, sample.rates, sample.n, sample.slow)
@@ -420,8 +415,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         if not carried:
             return proposal, state
         rows = read_rows(state.data, self.context.archive, self.options.learn_rows)
-        w_max, limit = carried / sample.n, self.options.stability_limit
-        model, text = check(rows, (sample.rates, sample.n), w_max, self._training, limit)
+        model, text = check(rows, (sample.rates, sample.n), carried / sample.n, self._training)
         state = replace(state, data=replace(state.data, unchecked=0))
         if state.model is None:
             text += ": control begins" if model is not None else ": exploration goes on"
@@ -432,7 +426,6 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         return _add_text(proposal, text), state
 
     def _restart(self, at: float, state: ProactiveState, topics: tuple[str, ...]) -> ProactiveState:
-        """Exploration again; the module's description lists what is dropped and what is kept."""
         learned = replace(state.reactive.learned, samples=min(1, state.reactive.learned.samples), recent=())
         return ProactiveState(
             reactive=replace(state.reactive, learned=learned, streak=0),
@@ -447,7 +440,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
             text = f"exploring: a check each {seconds(self.options.explore_every_s or 0.0)}"
             return sample.propose(sample.n, ReasonCode.STEADY, text), state
         proposal, reactive = self._reactive.recommend(sample.assessment, state.reactive)
-        state = self._keep(sample, replace(state, reactive=reactive, explored_at=sample.at))
+        state = self._keep_row(sample, replace(state, reactive=reactive, explored_at=sample.at))
         return self._train(sample, proposal, state)
 
     def _control(self, sample: _Sample, state: ProactiveState, model: SlowModel) -> _Proposal:
@@ -480,7 +473,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         """
         if not self._is_due(sample, state.sampled_at, self.options.sample_every_s):
             return None, state
-        state = self._keep(sample, replace(state, sampled_at=sample.at))
+        state = self._keep_row(sample, replace(state, sampled_at=sample.at))
         expected = None if state.outlook is None else state.outlook.rates_at(sample.at)
         if expected is None or not self._counts(sample, state):
             return None, state

@@ -57,7 +57,7 @@ class RouterOptions(FrozenModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     metrics_delay_s: float = Field(0.0, ge=0, le=3600)
-    """How old figures are at least when they are seen, s; more if they say so (S5: 120)."""
+    """Least age of the metrics when they arrive, s; the age that they report counts if it is more (S5: 120)."""
     decide_every_s: float | None = Field(None, gt=0, le=3600)
     """Time between two decisions, s; null: each sample (S5: 60 s)."""
     bucket_s: float = Field(60.0, gt=0, le=3600)
@@ -65,33 +65,33 @@ class RouterOptions(FrozenModel):
     window_s: float = Field(600.0, gt=0, le=86_400)
     """N: how far back the regression looks, s (S5 gives none)."""
     horizon_s: float = Field(30.0, ge=0, le=3600)
-    """X: how far ahead it looks, at least as far as a change takes, s (S5 gives none)."""
+    """X: how far ahead the forecast looks, s; at least as long as a change takes (S5 gives none)."""
     deviations: float = Field(3.0, gt=0, le=100)
-    """Errors of so many σ are outliers (S5: 3)."""
+    """A rate that differs from the fit by more than so many σ is an outlier (S5: 3)."""
     sigma_floor: float = Field(0.05, ge=0, le=10)
     """Least σ, as a share of the predicted rate."""
     outliers_to_reset: int = Field(3, ge=1, le=1000)
     """Outliers in a row that reset the baseline (S5 gives none)."""
     significant_wait: float = Field(0.85, gt=0, le=100)
-    """Time to process the backlog ÷ the objective's lag that is significant lag."""
+    """Lag is significant from this on: time to process the backlog ÷ the objective's lag."""
     utilization: Literal["occupancy", "busy"] = "occupancy"
-    """What utilization is: batch time ÷ τ, or the share of slot time in tasks (S5: CPU)."""
+    """Measure of utilization: batch time ÷ τ, or the share of slot time in tasks (S5: CPU)."""
     safe_utilization: float = Field(1.0, gt=0, le=100)
-    """Utilization from which on it scales up (S5 gives none)."""
+    """Utilization from which on executors are added (S5 gives none)."""
     eager: bool = True
-    """Whether it scales up before any lag, by regression and table (S5: future work)."""
+    """Whether executors are added before there is lag, by regression and table (S5: future work)."""
     eager_utilization: float = Field(1.05, gt=0, le=10, json_schema_extra={"only_with": ["eager", "true"]})
-    """Predicted rate ÷ the table's, from which on that is so."""
+    """Predicted rate ÷ the table's rate, from which on executors are added before there is lag."""
     ride_out: bool = Field(default=False, json_schema_extra={"only_with": ["eager", "true"]})
-    """Whether a spike is waited for with that, where the objective leaves the time to see if it stays."""
+    """Whether eager waits to see if a spike stays, where the objective leaves the time for that."""
     rows: Literal["learned", "saturated"] = "learned"
-    """saturated: a row is what was processed when saturated (S5); learned: what each batch shows."""
+    """What makes a row: the processed rate when saturated (S5), or what each batch shows (learned)."""
     memory: int | None = Field(10, ge=1, le=10_000, json_schema_extra={"only_with": ["rows", "learned"]})
-    """Measurements that a learned row weighs at most; null: all of them."""
+    """Most measurements that count in a learned row; null: all of them."""
     version: str = Field("", max_length=100)
-    """Version of the job; rows of another one are put aside when it changes."""
+    """Version of the job; when it changes, the rows of the old version are put aside."""
     record_change: float = Field(1.5, gt=1, le=1000)
-    """Factor of the cost of a record beyond which rows are of another record size."""
+    """Factor by which the cost of a record must change before its rows are put aside."""
     catch_up_lags: float = Field(2.0, gt=0, le=10_000)
     """Catch-up time, in lags of the objective (S5 gives none)."""
     buffered: Literal["excess", "all"] = "excess"
@@ -99,25 +99,25 @@ class RouterOptions(FrozenModel):
     pause_up_s: float = Field(0.0, ge=0, le=3600)
     """How long an increase stops processing, s (S5: < 1 minute)."""
     pause_down_s: float = Field(0.0, ge=0, le=3600)
-    """How long a decrease does, s (S5: 1 to 3 minutes)."""
+    """How long a decrease stops processing, s (S5: 1 to 3 minutes)."""
     utilization_up: float = Field(1.0, gt=0, le=1)
     """Share of the table's rate to be used after an increase (S5: 0.6)."""
     utilization_down: float = Field(1.0, gt=0, le=1)
     """Share of the table's rate to be used after a decrease (S5: 0.6)."""
     interval: float | None = Field(1.0, ge=0, le=100)
-    """Half of the prediction interval, in deviations, that a decrease must carry; null: not asked (S5)."""
+    """Half of the prediction interval that a decrease must carry, in deviations; null: not checked (S5)."""
     anticipation: Literal["needed", "any"] = "needed"
-    """The increase that forbids a decrease: one that fewer executors do not carry, or any beyond σ (S5 gives none)."""
+    """The increase that prevents a decrease: one that fewer executors do not carry, or any beyond σ (S5 gives none)."""
     samples_to_shrink: int = Field(4, ge=1, le=10_000)
-    """Decisions in a row that ask for fewer (S5: 1)."""
+    """Decisions in a row that must ask for fewer executors (S5: 1)."""
     settle_batches: int = Field(2, ge=0, le=1000)
-    """Batches at a new number before it is judged."""
+    """Batches that must finish after a change before the new number is judged."""
     unsettled: Literal["rise", "hold"] = "rise"
-    """After failures or a change: increases only, or no decision at all (S5)."""
+    """After task failures or a change: increases only, or no decision at all (S5)."""
     least_partitions: float | None = Field(None, gt=0, le=10_000)
-    """Least partitions for each slot, so the largest size; null: the guard's limit."""
+    """Least partitions for each slot, which limits the largest size; null: the guard's limit."""
     most_partitions: float | None = Field(None, gt=0, le=10_000)
-    """Most partitions for each slot, so the smallest size; null: no limit."""
+    """Most partitions for each slot, which limits the smallest size; null: no limit."""
     cooldown_up_s: float = Field(0.0, ge=0, le=86_400)
     """Least time from a change to the next increase, s."""
     cooldown_down_s: float = Field(60.0, ge=0, le=86_400)
@@ -127,12 +127,7 @@ class RouterOptions(FrozenModel):
     largest_step_down: int | None = Field(None, ge=1, le=100_000)
     """Largest decrease at a time (S5: none)."""
     largest_size: int | None = Field(None, ge=1, le=100_000)
-    """Largest size; null: the bounds alone."""
-
-    @property
-    def spikes(self) -> Spikes:
-        """The settings of outliers."""
-        return Spikes(self.deviations, self.sigma_floor, self.outliers_to_reset)
+    """Largest number of executors; null: the bounds alone."""
 
 
 FAITHFUL: Mapping[str, object] = {
@@ -175,7 +170,6 @@ class Bucket(NamedTuple):
 
     @property
     def point(self) -> Point:
-        """The means."""
         return Point(self.time / self.samples, self.rate / self.samples)
 
 
@@ -197,63 +191,43 @@ class Load:
     resets: int = 0
 
 
-class Spikes(NamedTuple):
-    """Outliers are errors beyond so many σ, which is at least ``floor`` × the predicted rate.
-
-    So many in a row (``reset``) reset the baseline.
-    """
-
-    deviations: float
-    floor: float
-    reset: int
-
-
-def is_outlier(fit: Fit | None, point: Point, spikes: Spikes) -> bool:
+def is_outlier(fit: Fit | None, point: Point, options: RouterOptions) -> bool:
     """Whether a point lies beyond 3 σ of the fit to the points before it; False after fewer than four.
 
     >>> fit = line([Point(x, 10 + 2 * x + e) for x, e in enumerate((1, -1, 0, 0, -1, 1))])
-    >>> spikes = Spikes(deviations=3.0, floor=0.01, reset=3)
-    >>> is_outlier(fit, Point(6, 22 + 2.44), spikes), is_outlier(fit, Point(6, 22 + 2.46), spikes)
+    >>> options = RouterOptions.model_validate({"sigma_floor": 0.01})
+    >>> is_outlier(fit, Point(6, 22 + 2.44), options), is_outlier(fit, Point(6, 22 + 2.46), options)
     (False, True)
     """
     if fit is None or fit.points < _LEAST_POINTS:
         return False
     expected = fit.at(point.at)
-    deviation = max(fit.deviation, spikes.floor * abs(expected))
-    return abs(point.value - expected) > spikes.deviations * deviation
+    deviation = max(fit.deviation, options.sigma_floor * abs(expected))
+    return abs(point.value - expected) > options.deviations * deviation
 
 
-def add_rate(load: Load, at: float, rate: float, spans: tuple[float, float], spikes: Spikes) -> Load:
-    """The load with one more sample. Time that runs backwards starts anew.
-
-    Args:
-        load: as of the sample before.
-        at: the middle of the time that the rate is the mean of, s.
-        rate: records/s.
-        spans: length of a bucket, and how far back the baseline reaches, s.
-        spikes: the settings of outliers.
-    """
-    bucket_s, window_s = spans
-    number, bucket = int(at // bucket_s), load.bucket
+def add_rate(load: Load, at: float, rate: float, options: RouterOptions) -> Load:
+    """The load with one more rate, the mean around a time. Time that runs backwards starts anew."""
+    number, bucket = int(at // options.bucket_s), load.bucket
     first = Bucket(number, 1, at, rate)
     if bucket is None or number < bucket.number:
         return Load(first, resets=load.resets)
     if number == bucket.number:
         return replace(load, bucket=Bucket(number, bucket.samples + 1, bucket.time + at, bucket.rate + rate))
     point, resets = bucket.point, load.resets
-    if not is_outlier(load.fit, point, spikes):
-        baseline = (*(each for each in load.baseline if each.at >= at - window_s), point)
+    if not is_outlier(load.fit, point, options):
+        baseline = (*(each for each in load.baseline if each.at >= at - options.window_s), point)
     else:
         baseline = (*load.outliers, point)
-        if len(baseline) < spikes.reset:
+        if len(baseline) < options.outliers_to_reset:
             return replace(load, bucket=first, outliers=baseline)
         resets += 1
     return Load(first, baseline, fit=trough_or_line(baseline), resets=resets)
 
 
-def fit_up_to_now(load: Load, spikes: Spikes) -> Fit | None:
+def fit_up_to_now(load: Load, options: RouterOptions) -> Fit | None:
     """The fit with the bucket that is being filled, unless a spike may be going on."""
-    if load.bucket is None or not load.baseline or load.outliers or is_outlier(load.fit, load.bucket.point, spikes):
+    if load.bucket is None or not load.baseline or load.outliers or is_outlier(load.fit, load.bucket.point, options):
         return load.fit
     return trough_or_line((*load.baseline, load.bucket.point))
 
@@ -293,14 +267,13 @@ class Turn:
     own_at: float
     target: int
     size_then: int | None = None
-    unsettled: tuple[ReasonCode, str] | None = None
+    unsettled: Reason | None = None
     expected: Fit | None = None
     move: Literal["up", "down", "stay"] = "stay"
     reason: Reason = _NO_CHANGE
 
     @property
     def rate(self) -> float:
-        """The arrival rate, records/s."""
         return self.assessment.arrival_rate or 0.0
 
     @property
@@ -324,21 +297,17 @@ class Turn:
 
     @property
     def catch_up_s(self) -> float:
-        """The catch-up time, s."""
         return self.options.catch_up_lags * self.context.objective.lag_s
 
     @property
     def significant_s(self) -> float:
-        """Lag from which on it is significant, s."""
         return self.options.significant_wait * self.context.objective.lag_s
 
     def propose(self, target: int, code: ReasonCode, text: str, **figures: float | None) -> Turn:
-        """The turn with this target and its reason."""
         known = {"arrival_rate": self.assessment.arrival_rate, "executors": float(self.n)}
         return replace(self, target=target, reason=Reason(code, text, {**known, **figures}))
 
     def stay(self, code: ReasonCode, text: str, **figures: float | None) -> Turn:
-        """The turn with the current target, and the reason."""
         return replace(self, move="stay").propose(self.n, code, text, **figures)
 
 
@@ -350,7 +319,7 @@ def collect(turn: Turn) -> Turn:
         sizes = (*sizes, (turn.assessment.at, turn.n))[-_KEPT_SIZES:]
     state = replace(
         state,
-        load=add_rate(state.load, turn.middle_at, turn.rate, (options.bucket_s, options.window_s), options.spikes),
+        load=add_rate(state.load, turn.middle_at, turn.rate, options),
         table=tables.for_version(state.table, options.version),
         sizes=sizes,
         recovery=follow_recovery(turn.assessment, turn.n, state.recovery, math.inf),
@@ -389,17 +358,16 @@ def pre_decision(turn: Turn) -> Turn:
         code, text = ReasonCode.WARMING_UP, f"{assessment.batches} of {batches(least)} finished at this target"
     else:
         return turn
-    return replace(turn, unsettled=(code, text))
+    return replace(turn, unsettled=Reason(code, text))
 
 
 def decide(turn: Turn) -> Turn:
     """Choose up, down or stay; and write the row of the sample."""
     if turn.unsettled is not None and turn.options.unsettled == "hold":
-        code, text = turn.unsettled
-        return turn.stay(code, f"{text}: no decision")
+        return turn.stay(turn.unsettled.code, f"{turn.unsettled.text}: no decision")
     load, sink = turn.state.load, turn.assessment.sink
     every_sample = turn.options.decide_every_s is None
-    turn = replace(turn, expected=fit_up_to_now(load, turn.options.spikes) if every_sample else load.fit)
+    turn = replace(turn, expected=fit_up_to_now(load, turn.options) if every_sample else load.fit)
     lag, utilization = _find_lag(turn), _find_high_utilization(turn)
     saturation = lag or utilization
     # A sick sink slows batches down, whatever executors can do.
@@ -466,7 +434,7 @@ def _can_wait_out(turn: Turn, carried: float) -> bool:
     an increase is done, counted from the time of the figures, the wait grows by rate ÷ carried − 1 each second.
     """
     options, load, wait = turn.options, turn.state.load, expected_wait(turn.assessment)
-    is_spike = load.outliers or is_outlier(load.fit, Point(turn.middle_at, turn.rate), options.spikes)
+    is_spike = load.outliers or is_outlier(load.fit, Point(turn.middle_at, turn.rate), options)
     if not options.ride_out or wait is None or not is_spike:
         return False
     buckets = options.outliers_to_reset - len(load.outliers)
@@ -477,8 +445,7 @@ def _can_wait_out(turn: Turn, carried: float) -> bool:
 def _try_decrease(turn: Turn) -> Turn:
     """Down, where there is no lag and no anticipated increase."""
     if turn.unsettled is not None:
-        code, text = turn.unsettled
-        return turn.stay(code, f"{text}: no decrease")
+        return turn.stay(turn.unsettled.code, f"{turn.unsettled.text}: no decrease")
     if turn.assessment.backlog_excess:
         return turn.stay(ReasonCode.CATCHING_UP, f"{records(turn.assessment.backlog_excess)} left to catch up")
     fit = turn.fit
@@ -489,7 +456,6 @@ def _try_decrease(turn: Turn) -> Turn:
 
 
 def size(turn: Turn) -> Turn:
-    """Look up how many executors the target rate needs."""
     if turn.move == "stay":
         return turn
     return _size_up(turn) if turn.move == "up" else _size_down(turn)
@@ -543,8 +509,7 @@ def _size_up(turn: Turn) -> Turn:
     if target > turn.n:
         return turn.propose(target, why.code, f"{text}: {turn.n} → {target}", target_rate=rate)
     if turn.unsettled is not None:
-        code, unsettled = turn.unsettled
-        return turn.stay(code, f"{text}; {unsettled}", target_rate=rate)
+        return turn.stay(turn.unsettled.code, f"{text}; {turn.unsettled.text}", target_rate=rate)
     text = f"{text}, and it catches up within {seconds(turn.catch_up_s)}"
     return turn.stay(ReasonCode.CATCHING_UP, text, target_rate=rate)
 
@@ -642,15 +607,9 @@ class RouterPolicy(BuiltInPolicy[RouterOptions, RouterState]):
         n = valid_target(assessment)
         if n is None or assessment.arrival_rate is None or assessment.backlog_excess is None:
             return propose_nothing(assessment, "arrival_rate or backlog_excess"), replace(state, streak=0)
-        age_s = max(assessment.metrics_age_s or 0.0, self.options.metrics_delay_s)
+        own_at = assessment.at - max(assessment.metrics_age_s or 0.0, self.options.metrics_delay_s)
         turn = Turn(
-            assessment=assessment,
-            n=n,
-            options=self.options,
-            context=self.context,
-            state=state,
-            own_at=assessment.at - age_s,
-            target=n,
+            assessment=assessment, n=n, options=self.options, context=self.context, state=state, own_at=own_at, target=n
         )
         every_s = self.options.decide_every_s
         if due_in_s(assessment.at, state.decided_at, every_s, self.context.sample_s / 2):
@@ -661,5 +620,4 @@ class RouterPolicy(BuiltInPolicy[RouterOptions, RouterState]):
         return Recommendation(turn.target, turn.reason), turn.state
 
     def capacity(self, executors: int, state: RouterState) -> float | None:
-        """The table's rate for so many."""
         return state.table.rows.carried(executors)

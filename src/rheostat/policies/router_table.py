@@ -206,7 +206,6 @@ class BatchCosts(NamedTuple):
 
 
 def add_batch(costs: BatchCosts, number: int, executors: int, records: float, batch_s: float) -> BatchCosts:
-    """The sums with one more batch."""
     x, z, y = 1 / executors, records / executors, batch_s
     terms = (1.0, x, z, x * x, x * z, z * z, y, x * y, z * y, y * y)
     return BatchCosts(number, *(_FADE * total + term for total, term in zip(costs[1:], terms, strict=True)))

@@ -274,7 +274,6 @@ class Worsening:
 
     @property
     def changed(self) -> bool:
-        """Whether this is a change point."""
         return self.score >= _CHANGED
 
 

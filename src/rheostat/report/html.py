@@ -12,7 +12,7 @@ from typing import Any
 
 from rheostat.errors import Fault, InputError, to_install
 from rheostat.files import reason_of
-from rheostat.report.score import EVERY_SCORE, Change, Figure, Series
+from rheostat.report.score import EVERY_SCORE, Figure, Series
 
 _TITLES = ("Load, records/s", "Backlog, records", "Lag against the objective, s", "Executors")
 
@@ -38,7 +38,11 @@ class Page:
 def write_report(path: Path, page: Page, run: Series, objective_s: float) -> Path:
     """Write the report and return its path; InputError: plotly is not installed, or the file cannot be written."""
     changes = [["second", "executors", "why", "what became of it"]]
-    changes += [_change_row(change, run.start) for change in run.changes]
+    for decision, outcome in run.changes:
+        before = "?" if decision.current is None else str(decision.current)
+        why = f"{decision.reason.code}: {decision.why}"
+        became = NO_OUTCOME if outcome is None else f"{outcome.status}: {outcome.reason.text}"
+        changes.append([f"{decision.at - run.start:.1f}", f"{before} → {decision.target}", why, became])
     parts = [
         _plots(run, objective_s),
         heading("Every change of executors, and why"),
@@ -54,16 +58,17 @@ def write_report(path: Path, page: Page, run: Series, objective_s: float) -> Pat
 
 def _plots(run: Series, objective_s: float) -> str:
     figure = PlotFigure(_TITLES, "seconds since the first cycle", height=1050)
-    figure.add(1, line("arrival", run.at, run.arrival, BLUE))
-    figure.add(1, line("processed", run.at, run.processed, GREEN))
-    figure.add(2, line("backlog", run.at, run.backlog, ORANGE))
-    figure.add(2, line("excess", run.at, run.excess, RED))
-    figure.add(3, line("lag", run.at, run.lag, BLUE))
+    figure.add(1, line("arrival", run.at, run.column("arrival_rate"), BLUE))
+    figure.add(1, line("processed", run.at, run.column("processed_rate"), GREEN))
+    figure.add(2, line("backlog", run.at, run.column("backlog"), ORANGE))
+    figure.add(2, line("excess", run.at, run.column("backlog_excess"), RED))
+    figure.add(3, line("lag", run.at, run.column("lag_s"), BLUE))
     figure.limit(3, objective_s)
-    figure.add(4, line("target", run.at, run.requested, GREY, shape="hv"))
-    hover = {"text": [wrapped(reason) for reason in run.reasons], "hovertemplate": "%{y}<br>%{text}"}
-    figure.add(4, line("registered", run.at, run.registered, GREEN, shape="hv", **hover))
-    decisions = [change.decision for change in run.changes]
+    figure.add(4, line("target", run.at, run.targets(), GREY, shape="hv"))
+    reasons = [wrapped(f"{each.decision.reason.code}: {each.decision.why}") for each in run.cycles]
+    hover = {"text": reasons, "hovertemplate": "%{y}<br>%{text}"}
+    figure.add(4, line("registered", run.at, run.column("executors"), GREEN, shape="hv", **hover))
+    decisions = [decision for decision, _ in run.changes]
     marks = {
         "name": "decisions",
         "mode": "markers",
@@ -79,14 +84,6 @@ def _plots(run: Series, objective_s: float) -> str:
     }
     figure.add(4, marks)
     return figure.html(with_script=True)
-
-
-def _change_row(change: Change, start: float) -> list[str]:
-    decided, outcome = change.decision, change.outcome
-    became = NO_OUTCOME if outcome is None else f"{outcome.status}: {outcome.reason.text}"
-    before = "?" if decided.current is None else str(decided.current)
-    why = f"{decided.reason.code}: {decided.why}"
-    return [f"{decided.at - start:.1f}", f"{before} → {decided.target}", why, became]
 
 
 # The parts of a page: frame, tables, plots. The script of the plots is in the file.

@@ -15,7 +15,7 @@ from typing import Any
 
 from rheostat.decide.policy import current_target
 from rheostat.journal.records import DecisionRecord, OutcomeRecord, Record
-from rheostat.model import Assessment, Decision, Outcome, OutcomeStatus
+from rheostat.model import Assessment, OutcomeStatus
 
 SCORE_SCHEMA = "rheostat.score/1"
 
@@ -249,65 +249,29 @@ def _share_above(values: Sequence[tuple[float, float]], limit: float) -> float |
     return sum(seconds for value, seconds in values if value > limit) / total if total else None
 
 
-# A journal as columns over time, for plots and tables
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A decision that acted, and its outcome; None: none was recorded."""
-
-    decision: Decision
-    outcome: Outcome | None
-
-
-@dataclass(frozen=True, slots=True)
 class Series:
-    """One value a cycle in each column, in records/s, records, seconds and executors; None where it was not known.
+    """A journal over time, for plots and tables.
 
     Attributes:
+        cycles: every record of a decision.
+        changes: decisions that acted, each with its outcome; None: none was recorded.
         start: time of the first cycle, seconds of the epoch; 0 without a cycle.
-        at: seconds since ``start``.
-        reasons: code and sentence of each decision, with the policy's proposal where a guard changed it.
-        changes: decisions that acted.
+        at: of each cycle, seconds since ``start``.
     """
 
-    start: float
-    at: list[float]
-    arrival: list[float | None]
-    processed: list[float | None]
-    backlog: list[int | None]
-    excess: list[float | None]
-    lag: list[float | None]
-    registered: list[int | None]
-    requested: list[int | None]
-    reasons: list[str]
-    changes: list[Change]
+    def __init__(self, records: Iterable[Record]) -> None:
+        records = list(records)
+        outcomes = {each.outcome.decision_id: each.outcome for each in records if isinstance(each, OutcomeRecord)}
+        self.cycles = [each for each in records if isinstance(each, DecisionRecord)]
+        self.changes = [(each.decision, outcomes.get(each.decision_id)) for each in self.cycles if each.decision.acts]
+        self.start = self.cycles[0].at if self.cycles else 0.0
+        self.at = [record.at - self.start for record in self.cycles]
 
+    def column(self, name: str) -> list[Any]:
+        """A field of each cycle's assessment; None where the cycle saw nothing."""
+        return [None if each.assessment is None else getattr(each.assessment, name) for each in self.cycles]
 
-def series(records: Iterable[Record]) -> Series:
-    """Gather the columns; a cycle that saw nothing leaves None in them."""
-    records = list(records)
-    outcomes = {each.outcome.decision_id: each.outcome for each in records if isinstance(each, OutcomeRecord)}
-    cycles = [each for each in records if isinstance(each, DecisionRecord)]
-    start = cycles[0].at if cycles else 0.0
-    decisions = [record.decision for record in cycles]
-
-    def column(name: str) -> list[Any]:
-        return [None if each.assessment is None else getattr(each.assessment, name) for each in cycles]
-
-    return Series(
-        start=start,
-        at=[record.at - start for record in cycles],
-        arrival=column("arrival_rate"),
-        processed=column("processed_rate"),
-        backlog=column("backlog"),
-        excess=column("backlog_excess"),
-        lag=column("lag_s"),
-        registered=column("executors"),
-        requested=[
-            requested if decision.target is None else decision.target
-            for requested, decision in zip(column("requested"), decisions, strict=True)
-        ],
-        reasons=[f"{decision.reason.code}: {decision.why}" for decision in decisions],
-        changes=[Change(decision, outcomes.get(decision.decision_id)) for decision in decisions if decision.acts],
-    )
+    def targets(self) -> list[int | None]:
+        """The number requested from each cycle on."""
+        numbers = zip(self.column("requested"), self.cycles, strict=True)
+        return [each.decision.target if each.decision.target is not None else requested for requested, each in numbers]

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
-from pydantic import field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from rheostat.config.faults import validate
 from rheostat.config.models import (
     FrozenModel,
     check_objective_or_bounds,
-    documented,
     quantity,
     raise_faults,
     tuples_of_lists,
@@ -34,10 +33,10 @@ _DAY = quantity("s", ge=0, le=86_400)
 class Distribution(FrozenModel):
     """A log-normal duration, by its median and its 95th percentile. Equal figures: it does not vary."""
 
-    median_s: Annotated[float, _DAY] = documented("Median.", "required: half of the measured values are longer")
-    p95_s: Annotated[float, quantity("s", ge=0)] = documented(
-        "95th percentile, at least the median.", "required: one in twenty of the measured values is longer"
-    )
+    median_s: Annotated[float, _DAY]
+    """Median. Required: half of the measured values are longer."""
+    p95_s: Annotated[float, quantity("s", ge=0)]
+    """95th percentile, at least the median. Required: one in twenty of the measured values is longer."""
 
     @model_validator(mode="after")
     def _ascending(self) -> Self:
@@ -50,147 +49,104 @@ class Distribution(FrozenModel):
 class Stage(FrozenModel):
     """A stage of a batch: tasks that share its records, one slot each."""
 
-    name: str = documented("Name; events refer to it.", "required: stages must be distinguishable", min_length=1)
-    tasks: Annotated[int | None, quantity("tasks", ge=1, le=100_000)] = documented(
-        "Number of tasks; null: one for each partition with records, as in a stage that reads.",
-        "most jobs read first; after a shuffle, set spark.sql.shuffle.partitions",
-        default=None,
-    )
-    cost_ms: Annotated[float, _MS] = documented("Slot time for one record.", "required: it defines the job")
-    task_ms: Annotated[float, _MS] = documented(
-        "Slot time of a task besides its records: scheduling, start, state store, result.",
-        "10 to 60 ms on real clusters, more where a state store commits to a slow disk",
-        default=20.0,
-    )
-    fetch_wait_s: Annotated[float, quantity("s", ge=0, le=60)] = documented(
-        "The longest time that a task of a stage that reads waits for the next record of its partition.",
-        "Spark's Kafka source waits up to fetch.max.wait.ms (0.5 s) where records come slowly",
-        default=0.0,
-    )
-    share: Annotated[float, quantity(ge=0, le=10_000)] = documented(
-        "Records that reach the stage ÷ records of the batch.", "without a filter, all records", default=1.0
-    )
-    skew: Annotated[float, quantity(ge=0, le=10)] = documented(
-        "Exponent z of the tasks' shares, the k-th in proportion to 1 ÷ k^z; 0: equal. Not for a stage that reads, "
-        "which has the skew of the partitions.",
-        "hashed keys spread evenly until a few of them dominate",
-        default=0.0,
-    )
-    barrier: bool = documented(
-        "Whether it waits for the end of the stage before; false: both share the slots.",
-        "a shuffle is a barrier; the two inputs of a join are not",
-        default=True,
-    )
-    stateful: bool = documented(
-        "Whether its tasks keep state, which moves when executors leave.", "most stages keep none", default=False
-    )
+    name: Annotated[str, Field(min_length=1)]
+    """Name; events refer to it. Required: stages must be distinguishable."""
+    tasks: Annotated[int | None, quantity("tasks", ge=1, le=100_000)] = None
+    """Number of tasks; null: one for each partition with records, as in a stage that reads. Default: most jobs read
+    first; after a shuffle, set spark.sql.shuffle.partitions."""
+    cost_ms: Annotated[float, _MS]
+    """Slot time for one record. Required: it defines the job."""
+    task_ms: Annotated[float, _MS] = 20.0
+    """Slot time of a task besides its records: scheduling, start, state store, result. Default: 10 to 60 ms on real
+    clusters, more where a state store commits to a slow disk."""
+    fetch_wait_s: Annotated[float, quantity("s", ge=0, le=60)] = 0.0
+    """The longest time that a task of a stage that reads waits for the next record of its partition. Default: Spark's
+    Kafka source waits up to fetch.max.wait.ms (0.5 s) where records come slowly."""
+    share: Annotated[float, quantity(ge=0, le=10_000)] = 1.0
+    """Records that reach the stage ÷ records of the batch. Default: without a filter, all records."""
+    skew: Annotated[float, quantity(ge=0, le=10)] = 0.0
+    """Exponent z of the tasks' shares, the k-th in proportion to 1 ÷ k^z; 0: equal. Not for a stage that reads, which
+    has the skew of the partitions. Default: hashed keys spread evenly until a few of them dominate."""
+    barrier: bool = True
+    """Whether it waits for the end of the stage before; false: both share the slots. Default: a shuffle is a barrier;
+    the two inputs of a join are not."""
+    stateful: bool = False
+    """Whether its tasks keep state, which moves when executors leave. Default: most stages keep none."""
 
 
 class Driver(FrozenModel):
     """What the driver adds to every batch, however many executors there are."""
 
-    planning_s: Annotated[float, _HOUR] = documented(
-        "Before the first task: offsets, planning, write-ahead log.", "0.1 to 0.3 s were measured", default=0.2
-    )
-    commit_s: Annotated[float, _HOUR] = documented(
-        "After the last task: commit of the offsets, bookkeeping.", "one or two small files", default=0.1
-    )
+    planning_s: Annotated[float, _HOUR] = 0.2
+    """Before the first task: offsets, planning, write-ahead log. Default: 0.1 to 0.3 s were measured."""
+    commit_s: Annotated[float, _HOUR] = 0.1
+    """After the last task: commit of the offsets, bookkeeping. Default: one or two small files."""
 
 
 class ExecutorCost(FrozenModel):
     """What an executor is, and what a further one costs."""
 
-    cores: Annotated[int, quantity("slots", ge=1, le=1024)] = documented(
-        "Task slots of an executor.", "one: the finest step of scaling", default=1
-    )
-    start_up: Distribution = documented(
-        "From the request to the registration.",
-        "about that of a pod on a node that has the image",
-        default=Distribution(median_s=10.0, p95_s=20.0),
-    )
-    crowding: Annotated[float, quantity(ge=0, le=100)] = documented(
-        "Slow-down of a start-up and of cold first tasks by others at the same time: with k others, "
-        "× (1 + crowding × k).",
-        "0 on machines of their own; 0.6 where all share two cores",
-        default=0.0,
-    )
-    slows_neighbours: Annotated[float, quantity(ge=0, le=100)] = documented(
-        "Slow-down of running executors by starting ones: with k starting, × (1 + share × k).",
-        "0 on machines of their own; about 0.25 where all share two cores",
-        default=0.0,
-    )
-    cold_task_s: Annotated[float, _HOUR] = documented(
-        "Extra time of the first task in each slot.", "2 to 7 s with Python stages, under 1 s without", default=2.0
-    )
+    cores: Annotated[int, quantity("slots", ge=1, le=1024)] = 1
+    """Task slots of an executor. Default: one: the finest step of scaling."""
+    start_up: Distribution = Distribution(median_s=10.0, p95_s=20.0)
+    """From the request to the registration. Default: about that of a pod on a node that has the image."""
+    crowding: Annotated[float, quantity(ge=0, le=100)] = 0.0
+    """Slow-down of a start-up and of cold first tasks by others at the same time: with k others, × (1 + crowding × k).
+    Default: 0 on machines of their own; 0.6 where all share two cores."""
+    slows_neighbours: Annotated[float, quantity(ge=0, le=100)] = 0.0
+    """Slow-down of running executors by starting ones: with k starting, × (1 + share × k). Default: 0 on machines of
+    their own; about 0.25 where all share two cores."""
+    cold_task_s: Annotated[float, _HOUR] = 2.0
+    """Extra time of the first task in each slot. Default: 2 to 7 s with Python stages, under 1 s without."""
 
 
 class State(FrozenModel):
     """What state costs."""
 
-    commit_s: Annotated[float, _HOUR] = documented(
-        "Added to every batch after its stages; the commit of each store belongs to task_ms.",
-        "stores commit within their tasks",
-        default=0.0,
-    )
-    reload_s: Annotated[float, _DAY] = documented(
-        "Extra time, once, of each task of a stateful stage whose store was on a removed executor.",
-        "the snapshot is read from the checkpoint; seconds with larger state",
-        default=0.0,
-    )
+    commit_s: Annotated[float, _HOUR] = 0.0
+    """Added to every batch after its stages; the commit of each store belongs to task_ms. Default: stores commit within
+    their tasks."""
+    reload_s: Annotated[float, _DAY] = 0.0
+    """Extra time, once, of each task of a stateful stage whose store was on a removed executor. Default: the snapshot
+    is read from the checkpoint; seconds with larger state."""
 
 
 class Rescale(FrozenModel):
     """How the number of executors is changed."""
 
-    mode: Literal["live", "restart"] = documented(
-        "live: executors join the running query and leave between two batches; restart: the query is stopped at the "
-        "end of a batch and started again.",
-        "live is how Rheostat scales Spark; record-at-a-time engines restart",
-        default="live",
-    )
-    pause: Distribution = documented(
-        "With mode restart: from the stop until the query works again.",
-        "20 to 32 s were measured for a new driver, 2 to 4 s within one",
-        default=Distribution(median_s=25.0, p95_s=32.0),
-    )
-    room: Annotated[int | None, quantity("executors", ge=1, le=100_000)] = documented(
-        "Executors that the cluster has room for; null: any number.", "inject a shortage to test one", default=None
-    )
-    no_room_s: Annotated[float | None, quantity("s", gt=0, le=86_400.0)] = documented(
-        "A request is given up this long after the last executor came; null: 3 × the 95th percentile of the start-up, "
-        "at least 15 s.",
-        "the rule of the live actuator",
-        default=None,
-    )
-    gap_s: Annotated[float, _DAY] = documented(
-        "How long a decrease waits for a gap between two triggers; after it, the end of any batch will do.",
-        "that of the live actuator",
-        default=10.0,
-    )
-    safe_moment_s: Annotated[float, _DAY] = documented(
-        "How long a decrease waits for the end of a batch before it is given up.", "the live actuator's", default=30.0
-    )
-    listed_s: Annotated[float, _HOUR] = documented(
-        "Time until the outcome of a decrease is known: Spark lists a removed executor that long.",
-        "spark.standalone.executorRemoveDelayOnDisconnection",
-        default=5.0,
-    )
+    mode: Literal["live", "restart"] = "live"
+    """live: executors join the running query and leave between two batches; restart: the query is stopped at the end of
+    a batch and started again. Default: live is how Rheostat scales Spark; record-at-a-time engines restart."""
+    pause: Distribution = Distribution(median_s=25.0, p95_s=32.0)
+    """With mode restart: from the stop until the query works again. Default: 20 to 32 s were measured for a new driver,
+    2 to 4 s within one."""
+    room: Annotated[int | None, quantity("executors", ge=1, le=100_000)] = None
+    """Executors that the cluster has room for; null: any number. Default: inject a shortage to test one."""
+    no_room_s: Annotated[float | None, quantity("s", gt=0, le=86_400.0)] = None
+    """A request is given up this long after the last executor came; null: 3 × the 95th percentile of the start-up, at
+    least 15 s. Default: the rule of the live actuator."""
+    gap_s: Annotated[float, _DAY] = 10.0
+    """How long a decrease waits for a gap between two triggers; after it, the end of any batch will do. Default: that
+    of the live actuator."""
+    safe_moment_s: Annotated[float, _DAY] = 30.0
+    """How long a decrease waits for the end of a batch before it is given up. Default: the live actuator's."""
+    listed_s: Annotated[float, _HOUR] = 5.0
+    """Time until the outcome of a decrease is known: Spark lists a removed executor that long. Default:
+    spark.standalone.executorRemoveDelayOnDisconnection."""
 
 
 class Sink(FrozenModel):
     """What the batch writes to."""
 
-    records_per_s: Annotated[float | None, quantity("records/s", gt=0, le=1e12)] = documented(
-        "The largest rate of the sink; null: no limit.", "inject a limit to test one", default=None
-    )
+    records_per_s: Annotated[float | None, quantity("records/s", gt=0, le=1e12)] = None
+    """The largest rate of the sink; null: no limit. Default: inject a limit to test one."""
 
 
 class Metrics(FrozenModel):
     """How the job is observed."""
 
-    delay_s: Annotated[float, _DAY] = documented(
-        "Age of every reading.", "Spark's driver answers within milliseconds", default=0.0
-    )
+    delay_s: Annotated[float, _DAY] = 0.0
+    """Age of every reading. Default: Spark's driver answers within milliseconds."""
 
 
 class RecordModel(FrozenModel):
@@ -199,27 +155,20 @@ class RecordModel(FrozenModel):
     The form of Gesscale (ICCCN 2021), equation 1; ND is the greatest round trip between the nodes in use.
     """
 
-    alpha: Annotated[float, quantity("records/s", gt=0, le=1e12)] = documented(
-        "α: the capacity of one executor.", "none is typical: set α or a table", default=1000.0
-    )
-    beta: Annotated[float, quantity(gt=0, le=1)] = documented(
-        "β: exponent of the number of executors.", "twice the executors carry twice as much", default=1.0
-    )
-    gamma: Annotated[float, quantity("records/s", ge=0, le=1e12)] = documented(
-        "γ: loss for each millisecond of round trip.", "none on one site", default=0.0
-    )
-    round_trip_ms: Annotated[float, quantity("ms", ge=0, le=1e6)] = documented(
-        "ND: greatest round trip between two nodes in use.", "none on one site", default=0.0
-    )
-    table: tuple[tuple[int, float], ...] | None = documented(
-        "Measured capacities, `[[executors, records/s], …]`, ascending; a straight line between them, the rate for "
-        "each executor of the first and the last one beyond them. null: by the formula.",
-        "the formula smooths, a table is what was measured",
-        default=None,
-    )
-    commit_every_s: Annotated[float, quantity("s", gt=0, le=3600)] = documented(
-        "Interval at which processed records are committed.", "shorter is finer and slower to simulate", default=2.0
-    )
+    alpha: Annotated[float, quantity("records/s", gt=0, le=1e12)] = 1000.0
+    """α: the capacity of one executor. Default: none is typical: set α or a table."""
+    beta: Annotated[float, quantity(gt=0, le=1)] = 1.0
+    """β: exponent of the number of executors. Default: twice the executors carry twice as much."""
+    gamma: Annotated[float, quantity("records/s", ge=0, le=1e12)] = 0.0
+    """γ: loss for each millisecond of round trip. Default: none on one site."""
+    round_trip_ms: Annotated[float, quantity("ms", ge=0, le=1e6)] = 0.0
+    """ND: greatest round trip between two nodes in use. Default: none on one site."""
+    table: tuple[tuple[int, float], ...] | None = None
+    """Measured capacities, `[[executors, records/s], …]`, ascending; a straight line between them, the rate for each
+    executor of the first and the last one beyond them. null: by the formula. Default: the formula smooths, a table is
+    what was measured."""
+    commit_every_s: Annotated[float, quantity("s", gt=0, le=3600)] = 2.0
+    """Interval at which processed records are committed. Default: shorter is finer and slower to simulate."""
 
     _lists = field_validator("table", mode="before")(tuples_of_lists)
 
@@ -249,19 +198,16 @@ class NodeMap(FrozenModel):
     starts there or, without room, not at all; one requested without a node starts on the first node with room.
     """
 
-    names: tuple[str, ...] = documented("Names of the nodes.", "required: leave the section out instead", min_length=1)
-    slots: tuple[int, ...] | None = documented(
-        "Executors that each node has room for; null: one each.", "as on the nodes of Gesscale", default=None
-    )
-    round_trips_ms: Annotated[tuple[tuple[float, ...], ...], quantity("ms")] = documented(
-        "Round trips, one row for each node: symmetric, 0 from a node to itself.", "required: they tell nodes apart"
-    )
-    first: str | None = documented(
-        "Node of the first executor at the start; null: the first of the names.", "any node will do", default=None
-    )
-    unmeasured: tuple[str, ...] = documented(
-        "Nodes whose round trips the autoscaler does not know.", "most maps are complete", default=()
-    )
+    names: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Names of the nodes. Required: leave the section out instead."""
+    slots: tuple[int, ...] | None = None
+    """Executors that each node has room for; null: one each. Default: as on the nodes of Gesscale."""
+    round_trips_ms: Annotated[tuple[tuple[float, ...], ...], quantity("ms")]
+    """Round trips, one row for each node: symmetric, 0 from a node to itself. Required: they tell nodes apart."""
+    first: str | None = None
+    """Node of the first executor at the start; null: the first of the names. Default: any node will do."""
+    unmeasured: tuple[str, ...] = ()
+    """Nodes whose round trips the autoscaler does not know. Default: most maps are complete."""
 
     _lists = field_validator("names", "slots", "unmeasured", "round_trips_ms", mode="before")(tuples_of_lists)
 
@@ -357,77 +303,60 @@ _MOST_EXECUTORS = 10_000
 class JobFile(FrozenModel):
     """A job. Built by :func:`job_of`, which reports every fault at once."""
 
-    job_schema: Literal["rheostat.job/1"] = documented(
-        "Version of this format.", "a file without it has the present version", default=JOB_SCHEMA, alias="schema"
-    )
-    name: str = documented("Name, shown in scores.", "required: scores are listed by it", min_length=1, max_length=200)
-    model: Literal["micro-batch", "record"] = documented(
-        "micro-batch: Spark Structured Streaming, by `stages`; record: record at a time, by `record`.",
-        "Rheostat scales Spark's streaming queries",
-        default="micro-batch",
-    )
-    objective: str = documented(
-        "The service level, `lag < DURATION [for PERCENT%]`.", "required: only you know how late a result may be"
-    )
-    executors: Annotated[tuple[int, int], quantity("executors")] = documented(
-        "Least and greatest number of executors, `[least, greatest]`.", "required: it limits the cost"
-    )
-    start_executors: Annotated[int | None, quantity("executors", ge=1, le=100_000)] = documented(
-        "Executors at the start, warm; null: the command chooses.",
-        "a comparison starts every policy with what the first load needs",
-        default=None,
-    )
-    decide_every_s: Annotated[float, quantity("s", ge=0.2, le=3600)] = documented(
-        "Time between two decisions.", "the default of the live loop", default=15.0
-    )
-    trigger_s: Annotated[float, _HOUR] = documented(
-        "Trigger interval; 0: the next batch begins at the end of the last.",
-        "common with an objective of a minute",
-        default=10.0,
-    )
-    partitions: Annotated[int, quantity("partitions", ge=1, le=10_000)] = documented(
-        "Partitions of the source.", "divisible by 2, 3, 4, 6, 8 and 12", default=24
-    )
-    partition_skew: Annotated[float, quantity(ge=0, le=10)] = documented(
-        "Exponent z of the partitions' shares, the k-th in proportion to 1 ÷ k^z; 0: equal.",
-        "records without a key spread evenly",
-        default=0.0,
-    )
-    partition_shares: tuple[float, ...] | None = documented(
-        "Share of each partition, in place of partition_skew; any scale.", "shares are rarely measured", default=None
-    )
-    batch_cap: Annotated[int | None, quantity("records", ge=1, le=10**12)] = documented(
-        "Most records in a batch (maxOffsetsPerTrigger), divided among the partitions by what waits in them; null: no "
-        "limit.",
-        "it depends on the job; without one an overloaded query takes ever longer batches",
-        default=None,
-    )
-    stages: tuple[Stage, ...] = documented(
-        "The stages of a batch, in order; for the model micro-batch.", "see each key below", default=()
-    )
-    driver: Driver = documented("What the driver adds to a batch.", "see each key below", default=Driver())
-    executor: ExecutorCost = documented("What an executor costs.", "see each key below", default=ExecutorCost())
-    state: State = documented("What state costs.", "see each key below", default=State())
-    exponent: Annotated[float, quantity(gt=0, le=1)] = documented(
-        "s slots do the work of s^exponent; below 1 they hinder each other.", "tasks share nothing", default=1.0
-    )
-    batch_noise_cv: Annotated[float, quantity(ge=0, le=2)] = documented(
-        "Coefficient of variation of a batch's work: log-normal, mean 1, one draw for each batch.",
-        "without noise, a capacity is one figure",
-        default=0.0,
-    )
-    record: RecordModel | None = documented(
-        "Capacity of the model record.", "a micro-batch job has stages instead", default=None
-    )
-    nodes: NodeMap | None = documented(
-        "The nodes that executors are on; null: ignored.", "on one site, all nodes are alike", default=None
-    )
-    rescale: Rescale = documented("How the number is changed.", "see each key below", default=Rescale())
-    sink: Sink = documented("What a batch writes to.", "see each key below", default=Sink())
-    metrics: Metrics = documented("How the job is observed.", "see each key below", default=Metrics())
-    events: tuple[Event, ...] = documented(
-        "What happens meanwhile, each entry with its `kind`.", "nothing happens unless it is injected", default=()
-    )
+    job_schema: Annotated[Literal["rheostat.job/1"], Field(alias="schema")] = JOB_SCHEMA
+    """Version of this format. Default: a file without it has the present version."""
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    """Name, shown in scores. Required: scores are listed by it."""
+    model: Literal["micro-batch", "record"] = "micro-batch"
+    """micro-batch: Spark Structured Streaming, by `stages`; record: record at a time, by `record`. Default: Rheostat
+    scales Spark's streaming queries."""
+    objective: str
+    """The service level, `lag < DURATION [for PERCENT%]`. Required: only you know how late a result may be."""
+    executors: Annotated[tuple[int, int], quantity("executors")]
+    """Least and greatest number of executors, `[least, greatest]`. Required: it limits the cost."""
+    start_executors: Annotated[int | None, quantity("executors", ge=1, le=100_000)] = None
+    """Executors at the start, warm; null: the command chooses. Default: a comparison starts every policy with what the
+    first load needs."""
+    decide_every_s: Annotated[float, quantity("s", ge=0.2, le=3600)] = 15.0
+    """Time between two decisions. Default: the default of the live loop."""
+    trigger_s: Annotated[float, _HOUR] = 10.0
+    """Trigger interval; 0: the next batch begins when the last one ends. Default: common with an objective of a
+    minute."""
+    partitions: Annotated[int, quantity("partitions", ge=1, le=10_000)] = 24
+    """Partitions of the source. Default: divisible by 2, 3, 4, 6, 8 and 12."""
+    partition_skew: Annotated[float, quantity(ge=0, le=10)] = 0.0
+    """Exponent z of the partitions' shares, the k-th in proportion to 1 ÷ k^z; 0: equal. Default: records without a key
+    spread evenly."""
+    partition_shares: tuple[float, ...] | None = None
+    """Share of each partition, in place of partition_skew; any scale. Default: shares are rarely measured."""
+    batch_cap: Annotated[int | None, quantity("records", ge=1, le=10**12)] = None
+    """Most records in a batch (maxOffsetsPerTrigger), divided among the partitions by what waits in them; null: no
+    limit. Default: it depends on the job; without one an overloaded query takes ever longer batches."""
+    stages: tuple[Stage, ...] = ()
+    """The stages of a batch, in order; for the model micro-batch. Default: see each key below."""
+    driver: Driver = Driver()
+    """What the driver adds to a batch. Default: see each key below."""
+    executor: ExecutorCost = ExecutorCost()
+    """What an executor costs. Default: see each key below."""
+    state: State = State()
+    """What state costs. Default: see each key below."""
+    exponent: Annotated[float, quantity(gt=0, le=1)] = 1.0
+    """s slots do the work of s^exponent; below 1 they hinder each other. Default: tasks share nothing."""
+    batch_noise_cv: Annotated[float, quantity(ge=0, le=2)] = 0.0
+    """Coefficient of variation of a batch's work: log-normal, mean 1, one draw for each batch. Default: without noise,
+    a capacity is one figure."""
+    record: RecordModel | None = None
+    """Capacity of the model record. Default: a micro-batch job has stages instead."""
+    nodes: NodeMap | None = None
+    """The nodes that executors are on; null: ignored. Default: on one site, all nodes are alike."""
+    rescale: Rescale = Rescale()
+    """How the number is changed. Default: see each key below."""
+    sink: Sink = Sink()
+    """What a batch writes to. Default: see each key below."""
+    metrics: Metrics = Metrics()
+    """How the job is observed. Default: see each key below."""
+    events: tuple[Event, ...] = ()
+    """What happens meanwhile, each entry with its `kind`. Default: nothing happens unless it is injected."""
 
     _lists = field_validator("executors", "partition_shares", "stages", "events", mode="before")(tuples_of_lists)
     _values = field_validator("objective", "executors")(check_objective_or_bounds)

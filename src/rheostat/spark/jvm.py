@@ -26,13 +26,6 @@ class Run(NamedTuple):
     run_id: str
 
 
-class TopicPartition(NamedTuple):
-    """One partition of a Kafka topic."""
-
-    topic: str
-    partition: int
-
-
 class Trigger(NamedTuple):
     """When batches start.
 
@@ -55,9 +48,6 @@ _TRIGGER_KINDS = {
     "Continuous": "continuous",
     "RealTime": "real-time",
 }
-_LISTED = re.compile(r"([\w.-]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+), ")
-_DESCRIBED = re.compile(r"\(name=(?P<topic>[\w.-]+), internal=|\(partition=(?P<value>\d+), ")
-_CLEANUP = re.compile(r"type=TOPIC, name='(?P<topic>[\w.-]+)'|name=cleanup\.policy, value=(?P<value>[\w,]*), ")
 _FAILED = re.compile(r"^\s*\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
 _MAX_FAILURE = 300
 _PACKAGE = re.compile(r"\b(?:[a-z]\w*\.)+(?=[A-Z]\w*)")
@@ -113,39 +103,6 @@ def offset_seq(text: str) -> tuple[object, ...]:
         message = f"not understood as the offsets of a query: {text[:200]}"
         raise ValueError(message)
     return tuple(offsets)
-
-
-def listed_offsets(text: str, expected: int) -> Mapping[tuple[str, int], int]:
-    """The answer of Kafka's admin client to ``listOffsets``, which must be about ``expected`` partitions."""
-    offsets = {(topic, int(number)): int(offset) for topic, number, offset in _LISTED.findall(text)}
-    if len(offsets) != expected:
-        message = f"offsets of {expected} partitions were asked for, {len(offsets)} were understood: {text[:200]}"
-        raise ValueError(message)
-    return offsets
-
-
-def topic_partitions(text: str) -> tuple[TopicPartition, ...]:
-    """The partitions in the answer to ``describeTopics``, sorted."""
-    return tuple(sorted(TopicPartition(topic, int(number)) for topic, number in _by_topic(_DESCRIBED, text)))
-
-
-def topics_listed(text: str) -> tuple[str, ...]:
-    """The names in the text of a set of topics, sorted."""
-    return tuple(sorted(name for name in text.strip("[]").split(", ") if name))
-
-
-def cleanup_policies(text: str) -> Mapping[str, str]:
-    """``cleanup.policy`` of each topic in the answer to ``describeConfigs``."""
-    return dict(_by_topic(_CLEANUP, text))
-
-
-def _by_topic(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
-    topic: str | None = None
-    for match in pattern.finditer(text):
-        if match["topic"] is not None:
-            topic = match["topic"]
-        elif topic is not None:
-            yield topic, match["value"]
 
 
 def failure_text(message: str) -> str:

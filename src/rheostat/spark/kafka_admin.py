@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rheostat.errors import UnavailableError
-from rheostat.spark.jvm import (
-    TopicPartition,
-    cleanup_policies,
-    listed_offsets,
-    topic_partitions,
-    topics_listed,
-    translated,
-)
+from rheostat.spark.jvm import translated
 
 _T = TypeVar("_T")
 
@@ -25,6 +19,16 @@ _NOT_FOR_ADMIN = frozenset(
     {"kafka.isolation.level", "kafka.key.deserializer", "kafka.value.deserializer", "kafka.group.id"}
     | {"kafka.auto.offset.reset", "kafka.enable.auto.commit", "kafka.interceptor.classes"}
 )
+_LISTED = re.compile(r"([\w.-]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+), ")
+_DESCRIBED = re.compile(r"\(name=(?P<topic>[\w.-]+), internal=|\(partition=(?P<value>\d+), ")
+_CLEANUP = re.compile(r"type=TOPIC, name='(?P<topic>[\w.-]+)'|name=cleanup\.policy, value=(?P<value>[\w,]*), ")
+
+
+class TopicPartition(NamedTuple):
+    """One partition of a Kafka topic."""
+
+    topic: str
+    partition: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +44,6 @@ class Subscription:
     pattern: str | None = None
     assigned: tuple[TopicPartition, ...] = ()
     read_committed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TopicCheck:
-    """What shows whether offsets count records: earliest offsets, and the topics that are compacted."""
-
-    earliest: Mapping[tuple[str, int], int]
-    compacted: frozenset[str]
 
 
 def subscription(options: Mapping[str, str]) -> Subscription:
@@ -113,7 +109,7 @@ class KafkaView:
         """The offset that the next record of each partition will get; with read_committed, the last stable one."""
         return self._ask("asking Kafka for the latest offsets", lambda: self._list_offsets(self._latest_query))
 
-    def check(self) -> TopicCheck:
+    def check(self) -> tuple[Mapping[tuple[str, int], int], frozenset[str]]:
         """Earliest offsets and compacted topics: none if the cluster hides the settings of topics."""
         return self._ask("asking Kafka for the earliest offsets", self._check)
 
@@ -137,9 +133,9 @@ class KafkaView:
             message = f"{doing}: {error}"
             raise UnavailableError(message) from error
 
-    def _check(self) -> TopicCheck:
-        earliest = self._list_offsets(self._query(self._jvm.org.apache.kafka.clients.admin.OffsetSpec.earliest()))
-        return TopicCheck(earliest, self._compacted())
+    def _check(self) -> tuple[Mapping[tuple[str, int], int], frozenset[str]]:
+        earliest = self._query(self._jvm.org.apache.kafka.clients.admin.OffsetSpec.earliest())
+        return self._list_offsets(earliest), self._compacted()
 
     def _list_offsets(self, query: Any) -> Mapping[tuple[str, int], int]:
         if not self._partitions:
@@ -210,3 +206,39 @@ class KafkaView:
             self._millis = self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS
             self._client = kafka.clients.admin.Admin.create(properties)
         return self._client
+
+
+# The client's answers as text: one round trip, where many objects would take one for each value
+
+
+def listed_offsets(text: str, expected: int) -> Mapping[tuple[str, int], int]:
+    """The answer of Kafka's admin client to ``listOffsets``, which must be about ``expected`` partitions."""
+    offsets = {(topic, int(number)): int(offset) for topic, number, offset in _LISTED.findall(text)}
+    if len(offsets) != expected:
+        message = f"offsets of {expected} partitions were asked for, {len(offsets)} were understood: {text[:200]}"
+        raise ValueError(message)
+    return offsets
+
+
+def topic_partitions(text: str) -> tuple[TopicPartition, ...]:
+    """The partitions in the answer to ``describeTopics``, sorted."""
+    return tuple(sorted(TopicPartition(topic, int(number)) for topic, number in _by_topic(_DESCRIBED, text)))
+
+
+def topics_listed(text: str) -> tuple[str, ...]:
+    """The names in the text of a set of topics, sorted."""
+    return tuple(sorted(name for name in text.strip("[]").split(", ") if name))
+
+
+def cleanup_policies(text: str) -> Mapping[str, str]:
+    """``cleanup.policy`` of each topic in the answer to ``describeConfigs``."""
+    return dict(_by_topic(_CLEANUP, text))
+
+
+def _by_topic(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
+    topic: str | None = None
+    for match in pattern.finditer(text):
+        if match["topic"] is not None:
+            topic = match["topic"]
+        elif topic is not None:
+            yield topic, match["value"]

@@ -150,7 +150,7 @@ class Moment:
 
     Attributes:
         before, after: the state before and after the decision.
-        given: copies of the assessment and of the policy's state before the decision; None: not made.
+        given: copies of ``assessment`` and of the policy's ``state``, made before the decision; None: not made.
     """
 
     step: int
@@ -158,18 +158,12 @@ class Moment:
     before: State[Any]
     decision: Decision
     after: State[Any]
-    given: tuple[Assessment, Any] | None = None
+    given: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
 class Case:
-    """A policy on a story.
-
-    Attributes:
-        make: builds the policy anew.
-        scaled: builds it for rates and records multiplied by a factor.
-        codec: turns states into JSON and back; one for all stories, as it is expensive to build.
-    """
+    """A policy on a story; ``codec`` turns states into JSON and back, one for all stories, as it is slow to build."""
 
     make: Callable[[], Policy[Any]]
     scaled: Callable[[float], Policy[Any]]
@@ -197,7 +191,7 @@ def run(deciding: DecisionSettings, story: Story, factor: float = 1.0, *, copies
     job, state, moments = Job(story, factor), deciding.initial(), list[Moment]()
     for number, step in enumerate(story.steps):
         assessment = job.step(step)
-        given = deepcopy((assessment, state.policy)) if copies else None
+        given = deepcopy({"assessment": assessment, "state": state.policy}) if copies else None
         decision, after = decide(assessment, state, deciding)
         moments.append(Moment(number, assessment, state, decision, after, given))
         state = _grant(decision, after, deciding)
@@ -270,15 +264,9 @@ def _fault(fault: str, moment: Moment, detail: str = "") -> AssertionError:
 
 def check_inputs(case: Case) -> None:
     for moment in case.moments:
-        now = (moment.assessment, moment.before.policy)
-        if moment.given is not None and moment.given != now:
-            (seen, state), (seen_now, state_now) = moment.given, now
-            changed = {
-                "the assessment": differences(seen, seen_now),
-                "the state": differences({"policy": state}, {"policy": state_now}),
-            }
-            detail = "; ".join(f"{name}: {change}" for name, change in changed.items() if change != "nothing")
-            raise _fault("the policy changed what it was given", moment, detail)
+        given, now = moment.given, {"assessment": moment.assessment, "state": moment.before.policy}
+        if given != now:
+            raise _fault("the policy changed what it was given", moment, differences(given, now))
 
 
 def check_bounds(case: Case) -> None:
