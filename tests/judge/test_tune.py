@@ -225,13 +225,13 @@ def test_another_policy_has_no_gains():
 class TestTheRecentLoad:
     def test_it_has_as_many_records_as_the_journal_saw_arrive(self):
         run = known_run()
-        levels = levels_of(run.looks, 1e9)
-        seen = [look.latest for look in run.looks if look.latest is not None]
+        levels = levels_of(run.snapshots, 1e9)
+        seen = [look.latest for look in run.snapshots if look.latest is not None]
         assert sum(seconds * rate for seconds, rate in levels) == pytest.approx(seen[-1] - seen[0], rel=0.01)
         assert all(5.0 <= seconds < 7.0 for seconds, _ in levels)
 
     def test_only_the_end_of_it_is_taken(self):
-        levels = levels_of(known_run().looks, 60.0)
+        levels = levels_of(known_run().snapshots, 60.0)
         assert 50.0 < sum(seconds for seconds, _ in levels) <= 60.0
 
     def test_offsets_that_go_back_are_a_time_without_arrivals(self):
