@@ -39,13 +39,13 @@ def last_json(capsys):
         ),
     ],
 )
-def test_what_is_wrong_is_named_at_once(tmp_path, monkeypatch, capsys, arguments, fields):
+def test_every_fault_is_named_at_once(tmp_path, monkeypatch, capsys, arguments, fields):
     monkeypatch.chdir(tmp_path)
     assert main(["calibrate", *arguments, "--json"]) == 2
     assert {fault["field"] for fault in last_json(capsys)["faults"]} == fields
 
 
-def test_several_damaged_files_are_told_together(tmp_path, monkeypatch, capsys):
+def test_several_damaged_files_are_named_together(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.jsonl").write_text('{"type":"session"}\n')
     (tmp_path / "b.jsonl").write_text("[1]\n")
@@ -63,7 +63,7 @@ def test_several_damaged_files_are_told_together(tmp_path, monkeypatch, capsys):
     ]
 
 
-def test_figures_that_do_not_suffice_are_told_together(tmp_path, capsys, folders):
+def test_all_fits_with_too_few_figures_are_named_together(tmp_path, capsys, folders):
     profiles = tmp_path / "p.csv"
     profiles.write_text("scaleOut,avgThr,isBckPres\n1,100,1\n2,200,1\n")
     fitted, other = map(str, folders)
@@ -97,7 +97,7 @@ def write(folder, records):
     writer.close()
 
 
-def test_a_job_file_is_written_and_another_run_is_held_against_it(tmp_path, capsys, folders):
+def test_a_job_file_is_written_and_checked_against_another_run(tmp_path, capsys, folders):
     fitted, other = folders
     out = tmp_path / "job.yaml"
     arguments = ["calibrate", str(fitted), "--out", str(out), "--check", str(other), "--warm-up", "10", "--json"]

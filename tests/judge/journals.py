@@ -62,5 +62,5 @@ def known_run():
 
 @cache
 def known_fit():
-    """What it tells; worked out once."""
+    """The fit to it, made once."""
     return calibrate([known_run()], warm_up_s=10.0)
