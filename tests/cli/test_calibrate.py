@@ -4,10 +4,9 @@ import json
 
 import pytest
 import yaml
-from tests.judge.journals import journal
+from tests.judge.journals import write_known_journal
 
 from rheostat.cli import main
-from rheostat.journal.store import JournalWriter
 from rheostat.sim.jobfile import load_job
 
 
@@ -80,21 +79,7 @@ def test_all_fits_with_too_few_figures_are_named_together(tmp_path, capsys, fold
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """Two journals on disk."""
-    found = []
-    for seed in (1, 2):
-        folder = tmp_path_factory.mktemp(f"journal-{seed}")
-        write(folder, journal(seed=seed))
-        found.append(folder)
-    return found
-
-
-def write(folder, records):
-    session, *others = records
-    writer = JournalWriter(folder)
-    writer.start(session.header)
-    for record in others:
-        writer.record(record, dict)
-    writer.close()
+    return [write_known_journal(tmp_path_factory.mktemp(f"journal-{seed}"), seed) for seed in (1, 2)]
 
 
 def test_a_job_file_is_written_and_checked_against_another_run(tmp_path, capsys, folders):

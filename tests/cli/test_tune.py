@@ -4,10 +4,9 @@ import json
 
 import pytest
 import yaml
-from tests.judge.journals import journal
+from tests.judge.journals import write_known_journal
 
 from rheostat.cli import main
-from rheostat.journal.store import JournalWriter
 
 SHORT = ["--shape", "constant:5@120"]
 
@@ -38,20 +37,9 @@ def test_wrong_input_ends_with_two_and_names_every_fault(arguments, fields, caps
     assert all(fault["given"] and fault["allowed"] for fault in faults)
 
 
-def written(folder):
-    """A journal of four minutes on disk."""
-    session, *others = journal()
-    writer = JournalWriter(folder)
-    writer.start(session.header)
-    for record in others:
-        writer.record(record, dict)
-    writer.close()
-    return folder
-
-
 def test_the_load_of_a_journal_is_not_scaled_and_the_settings_file_is_valid(tmp_path, capsys):
     out = tmp_path / "gains.yaml"
-    folder = written(tmp_path / "journal")
+    folder = write_known_journal(tmp_path / "journal")
     arguments = ["tune", "--journal", str(folder), "--last", "2m", "--grid", "1", "--jobs", "1", "--out", str(out)]
     assert main([*arguments, "--set", "policy_options.gain_down=0.5", "--json"]) == 0
     told = last_json(capsys)
