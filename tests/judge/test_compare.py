@@ -10,10 +10,10 @@ from rheostat.judge.compare import (
     Comparison,
     Entry,
     RunResult,
-    cells_of,
     compare,
     find_reference,
     variants_of,
+    with_matrix,
 )
 from rheostat.judge.report import (
     comparison_json,
@@ -189,7 +189,8 @@ def test_the_matrix_has_the_geometric_mean_of_each_job_and_of_all():
         made(run("a", 10.0), run("b", 20.0)),
         made(run("a", 40.0), run("b", 20.0, valid=False), label="slow"),
     ]
-    cells = cells_of(Comparison(tuple(entries)))
+    cells = with_matrix(Comparison(tuple(entries))).cells
+    assert cells is not None
     assert cells.jobs == ("plain", "slow")
     assert matrix_rows(cells) == [
         ["policy", "plain", "slow", "geometric mean"],
@@ -227,7 +228,7 @@ def test_a_portable_command_has_no_folders_of_files():
 
 
 def test_the_report_stands_alone_and_holds_every_table_and_reason(found, tmp_path):
-    text = write_comparison(tmp_path / "report.html", found, None, "cost").read_text(encoding="utf-8")
+    text = write_comparison(tmp_path / "report.html", found).read_text(encoding="utf-8")
     assert re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=", text) == []
     for expected in ("Rankings", "sine:1..6@900 on plain", "(plan with margin)", "SLA_VIOLATED", "How to read this"):
         assert expected in text
