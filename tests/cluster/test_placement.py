@@ -47,7 +47,7 @@ class Plant:
         settings = load_settings(given)
         watch = assembly._nodes_watch(settings)
         assert watch is not None
-        actuator = assembly._actuator(spark, settings, watch, lambda: False)
+        actuator = assembly._build_actuator(spark, settings, watch, lambda: False)
         assert isinstance(actuator, WorkersActuator)
         self.both = actuator
         self.source = SourceWithNodes(DriverSource(spark, requested=lambda: actuator.requested), watch)

@@ -124,9 +124,6 @@ class Place:
             raise ActuationError("the driver is gone")
         return {each: f"{self.spots[each]}:8081" for each in self.cluster.registered()}
 
-    def worker_pages(self):
-        return tuple(self.placed().values())
-
     def change(self, target, add=(), leave=(), decision_id=1, first=(), slow=()):
         current = len(self.cluster.registered())
         use = sorted([spot.partition(".")[0] for spot in self.spots.values()] + list(add))

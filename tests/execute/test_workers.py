@@ -108,13 +108,10 @@ class Place:
     def registered(self):
         return self.cluster.registered()
 
-    def worker_pages(self):
+    def placed(self):
         if self.silent:
             raise ActuationError("the driver is gone")
         self.used()
-        return tuple(f"{self.spots[each]}:8081" for each in self.cluster.registered())
-
-    def placed(self):
         return {each: f"{self.spots[each]}:8081" for each in self.cluster.registered()}
 
     def change(self, target, decision_id=1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,14 +31,8 @@ from rheostat.sim.jobfile import (
     Sink,
     Stage,
     State,
+    job_of,
 )
-
-OutOption = Annotated[Path | None, typer.Option("--out", help="Write to this file instead of standard output.")]
-
-FiguresFlag = Annotated[bool, typer.Option("--figures", help="The definitions of every figure that is printed.")]
-
-JobsFlag = Annotated[bool, typer.Option("--jobs", help="The reference of job files, for the simulator.")]
-
 
 config = typer.Typer(no_args_is_help=True, help="Check a settings file or a job file, print the documented reference.")
 
@@ -48,41 +42,35 @@ def check(
     file: Annotated[Path, typer.Argument(help="The YAML file to check.", show_default=False)],
     as_json: JsonFlag = False,
 ) -> None:
-    """Say everything that is wrong with a settings file or a job file, or that nothing is; and what has no effect."""
+    """List everything that is wrong with a settings file or a job file, and settings without effect."""
     from rheostat.config.loading import read_document
-    from rheostat.decide.settings_check import checked_settings, no_effect
+    from rheostat.decide.settings_check import check_settings, no_effect
 
     values, faults = read_document(file)
-    if _is_job(values):
-        _check_job(values, faults, as_json)
-        return
-    settings = checked_settings(values, faults)
-    idle = no_effect(values, settings)
-    console().print(f"[green]✓[/green] {settings.mode}: {settings.parsed_objective}")
-    show_idle(idle)
+    result: dict[str, Any]
+    if str(values.get("schema", "")).startswith("rheostat.job/"):
+        job = job_of(values, faults)
+        use = "rheostat simulate --job FILE runs it"
+        console().print(f"[green]✓[/green] a job file: {escape(job.name)}, {escape(job.objective)}; {use}")
+        result = {"job": job.model_dump(mode="json", by_alias=True)}
+    else:
+        settings = check_settings(values, faults)
+        idle = no_effect(values, settings)
+        console().print(f"[green]✓[/green] {settings.mode}: {settings.parsed_objective}")
+        show_idle(idle)
+        result = {"settings": settings.model_dump(mode="json"), "no_effect": [asdict(each) for each in idle]}
     if as_json:
-        told = {"settings": settings.model_dump(mode="json"), "no_effect": [asdict(each) for each in idle]}
-        print_json({"schema": "rheostat.config/1", **told})
-
-
-def _is_job(values: Mapping[str, Any]) -> bool:
-    """Whether a file says that it is a job file. Settings files have no key ``schema``."""
-    return str(values.get("schema", "")).startswith("rheostat.job/")
-
-
-def _check_job(values: Mapping[str, Any], faults: list[Fault], as_json: bool) -> None:
-    from rheostat.sim.jobfile import job_of
-
-    job = job_of(values, faults)
-    use = "rheostat simulate --job FILE runs it"
-    console().print(f"[green]✓[/green] a job file: {escape(job.name)}, {escape(job.objective)}; {use}")
-    if as_json:
-        print_json({"schema": "rheostat.config/1", "job": job.model_dump(mode="json", by_alias=True)})
+        print_json({"schema": "rheostat.config/1", **result})
 
 
 @config.command("reference")
 def print_reference(
-    out: OutOption = None, jobs: JobsFlag = False, figures: FiguresFlag = False, as_json: JsonFlag = False
+    out: Annotated[Path | None, typer.Option("--out", help="Write to this file instead of standard output.")] = None,
+    jobs: Annotated[bool, typer.Option("--jobs", help="The reference of job files, for the simulator.")] = False,
+    figures: Annotated[
+        bool, typer.Option("--figures", help="The definitions of every figure that is printed.")
+    ] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Print the reference of all settings, of job files, or of figures, in Markdown."""
     from rheostat.config.reference import reference
@@ -100,7 +88,6 @@ def print_reference(
 
 
 # The reference page of job files, made from the models themselves.
-
 
 _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("stages[]", Stage),
@@ -155,16 +142,13 @@ work: a slow one lowers their capacity but is never identified, and `guard.repla
 
 def job_reference() -> str:
     """The page in Markdown."""
-    return "\n".join([_HEAD, *_keys(), *_sections(), *_events(), *_presets()]) + "\n"
+    return "\n".join([_HEAD, *_models(), *_events(), *_presets()]) + "\n"
 
 
-def _keys() -> Iterator[str]:
+def _models() -> Iterator[str]:
     yield from ["## Job", "", *table(JobFile, "")]
-
-
-def _sections() -> Iterator[str]:
     for name, model in _SECTIONS:
-        yield from ["", f"## {name.removesuffix('[]').capitalize()}", "", _said(model), ""]
+        yield from ["", f"## {name.removesuffix('[]').capitalize()}", "", _description(model), ""]
         yield from table(model, f"{name}.")
     head = "`executor.start_up` and `rescale.pause` have these keys."
     yield from ["", "## Durations", "", head, "", *table(Distribution, "")]
@@ -177,7 +161,7 @@ def _events() -> Iterator[str]:
     common = tuple(f"| `{key}`" for key in LastingEvent.model_fields)
     for model in models_in(Event):
         rows = [row for row in table(model, "") if not row.startswith(common)]
-        yield from ["", f"### `{_kind(model)}`", "", _said(model), *(["", *rows] if len(rows) > 2 else [])]
+        yield from ["", f"### `{_kind(model)}`", "", _description(model), *(["", *rows] if len(rows) > 2 else [])]
 
 
 def _kind(model: type[BaseModel]) -> str:
@@ -193,5 +177,5 @@ def _presets() -> Iterator[str]:
         yield f"| `{name}` | {job.model} | {job.objective} | {bounds} | {job.partitions} | {job.trigger_s:g} |"
 
 
-def _said(model: type[BaseModel]) -> str:
+def _description(model: type[BaseModel]) -> str:
     return " ".join((inspect.getdoc(model) or "").split())

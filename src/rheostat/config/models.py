@@ -349,9 +349,9 @@ class Settings(FrozenModel):
     state: Annotated[Path | None, Field(strict=False)] = None
     """Folder of the state that survives a restart of the driver; null: next to the journal, if there is one. Default:
     one folder to keep for one job."""
-    actuator: Literal["executors", "workers"] = "executors"
-    """executors: change the executors of the application; workers: also change the Workers of the cluster, through node
-    servers, with some in hot standby. Default: most clusters have fixed Workers."""
+    actuator: Annotated[str, Field(min_length=1)] = "executors"
+    """Name of a registered actuator. executors: change the executors of the application; workers: also change the
+    Workers of the cluster, through node servers, with some in hot standby. Default: most clusters have fixed ones."""
     workers: WorkersSettings = WorkersSettings()
     """The cluster layer, see below; for the actuator workers. Default: see each key below."""
     metrics: MetricsSettings = MetricsSettings()

@@ -18,7 +18,7 @@ from rheostat.config.models import (
     raise_faults,
     tuples_of_lists,
 )
-from rheostat.decide.placement import grown
+from rheostat.decide.placement import choose_nodes_to_add
 from rheostat.errors import Fault
 from rheostat.model import Bounds, NodeReading, Nodes, Objective, RoundTrip
 from rheostat.sim.events import CodeChange, Event, LastingEvent, OfNode
@@ -268,7 +268,7 @@ class NodeMap(FrozenModel):
         free = Counter(places) - Counter([first])
         rows = tuple([NodeReading(name, places[name] - free[name], free[name]) for name in sorted(places)])
         nodes = Nodes(0.0, rows, self.trips(self.names))
-        return (first, *grown((first,), nodes, executors - 1))
+        return (first, *choose_nodes_to_add((first,), nodes, executors - 1))
 
     def least_ms(self, executors: int) -> float:
         """A lower bound of ND for so many executors on any nodes, ms.
