@@ -1,7 +1,6 @@
 """Pydantic's errors as faults: one for each wrong key, with its dotted path, the allowed values and the closest key.
 
-Works on any tree of documented models: models in models, lists of models, and lists whose items a key (``kind``)
-distinguishes.
+Works on any tree of models: models in models, lists of models, and lists whose items a key (``kind``) distinguishes.
 """
 
 from __future__ import annotations
@@ -52,11 +51,11 @@ def validate(model: type[M], values: object, faults: Iterable[Fault] = ()) -> M:
 
 def faults_of(error: ValidationError, root: type[Any]) -> Iterator[Fault]:
     """The faults behind an error of ``root``, one for each field, by its dotted key; items of lists by their index."""
-    seen = set()
+    reported = set()
     for details in error.errors(include_url=False):
         for fault in _translate(details, _locate(root, details["loc"]), root):
-            if fault.field not in seen:
-                seen.add(fault.field)
+            if fault.field not in reported:
+                reported.add(fault.field)
                 yield fault
 
 

@@ -36,6 +36,7 @@ class LastingEvent(TimedEvent):
 class OfNode(LastingEvent):
     """An event of one node."""
 
+    kind: str
     node: str
     """Name of the node. Required: it defines the event."""
 

@@ -74,7 +74,7 @@ class Fleet:
         self._started = 0
         self._numbers = 0
         self._unreplaced = 0
-        self._wanted = executors
+        self._target = executors
         self._past_starts: list[tuple[float, float]] = []
         self.requested: int | None = None
         self.places = None if job.nodes is None else Places(job.nodes, job)
@@ -98,10 +98,10 @@ class Fleet:
 
         ``placed``: on which nodes; None: on any.
         """
-        self.requested = self._wanted = total
+        self.requested = self._target = total
         self._unreplaced = 0
         if self.places is not None:
-            self.places.asked = placed
+            self.places.requested = placed
         append_step(self._history.target, at, total)
         surplus = len(self.running) + len(self.starting) - total
         for _ in range(min(surplus, len(self.starting))):
@@ -114,7 +114,7 @@ class Fleet:
         ``replacing``: in place of lost ones; they join the running query and start on any node.
         """
         there = len(self.running) + len(self.starting)
-        missing = self._wanted - self._unreplaced - there
+        missing = self._target - self._unreplaced - there
         count = max(0, min(missing, self._room(at) - there))
         others = len(self.starting) + count - 1
         for _ in range(count):
@@ -130,15 +130,15 @@ class Fleet:
 
     def register(self, at: float) -> int:
         """Register the executors that are ready; return how many."""
-        came = [each for each in self.starting if each.ready_at <= at]
-        for each in came:
+        ready = [each for each in self.starting if each.ready_at <= at]
+        for each in ready:
             each.in_use = each.joins
             self.starting.remove(each)
             self.running.append(each)
             self._past_starts.append((each.requested_at, each.ready_at))
-        if came:
+        if ready:
             self._note(at)
-        return len(came)
+        return len(ready)
 
     def remove(self, at: float, target: int, first: Sequence[str] = ()) -> int:
         """Remove executors beyond ``target``; return how many.
@@ -301,13 +301,13 @@ class Places:
     """The nodes of a job during a run.
 
     Attributes:
-        asked: placement of the last request, if it had one.
+        requested: placement of the last request, if it had one.
     """
 
     def __init__(self, nodes: NodeMap, job: JobFile) -> None:
         self._nodes = nodes
         self._job = job
-        self.asked: Placement | None = None
+        self.requested: Placement | None = None
 
     def choose(self, at: float, executors: Sequence[SimExecutor], *, anywhere: bool) -> str | None:
         """The node of the next executor; None: no allowed node has room.
@@ -316,10 +316,10 @@ class Places:
         """
         occupied = Counter(each.host for each in executors)
         free = self._free(at, occupied)
-        if self.asked is not None:
-            wanted = Counter(self.asked.use) - occupied
-            for name in (*self.asked.add, *self.asked.use):
-                if wanted[name] > 0 and free.get(name, 0) > 0:
+        if self.requested is not None:
+            desired = Counter(self.requested.use) - occupied
+            for name in (*self.requested.add, *self.requested.use):
+                if desired[name] > 0 and free.get(name, 0) > 0:
                     return name
             if not anywhere:
                 return None
@@ -328,7 +328,7 @@ class Places:
     def order_of_removal(self, running: Sequence[SimExecutor], order: Sequence[int]) -> list[int]:
         """The places in ``order``, but first one executor for each time that a node is to be left."""
         left, leaving = list(order), list[int]()
-        for name in () if self.asked is None else self.asked.leave:
+        for name in () if self.requested is None else self.requested.leave:
             place = next((place for place in left if running[place].host == name), None)
             if place is not None:
                 left.remove(place)
