@@ -172,12 +172,10 @@ def _stands(states: Mapping[int, NodeState]) -> dict[str, Stand]:
 
 
 def _describe_change(change: Change, now: Mapping[str, str]) -> list[str]:
-    came = [node for executor, node in now.items() if executor not in change.before]
-    went = [node for executor, node in change.before.items() if executor not in now]
-    parts = [
-        *_compare("started on", came, change.placement.add),
-        *_compare("removed from", went, change.placement.leave),
-    ]
+    started = [node for executor, node in now.items() if executor not in change.before]
+    removed = [node for executor, node in change.before.items() if executor not in now]
+    parts = _compare("started on", started, change.placement.add)
+    parts += _compare("removed from", removed, change.placement.leave)
     return [f"executors {', '.join(parts)}"] if parts else []
 
 
