@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rheostat.config.loading import read_document
 from rheostat.config.models import Settings, pairs_of
-from rheostat.decide.settings_check import checked_settings, no_effect
+from rheostat.decide.settings_check import check_settings, no_effect
 from rheostat.errors import Fault, InputError, RefusedError, UnavailableError, tried
 from rheostat.execute.actuator import ActuatorContext, DryRun, load_actuator
 from rheostat.journal.store import Journal
@@ -167,7 +167,7 @@ def _load_settings(config: str | Path | Mapping[str, Any] | None, given: Mapping
     elif config is not None:
         read, faults = read_document(Path(config))
     values = {**read, **given}
-    settings = checked_settings(values, faults)
+    settings = check_settings(values, faults)
     for each in no_effect(values, settings):
         _log.warning("%s", each)
     return settings

@@ -12,7 +12,7 @@ import pytest
 
 from rheostat.attachment import assemble
 from rheostat.config.loading import load_settings
-from rheostat.decide.settings_check import checked_settings
+from rheostat.decide.settings_check import check_settings
 from rheostat.errors import InputError, RefusedError
 from rheostat.execute.actuator import load_actuator
 from rheostat.execute.live import LiveExecutors
@@ -65,7 +65,7 @@ def test_the_built_in_ones_come_through_entry_points():
 
 def test_one_of_another_package_executes_the_decisions(install, capsys):
     install("otherpackage", PRINTED, printed="otherpackage:PrintedCommands")
-    settings = checked_settings({**ACT, "actuator": "printed"})
+    settings = check_settings({**ACT, "actuator": "printed"})
 
     assembly = assemble(cast("Any", SESSION), STANDALONE, settings, [ToyJob(executors=1)])
     assembly.loop.cycle()
@@ -93,7 +93,7 @@ def test_its_refusals_are_reported_with_all_others(install, mode):
 def test_a_mistyped_name_gets_a_hint_and_the_list_together_with_other_faults(install):
     install("otherpackage", PRINTED, printed="otherpackage:PrintedCommands")
     with pytest.raises(InputError) as caught:
-        checked_settings({"objective": "soon", "actuator": "worker"})
+        check_settings({"objective": "soon", "actuator": "worker"})
 
     told = {fault.field: fault for fault in caught.value.faults}
     assert set(told) == {"objective", "actuator"}
@@ -108,7 +108,7 @@ def test_a_mistyped_name_gets_a_hint_and_the_list_together_with_other_faults(ins
 @pytest.mark.parametrize("value", [3, "", None, ["workers"]], ids=["a number", "no text", "null", "a list"])
 def test_what_is_no_name_is_one_fault(value):
     with pytest.raises(InputError) as caught:
-        checked_settings({**ACT, "actuator": value})
+        check_settings({**ACT, "actuator": value})
     assert [fault.field for fault in caught.value.faults] == ["actuator"]
 
 

@@ -8,7 +8,7 @@ from tests.judge.journals import journal
 
 from rheostat.cli import main
 from rheostat.journal.store import JournalWriter
-from rheostat.sim.jobfile import load_job
+from rheostat.judge.jobs import load_job
 
 
 def last_json(capsys):

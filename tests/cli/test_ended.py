@@ -18,25 +18,79 @@ LONG = [
     *("--jobs", "2", "--json"),
 ]
 
+SLEEPING = """
+import sys, time, types
+from rheostat import cli
+from rheostat.cli.common import JsonFlag
+from rheostat.judge.crew import crew
+
+def sleep(as_json: JsonFlag = False) -> None:
+    with crew(time.sleep, 2, 2) as workers:
+        list(workers.results([600.0, 600.0]))
+
+if __name__ == "__main__":
+    sys.modules["rheostat.cli.sleep"] = module = types.ModuleType("sleep")
+    module.sleep = sleep
+    cli.COMMANDS.clear()
+    cli.COMMANDS["sleep"] = "sleep"
+    sys.exit(cli.main(["sleep", "--json"]))
+"""
+"""A command whose processes have nothing to import and nothing to do."""
+
 
 def children(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+def ready(pid):
+    """Whether a worker has begun: it ignores the signals that are for its parent."""
+    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return bool(int(status["SigIgn"], 16) >> (signal.SIGHUP - 1) & 1)
+
+
 def busy(pid):
-    """Whether a process has used a second of processor time: it is past its start."""
+    """Whether a process has used half a second of processor time: it is past its start."""
     user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return int(user) + int(system) > os.sysconf("SC_CLK_TCK")
+    return int(user) + int(system) > 0.5 * os.sysconf("SC_CLK_TCK")
+
+
+def runs(pid):
+    """Whether a process exists; one that has ended, and that its new parent has not noticed yet, does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def until(condition, what):
     deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline, f"waited for: {what}"
-        time.sleep(0.05)
+        time.sleep(0.02)
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for the processes in /proc")
+def end(command, number, begun, *, whole_group):
+    """Send the signal when both workers have begun; everything ends in order, and no process is left."""
+    pipe, restored = subprocess.PIPE, partial(signal.signal, number, signal.SIG_DFL)  # also below nohup
+    with subprocess.Popen(
+        command, text=True, start_new_session=True, stdout=pipe, stderr=pipe, preexec_fn=restored
+    ) as process:
+        until(lambda: len(children(process.pid)) == 3, "the workers and the tracker of what they share")
+        started = children(process.pid)
+        until(lambda: sum(map(begun, started)) == 2, "both workers to work")
+        (os.killpg if whole_group else os.kill)(process.pid, number)
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert json.loads(out.splitlines()[-1])["faults"][0]["message"] == "interrupted"
+    assert "Traceback" not in err
+    assert "resource_tracker" not in err
+    until(lambda: not any(map(runs, started)), "its processes to be gone")
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for the processes in /proc")
+
+
+@needs_proc
 @pytest.mark.parametrize(
     ("number", "whole_group"),
     [
@@ -46,22 +100,15 @@ def until(condition, what):
         pytest.param(signal.SIGHUP, True, id="the terminal is closed"),
     ],
 )
-def test_it_ends_in_order_and_leaves_no_process(number, whole_group):
-    command = [sys.executable, "-m", "rheostat", *LONG]
-    pipe, heard = subprocess.PIPE, partial(signal.signal, number, signal.SIG_DFL)  # also below nohup
-    with subprocess.Popen(
-        command, text=True, start_new_session=True, stdout=pipe, stderr=pipe, preexec_fn=heard
-    ) as process:
-        until(lambda: len(children(process.pid)) == 3, "the workers and the tracker of what they share")
-        started = children(process.pid)
-        until(lambda: sum(map(busy, started)) == 2, "both workers to work")
-        (os.killpg if whole_group else os.kill)(process.pid, number)
-        out, said = process.communicate(timeout=120)
-    assert process.returncode == 130
-    assert json.loads(out.splitlines()[-1])["faults"][0]["message"] == "interrupted"
-    assert "Traceback" not in said
-    assert "resource_tracker" not in said
-    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started), "its processes to be gone")
+def test_it_ends_in_order_and_leaves_no_process(number, whole_group, tmp_path):
+    script = tmp_path / "sleeping.py"
+    script.write_text(SLEEPING)
+    end([sys.executable, str(script)], number, ready, whole_group=whole_group)
+
+
+@needs_proc
+def test_a_comparison_ends_in_order_in_the_middle_of_its_work():
+    end([sys.executable, "-m", "rheostat", *LONG], signal.SIGTERM, busy, whole_group=True)
 
 
 def test_what_is_ignored_stays_ignored():

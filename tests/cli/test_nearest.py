@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rheostat.cli import build, main
-from rheostat.cli.common import meant
+from rheostat.cli.common import commands_meant
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_what_is_like_nothing_has_no_hint_but_the_list(capsys):
 
 
 def test_a_folder_is_taken_for_a_journal(tmp_path):
-    assert meant(str(tmp_path), [], []) == [f"explain {tmp_path}"]
+    assert commands_meant(str(tmp_path), [], []) == [f"explain {tmp_path}"]
 
 
 def test_what_is_hinted_exists():

@@ -152,7 +152,7 @@ def test_two_packages_under_one_name_are_refused(registered):
 @pytest.mark.parametrize(
     ("executors", "target", "text"),
     [
-        pytest.param(None, 3, "the number is fixed at 3", id="the number in force"),
+        pytest.param(None, 3, "the number is fixed at 3", id="the current target"),
         pytest.param(7, 7, "the number is fixed: 3 → 7", id="a number"),
     ],
 )

@@ -5,7 +5,7 @@ from rheostat.sim.capacity import CostParts
 
 
 def bill(policy, case="one", *, hours=10.0, changes=0, violated=0.0, share=0.0, optimum=10.0, valid=True):
-    return Bill(policy, case, hours, changes, violated, share, 4.0, optimum, CostParts(9.0, 6, 0.0), valid)
+    return Bill(policy, case, CostParts(hours, changes, violated), share, 4.0, optimum, CostParts(9.0, 6, 0.0), valid)
 
 
 def test_a_cost_is_executors_changes_and_violations():
@@ -39,7 +39,7 @@ def test_where_a_violation_is_cheap_only_those_who_keep_the_objective_are_ranked
     assert [(r.policy, r.place) for r in at_w.ranks] == [("safe", 1), ("late", 2)]
     assert at_3w.ranks[1].ratio == pytest.approx((9 + 3 * 4 * 0.3) / 10)
     assert [(r.policy, r.place, r.why) for r in at_third.ranks] == [
-        ("safe", 1, ""),
+        ("safe", 1, None),
         ("late", None, "over 1% of the time in 1 of 1 run"),
     ]
 

@@ -6,7 +6,6 @@ import pytest
 
 from rheostat.judge.scoring import ScoringCase, cost_parts, judge_score
 from rheostat.load.curves import constant
-from rheostat.optimum.optimum import Optimum
 from rheostat.report.score import RunFacts, score
 from rheostat.sim.history import History
 from rheostat.sim.jobfile import job_of
@@ -93,8 +92,3 @@ def test_lost_or_doubled_records_make_a_run_invalid(lost, doubled):
     history = run()
     history.records_lost, history.records_duplicated = lost, doubled
     assert judge_score(RUN, CASE, history)["valid"] is False
-
-
-def test_the_optimum_is_stated_where_it_was_sought():
-    best = Optimum(2.0, (1,), 15.0, 0.01, 2.0, 0, 0.0)
-    assert judge_score(RUN, ScoringCase(JOB, constant(300, 80), 1, 2.0, best), run())["optimum_cost"] == 2.0

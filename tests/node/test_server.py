@@ -22,7 +22,7 @@ class Served:
     def __init__(self, node, token, ways=None):
         self.headers = {}
         size = WorkerSize(1, 1024)
-        self._app = make_app(node.workers, name="n", n_max=node.n_max, size=size, token=token, ways=ways)
+        self._app = make_app(node.workers, name="n", n_max=node.n_max, size=size, token=token, peers=ways)
 
     def ask(self, method, path, times=1, headers=None, **kwargs):
         """The answer; of several requests at the same time, all of them."""
@@ -77,7 +77,7 @@ def test_the_ways_to_its_peers_are_told_with_their_age(node):
     ways = PeerRoundTrips(
         "n", {"b": "http://b", "c": "http://c", "n": "http://n"}, {"c": 300.0}, measure=measure, now=lambda: at[0]
     )
-    ways.look()
+    ways.measure_all()
     at[0] = 1004.0
 
     seen = Served(node, None, ways).get("/taskmanager").json()

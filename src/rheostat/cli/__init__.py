@@ -16,23 +16,10 @@ from typing import Annotated, Any
 import typer
 
 from rheostat import __version__
-from rheostat.cli.common import (
-    FIGURES_HELP,
-    abandon_output,
-    forgive_encodings,
-    print_error,
-    unknown_command,
-    wants_json,
-)
+from rheostat.cli import common
 from rheostat.errors import Fault, InputError, RheostatError
 
-__all__ = [
-    "COMMANDS",
-    "build",
-    "interruptible",
-    "main",
-]
-
+__all__ = ["COMMANDS", "build", "interruptible", "main"]
 
 _USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 """The parser's base class for usage errors; its package depends on typer's version."""
@@ -83,73 +70,61 @@ def build() -> typer.Typer:
             typer.echo(__version__)
             raise typer.Exit
 
-    for command, module in COMMANDS.items():
-        found = getattr(importlib.import_module(f"rheostat.cli.{module}"), command)
-        if isinstance(found, typer.Typer):
-            app.add_typer(found, name=command)
+    for name, module in COMMANDS.items():
+        command = getattr(importlib.import_module(f"rheostat.cli.{module}"), name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
         else:
-            epilog = FIGURES_HELP if command in _WITH_FIGURES else None
-            own_arguments = {"allow_interspersed_args": False} if command == _SCRIPTS else None
-            app.command(command, epilog=epilog, context_settings=own_arguments)(found)
+            epilog = common.FIGURES_HELP if name in _WITH_FIGURES else None
+            own_arguments = {"allow_interspersed_args": False} if name == _SCRIPTS else None
+            app.command(name, epilog=epilog, context_settings=own_arguments)(command)
     return app
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Returns:
-        0 on success, 1 if the run failed, 2 if the input is wrong, 130 if interrupted.
-    """
+    """Run one command; the exit code: 0 success, 1 the run failed, 2 the input is wrong, 130 interrupted."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    forgive_encodings()
-    as_json = wants_json(arguments)
+    common.forgive_encodings()
+    as_json = common.wants_json(arguments)
     try:
         with nullcontext() if arguments[:1] == [_SCRIPTS] else interruptible():
             result = build()(arguments, standalone_mode=False, prog_name="rheostat")
-    except _USAGE_ERROR as error:
-        return print_error(InputError([_usage_fault(error, arguments)]), as_json=as_json)
+    except BrokenPipeError:
+        return common.abandon_output()
     except (typer.Abort, KeyboardInterrupt):
         result = _INTERRUPTED
-    except RheostatError as error:
-        return print_error(error, as_json=as_json)
-    except BrokenPipeError:
-        return abandon_output()
-    except OSError as error:
-        return print_error(_system_error(error), as_json=as_json)
     except Exception as error:
-        return print_error(_unexpected(error), as_json=as_json)
+        return common.print_error(_translate(error, arguments), as_json=as_json)
     if result == _INTERRUPTED:
-        return print_error(RheostatError("interrupted"), as_json=as_json, code=_INTERRUPTED)
+        return common.print_error(RheostatError("interrupted"), as_json=as_json, code=_INTERRUPTED)
     return result if isinstance(result, int) else 0
 
 
-def _system_error(error: OSError) -> RheostatError:
-    """An error of the operating system that no command handles: a full disk, an invalid path."""
-    what = error.strerror or str(error)
-    if error.errno == errno.ENAMETOOLONG:
-        return InputError([Fault("path", str(error.filename), "a path that this system supports", what)])
-    return RheostatError(f"{error.filename}: {what}" if error.filename else what)
-
-
-def _unexpected(error: Exception) -> RheostatError:
+def _translate(error: Exception, arguments: Sequence[str]) -> RheostatError:
+    """Usage errors; errors of the operating system that no command handles, such as a full disk; our own bugs."""
+    if isinstance(error, RheostatError):
+        return error
+    if isinstance(error, _USAGE_ERROR):
+        return InputError([common.unknown_command(error, arguments) or _usage_fault(error, arguments)])
+    if isinstance(error, OSError):
+        what = error.strerror or str(error)
+        if error.errno == errno.ENAMETOOLONG:
+            return InputError([Fault("path", str(error.filename), "a path that this system supports", what)])
+        return RheostatError(f"{error.filename}: {what}" if error.filename else what)
     last = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(last.filename).name}, line {last.lineno}"
     return RheostatError(f"a fault of Rheostat, please report it: {type(error).__name__}: {error} ({where})")
 
 
 def _usage_fault(error: Any, arguments: Sequence[str]) -> Fault:
-    unknown = unknown_command(error, arguments)
-    if unknown is not None:
-        return unknown
     param = getattr(error, "param", None)
-    named = param.opts[0] if param is not None and param.opts else None
-    field = getattr(error, "option_name", None) or named or "command line"
+    option = param.opts[0] if param is not None and param.opts else None
+    field = getattr(error, "option_name", None) or option or "command line"
     command = error.ctx.command_path if error.ctx else "rheostat"
     return Fault(field, " ".join(arguments), f"see: {command} --help", error.format_message() or "a command is missing")
 
 
 # Signals that end a command
-
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
@@ -165,13 +140,9 @@ def interruptible() -> Iterator[None]:
         return
     taken = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
     for number in taken:
-        signal.signal(number, _interrupt)
+        signal.signal(number, signal.default_int_handler)
     try:
         yield
     finally:
         for number in taken:
             signal.signal(number, signal.SIG_DFL)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from rheostat.cli.common import JsonFlag, check_file, console, number_of, print_json, unused, write_text
+from rheostat.cli.common import JsonFlag, check_file, number_of, print_json, say, show_rows, unused, write_text
 from rheostat.errors import Fault, InputError, tried
 
 if TYPE_CHECKING:
@@ -50,15 +49,13 @@ def calibrate(
     measured cluster.
     """
     given = _Given(tuple(journals or ()), tuple(check or ()), out, report, profiles, recorded, trace, fit_to)
-    read = _read(given, warm_up, scale, unused(context, given.places()))
-    found = _fit(read, name)
-    result: dict[str, Any] = {}
-    if found.job is not None:
-        result |= _show_job(given, found.job, found.checked)
-    if found.capacity is not None:
-        result["profiles"] = _show_capacity(found.capacity)
-    if read.recordings and read.load is not None:
-        result["recorded"] = _show_recorded(read.recordings, read.load, fit_to)
+    needs_journals = None if given.journals else "with journals"
+    needs_recorded = None if recorded else "with --recorded"
+    faults = unused(context, {"name": needs_journals, "warm_up": needs_journals, "scale": needs_recorded})
+    inputs = _read(given, warm_up, scale, faults + _wrong_combinations(given))
+    result = _fit(given, inputs, name)
+    if inputs.recordings and inputs.load is not None:
+        result["recorded"] = _fit_recorded(inputs.recordings, inputs.load, fit_to)
     if as_json:
         print_json({"schema": "rheostat.calibration/1", **result})
 
@@ -76,40 +73,36 @@ class _Given:
     trace: Path | None
     fit_to: str | None
 
-    def places(self) -> dict[str, str | None]:
-        journals = None if self.journals else "with journals"
-        return {"name": journals, "warm_up": journals, "scale": None if self.recorded else "with --recorded"}
 
-    def faults(self) -> list[Fault]:
-        found = []
-        if not (self.journals or self.profiles or self.recorded):
-            found.append(
-                Fault("journals", "nothing", "journals, --profiles or --recorded", "there is nothing to fit to")
-            )
-        journals_only = {"out": self.out, "check": self.check, "report": self.report}
-        for field, value in journals_only.items():
-            if value and not self.journals:
-                found.append(Fault(field, str(value), "with journals", "without a journal there is no job file"))
-        twice = {path.resolve() for path in self.journals} & {path.resolve() for path in self.check}
-        found += [
-            Fault("check", str(path), "a journal that is not fitted to", "it tells nothing new") for path in twice
-        ]
-        for field, paths in (("journals", self.journals), ("check", self.check)):
-            seen = Counter(path.resolve() for path in paths)
-            again = [str(path) for path, times in seen.items() if times > 1]
-            found += [Fault(field, path, "each journal once", "it is named twice") for path in again]
-        if self.report is not None and not self.check:
-            found.append(Fault("report", str(self.report), "with --check JOURNAL", "there is nothing to show"))
-        if (self.recorded is None) != (self.trace is None):
-            given = f"{self.recorded or 'nothing'}, {self.trace or 'nothing'}"
-            found.append(
-                Fault("recorded", given, "--recorded with --trace", "runs cannot be replayed without their input")
-            )
-        return found
+def _wrong_combinations(given: _Given) -> list[Fault]:
+    faults = []
+    if not (given.journals or given.profiles or given.recorded):
+        allowed = "journals, --profiles or --recorded"
+        faults.append(Fault("journals", "nothing", allowed, "there is nothing to fit to"))
+    for field, value in {"out": given.out, "check": given.check, "report": given.report}.items():
+        if value and not given.journals:
+            faults.append(Fault(field, str(value), "with journals", "without a journal there is no job file"))
+    fitted, checked = ([path.resolve() for path in paths] for paths in (given.journals, given.check))
+    faults += [
+        Fault("check", str(path), "a journal that is not fitted to", "it shows nothing new")
+        for path in set(fitted) & set(checked)
+    ]
+    for field, paths in (("journals", fitted), ("check", checked)):
+        twice = [str(path) for path, times in Counter(paths).items() if times > 1]
+        faults += [Fault(field, path, "each journal once", "it is named twice") for path in twice]
+    if given.report is not None and not given.check:
+        faults.append(Fault("report", str(given.report), "with --check JOURNAL", "there is nothing to show"))
+    if (given.recorded is None) != (given.trace is None):
+        pair = f"{given.recorded or 'nothing'}, {given.trace or 'nothing'}"
+        message = "runs cannot be replayed without their input"
+        faults.append(Fault("recorded", pair, "--recorded with --trace", message))
+    return faults
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _Inputs:
+    """What the files hold; ``load``: the input of the recorded runs."""
+
     warm_up_s: float
     runs: tuple[RealRun, ...]
     checks: tuple[RealRun, ...]
@@ -118,13 +111,13 @@ class _Read:
     load: Pieces | None
 
 
-def _read(given: _Given, warm_up: str, scale: str, faults: list[Fault]) -> _Read:
+def _read(given: _Given, warm_up: str, scale: str, faults: list[Fault]) -> _Inputs:
     from rheostat.calibrate.measured import read_run
     from rheostat.calibrate.recorded import read_profiles, read_recordings
     from rheostat.load.curves import Scaled
     from rheostat.load.files import read_trace
+    from rheostat.report.html import plots_installed
 
-    faults += given.faults()
     warm_up_s = tried(number_of, 0.0, faults, "warm_up", warm_up, float, 0.0, 1e6)
     factor = tried(number_of, 1.0, faults, "scale", scale, float, 1e-9, 1e6)
     runs, checks = ([tried(read_run, None, faults, path) for path in paths] for paths in (given.journals, given.check))
@@ -135,128 +128,99 @@ def _read(given: _Given, warm_up: str, scale: str, faults: list[Fault]) -> _Read
     if given.fit_to is not None and given.fit_to not in names and (names or given.recorded is None):
         faults.append(Fault("fit_to", given.fit_to, ", ".join(names) or "with --recorded", "there is no such run"))
     tried(check_file, None, faults, "out", given.out, ".yaml", ".yml")
-    tried(_check_report, None, faults, given.report)
+    if given.report is not None:
+        tried(plots_installed, None, faults)
+        tried(check_file, None, faults, "report", given.report)
     if faults:
         raise InputError(faults)
-    load = None if trace is None else Scaled(trace, rate_scale=factor).pieces()
-    return _Read(warm_up_s, _known(runs), _known(checks), tuple(profiles), recordings, load)
+    return _Inputs(
+        warm_up_s=warm_up_s,
+        runs=tuple(run for run in runs if run is not None),
+        checks=tuple(run for run in checks if run is not None),
+        profiles=tuple(profiles),
+        recordings=recordings,
+        load=None if trace is None else Scaled(trace, rate_scale=factor).pieces(),
+    )
 
 
-def _known(runs: Iterable[RealRun | None]) -> tuple[RealRun, ...]:
-    return tuple(run for run in runs if run is not None)
-
-
-def _check_report(report: Path | None) -> None:
-    from rheostat.report.html import plots_installed
-
-    if report is not None:
-        plots_installed()
-        check_file("report", report)
-
-
-@dataclass(frozen=True, slots=True)
-class _Fit:
-    """A job with its validation runs, and a capacity; None where not asked for."""
-
-    job: Calibration | None
-    checked: list[tuple[Replay, Errors]]
-    capacity: CapacityFit | None
-
-
-def _fit(read: _Read, name: str) -> _Fit:
+def _fit(given: _Given, inputs: _Inputs, name: str) -> dict[str, Any]:
+    """Fit the job and the capacity, if asked for, and show them; the result as JSON."""
     from rheostat.calibrate.fit import calibrate as fit
     from rheostat.calibrate.recorded import fit_capacity
     from rheostat.calibrate.truth import errors_of, replay, window_of
 
     faults: list[Fault] = []
-    for run in read.checks:
-        tried(window_of, None, faults, run, read.warm_up_s)
-    job = tried(fit, None, faults, read.runs, name=name, warm_up_s=read.warm_up_s) if read.runs else None
-    capacity = tried(fit_capacity, None, faults, read.profiles) if read.profiles else None
+    for run in inputs.checks:
+        tried(window_of, None, faults, run, inputs.warm_up_s)
+    job = tried(fit, None, faults, inputs.runs, name=name, warm_up_s=inputs.warm_up_s) if inputs.runs else None
+    capacity = tried(fit_capacity, None, faults, inputs.profiles) if inputs.profiles else None
     if faults:
         raise InputError(faults)
-    replays = [] if job is None else [replay(run, job.job, warm_up_s=read.warm_up_s) for run in read.checks]
-    return _Fit(job, [(each, errors_of(each)) for each in replays], capacity)
+    result: dict[str, Any] = {}
+    if job is not None:
+        replays = [replay(run, job.job, warm_up_s=inputs.warm_up_s) for run in inputs.checks]
+        result |= _show_job(given, job, [(each, errors_of(each)) for each in replays])
+    if capacity is not None:
+        result["profiles"] = _show_capacity(capacity)
+    return result
 
 
-def _show_job(given: _Given, fitted: Calibration, checked: list[tuple[Replay, Errors]]) -> dict[str, Any]:
-    screen = console()
-    screen.print(_table(fitted))
-    for line in _lines(fitted, checked):
-        screen.print(line, markup=False)
+def _show_job(given: _Given, fitted: Calibration, checked: Sequence[tuple[Replay, Errors]]) -> dict[str, Any]:
+    from rheostat.calibrate.truth import estimate_rows, write_truth
+
+    show_rows(f"job {fitted.job.name}", estimate_rows(fitted))
+    fit = fitted.fit
+    say(
+        f"{fit.points} of {fitted.batches} batches were warm and undisturbed; condition of the regression "
+        f"{fit.condition:.1f}; noise of a warm batch {fit.noise:.1%}"
+    )
+    for run, errors in checked:
+        say(
+            f"{run.name}: over {run.seconds:.0f} s the simulator is off by {errors.backlog:.1%} in the backlog (a "
+            f"constant mean by {errors.backlog * errors.worse_than_mean:.1%}), {errors.batch:.1%} in the median batch "
+            f"time, {errors.lag_p95:.1%} in the lag's 95th percentile"
+        )
     if given.out is not None:
         _write(given.out, fitted)
     if given.report is not None:
-        from rheostat.calibrate.truth import write_truth
-
-        write_truth(given.report, fitted, checked)
+        write_truth(given.report, fitted, list(checked))
     runs = [{"journal": run.name, "seconds": run.seconds, **errors.to_json()} for run, errors in checked]
     return {**fitted.to_json(), "checked": runs}
 
 
 def _show_capacity(fit: CapacityFit) -> dict[str, Any]:
-    console().print(
+    say(
         f"capacity {fit.alpha:.5g} · n^{fit.beta:.3f} records/s; each of {len(fit.points)} numbers of workers "
-        f"predicted from the others: off by {fit.mean_error:.1%} on average, {fit.largest_error:.1%} at most",
-        markup=False,
+        f"predicted from the others: off by {fit.mean_error:.1%} on average, {fit.largest_error:.1%} at most"
     )
     points = [{"workers": n, "measured": measured, "predicted": predicted} for n, measured, predicted in fit.points]
     errors = {"mean_error": fit.mean_error, "largest_error": fit.largest_error}
     return {"alpha": fit.alpha, "beta": fit.beta, **errors, "points": points}
 
 
-def _show_recorded(recordings: Sequence[Recording], load: Pieces, fit_to: str | None) -> dict[str, Any]:
+def _fit_recorded(recordings: Sequence[Recording], load: Pieces, fit_to: str | None) -> dict[str, Any]:
     from rheostat.calibrate.recorded import fit_recording, measure_errors
 
     runs = {run.name: run for run in recordings}
     chosen = fit_to or next(iter(runs))
     figures = fit_recording(runs[chosen], load)
-    told = [measure_errors(run, load, figures) for run in runs.values()]
-    screen = console()
-    screen.print(
+    errors = [measure_errors(run, load, figures) for run in runs.values()]
+    say(
         f"fitted to {chosen}: {figures.alpha:.5g} records/s a worker, {figures.pause_s:g} s without work at each "
-        f"change, books each {figures.commit_s:.2g} s",
-        markup=False,
+        f"change, a commit every {figures.commit_s:.2g} s"
     )
-    for each in told:
-        screen.print(
+    for each in errors:
+        say(
             f"{each.name}: throughput off by {each.throughput:.1%} (a constant mean by {each.throughput_mean:.1%}), "
-            f"backlog by {each.backlog:.1%} (a constant mean by {each.backlog_mean:.1%})",
-            markup=False,
+            f"backlog by {each.backlog:.1%} (a constant mean by {each.backlog_mean:.1%})"
         )
-    runs_told = [each.to_json() for each in told]
-    return {"fitted_to": chosen, **asdict(figures), "runs": runs_told}
-
-
-def _table(fitted: Calibration) -> Table:
-    from rheostat.calibrate.truth import estimate_rows
-
-    header, *rows = estimate_rows(fitted)
-    table = Table(*header, title=f"job {fitted.job.name}")
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def _lines(fitted: Calibration, checked: list[tuple[Replay, Errors]]) -> list[str]:
-    fit = fitted.fit
-    lines = [
-        f"{fit.points} of {fitted.batches} batches were warm and undisturbed; condition of the regression "
-        f"{fit.condition:.1f}; noise of a warm batch {fit.noise:.1%}"
-    ]
-    for run, errors in checked:
-        lines.append(
-            f"{run.name}: over {run.seconds:.0f} s the simulator is off by {errors.backlog:.1%} in the backlog (a "
-            f"constant mean by {errors.backlog * errors.worse_than_mean:.1%}), {errors.batch:.1%} in the median batch "
-            f"time, {errors.lag_p95:.1%} in the lag's 95th percentile"
-        )
-    return lines
+    return {"fitted_to": chosen, **asdict(figures), "runs": [each.to_json() for each in errors]}
 
 
 def _write(path: Path, fitted: Calibration) -> None:
     import yaml
 
-    told = [f"#   {each.key}: not identified, {each.why}" for each in fitted.estimates if not each.identified]
-    head = ["# Made by rheostat calibrate from the journals of real runs.", *told]
+    unknown = [f"#   {each.key}: not identified, {each.why}" for each in fitted.estimates if not each.identified]
+    head = ["# Made by rheostat calibrate from the journals of real runs.", *unknown]
     text = "\n".join(head) + "\n" + yaml.safe_dump(fitted.values, sort_keys=False)
     write_text(path, text, "the job file")

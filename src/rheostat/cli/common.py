@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import io
 import json
 import math
@@ -15,90 +13,103 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
-from functools import wraps
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from rheostat.errors import Fault, InputError, PartFailedError, RheostatError, tried
+from rheostat.errors import Fault, InputError, PartFailedError, RheostatError, closest, tried
 from rheostat.load.shapes import GRAMMAR, SHAPES, asks_apart
 
 if TYPE_CHECKING:
     from rheostat.judge.report import Table
     from rheostat.judge.request import RequestOptions
 
+# Options of several commands
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of standard output.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for the HTML report and the JSON.")]
+Jobs = Annotated[str | None, typer.Option("--jobs", help="Number of processes. Default: number of cores.")]
 
 Shapes = Annotated[
     list[str] | None, typer.Option("--shape", help=f"{escape(GRAMMAR)}. Repeatable. Shapes: {', '.join(SHAPES)}.")
 ]
-Out = Annotated[Path | None, typer.Option("--out", help="Folder for the HTML report and the JSON.")]
-Jobs = Annotated[str | None, typer.Option("--jobs", help="Number of processes. Default: number of cores.")]
+Job = Annotated[str, typer.Option("--job", help="Job: name of a preset, or a YAML file.")]
+Rate = Annotated[str | None, typer.Option("--rate", help="Records/s, for a shape without its own rate.")]
+Seconds = Annotated[str | None, typer.Option("--seconds", help="Duration in s, for a shape without its own.")]
+Preset = Annotated[str | None, typer.Option("--preset", help="Policy defaults: default or faithful.")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a setting: guard.cooldown_down_s=120, job.trigger_s=5. Repeatable.",
+    ),
+]
+Config = Annotated[
+    Path | None, typer.Option("--config", help="Settings file. Its objective and bounds override the job's.")
+]
+Longest = Annotated[
+    str, typer.Option("--longest", help="Cut a longer load to this much around its peak: 12h, 7d; all: never.")
+]
+AsIs = Annotated[
+    bool, typer.Option("--as-is", help="Keep the rates. Default: scale the peak to 80 % of the job's capacity.")
+]
 
+UNDERCUT = "costs less than the optimum: this is a bug of the judge, please report it"
 
-@dataclass(frozen=True, slots=True)
-class Played:
-    """Options of every command that runs a load on a simulated job; see :func:`spread`."""
-
-    job: Annotated[str, typer.Option("--job", help="Job: name of a preset, or a YAML file.")] = "base"
-    rate: Annotated[str | None, typer.Option("--rate", help="Records/s, for a shape without its own rate.")] = None
-    seconds: Annotated[str | None, typer.Option("--seconds", help="Duration in s, for a shape without its own.")] = None
-    preset: Annotated[str | None, typer.Option("--preset", help="Policy defaults: default or faithful.")] = None
-    change: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Override a setting: guard.cooldown_down_s=120, job.trigger_s=5. Repeatable.",
-        ),
-    ] = None
-    config: Annotated[
-        Path | None, typer.Option("--config", help="Settings file. Its objective and bounds override the job's.")
-    ] = None
-    longest: Annotated[
-        str,
-        typer.Option("--longest", help="Cut a longer load to this much around its peak: 12h, 7d; all: never."),
-    ] = "7d"
-    as_is: Annotated[
-        bool,
-        typer.Option("--as-is", help="Keep the rates. Default: scale the peak to 80 % of the job's capacity."),
-    ] = False
-
-    def texts(self, shapes: Sequence[str] | None, **more: Any) -> RequestOptions:
-        """The request as text; ``more``: further options of the command."""
-        from rheostat.judge.request import RequestOptions
-
-        shared = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "change"}
-        return RequestOptions(shapes=shapes or (), sets=self.change or (), **shared, **more)
-
-
-def without_effect(context: typer.Context, texts: RequestOptions) -> list[Fault]:
-    """A fault for each given load option that has no effect."""
-    asked = [asks_apart(shape) for shape in texts.shapes]
-    sought = "without --worst-case" if texts.worst_case else None
-    places = {
-        "rate": None if any(rate for rate, _ in asked) else "with a --shape that does not say its rates",
-        "seconds": None if texts.worst_case or any(s for _, s in asked) else "with a --shape that does not say its own",
-        "last": "with --journal" if texts.journal is None else None,
-        "tries": None if texts.worst_case else "with --worst-case",
-        **dict.fromkeys(("longest", "as_is", "sort"), sought),
-    }
-    return unused(context, places)
-
+FIGURES_HELP = "What each figure is: rheostat config reference --figures (docs/figures.md)."
 
 MOST_PROCESSES = 256
 
 
-def check_out(out: Path | None) -> None:
-    """Check before the run that a report can be written, and create its folder.
+def request_options(parameters: Mapping[str, Any]) -> RequestOptions:
+    """The options of a load and a job, from the parameters of a command that have their names."""
+    from rheostat.judge.request import RequestOptions
 
-    Raises:
-        InputError: plotly is not installed, or the folder is not writable.
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return RequestOptions(**{each.name: given[each.name] for each in fields(RequestOptions) if each.name in given})
+
+
+def unused_load_options(context: typer.Context, options: RequestOptions) -> list[Fault]:
+    """A fault for each given option of a load that has no effect."""
+    asked = [asks_apart(shape) for shape in options.shapes]
+    searched = "without --worst-case" if options.worst_case else None
+    needs_seconds = options.worst_case or any(seconds for _, seconds in asked)
+    places = {
+        "rate": None if any(rate for rate, _ in asked) else "with a --shape that does not say its rates",
+        "seconds": None if needs_seconds else "with a --shape that does not say its own",
+        "last": "with --journal" if options.journal is None else None,
+        "tries": None if options.worst_case else "with --worst-case",
+        **dict.fromkeys(("longest", "as_is", "sort"), searched),
+    }
+    return unused(context, places)
+
+
+def unused(context: typer.Context, places: Mapping[str, str | None]) -> list[Fault]:
+    """A fault for each given option that has no effect.
+
+    ``places``: parameter of the command → where it has an effect, in words; None: here.
     """
+    faults = []
+    for name, place in places.items():
+        source, value = context.get_parameter_source(name), context.params.get(name)
+        if place is not None and source is not None and source.name != "DEFAULT":
+            given = f"--{name.replace('_', '-')}" if isinstance(value, bool) else str(value)
+            faults.append(Fault(name, given, place, "it has no effect here"))
+    return faults
+
+
+# Checks before a run, which raise InputError. Numbers are parsed from text, so that all faults of a command line are
+# reported at once.
+
+
+def check_out(out: Path | None) -> None:
+    """Check that a report can be written (plotly, a writable folder), and create its folder."""
     if out is not None:
         from rheostat.report.html import plots_installed, require_folder
 
@@ -107,11 +118,7 @@ def check_out(out: Path | None) -> None:
 
 
 def check_file(field: str, path: Path | None, *suffixes: str) -> None:
-    """Check before the run that a file can be written, and create its folder.
-
-    Raises:
-        InputError: its name has none of the suffixes, it is a folder, or its folder is not writable.
-    """
+    """Check that a file with one of these suffixes can be written, and create its folder."""
     if path is None:
         return
     from rheostat.report.html import require_folder
@@ -127,151 +134,62 @@ def check_file(field: str, path: Path | None, *suffixes: str) -> None:
         raise InputError(faults)
 
 
-def check_page(page: Path | None) -> None:
-    """Check before the run that a Markdown page can be written."""
-    if page is not None:
-        from rheostat.research.bench.harness import require_page
-
-        require_page(page)
-
-
-def check_sort(column: str) -> None:
-    """Check that tables can be sorted by this column."""
-    from rheostat.judge.report import column_named
-
-    column_named(column)
-
-
 def processes_of(jobs: str | None, most: int = MOST_PROCESSES) -> int:
-    """The number of processes; the number of cores if ``jobs`` is None.
-
-    Raises:
-        InputError: it is not a number, or out of range.
-    """
+    """The number of processes; the number of cores if ``jobs`` is None."""
     return number_of("jobs", jobs or str(os.cpu_count() or 1), int, 1, most)
 
 
-def write_text(path: Path, text: str, what: str) -> None:
-    """Write a file that ``--out`` names, and create its folder.
+Number = TypeVar("Number", int, float)
 
-    Raises:
-        InputError: it cannot be written; ``what`` is its name in the message.
+
+def number_of(field: str, text: str, kind: type[Number], least: float = -math.inf, most: float = math.inf) -> Number:
+    """Parse a number within limits.
+
+    >>> number_of("rate", "12", int)
+    12
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        message = f"{what} cannot be written: {error.strerror}"
-        raise InputError([Fault("out", str(path), "a path that can be written", message)]) from error
+    value: Number | None = None
+    with suppress(ValueError):
+        value = kind(text)
+    if value is None or not math.isfinite(value):
+        allowed = "an integer" if kind.__name__ == "int" else "a number"
+        raise InputError([Fault(field, repr(text), allowed, "it is not a number")])
+    if not least <= value <= most:
+        raise InputError([Fault(field, text, f"{least:g} to {most:.0f}", "it is out of range")])
+    return value
 
 
-def show_table(title: str, table: Table, notes: Sequence[str]) -> None:
-    """Print a table of figures, the best of each column marked. A narrow terminal omits the last columns."""
-    texts, best = table.texts(), table.best_cells
-    rows = [
-        [f"{cell}*" if (row, column) in best else cell for column, cell in enumerate(cells)]
-        for row, cells in enumerate(texts[1:])
-    ]
-    screen = _wide_console()
-    fit = _columns_that_fit([texts[0], *rows], screen.width)
-    show_rows(title, [cells[:fit] for cells in (texts[0], *rows)])
-    left = len(texts[0]) - fit
-    columns = "1 more column" if left == 1 else f"{left} more columns"
-    for note in (*notes, *([f"{columns} on a wider terminal, in --json and in the report"] if left else [])):
-        screen.print(f"  {note}", markup=False)
+_PAIR = re.compile(r"\s*(-?\d+)\s*(?:,|\.\.|-|–)\s*(-?\d+)\s*")
 
 
-def show_rows(title: str, rows: Sequence[Sequence[str]]) -> None:
-    """Print a table, header row first. A figure that ends with a star is the best of its column."""
-    from rich import box
-    from rich.table import Table as RichTable
-    from rich.text import Text
+def executors_of(text: str) -> tuple[int, int]:
+    """Parse bounds such as ``1,20`` or ``1..20``.
 
-    shown = RichTable(title=title, title_justify="left", box=box.SIMPLE)
-    for place, name in enumerate(rows[0]):
-        shown.add_column(name, justify="left" if place == 0 else "right", overflow="fold", min_width=_word_width(name))
-    for row in rows[1:]:
-        shown.add_row(*(Text(cell, style="bold green" if cell.endswith("*") else "") for cell in row))
-    _wide_console().print(shown)
-
-
-def _wide_console() -> Console:
-    screen = console()
-    if not screen.is_terminal:
-        screen.width = 200
-    return screen
-
-
-def _columns_that_fit(rows: Sequence[Sequence[str]], width: int) -> int:
-    used = fit = 0
-    for place, name in enumerate(rows[0]):
-        used += 2 + max(_word_width(name), *(len(row[place]) for row in rows[1:]))
-        if used > width:
-            break
-        fit = place + 1
-    return max(2, fit)
-
-
-def _word_width(heading: str) -> int:
-    return max(map(len, heading.split()), default=1)
-
-
-# Shared options, and options without effect
-
-
-Result = TypeVar("Result")
-
-
-def spread(group: type[Any]) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Replace the parameter of type ``group``, a dataclass of annotated options, with one option for each field."""
-
-    def decorate(command: Callable[..., Result]) -> Callable[..., Result]:
-        listed = inspect.signature(command, eval_str=True).parameters.values()
-        taker = next(each for each in listed if each.annotation is group)
-        hints = get_type_hints(group, include_extras=True)
-        shared = [taker.replace(name=f.name, default=f.default, annotation=hints[f.name]) for f in fields(group)]
-        spread_out = [each for one in listed for each in (shared if one is taker else [one])]
-        ordered = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in spread_out]
-
-        @wraps(command)
-        def called(**given: Any) -> Result:
-            whole = group(**{field.name: given.pop(field.name) for field in fields(group)})
-            return command(**{taker.name: whole}, **given)
-
-        called.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
-        called.__annotations__ = {each.name: each.annotation for each in ordered}
-        return called
-
-    return decorate
-
-
-def unused(context: typer.Context, places: Mapping[str, str | None]) -> list[Fault]:
-    """A fault for each given option that has no effect.
-
-    Args:
-        context: of the command.
-        places: parameter → where it has an effect, in words; None: here.
+    >>> executors_of("1..20")
+    (1, 20)
     """
-    faults = []
-    for name, place in places.items():
-        source, value = context.get_parameter_source(name), context.params.get(name)
-        if place is not None and source is not None and source.name != "DEFAULT":
-            given = f"--{name.replace('_', '-')}" if isinstance(value, bool) else str(value)
-            faults.append(Fault(name, given, place, "it has no effect here"))
-    return faults
+    match = _PAIR.fullmatch(text)
+    if match is None:
+        raise InputError([Fault("executors", repr(text), "LEAST,GREATEST, as in 1,20", "these are not bounds")])
+    return int(match[1]), int(match[2])
 
 
 # Output: one JSON object as the last line of standard output, text for people on standard error
 
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of standard output.")]
-
-FIGURES_HELP = "What each figure is: rheostat config reference --figures (docs/figures.md)."
-
-
 def console() -> Console:
-    """Standard error, for people; standard output is for machines."""
-    return Console(stderr=True, highlight=False)
+    """Standard error, for people; standard output is for machines. In a file, lines are long."""
+    screen = Console(stderr=True, highlight=False)
+    if not screen.is_terminal:
+        screen.width = 200
+    return screen
+
+
+def say(*sentences: str) -> None:
+    """Print sentences for people, as they are; in a file, each is one line."""
+    screen = console()
+    for sentence in sentences:
+        screen.print(sentence, markup=False, soft_wrap=not screen.is_terminal)
 
 
 def forgive_encodings() -> None:
@@ -302,9 +220,29 @@ def to_json(value: Mapping[str, Any]) -> str:
     return json.dumps(_finite(value), allow_nan=False)
 
 
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
 def print_json(value: Mapping[str, Any]) -> None:
     sys.stdout.write(to_json(value) + "\n")
     sys.stdout.flush()
+
+
+def write_text(path: Path, text: str, what: str) -> None:
+    """Write a file that ``--out`` names, and create its folder; ``what`` is its name in the message of a fault."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        message = f"{what} cannot be written: {error.strerror}"
+        raise InputError([Fault("out", str(path), "a path that can be written", message)]) from error
 
 
 def program() -> str:
@@ -319,14 +257,13 @@ def program() -> str:
 
 def print_error(error: RheostatError, *, as_json: bool, code: int | None = None) -> int:
     """Print an error for people and, if asked, as JSON; returns the exit code."""
-    out = console()
     faults: list[dict[str, str | None]] = []
     if isinstance(error, InputError):
         for fault in error.faults:
-            out.print(f"[red]✗[/red] {_plain(str(fault))}")
+            console().print(f"[red]✗[/red] {_plain(str(fault))}")
             faults.append({**asdict(fault), "given": fault.given or "''"})
     else:
-        out.print(f"[red]✗[/red] {_plain(str(error))}")
+        console().print(f"[red]✗[/red] {_plain(str(error))}")
         field = error.part if isinstance(error, PartFailedError) else "run"
         faults.append({"field": field, "given": None, "allowed": None, "message": str(error)})
     if as_json:
@@ -345,61 +282,58 @@ def _plain(text: str) -> str:
     return text.replace("[", r"\[")
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
+# Tables
 
 
-# Options parsed from text, so that all faults of a command line are reported at once
+def show_table(title: str, table: Table, notes: Sequence[str]) -> None:
+    """Print a table of figures, the best of each column marked. A narrow terminal omits the last columns."""
+    header, *texts = table.texts
+    rows = [
+        [f"{cell}*" if (row, column) in table.best else cell for column, cell in enumerate(cells)]
+        for row, cells in enumerate(texts)
+    ]
+    fit = _columns_that_fit([header, *rows], console().width)
+    show_rows(title, [cells[:fit] for cells in (header, *rows)])
+    for note in notes:
+        say(f"  {note}")
+    left = len(header) - fit
+    if left:
+        columns = "1 more column" if left == 1 else f"{left} more columns"
+        say(f"  {columns} on a wider terminal, in --json and in the report")
 
 
-Number = TypeVar("Number", int, float)
+def show_rows(title: str, rows: Sequence[Sequence[str]]) -> None:
+    """Print a table, header row first. A figure that ends with a star is the best of its column."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
 
-_PAIR = re.compile(r"\s*(-?\d+)\s*(?:,|\.\.|-|–)\s*(-?\d+)\s*")
-
-
-def number_of(field: str, text: str, kind: type[Number], least: float = -math.inf, most: float = math.inf) -> Number:
-    """Parse a number within limits.
-
-    >>> number_of("rate", "12", int)
-    12
-
-    Raises:
-        InputError: it is not a finite number, or out of range.
-    """
-    value: Number | None = None
-    with suppress(ValueError):
-        value = kind(text)
-    if value is None or not math.isfinite(value):
-        allowed = {"int": "an integer"}.get(kind.__name__, "a number")
-        raise InputError([Fault(field, repr(text), allowed, "it is not a number")])
-    if not least <= value <= most:
-        raise InputError([Fault(field, text, f"{least:g} to {most:.0f}", "it is out of range")])
-    return value
+    shown = RichTable(title=title, title_justify="left", box=box.SIMPLE)
+    for place, name in enumerate(rows[0]):
+        numbers = all(not row[place] or row[place][0] in "0123456789+-–≤" for row in rows[1:])
+        shown.add_column(
+            name, justify="right" if numbers and place else "left", overflow="fold", min_width=_word_width(name)
+        )
+    for row in rows[1:]:
+        shown.add_row(*(Text(cell, style="bold green" if cell.endswith("*") else "") for cell in row))
+    console().print(shown)
 
 
-def executors_of(text: str) -> tuple[int, int]:
-    """Parse bounds such as ``1,20`` or ``1..20``.
+def _columns_that_fit(rows: Sequence[Sequence[str]], width: int) -> int:
+    used = fit = 0
+    for place, name in enumerate(rows[0]):
+        used += 2 + max(_word_width(name), *(len(row[place]) for row in rows[1:]))
+        if used > width:
+            break
+        fit = place + 1
+    return max(2, fit)
 
-    >>> executors_of("1..20")
-    (1, 20)
 
-    Raises:
-        InputError: these are not bounds.
-    """
-    match = _PAIR.fullmatch(text)
-    if match is None:
-        raise InputError([Fault("executors", repr(text), "LEAST,GREATEST, as in 1,20", "these are not bounds")])
-    return int(match[1]), int(match[2])
+def _word_width(heading: str) -> int:
+    return max(map(len, heading.split()), default=1)
 
 
 # Progress: a bar on a terminal, else a line now and then
-
 
 Watch = Callable[[int, int, str], None]
 
@@ -409,16 +343,19 @@ class PlainLines:
 
     def __init__(self, what: str, screen: Console, clock: Callable[[], float], every_s: float = 30.0) -> None:
         self._what, self._screen, self._clock, self._every_s = what, screen, clock, every_s
-        self._words, self._said_at = "", 0.0
+        self._words, self._printed_at = "", 0.0
 
     def __call__(self, done: int, total: int, words: str) -> None:
         """Report ``done`` of ``total`` (0: unknown)."""
         now = self._clock()
-        if words == self._words and now - self._said_at < self._every_s:
+        if words == self._words and now - self._printed_at < self._every_s:
             return
-        self._words, self._said_at = words, now
-        share = f" {done} of {total}" if total else ""
-        self._screen.print(f"{self._what}: {words}{share}", markup=False, soft_wrap=True)
+        self._words, self._printed_at = words, now
+        self._screen.print(_progress_text(self._what, done, total, words), markup=False, soft_wrap=True)
+
+
+def _progress_text(what: str, done: int, total: int, words: str) -> str:
+    return f"{what}: {words}" + (f" {done} of {total}" if total else "")
 
 
 @contextmanager
@@ -433,15 +370,13 @@ def progress_lines(what: str) -> Iterator[Watch]:
         task = bar.add_task(what, total=None)
 
         def show(done: int, total: int, words: str) -> None:
-            share = f" {done} of {total}" if total else ""
-            text = f"{what}: {words}{share}".replace("[", r"\[")
+            text = _plain(_progress_text(what, done, total, words))
             bar.update(task, completed=done, total=total or None, description=text)
 
         yield show
 
 
 # Hints at an unknown command: a command of another group, a misspelt one, or one for the given file
-
 
 _UNKNOWN = re.compile(r"No such command '(.*)'\.", re.DOTALL)
 
@@ -467,19 +402,19 @@ _ALIKE = {
 }
 """Name in other programs → command here."""
 
-_MOST = 4
+_MOST_HINTS = 4
 
 
 def unknown_command(error: Any, arguments: Sequence[str]) -> Fault | None:
     """The fault of an unknown command, with hints; None for other usage errors."""
-    found = _UNKNOWN.match(error.format_message() or "")
-    if found is None or error.ctx is None:
+    match = _UNKNOWN.match(error.format_message() or "")
+    if match is None or error.ctx is None:
         return None
     here = error.ctx.command_path.split()[1:]
-    near = meant(found[1], here, commands_in(error.ctx.find_root().command))
+    near = commands_meant(match[1], here, commands_in(error.ctx.find_root().command))
     hint = f"; did you mean: {' | '.join(f'rheostat {each}' for each in near)}" if near else ""
     allowed = f"{' | '.join(error.ctx.command.commands)}; see: {error.ctx.command_path} --help"
-    return Fault("command line", shlex.join(arguments), allowed, f"there is no command {found[1]!r}{hint}")
+    return Fault("command line", shlex.join(arguments), allowed, f"there is no command {match[1]!r}{hint}")
 
 
 def commands_in(group: Any) -> list[str]:
@@ -490,47 +425,37 @@ def commands_in(group: Any) -> list[str]:
     ]
 
 
-def meant(given: str, here: Sequence[str], commands: Sequence[str]) -> list[str]:
-    """Commands that may be meant, the likeliest first, at most four.
+def commands_meant(given: str, here: Sequence[str], commands: Sequence[str]) -> list[str]:
+    """At most four of the commands that an unknown word may mean, the likeliest first.
 
-    Args:
-        given: the unknown word.
-        here: the path of the group that it was given to.
-        commands: all known ones.
+    ``here``: the path of the group that the word was given to.
 
-    >>> meant("check", [], ["config check", "lab start"]), meant("sim", [], ["simulate", "tune"])
+    >>> commands_meant("check", [], ["config check", "lab start"]), commands_meant("sim", [], ["simulate", "tune"])
     (['config check'], ['simulate'])
-    >>> meant("job.yaml", ["config"], ["config check"]), meant("app.py", [], ["run"])
+    >>> commands_meant("job.yaml", ["config"], ["config check"]), commands_meant("app.py", [], ["run"])
     (['config check job.yaml'], ['run app.py'])
     """
     if given == "help":
         return [" ".join([*here, "--help"])]
     if given in _ALIKE:
         return [_ALIKE[given]]
-    file = _with_file(given, here)
+    file = _command_for_file(given, here)
     if file is not None:
         return [file]
-    near = dict.fromkeys(_close(given, commands))
-    return sorted(near, key=lambda command: command.split()[: len(here)] != list(here))[:_MOST]
+    words = {command: command.split() for command in commands}
+    near = [command for command in commands if given in words[command]]
+    if len(given) > 1:
+        near += [command for command in commands if any(word.startswith(given) for word in words[command])]
+    similar = closest(given, sorted({word for path in words.values() for word in path}))
+    near += [command for command in commands if similar in words[command]]
+    return sorted(dict.fromkeys(near), key=lambda command: words[command][: len(here)] != list(here))[:_MOST_HINTS]
 
 
-def _with_file(given: str, here: Sequence[str]) -> str | None:
-    """The command for a file; None if it is not one."""
+def _command_for_file(given: str, here: Sequence[str]) -> str | None:
     path = Path(given)
     if list(here) == ["config"] and ("." in given or "/" in given or path.exists()):
         return f"config check {shlex.quote(given)}"
     if path.is_dir():
         return f"explain {shlex.quote(given)}"
-    done = _OF_FILES.get(path.suffix.lower())
-    return None if done is None else done.format(shlex.quote(given))
-
-
-def _close(given: str, commands: Sequence[str]) -> Iterator[str]:
-    """Commands with a word that equals it, then begins with it, then is similar to it."""
-    words = {command: command.split() for command in commands}
-    yield from (command for command in commands if given in words[command])
-    if len(given) > 1:
-        yield from (command for command in commands if any(word.startswith(given) for word in words[command]))
-    every = {word for several in words.values() for word in several}
-    for close in difflib.get_close_matches(given, sorted(every), n=2):
-        yield from (command for command in commands if close in words[command])
+    command = _OF_FILES.get(path.suffix.lower())
+    return None if command is None else command.format(shlex.quote(given))

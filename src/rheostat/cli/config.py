@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,9 +14,11 @@ from pydantic import BaseModel
 from rich.markup import escape
 
 from rheostat.cli.common import JsonFlag, console, print_json, show_idle, write_text
-from rheostat.config.reference import models_in, table
+from rheostat.config.faults import models_in
+from rheostat.config.reference import table
 from rheostat.errors import Fault, InputError
-from rheostat.sim.events import Event
+from rheostat.judge.jobs import load_job, preset_names
+from rheostat.sim.events import Event, LastingEvent
 from rheostat.sim.jobfile import (
     Distribution,
     Driver,
@@ -29,16 +31,8 @@ from rheostat.sim.jobfile import (
     Sink,
     Stage,
     State,
-    load_job,
-    preset_names,
+    job_of,
 )
-
-OutOption = Annotated[Path | None, typer.Option("--out", help="Write to this file instead of standard output.")]
-
-FiguresFlag = Annotated[bool, typer.Option("--figures", help="The definitions of every figure that is printed.")]
-
-JobsFlag = Annotated[bool, typer.Option("--jobs", help="The reference of job files, for the simulator.")]
-
 
 config = typer.Typer(no_args_is_help=True, help="Check a settings file or a job file, print the documented reference.")
 
@@ -48,41 +42,35 @@ def check(
     file: Annotated[Path, typer.Argument(help="The YAML file to check.", show_default=False)],
     as_json: JsonFlag = False,
 ) -> None:
-    """Say everything that is wrong with a settings file or a job file, or that nothing is; and what has no effect."""
+    """List everything that is wrong with a settings file or a job file, and settings without effect."""
     from rheostat.config.loading import read_document
-    from rheostat.decide.settings_check import checked_settings, no_effect
+    from rheostat.decide.settings_check import check_settings, no_effect
 
     values, faults = read_document(file)
-    if _is_job(values):
-        _check_job(values, faults, as_json)
-        return
-    settings = checked_settings(values, faults)
-    idle = no_effect(values, settings)
-    console().print(f"[green]✓[/green] {settings.mode}: {settings.parsed_objective}")
-    show_idle(idle)
+    result: dict[str, Any]
+    if str(values.get("schema", "")).startswith("rheostat.job/"):
+        job = job_of(values, faults)
+        use = "rheostat simulate --job FILE runs it"
+        console().print(f"[green]✓[/green] a job file: {escape(job.name)}, {escape(job.objective)}; {use}")
+        result = {"job": job.model_dump(mode="json", by_alias=True)}
+    else:
+        settings = check_settings(values, faults)
+        idle = no_effect(values, settings)
+        console().print(f"[green]✓[/green] {settings.mode}: {settings.parsed_objective}")
+        show_idle(idle)
+        result = {"settings": settings.model_dump(mode="json"), "no_effect": [asdict(each) for each in idle]}
     if as_json:
-        told = {"settings": settings.model_dump(mode="json"), "no_effect": [asdict(each) for each in idle]}
-        print_json({"schema": "rheostat.config/1", **told})
-
-
-def _is_job(values: Mapping[str, Any]) -> bool:
-    """Whether a file says that it is a job file. Settings files have no key ``schema``."""
-    return str(values.get("schema", "")).startswith("rheostat.job/")
-
-
-def _check_job(values: Mapping[str, Any], faults: list[Fault], as_json: bool) -> None:
-    from rheostat.sim.jobfile import job_of
-
-    job = job_of(values, faults)
-    use = "rheostat simulate --job FILE runs it"
-    console().print(f"[green]✓[/green] a job file: {escape(job.name)}, {escape(job.objective)}; {use}")
-    if as_json:
-        print_json({"schema": "rheostat.config/1", "job": job.model_dump(mode="json", by_alias=True)})
+        print_json({"schema": "rheostat.config/1", **result})
 
 
 @config.command("reference")
 def print_reference(
-    out: OutOption = None, jobs: JobsFlag = False, figures: FiguresFlag = False, as_json: JsonFlag = False
+    out: Annotated[Path | None, typer.Option("--out", help="Write to this file instead of standard output.")] = None,
+    jobs: Annotated[bool, typer.Option("--jobs", help="The reference of job files, for the simulator.")] = False,
+    figures: Annotated[
+        bool, typer.Option("--figures", help="The definitions of every figure that is printed.")
+    ] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Print the reference of all settings, of job files, or of figures, in Markdown."""
     from rheostat.config.reference import reference
@@ -101,7 +89,6 @@ def print_reference(
 
 # The reference page of job files, made from the models themselves.
 
-
 _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("stages[]", Stage),
     ("driver", Driver),
@@ -118,11 +105,11 @@ _HEAD = """# Job files
 
 <!-- Made by `rheostat config reference --jobs --out docs/jobs.md`; do not edit. -->
 
-A job file describes the job that the simulator runs: what a batch costs, what an executor costs, how the number of
-them is changed, and what happens meanwhile. It is YAML. Unknown keys and keys given twice are errors, and everything
-that is wrong is named at once (`rheostat config check FILE`). Times are in seconds. Every command that takes a job
-takes the name of a preset or the path of a file, and overrides by dotted keys behind `job.`:
-`--set job.executor.start_up.median_s=30`, `--set job.stages.0.cost_ms=2`.
+A job file describes the job that the simulator runs: the costs of a batch and of an executor, how the number of
+executors is changed, and injected events. It is YAML; times are in seconds. Unknown keys and duplicate keys are errors.
+`rheostat config check FILE` reports all errors at once. Every command that takes a job takes the name of a preset or
+the path of a file, and overrides by dotted keys after `job.`: `--set job.executor.start_up.median_s=30`,
+`--set job.stages.0.cost_ms=2`.
 
 ```yaml
 schema: rheostat.job/1
@@ -142,43 +129,43 @@ events:
 ## How a batch runs
 
 A batch begins on the grid of the trigger, or at once if the one before ended too late for it. It takes what has
-arrived, at most the cap. Its time is `driver.planning_s`, then the stages one after the other, then `driver.commit_s`
-and `state.commit_s`. A task takes `task_ms + its records × cost_ms`; tasks go to slots in order, each to the first that
-is free, so T equal tasks on s slots take ⌈T ÷ s⌉ waves. Executors that register meanwhile take waiting tasks; the first
-task in each of their slots is cold. Executors are taken away between two batches. Records count as committed when their
-batch ends, so lag is a sawtooth.
+arrived, at most the cap. Its time is `driver.planning_s`, the stages in order, `driver.commit_s` and `state.commit_s`.
+A task takes `task_ms + its records × cost_ms` and goes to the first free slot, so T equal tasks on s slots take ⌈T ÷ s⌉
+waves. Executors that register meanwhile take waiting tasks; the first task in each of their slots is cold. Executors
+are removed between two batches. Records are committed when their batch ends, so lag is a sawtooth.
 
-A job of the model `record` has no batches: see `record`. It is seen as a job with a trigger of `commit_every_s` whose
-batch time is the share of the interval that its records took, so that batch ÷ trigger is its utilization. Its
-executors share all work and count as busy alike: a slow one or a slow node lowers what they carry together, but is
-never named, and `guard.replace_slow` does nothing.
+A job of the model `record` has no batches. It looks like a job with a trigger of `commit_every_s` whose batch time is
+the share of the interval that its records took, so that batch ÷ trigger is its utilization. Its executors share all
+work: a slow one lowers their capacity but is never identified, and `guard.replace_slow` has no effect.
 """
 
 
 def job_reference() -> str:
     """The page in Markdown."""
-    return "\n".join([_HEAD, *_keys(), *_sections(), *_events(), *_presets()]) + "\n"
+    return "\n".join([_HEAD, *_models(), *_events(), *_presets()]) + "\n"
 
 
-def _keys() -> Iterator[str]:
+def _models() -> Iterator[str]:
     yield from ["## Job", "", *table(JobFile, "")]
-
-
-def _sections() -> Iterator[str]:
     for name, model in _SECTIONS:
-        yield from ["", f"## {name.removesuffix('[]').capitalize()}", "", _said(model), ""]
+        yield from ["", f"## {name.removesuffix('[]').capitalize()}", "", _description(model), ""]
         yield from table(model, f"{name}.")
-    head = "A duration that varies: `executor.start_up` and `rescale.pause` have these keys."
+    head = "`executor.start_up` and `rescale.pause` have these keys."
     yield from ["", "## Durations", "", head, "", *table(Distribution, "")]
 
 
 def _events() -> Iterator[str]:
-    head = "Entries of `events`. The kind tells what it is; an event without `for_s` lasts to the end or is a moment."
-    yield from ["", "## Events", "", head]
+    moments = " and ".join(f"`{_kind(model)}`" for model in models_in(Event) if not issubclass(model, LastingEvent))
+    head = f"Entries of `events`, each with its `kind` and these keys; {moments} are moments without `for_s`."
+    yield from ["", "## Events", "", head, "", *table(LastingEvent, "")]
+    common = tuple(f"| `{key}`" for key in LastingEvent.model_fields)
     for model in models_in(Event):
-        kind = typing.get_args(model.model_fields["kind"].annotation)[0]
-        rows = [row for row in table(model, "") if not row.startswith("| `kind`")]
-        yield from ["", f"### `{kind}`", "", _said(model), "", *rows]
+        rows = [row for row in table(model, "") if not row.startswith(common)]
+        yield from ["", f"### `{_kind(model)}`", "", _description(model), *(["", *rows] if len(rows) > 2 else [])]
+
+
+def _kind(model: type[BaseModel]) -> str:
+    return str(typing.get_args(model.model_fields["kind"].annotation)[0])
 
 
 def _presets() -> Iterator[str]:
@@ -190,5 +177,5 @@ def _presets() -> Iterator[str]:
         yield f"| `{name}` | {job.model} | {job.objective} | {bounds} | {job.partitions} | {job.trigger_s:g} |"
 
 
-def _said(model: type[BaseModel]) -> str:
+def _description(model: type[BaseModel]) -> str:
     return " ".join((inspect.getdoc(model) or "").split())

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rheostat.cli.common import JsonFlag, console, executors_of, number_of, print_json, program
+from rheostat.cli.common import JsonFlag, console, executors_of, number_of, print_json, program, say, to_json
 from rheostat.errors import Fault, InputError, RheostatError, tried
 
 _OPTIONS = {"peak_rate": "rate"}
@@ -41,6 +41,7 @@ def demo(
     as_json: JsonFlag = False,
 ) -> None:
     """Run load, pipeline, cluster and autoscaler on this machine; report savings and violations."""
+    from rheostat.decide.settings_check import check_settings
     from rheostat.demo.run import DemoPlan
 
     faults: list[Fault] = []
@@ -53,7 +54,7 @@ def demo(
         "partitions": tried(number_of, None, faults, "partitions", partitions, int),
         "seed": tried(number_of, None, faults, "seed", seed, int),
     }
-    tried(_check_policy, None, faults, policy)
+    tried(check_settings, None, faults, {"objective": "lag < 60s", "profile": "demo", "policy": policy})
     wrong: list[Fault] = []
     plan = tried(DemoPlan, None, wrong, **{name: value for name, value in given.items() if value is not None})
     faults += [replace(fault, field=_OPTIONS.get(fault.field, fault.field)) for fault in wrong]
@@ -62,38 +63,35 @@ def demo(
     _run(plan, out.absolute(), with_baseline=baseline, as_json=as_json)
 
 
-def _check_policy(text: str) -> None:
-    from rheostat.decide.settings_check import checked_settings
-
-    checked_settings({"objective": "lag < 60s", "profile": "demo", "policy": text})
-
-
 def _run(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> None:
-    from rheostat.cli.common import to_json
     from rheostat.demo import show as report
     from rheostat.demo.run import run_demo
-    from rheostat.demo.show import LiveTable
 
     screen = console()
     folder = _new_folder(out)
     show_ratios(screen, report.ratio_rows())
-    with LiveTable(plan, folder, screen).open() as table:
+    with report.LiveTable(plan, folder, screen).open() as table:
         run = run_demo(plan, folder, table.say, table.show)
     static = None
     if with_baseline:
         fixed = plan.static(run.score["executors_max"])
-        with LiveTable(fixed, folder / "baseline", screen).open() as table:
+        with report.LiveTable(fixed, folder / "baseline", screen).open() as table:
             static = run_demo(fixed, folder / "baseline", table.say, table.show)
     page = report.write_page(run, static, folder / "report.html")
     result = report.result(run, static)
     (folder / "score.json").write_text(to_json(result) + "\n", encoding="utf-8")
-    screen.print(report.verdict(run, static), markup=False)
+    say(report.verdict(run, static))
     screen.print(f"Report: {page}", markup=False, soft_wrap=True)
     why = f"To see why: {program()} explain {shlex.quote(str(folder / 'journal'))}"
     screen.print(why, markup=False, soft_wrap=True)
     if as_json:
         print_json(result)
-    _require_valid(run)
+    if not run.score["valid"]:
+        message = f"the sink does not hold the produced records: {run.sink}, expected {run.load.checksum}"
+        raise RheostatError(message)
+    if not run.drained:
+        message = f"the last record was not committed within {run.plan.drain_s:g} s"
+        raise RheostatError(message)
 
 
 def show_ratios(screen: Console, rows: Sequence[Sequence[str]]) -> None:
@@ -110,16 +108,6 @@ def show_ratios(screen: Console, rows: Sequence[Sequence[str]]) -> None:
     screen.print(table)
 
 
-def _require_valid(run: Any) -> None:
-    """Fail if the run lost or duplicated a record, or did not finish its work."""
-    if not run.score["valid"]:
-        message = f"the sink does not hold the produced records: {run.sink}, expected {run.load.checksum}"
-        raise RheostatError(message)
-    if not run.drained:
-        message = f"the last record was not committed within {run.plan.drain_s:g} s"
-        raise RheostatError(message)
-
-
 def _new_folder(out: Path) -> Path:
     """Create the folder of this run: ``run-1``, ``run-2`` and so on."""
     try:
@@ -128,6 +116,6 @@ def _new_folder(out: Path) -> Path:
         folder = out / f"run-{max(taken, default=0) + 1}"
         folder.mkdir()
     except OSError as error:
-        message = f"the folder cannot be made: {error.strerror}"
+        message = f"the folder cannot be created: {error.strerror}"
         raise InputError([Fault("out", str(out), "a folder that can be written", message)]) from error
     return folder

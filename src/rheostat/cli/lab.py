@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from rheostat.cli.common import JsonFlag, console, print_json, unused
+from rheostat.cli.common import JsonFlag, print_json, say, unused
 from rheostat.errors import Fault, InputError, to_install
 
 Name = Annotated[str, typer.Option("--name", help="Name of the lab; several can be up at once.")]
@@ -42,9 +41,7 @@ def up(
     if faults := faults + WorkerSize.faults(cores, memory) + LabSpec.faults(workers, broker or spark, kafka_port):
         raise InputError(faults)
     spec = LabSpec(broker, spark, workers, WorkerSize(cores, memory), kafka_port, folder, keep)
-    out = console()
-    state = standing.up(name, spec, lambda sentence: out.print(sentence, markup=False))
-    _show(state, as_json)
+    _show(standing.up(name, spec, say), as_json)
 
 
 @lab.command("status")
@@ -66,13 +63,12 @@ def down(name: Name = "default", as_json: JsonFlag = False) -> None:
 
 
 def _show(state: dict[str, Any], as_json: bool) -> None:
-    out = console()
-    out.print(f"lab {state['name']}: {state['state']}", markup=False)
+    say(f"lab {state['name']}: {state['state']}")
     for label, key in (("Kafka", "bootstrap"), ("Spark", "master"), ("web page", "web_ui"), ("why", "message")):
         if state.get(key):
-            out.print(f"  {label}: {state[key]}", markup=False, soft_wrap=True)
+            say(f"  {label}: {state[key]}")
     for part in state["parts"]:
-        out.print(f"  {part['name']}: process {part['pid']}{_health(part)}", markup=False)
+        say(f"  {part['name']}: process {part['pid']}{_health(part)}")
     if as_json:
         print_json(state)
 
@@ -129,12 +125,24 @@ def node(
     _require_libraries()
     from rheostat.node.options import NodeOptions, run_node
 
-    given = NodeOptions(
-        master.rstrip("/"), n_max, name, host, port, _parts(address), cores, memory, folder, token_file, keep, grace
+    options = NodeOptions(
+        master=master.rstrip("/"),
+        n_max=n_max,
+        name=name,
+        host=host,
+        port=port,
+        addresses=_parts(address),
+        cores=cores,
+        memory_mb=memory,
+        folder=folder,
+        token_file=token_file,
+        keep=keep,
+        grace_s=grace,
+        peers=_parts(*(peer or ())),
+        ping_every_s=ping_every,
+        delays=_parts(*(delay or ())),
     )
-    options = replace(given, peers=_parts(*(peer or ())), ping_every_s=ping_every, delays=_parts(*(delay or ())))
-    out = console()
-    result = run_node(options, lambda sentence: out.print(sentence, markup=False, soft_wrap=True))
+    result = run_node(options, say)
     if as_json:
         print_json(result)
 

@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,13 +15,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 from rheostat import __version__
-from rheostat.cli.common import JsonFlag, console, print_json
+from rheostat.cli.common import JsonFlag, console, print_json, say
 from rheostat.errors import RheostatError, to_install
-from rheostat.load.request import KafkaTarget, LoadRequest, LoadTexts, LogTarget, read_request
+from rheostat.load.request import KafkaTarget, LoadRequest, LogTarget, read_request
 from rheostat.load.shapes import GRAMMAR, KINDS
 
 if TYPE_CHECKING:
-    from rheostat.load.payload import RecordMaker
     from rheostat.load.producer import LoadProgress, LoadResult, Sink
     from rheostat.load.trips import TripLoad
 
@@ -66,13 +66,14 @@ def load(
     json: JsonFlag = False,
 ) -> int:
     """Produce click-fraud records at the rates of a shape, a trace or a variation file; or taxi trips."""
-    texts = LoadTexts(**{name: value for name, value in locals().items() if name != "json"})
-    request = read_request(texts)
-    _show_left_out(request.trips)
+    given = {name: value for name, value in locals().items() if name != "json"}
+    request = read_request(**given)
+    for reason, number in sorted(request.trips.left_out.items() if request.trips is not None else ()):
+        say(f"skipped: {number:,} {'row' if number == 1 else 'rows'}, {reason}")
     result = _produce(request, _open_sink(request.target))
     _show(result)
     if json:
-        print_json(_to_json(request, result, texts))
+        print_json(_to_json(request, result, shape or trace or variation or trips))
     return 0 if result.whole else 1
 
 
@@ -92,9 +93,11 @@ def _open_sink(target: KafkaTarget | LogTarget) -> Sink:
 
 
 def _produce(request: LoadRequest, sink: Sink) -> LoadResult:
-    from rheostat.load.producer import OpenLoopProducer as Producer
-    from rheostat.load.producer import RunClock
+    from rheostat.load.payload import Payloads
+    from rheostat.load.producer import OpenLoopProducer, RunClock
 
+    trips, first_id = request.trips, request.first_id
+    payloads = Payloads(request.payload, first_id) if trips is None else trips.payloads(first_id)
     stop = threading.Event()
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"))
     with _signals(stop), Progress(*columns, console=console(), transient=True) as bar:
@@ -104,16 +107,7 @@ def _produce(request: LoadRequest, sink: Sink) -> LoadResult:
             words = f"{progress.rate:,.0f}/s  {progress.sent:,} sent  {progress.late_s:.2f} s late"
             bar.update(task, completed=progress.t or 0.0, words=words)
 
-        payloads = _payloads(request)
-        return Producer(sink, payloads, RunClock(stop), watch=show).run(request.curve)
-
-
-def _payloads(request: LoadRequest) -> RecordMaker:
-    from rheostat.load.payload import Payloads
-
-    if request.trips is not None:
-        return request.trips.payloads(request.first_id)
-    return Payloads(request.payload, request.first_id)
+        return OpenLoopProducer(sink, payloads, RunClock(stop), watch=show).run(request.curve)
 
 
 @contextmanager
@@ -122,8 +116,7 @@ def _signals(stop: threading.Event) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in numbers}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def restore() -> None:
         for number, handler in before.items():
@@ -133,7 +126,7 @@ def _signals(stop: threading.Event) -> Iterator[None]:
         stop.set()
         restore()
 
-    for number in numbers:
+    for number in before:
         signal.signal(number, end)
     try:
         yield
@@ -141,38 +134,31 @@ def _signals(stop: threading.Event) -> Iterator[None]:
         restore()
 
 
-def _show_left_out(trips: TripLoad | None) -> None:
-    for reason, number in sorted(trips.left_out.items() if trips is not None else ()):
-        console().print(f"skipped: {number:,} {'row' if number == 1 else 'rows'}, {reason}", markup=False)
-
-
 def _show(result: LoadResult) -> None:
-    out = console()
     rate = result.records / result.seconds if result.seconds else 0.0
     late = result.lateness
-    out.print(f"{_records(result.records)} in {result.seconds:.1f} s ({rate:,.0f}/s), {result.size:,} bytes")
+    say(f"{_records(result.records)} in {result.seconds:.1f} s ({rate:,.0f}/s), {result.size:,} bytes")
     if late.max_s is not None and late.p95_s is not None:
         behind = f", {late.behind_at_end_s:.2f} s behind at the end" if late.behind_at_end_s else ""
-        out.print(f"late by {late.p95_s:.3f} s (p95), {late.max_s:.3f} s at most{behind}")
+        say(f"late by {late.p95_s:.3f} s (p95), {late.max_s:.3f} s at most{behind}")
     if result.stopped:
-        out.print(f"stopped early: {result.next_id - result.first_id:,} of {_records(result.scheduled)} handed over")
+        say(f"stopped early: {result.next_id - result.first_id:,} of {_records(result.scheduled)} handed over")
     if not result.whole:
-        why = result.error or "not acknowledged in time"
-        out.print(f"[red]✗[/red] {_records(result.in_doubt)} in doubt: {why}")
+        say(f"✗ {_records(result.in_doubt)} in doubt: {result.error or 'not acknowledged in time'}")
 
 
 def _records(number: int) -> str:
     return f"{number:,} {'record' if number == 1 else 'records'}"
 
 
-def _to_json(request: LoadRequest, result: LoadResult, texts: LoadTexts) -> dict[str, Any]:
-    kafka = request.target if isinstance(request.target, KafkaTarget) else None
+def _to_json(request: LoadRequest, result: LoadResult, text: str | None) -> dict[str, Any]:
+    target = request.target
     return {
         "schema": "rheostat.load/1",
         "version": __version__,
-        "topic": kafka and kafka.topic,
-        "log": None if isinstance(request.target, KafkaTarget) else str(request.target.folder),
-        "load": texts.shape or texts.trace or texts.variation or texts.trips,
+        "topic": target.topic if isinstance(target, KafkaTarget) else None,
+        "log": str(target.folder) if isinstance(target, LogTarget) else None,
+        "load": text,
         "trips": request.trips and _trips_to_json(request.trips),
         "seed": request.payload.seed,
         "seconds_scheduled": request.curve.duration,
@@ -186,11 +172,7 @@ def _to_json(request: LoadRequest, result: LoadResult, texts: LoadTexts) -> dict
         "first_id": result.first_id,
         "next_id": result.next_id,
         "checksum": result.checksum.to_json(),
-        "lateness": {
-            "max_s": result.lateness.max_s,
-            "p95_s": result.lateness.p95_s,
-            "behind_at_end_s": result.lateness.behind_at_end_s,
-        },
+        "lateness": asdict(result.lateness),
         "stopped": result.stopped,
     }
 

@@ -39,28 +39,28 @@ def run(
     }
     spark_conf = _pairs(conf or [], faults)
     settings = _settings(config, {key: value for key, value in given.items() if value is not None}, faults)
-    what = tried(Script, None, faults, script, arguments or [], spark_conf)
+    spark_script = tried(Script, None, faults, script, arguments or [], spark_conf)
     if faults:
         raise InputError(faults)
-    code = _run(run_script, what, settings)
+    code = _run(run_script, spark_script, settings)
     if as_json:
         print_json({"schema": "rheostat.run/1", "script": str(script), "exit_code": code, "journal": journal})
     if code:
         raise typer.Exit(code)
 
 
-def _run(run_script: Callable[..., int], what: Any, settings: Mapping[str, Any]) -> int:
+def _run(run_script: Callable[..., int], script: Any, settings: Mapping[str, Any]) -> int:
     """The script's exit code. An exception prints its traceback without Rheostat's frames."""
     try:
-        return run_script(what, settings)
+        return run_script(script, settings)
     except RheostatError:
         raise
     except Exception as error:
         steps = traceback.TracebackException.from_exception(error)
-        own = [index for index, step in enumerate(steps.stack) if step.filename == str(what.path)]
+        own = [index for index, step in enumerate(steps.stack) if step.filename == str(script.path)]
         del steps.stack[: own[0] if own else None]
         sys.stderr.writelines(steps.format())
-        message = f"{what.path} failed: {type(error).__name__}: {error}"
+        message = f"{script.path} failed: {type(error).__name__}: {error}"
         raise RheostatError(message) from error
 
 
@@ -78,9 +78,9 @@ def _pairs(texts: list[str], faults: list[Fault]) -> dict[str, str]:
 def _settings(file: Path | None, given: dict[str, Any], faults: list[Fault]) -> dict[str, Any]:
     """The settings of the file, overridden by the options, and checked."""
     from rheostat.config.loading import read_document
-    from rheostat.decide.settings_check import checked_settings
+    from rheostat.decide.settings_check import check_settings
 
     read, wrong = ({}, []) if file is None else tried(read_document, ({}, []), faults, file)
     settings = {**read, **given}
-    tried(checked_settings, None, faults, settings, wrong)
+    tried(check_settings, None, faults, settings, wrong)
     return settings

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from rheostat.config.models import ELSEWHERE
-from rheostat.decide.placement import Choice, grown
+from rheostat.decide.placement import Choice, choose_nodes_to_add
 from rheostat.execute.node_client import NodeGateways, NodeState
 from rheostat.model import NodeReading, Nodes, Placement, RoundTrip
 from rheostat.ports import Clock
@@ -292,4 +292,4 @@ def _next_nodes(used: Counter[str], room: Counter[str], count: int, known: Known
     """The nodes of the next ``count`` executors."""
     rows = tuple([NodeReading(name, used[name], room[name]) for name in sorted(room)])
     nodes = Nodes(0.0, rows, known.round_trips)
-    return grown(tuple(sorted(used.elements())), nodes, count, Choice(slow=known.slow))
+    return choose_nodes_to_add(tuple(sorted(used.elements())), nodes, count, Choice(slow=known.slow))

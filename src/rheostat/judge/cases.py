@@ -13,7 +13,7 @@ from typing import Any
 from rheostat.calibrate.measured import Snapshot, read_run
 from rheostat.config.loading import load_settings
 from rheostat.config.models import Settings, policy_label, split_policy
-from rheostat.decide.settings_check import NoEffect, checked_settings, no_effect
+from rheostat.decide.settings_check import NoEffect, check_settings, no_effect
 from rheostat.errors import Fault, InputError, tried
 from rheostat.load.curves import MOST_RECORDS, Pieces, RateCurve, staircase
 from rheostat.load.files import read_trace, trace_files
@@ -23,6 +23,18 @@ from rheostat.sim.capacity import capacity_curve, long_batch_rate
 from rheostat.sim.jobfile import JobFile
 
 _LEAST_DRAIN_S = 6 * 3600.0
+
+PEAK_SHARE = 0.8
+"""The peak of a load is scaled to this share of what the greatest number of executors carries."""
+
+_MUCH = 10.0
+"""Warn when a load is scaled up or down by more than this factor."""
+
+_BEYOND = 10.0
+"""Refuse a load that exceeds what the longest run can process by more than this factor: it is a typing error."""
+
+_LEAST_RECORDS, _MOST_SECONDS = 1e-6, 1e10
+"""Of a load before it is scaled. Beyond them, figures overflow."""
 
 
 def drain_limit_s(duration_s: float) -> float:
@@ -34,26 +46,13 @@ def drain_limit_s(duration_s: float) -> float:
     return duration_s + max(_LEAST_DRAIN_S, duration_s)
 
 
-PEAK_SHARE = 0.8
-"""The peak of a load is scaled to this share of what the greatest number of executors carries."""
-
-MUCH = 10.0
-"""Warn when a load is scaled up or down by more than this factor."""
-
-BEYOND = 10.0
-"""Refuse a load that exceeds the records of the longest run by more than this factor: it is a slip of the keyboard."""
-
-_LEAST_RECORDS, _MOST_SECONDS = 1e-6, 1e10
-"""Of a load, before it is scaled; beyond them figures overflow."""
-
-
 @dataclass(frozen=True, slots=True)
 class LoadSpec:
     """Where a load comes from: a trace file, a shape in the language of ``rheostat.load.shapes``, or a journal.
 
     Attributes:
         name: in tables and scores: a file's name without its ending, or the shape itself.
-        rate, seconds: of a shape that does not say its own.
+        rate, seconds: for a shape without its own.
         points: ``(second, records/s)`` from a journal.
     """
 
@@ -72,10 +71,10 @@ class LoadSpec:
         return "shape" if self.trace is None else "trace"
 
     def curve(self, seed: int) -> RateCurve:
-        """The load as it was given.
+        """The load before it is prepared.
 
         Raises:
-            InputError: the file or the shape is faulty, or offers nothing: every fault.
+            InputError: with every fault of the file or the shape, or if it offers nothing.
         """
         curve: RateCurve
         if self.points is not None:
@@ -96,13 +95,7 @@ class LoadSpec:
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """How every load is prepared.
-
-    Attributes:
-        noise_cv: coefficient of variation of the noise where bins are coarse.
-        longest_s: longer loads are cut to the window of that length with the peak; None: any length.
-        scaled: whether the peak is scaled to ``PEAK_SHARE`` of what the job can carry.
-    """
+    """How every load is prepared, see :func:`~rheostat.load.prepare.prepare`; ``scaled``: to :data:`PEAK_SHARE`."""
 
     noise_cv: float = 0.10
     longest_s: float | None = 7 * 86_400.0
@@ -111,11 +104,7 @@ class Treatment:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A job under a load with a seed. Two cases with equal keys are the same.
-
-    Attributes:
-        job_label: what the job is called in tables, as several cases may vary one job file.
-    """
+    """A job under a load with a seed. Cases with equal keys are equal. ``job_label``: of the job in tables."""
 
     job: JobFile = field(compare=False)
     job_label: str = field(compare=False)
@@ -130,25 +119,23 @@ class Case:
 
     @property
     def name(self) -> str:
-        """In tables and messages."""
         return f"{self.load.name} on {self.job_label}, seed {self.seed}"
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A case that can be run: the prepared load, and the capacities C(0) … C(n_max)."""
+    """A case that can be run: the prepared load, and the capacities C(0) … C(n_max), records/s."""
 
     load: Prepared
     capacities: tuple[float, ...]
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=2)  # the policies of a case run one after the other
 def ready(case: Case) -> Ready:
-    """Prepare a case. The last ones are cached: the policies of a case follow one another.
+    """Prepare a case.
 
     Raises:
-        InputError: the load is faulty, offers nothing, or is more than the job can ever work off; or the job carries
-            nothing.
+        InputError: the load is faulty, offers nothing, or far exceeds the job; or the job carries nothing.
     """
     capacities = capacity_curve(case.job)
     if not capacities[-1] > 0:
@@ -164,16 +151,21 @@ def ready(case: Case) -> Ready:
         noise_cv=treatment.noise_cv,
         longest_s=treatment.longest_s,
     )
-    _check_amount(case, load)
-    return Ready(replace(load, said=(*load.said, *_remarks(case, load))), capacities)
+    duration = load.curve.duration
+    offered, most = load.curve.cumulative(duration), long_batch_rate(case.job, case.job.n_max) * drain_limit_s(duration)
+    if offered > _BEYOND * most:
+        allowed = f"at most {_BEYOND * most:.4g} records, {_BEYOND:g} × what all executors process in the longest run"
+        message = f"{case.load.name} would run for long, and no run of it would count"
+        raise InputError([Fault(case.load.option, f"{offered:.4g} records", allowed, message)])
+    return Ready(replace(load, said=(*load.said, *_warnings(case, load))), capacities)
 
 
-def _remarks(case: Case, load: Prepared) -> Iterator[str]:
-    """Warnings: a load that is only a part of its period, or scaled by a large factor."""
+def _warnings(case: Case, load: Prepared) -> Iterator[str]:
+    """For a load that is only a part of its period, or is scaled by a large factor."""
     spec = case.load
     if spec.shape is not None:
         yield from (f"! {text}" for text in remarks_on(spec.shape, spec.rate, spec.seconds))
-    if not 1 / MUCH <= load.scale <= MUCH:
+    if not 1 / _MUCH <= load.scale <= _MUCH:
         times = f"{load.scale:,.0f} times as high" if load.scale > 1 else f"{1 / load.scale:,.0f} times as low"
         yield (
             f"! the load is played {times} as it was given, so that its peak is {PEAK_SHARE:.0%} of what "
@@ -181,32 +173,15 @@ def _remarks(case: Case, load: Prepared) -> Iterator[str]:
         )
 
 
-def _check_amount(case: Case, load: Prepared) -> None:
-    """Refuse a load far beyond the job: it would run for long, and no run of it would count."""
-    duration = load.curve.duration
-    most = BEYOND * long_batch_rate(case.job, case.job.n_max) * drain_limit_s(duration)
-    offered = load.curve.cumulative(duration)
-    if offered > most:
-        allowed = (
-            f"at most {most:.4g} records, {BEYOND:g} × what {case.job.n_max} executors work off in the longest run"
-        )
-        message = f"{case.load.name} is more than that"
-        raise InputError([Fault(case.load.option, f"{offered:.4g} records", allowed, message)])
-
-
 def loads_of(
     traces: str | None, shapes: Sequence[str], rate: float | None = None, seconds: float | None = None
 ) -> list[LoadSpec]:
-    """The loads of the options, each checked.
+    """The loads of the options, each checked; every trace file and every shape is one load.
 
-    Args:
-        traces: files or folders of traces, comma separated; each file is a load of its own.
-        shapes: shapes, each a load of its own.
-        rate: records/s, for shapes that do not say their own.
-        seconds: likewise.
+    ``traces``: files or folders, comma separated. ``rate`` (records/s) and ``seconds``: for shapes without their own.
 
     Raises:
-        InputError: every fault of every load, or there is none.
+        InputError: with every fault of every load, or if there is none.
     """
     paths = [Path(piece.strip()) for piece in (traces or "").split(",") if piece.strip()]
     # an empty folder stays in the list: reading it raises the fault
@@ -218,7 +193,7 @@ def loads_of(
         tried(load.curve, None, faults, seed=0)
     faults += _same_names(loads)
     if not loads:
-        message = "say which load: a trace, or a shape"
+        message = "give a load: a trace, or a shape"
         faults.append(Fault("trace", traces or "nothing", "files or folders of traces, or --shape", message))
     if faults:
         raise InputError(faults)
@@ -226,14 +201,11 @@ def loads_of(
 
 
 def _same_names(loads: Sequence[LoadSpec]) -> list[Fault]:
-    places: Mapping[str, list[Any]] = {load.name: [] for load in loads}
+    by_name: dict[str, list[str]] = {}
     for load in loads:
-        places[load.name].append(load.trace or load.shape)
-    return [
-        Fault("trace", ", ".join(map(str, same)), "names that differ", "two loads would have one name in the tables")
-        for same in places.values()
-        if len(same) > 1
-    ]
+        by_name.setdefault(load.name, []).append(str(load.trace or load.shape))
+    message = "two loads would have one name in the tables"
+    return [Fault("trace", ", ".join(same), "names that differ", message) for same in by_name.values() if len(same) > 1]
 
 
 # Policies: with their preset, options and guards, and the settings of their loop on a job
@@ -265,24 +237,18 @@ class PolicySpec:
 
     @property
     def label(self) -> str:
-        """Its name in tables and scores: ``hpa``, or ``hpa:faithful``."""
+        """In tables and scores: ``hpa``, or ``hpa:faithful``."""
         return policy_label(self.policy, self.preset)
 
     def at_size(self, executors: int) -> PolicySpec:
-        """``static`` without ``executors`` gets this number, which carries the peak; other policies are unchanged."""
+        """Give ``static`` without ``executors`` this number, which carries the peak; leave other policies unchanged."""
         if self.policy != "static" or "executors" in self.options:
             return self
         return replace(self, options={**self.options, "executors": executors})
 
 
 def parse_policy_specs(text: str, settings: Mapping[str, Any], options: Mapping[str, Any]) -> list[PolicySpec]:
-    """The policies of a list like ``hpa,hpa:faithful,reactive``, each once.
-
-    Args:
-        text: names, comma separated, each with ``:PRESET`` or without.
-        settings: for all of them.
-        options: for all of them.
-    """
+    """The policies of a list like ``hpa,hpa:faithful,reactive``, each once, with settings and options for all."""
     names = dict.fromkeys(piece.strip() for piece in text.split(",") if piece.strip())
     return [PolicySpec(*split_policy(name), options, settings) for name in names]
 
@@ -291,7 +257,7 @@ def settings_for(job: JobFile, spec: PolicySpec) -> Settings:
     """The settings of the production loop for this policy on this job.
 
     Raises:
-        InputError: the policy is unknown, or options or settings are wrong: every fault of them.
+        InputError: with every fault of the policy, its options and the settings.
     """
     return load_settings(_values_for(job, spec))
 
@@ -312,20 +278,19 @@ def check_policy_specs(job: JobFile, specs: Iterable[PolicySpec]) -> list[Fault]
     """Faults of the settings, the policies and their options, each once."""
     faults: dict[tuple[str, str], Fault] = {}
     for spec in specs:
-        found: list[Fault] = []
-        tried(checked_settings, None, found, _values_for(job, spec))
-        faults.update({(fault.field, fault.given): fault for fault in found})
+        own: list[Fault] = []
+        tried(check_settings, None, own, _values_for(job, spec))
+        faults.update({(fault.field, fault.given): fault for fault in own})
     return list(faults.values())
 
 
 def idle_settings(job: JobFile, specs: Iterable[PolicySpec]) -> list[NoEffect]:
     """Settings that have no effect for some of these policies, each once; without those of UNUSED."""
-    found: dict[NoEffect, None] = {}
+    idle: dict[NoEffect, None] = {}
     for spec in specs:
         given = {**spec.settings, "policy_options": spec.options}
-        idle = no_effect(given, settings_for(job, spec))
-        found.update(dict.fromkeys(each for each in idle if each.field.split(".")[0] not in UNUSED))
-    return list(found)
+        idle.update(dict.fromkeys(no_effect(given, settings_for(job, spec))))
+    return [each for each in idle if each.field.split(".")[0] not in UNUSED]
 
 
 # The recent load of a live job, from its journal
@@ -335,35 +300,32 @@ STEP_S = 5.0
 
 
 def recent_load(journal: Path, last_s: float) -> LoadSpec:
-    """The arrivals of the last ``last_s`` seconds of the journal, or of all of it where it is shorter.
+    """The arrivals of the last ``last_s`` seconds of the journal, or of all of it if it is shorter.
 
     Raises:
         InputError: there is no journal, it is damaged, or it is not of a run of one query with known arrivals.
     """
     levels = levels_of(read_run(journal).looks, last_s)
     if not any(rate > 0 for _, rate in levels):
-        message = "in that time no records are seen to arrive"
+        message = "no records arrive in that time"
         raise InputError([Fault("journal", str(journal), "a journal with the source's newest offsets", message)])
     return LoadSpec(journal.name or str(journal), points=tuple(staircase(levels).points))
 
 
-def levels_of(looks: Sequence[Snapshot], last_s: float) -> list[tuple[float, float]]:
+def levels_of(snapshots: Sequence[Snapshot], last_s: float) -> list[tuple[float, float]]:
     """``(seconds, records/s)`` one after the other, by the newest offsets; over a gap, the mean.
 
-    Offsets that went back, as those of a topic that was created again, count as a time without arrivals.
+    If offsets go back, as those of a topic that was created again, nothing arrives in that time.
 
-    >>> seen = [Snapshot(at, latest, 0, None, 1, 1) for at, latest in ((0.0, 0), (3.0, 9), (5.0, 20), (15.0, 120))]
-    >>> levels_of(seen, 60.0), levels_of(seen, 10.0)
+    >>> snapshots = [Snapshot(at, latest, 0, None, 1, 1) for at, latest in ((0.0, 0), (3.0, 9), (5.0, 20), (15.0, 120))]
+    >>> levels_of(snapshots, 60.0), levels_of(snapshots, 10.0)
     ([(5.0, 4.0), (10.0, 10.0)], [(10.0, 10.0)])
     """
-    known = [(look.at, look.latest) for look in looks if look.latest is not None]
-    if not known:
-        return []
-    kept = [each for each in known if each[0] >= known[-1][0] - last_s]
-    spaced = kept[:1]
-    for each in kept[1:]:
-        if each[0] - spaced[-1][0] >= STEP_S:
-            spaced.append(each)
+    known = [(each.at, each.latest) for each in snapshots if each.latest is not None]
+    spaced: list[tuple[float, int]] = []
+    for at, latest in known:
+        if at >= known[-1][0] - last_s and (not spaced or at - spaced[-1][0] >= STEP_S):
+            spaced.append((at, latest))
     return [
         (after - before, max(0.0, (then - first) / (after - before)))
         for (before, first), (after, then) in pairwise(spaced)

@@ -1,33 +1,30 @@
-"""Policies × loads × seeds, in as many processes as wanted: the result does not depend on their number."""
+"""Policies × loads × seeds, in any number of processes: the result does not depend on it."""
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from multiprocessing import connection, get_context, parent_process
+from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from rheostat import __version__
-from rheostat.errors import PartFailedError
 from rheostat.judge.cases import Case, PolicySpec, Ready, Treatment, ready
+from rheostat.judge.crew import Progress, crew
+from rheostat.judge.jobs import load_job
 from rheostat.judge.scoring import (
     LEAST_MEAN_EXECUTORS,
     Bill,
     Points,
     Ranking,
-    ScoringCase,
     TimeSeries,
+    bills_by_policy,
     geometric_mean,
     judge_score,
     lag_line,
     rankings,
+    scoring_case,
     thinned,
     thinned_acts,
 )
@@ -38,7 +35,7 @@ from rheostat.policies.schedule import OPEN_LOOP
 from rheostat.report.score import RunFacts
 from rheostat.sim.capacity import CostParts, violation_weight
 from rheostat.sim.history import demand_steps
-from rheostat.sim.jobfile import JobFile, load_job
+from rheostat.sim.jobfile import JobFile
 
 MARGIN_LAG = 0.25
 """Share of the objective's lag that a plan with a margin is made for."""
@@ -51,105 +48,61 @@ _POINTS, _ACTS = 1500, 400
 
 _ROUNDING = 1e-9
 
-Progress = Callable[[int, int, str], None]
-"""Called after each task with the number done, the total, and the last task in words."""
-
 
 # The result of a comparison
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What all runs of a case share in the plots: the load, its demand, and the capacities of 0 … n_max executors."""
+    """What the plots of a case show beside its runs."""
 
     load: Points
     demand: Points
-    capacities: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """The clairvoyant optimum of a case: no run can cost less.
-
-    Attributes:
-        weight: w, the fewest executors that carry the peak.
-        peak: largest 30-second mean of the load, records/s.
-        cost: executor-hours in total; the exact optimum lies between it and ``cost + error``.
-        mean_executors: of its plan.
-        said: how the load was prepared, in sentences.
-    """
-
-    weight: int
-    peak: float
-    cost: float
-    error: float
-    executor_hours: float
-    changes: int
-    violation_hours: float
-    mean_executors: float
-    said: tuple[str, ...]
-    scene: Scene | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The score of a run, why it does not count, and what is drawn of it.
+    """What is kept of a :class:`~rheostat.judge.simulate.Run`: its score, why it does not count, and its plots.
 
-    Attributes:
-        placed: decisions that placed executors on nodes; empty for a job without nodes.
-        holds: decisions that changed nothing, by reason code.
-        unready: what the policy never did, and what it would have needed; None: it was ready.
+    ``placed``: decisions that placed executors on nodes; empty for a job without nodes.
     """
 
     score: Mapping[str, Any]
     faults: tuple[str, ...] = ()
-    tracks: TimeSeries | None = None
+    series: TimeSeries | None = None
     placed: tuple[Act, ...] = ()
     holds: Mapping[str, Held] = field(default_factory=dict)
     unready: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
-    """The optimum of a case, and the runs of policies that know the load.
+class Entry:
+    """A case, its optimum, and its runs.
 
     Attributes:
+        weight: w, the fewest executors that carry the peak.
+        peak: largest 30-second mean of the load, records/s.
+        preparation: how the load was prepared, in sentences.
         executed: the optimum's plan, followed open loop in the simulated job.
         reached: the cheapest of the plans with a margin, followed likewise; None: they were not tried.
+        scene: None: nothing is plotted.
+        runs: one for each policy.
     """
 
-    bound: Bound
-    executed: RunResult
-    reached: RunResult | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A case with its results: ``runs`` has one for each policy, the other fields are those of :class:`Reference`."""
-
     case: Case
-    bound: Bound
-    runs: tuple[RunResult, ...]
+    weight: int
+    peak: float
+    preparation: tuple[str, ...]
+    optimum: Optimum
     executed: RunResult
     reached: RunResult | None = None
+    scene: Scene | None = None
+    runs: tuple[RunResult, ...] = ()
 
-    @classmethod
-    def of(cls, case: Case, results: Sequence[Reference | RunResult]) -> Entry:
-        """A case from the results of its tasks: the reference first, then the runs."""
-        reference, *rest = results
-        if not isinstance(reference, Reference):
-            raise TypeError(reference)
-
-        def add_optimum(run: RunResult) -> RunResult:
-            return replace(run, score={**run.score, "optimum_cost": reference.bound.cost})
-
-        return cls(
-            case=case,
-            bound=reference.bound,
-            runs=tuple(add_optimum(run) for run in rest if isinstance(run, RunResult)),
-            executed=add_optimum(reference.executed),
-            reached=None if reference.reached is None else add_optimum(reference.reached),
-        )
+    def with_runs(self, runs: Iterable[RunResult]) -> Entry:
+        """Add the runs of the policies, with the cost of the optimum in their scores."""
+        cost = {"optimum_cost": self.optimum.cost}
+        return replace(self, runs=tuple(replace(run, score={**run.score, **cost}) for run in runs))
 
     @property
     def every_run(self) -> tuple[RunResult, ...]:
@@ -160,9 +113,9 @@ class Entry:
     def ranked(self) -> bool:
         """Whether the case counts in rankings: its optimum needs enough executors to leave something to decide.
 
-        An optimum that costs nothing, where events take away all executors that a short load needs, is no measure.
+        An optimum that costs nothing is no measure: events take away all executors that a short load needs.
         """
-        return self.bound.mean_executors >= LEAST_MEAN_EXECUTORS and self.bound.cost > 0
+        return self.optimum.mean_executors >= LEAST_MEAN_EXECUTORS and self.optimum.cost > 0
 
     @property
     def undercut(self) -> tuple[str, ...]:
@@ -170,7 +123,7 @@ class Entry:
 
         Invalid runs are left out: one that is cut off before its last record pays for a part of the work only.
         """
-        least = self.bound.cost * (1 - _ROUNDING)
+        least = self.optimum.cost * (1 - _ROUNDING)
         scores = [run.score for run in self.every_run if run.score["valid"]]
         return tuple(score["policy"] for score in scores if score["total_cost"] < least)
 
@@ -208,17 +161,16 @@ class Comparison:
 
 
 def _bill_of(entry: Entry, run: RunResult) -> Bill:
-    score, bound = run.score, entry.bound
+    score = run.score
+    violation_hours = score["violation_share"] * score["seconds"] / 3600
     return Bill(
         policy=score["policy"],
         case=entry.case.key,
-        executor_hours=score["executor_hours"],
-        changes=score["reconfigurations"],
-        violation_hours=score["violation_share"] * score["seconds"] / 3600,
+        used=CostParts(score["executor_hours"], score["reconfigurations"], violation_hours),
         violation_share=score["violation_share"],
-        weight=float(bound.weight),
-        optimum=bound.cost,
-        best=CostParts(bound.executor_hours, bound.changes, bound.violation_hours),
+        weight=float(entry.weight),
+        optimum=entry.optimum.cost,
+        best=entry.optimum.parts,
         valid=score["valid"],
     )
 
@@ -244,88 +196,60 @@ def compare(
         jobs: processes, ≥ 1.
         drawn: cases whose time series are kept for plots.
         reached: whether plans with a margin are tried too, which takes as long as two or three runs.
-        journal: the folder for the journal of the run; only for one policy in one case.
+        journal: folder for the journal; only for one policy in one case.
         progress: called after each task.
 
     Raises:
         InputError: a load or a policy is faulty.
         PartFailedError: a process was ended from outside.
     """
-    tasks = [RunTask(case, spec, case in drawn, reached, journal) for case in cases for spec in (None, *specs)]
-    results: dict[int, Reference | RunResult] = {}
-    with crew(run_task, jobs, len(tasks)) as team:
-        for place, result in team.results(tasks):
-            results[place] = result
-            last = tasks[place]
-            name = "optimum" if last.spec is None else last.spec.label
-            progress(len(results), len(tasks), f"{name}, {last.case.name}")
+    names, tasks = [], list[Callable[[], Any]]()
+    for case in cases:
+        plotted = case in drawn
+        tasks.append(partial(find_reference, case, drawn=plotted, reached=reached))
+        tasks += [partial(run_one, case, spec, drawn=plotted, journal=journal) for spec in specs]
+        names += [f"{name}, {case.name}" for name in ("optimum", *(spec.label for spec in specs))]
+    with crew(_call, jobs, len(tasks)) as workers:
+        results = workers.run(tasks, lambda done, place, _: progress(done, len(tasks), names[place]))
     width = len(specs) + 1
-    return Comparison(
-        tuple(
-            Entry.of(case, [results[number * width + place] for place in range(width)])
-            for number, case in enumerate(cases)
-        )
-    )
+    starts = range(0, len(results), width)
+    return Comparison(tuple(results[at].with_runs(results[at + 1 : at + width]) for at in starts))
 
 
-@dataclass(frozen=True, slots=True)
-class RunTask:
-    """One run of a case, or the search for its optimum.
-
-    Attributes:
-        spec: who decides; None: the optimum is sought, and its plans are executed.
-        drawn: whether time series are kept for plots.
-        reached: whether plans with a margin are tried too.
-        journal: the folder for the journal of the run; None: no journal.
-    """
-
-    case: Case
-    spec: PolicySpec | None = None
-    drawn: bool = False
-    reached: bool = True
-    journal: Path | None = None
+def _call(task: Callable[[], Any]) -> Any:
+    return task()
 
 
-def run_task(task: RunTask) -> Reference | RunResult:
-    """Do a task.
-
-    Raises:
-        InputError: the load or the policy is faulty.
-    """
-    if task.spec is None:
-        return find_reference(task.case, drawn=task.drawn, reached=task.reached)
-    return run_one(task.case, task.spec, drawn=task.drawn, journal=task.journal)
-
-
-def find_reference(case: Case, *, drawn: bool = False, reached: bool = True) -> Reference:
-    """The optimum of a case, and its plans executed.
+def find_reference(case: Case, *, drawn: bool = False, reached: bool = True) -> Entry:
+    """Find the optimum of a case, and run its plans.
 
     The optimum keeps the lag at its very limit, where the sawtooth of real batches exceeds it half of the time. A plan
     with a margin is the optimum for :data:`MARGIN_LAG` of the lag, without the batch that the bound allows a run to be
-    ahead, and for :data:`MARGIN_CAPACITIES` of the capacity. Executed, each increase comes ahead by the median
+    ahead, and for :data:`MARGIN_CAPACITIES` of the capacity. In a run, each increase comes ahead by the median
     start-up: the fluid pays for a start-up and does not wait for it.
     """
-    this = ready(case)
-    weight = violation_weight(case.job, this.load.peak)
-    problem = problem_of(case.job, this.load.curve, start_executors(case.job, this.load), weight)
+    prepared = ready(case)
+    weight = violation_weight(case.job, prepared.load.peak)
+    problem = problem_of(case.job, prepared.load.curve, start_executors(case.job, prepared.load), weight)
     best = optimum(problem)
-    bound = Bound(
-        weight=weight,
-        peak=this.load.peak,
-        cost=best.cost,
-        error=best.error_bound,
-        executor_hours=best.executor_hours,
-        changes=best.changes,
-        violation_hours=best.violation_hours,
-        mean_executors=best.mean_executors,
-        said=this.load.said,
-        scene=_scene_of(case, this) if drawn else None,
-    )
-    margins = [optimum(_with_margin(problem, share)) for share in MARGIN_CAPACITIES] if reached else []
     lead_s = case.job.executor.start_up.median_s
-    runs = [run_one(case, _spec_of_plan(plan, lead_s), drawn=drawn) for plan in margins]
+
+    def execute(plan: Optimum) -> RunResult:
+        return run_one(case, _spec_of_plan(plan, lead_s), drawn=drawn, optimum_cost=best.cost)
+
+    shares = MARGIN_CAPACITIES if reached else ()
+    runs = [execute(optimum(_with_margin(problem, share))) for share in shares]
     cheapest = min(runs, key=lambda run: float(run.score["total_cost"]), default=None)
-    return Reference(bound, run_one(case, _spec_of_plan(best, lead_s), drawn=drawn), cheapest)
+    return Entry(
+        case=case,
+        weight=weight,
+        peak=prepared.load.peak,
+        preparation=prepared.load.said,
+        optimum=best,
+        executed=execute(best),
+        reached=cheapest,
+        scene=_scene_of(case, prepared) if drawn else None,
+    )
 
 
 def _with_margin(problem: Problem, share: float) -> Problem:
@@ -346,11 +270,18 @@ def _spec_of_plan(plan: Optimum, lead_s: float) -> PolicySpec:
     return PolicySpec("schedule", options={"steps": steps}, settings={"guard": dict(OPEN_LOOP)})
 
 
-def run_one(case: Case, spec: PolicySpec, *, drawn: bool = False, journal: Path | None = None) -> RunResult:
-    """One run and its score, without the cost of the optimum."""
-    this = ready(case)
+def run_one(
+    case: Case,
+    spec: PolicySpec,
+    *,
+    drawn: bool = False,
+    journal: Path | None = None,
+    optimum_cost: float | None = None,
+) -> RunResult:
+    """Run a policy in a case; ``optimum_cost`` goes into the score."""
+    prepared = ready(case)
     with closing(Recorder(journal=journal)) as recorder:
-        run = simulate(case.job, this.load, spec, seed=case.seed, recorder=recorder)
+        run = simulate(case.job, prepared.load, spec, seed=case.seed, recorder=recorder)
     facts = RunFacts(
         version=__version__,
         engine="sim",
@@ -361,44 +292,41 @@ def run_one(case: Case, spec: PolicySpec, *, drawn: bool = False, journal: Path 
         trace=case.load.name,
         seed=case.seed,
     )
-    score = judge_score(facts, scoring_case(case, this), run.history, drained=run.drained, end=run.seconds)
-    score["valid"] = score["valid"] and not run.faults
+    scored = scoring_case(case.job, prepared.load)
+    score = judge_score(facts, scored, run.history, drained=run.drained, end=run.seconds)
+    valid = score["valid"] and not run.faults
     return RunResult(
-        score=score,
+        score={**score, "optimum_cost": optimum_cost, "valid": valid},
         faults=run.faults,
-        tracks=_tracks_of(run, this.capacities) if drawn else None,
+        series=_series_of(run, prepared.capacities) if drawn else None,
         placed=() if case.job.nodes is None else tuple(act for act in run.acts if act.placement is not None),
         holds=run.holds,
         unready=run.unready,
     )
 
 
-def scoring_case(case: Case, this: Ready) -> ScoringCase:
-    """What the runs of a case are scored against."""
-    weight = violation_weight(case.job, this.load.peak)
-    return ScoringCase(case.job, this.load.curve, start_executors(case.job, this.load), float(weight))
+def _scene_of(case: Case, prepared: Ready) -> Scene:
+    load = prepared.load.curve
+    demand = demand_steps(load, prepared.capacities, case.job.n_min, case.job.n_max)
+    return Scene(thinned(load.points, _POINTS), _plot_steps(demand, load.duration))
 
 
-def _scene_of(case: Case, this: Ready) -> Scene:
-    load, job = this.load.curve, case.job
-    needed = [*demand_steps(load, this.capacities, job.n_min, job.n_max)]
-    demand = thinned([*needed, (load.duration, needed[-1][1])], _POINTS)
-    return Scene(thinned(load.points, _POINTS), demand, this.capacities)
-
-
-def _tracks_of(run: Run, capacities: tuple[float, ...]) -> TimeSeries:
+def _series_of(run: Run, capacities: tuple[float, ...]) -> TimeSeries:
     history, end = run.history, run.seconds
     carried = [(at, capacities[min(number, len(capacities) - 1)]) for at, number in history.ready]
-    paid = [(at, float(number)) for at, number in history.paid]
     return TimeSeries(
-        capacity=thinned([*carried, (end, carried[-1][1])], _POINTS),
-        paid=thinned([*paid, (end, paid[-1][1])], _POINTS),
+        capacity=_plot_steps(carried, end),
+        paid=_plot_steps([(at, float(number)) for at, number in history.paid], end),
         lag=thinned(lag_line(history.lag_spans(0.0, end)), _POINTS),
         acts=thinned_acts(run.acts, _ACTS),
     )
 
 
-# The matrix: the same loads on jobs that differ in one thing each, with one setting for every policy
+def _plot_steps(steps: Points, end: float) -> Points:
+    return thinned([*steps, (end, steps[-1][1])], _POINTS)
+
+
+# The matrix: the same loads on jobs that differ in one property each, with one setting for every policy
 
 _HEAVY_SHARE = 0.2
 """Share of τ that planning takes longer in the job with the heavier fixed part."""
@@ -414,12 +342,9 @@ class Variant:
 
 
 def variants_of(text: str, overrides: Mapping[str, Any], treatment: Treatment) -> list[Variant]:
-    """The job itself, and the job with one thing changed at a time; a lag that it has already is left out.
+    """The job itself, and the job with one property changed at a time; a lag that it has already is left out.
 
-    Args:
-        text: name or path of the job file.
-        overrides: dotted keys of the job file, changed in all variants.
-        treatment: of the loads.
+    ``text``: name or path of the job file. ``overrides``: its dotted keys, changed in all variants.
 
     Raises:
         InputError: the job file is faulty.
@@ -455,131 +380,35 @@ def _changes_by_label(base: JobFile) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Cost ÷ optimum: the geometric mean over the loads of each job, and over all.
+    """Cost ÷ optimum of each policy, the best first: the geometric means over the loads of each job, then over all.
 
-    Attributes:
-        jobs: labels, in order.
-        ratios: policy → one figure a job; None: one of its runs does not count, or no load was ranked there.
-        overall: policy → geometric mean over all ranked cases; None: one of its runs does not count. Best first.
+    None: one of its runs does not count, or no load was ranked there.
     """
 
     jobs: tuple[str, ...]
     ratios: Mapping[str, tuple[float | None, ...]]
-    overall: Mapping[str, float | None]
 
 
 def cells_of(comparison: Comparison) -> Cells:
     """The matrix of a comparison over several jobs."""
     labels = {entry.case.key: entry.case.job_label for entry in comparison.entries}
     jobs = tuple(dict.fromkeys(labels.values()))
-    by_policy: dict[str, list[Bill]] = {}
-    for bill in comparison.bills:
-        by_policy.setdefault(bill.policy, []).append(bill)
-    overall = {policy: _mean_ratio(bills) for policy, bills in by_policy.items()}
     ratios = {
-        policy: tuple(_mean_ratio([bill for bill in bills if labels[bill.case] == job]) for job in jobs)
-        for policy, bills in by_policy.items()
+        policy: (
+            *(_mean_ratio([bill for bill in bills if labels[bill.case] == job]) for job in jobs),
+            _mean_ratio(bills),
+        )
+        for policy, bills in bills_by_policy(comparison.bills).items()
     }
-    ordered = sorted(overall.items(), key=lambda item: (item[1] is None, item[1] or 0.0, item[0]))
-    return Cells(jobs, ratios, dict(ordered))
+
+    def order(policy: str) -> tuple[bool, float, str]:
+        overall = ratios[policy][-1]
+        return overall is None, overall or 0.0, policy
+
+    return Cells(jobs, {policy: ratios[policy] for policy in sorted(ratios, key=order)})
 
 
 def _mean_ratio(bills: Sequence[Bill]) -> float | None:
     if not bills or not all(bill.valid for bill in bills):
         return None
     return geometric_mean(bill.cost() / bill.optimum for bill in bills)
-
-
-# Independent tasks in several processes
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Signals that end a command; a terminal sends them to all of its processes."""
-
-Task = TypeVar("Task")
-Result = TypeVar("Result")
-
-
-class Crew(Generic[Task, Result]):
-    """Does tasks with one function, in this process or in worker processes.
-
-    Args:
-        work: a function of a module, so that another process can import it.
-        jobs: how many processes; with 1 each task is done in this one, when its result is asked for.
-    """
-
-    def __init__(self, work: Callable[[Task], Result], jobs: int) -> None:
-        self._work = work
-        context = get_context("spawn")
-        self._heard, self._stop = context.Pipe(duplex=False)
-        with _block_signals():  # multiprocessing starts its resource tracker here
-            self._pool = None if jobs == 1 else ProcessPoolExecutor(jobs, context, follow_parent, (self._heard,))
-
-    def results(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Result]]:
-        """``(index of the task, its result)``, in the order in which tasks end.
-
-        Raises:
-            PartFailedError: a process was ended from outside, as by the system where memory is short.
-        """
-        if self._pool is None:
-            yield from ((place, self._work(task)) for place, task in enumerate(tasks))
-            return
-        try:
-            with _block_signals():
-                places = {self._pool.submit(self._work, task): place for place, task in enumerate(tasks)}
-            waiting: set[Future[Result]] = set(places)
-            while waiting:
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield places[future], future.result()
-        except BrokenProcessPool as error:
-            message = "a process was ended from outside; with less memory use a smaller --jobs"
-            raise PartFailedError("simulation", message) from error
-
-    def close(self, *, at_once: bool = False) -> None:
-        """Start no further task and wait for the running ones; ``at_once``: end them instead."""
-        if at_once:
-            self._stop.close()
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-        for end in (self._stop, self._heard):
-            end.close()
-
-    def __enter__(self) -> Crew[Task, Result]:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.close(at_once=kind is not None)
-
-
-def crew(work: Callable[[Task], Result], jobs: int, tasks: int) -> Crew[Task, Result]:
-    """A crew of no more processes than there are tasks."""
-    return Crew(work, max(1, min(jobs, tasks)))
-
-
-def follow_parent(stop: connection.Connection | None = None) -> None:
-    """Initializer of a worker process: it ignores signals, which are for the parent, and ends with the parent.
-
-    Args:
-        stop: the process also ends when the other end of this connection is closed.
-    """
-    for number in _SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    parent = parent_process()
-    if parent is not None:
-        ends = [parent.sentinel, *([] if stop is None else [stop])]
-        threading.Thread(target=_exit_with, args=(ends,), daemon=True).start()
-
-
-def _exit_with(ends: Sequence[connection.Connection | int]) -> None:
-    connection.wait(ends)
-    os._exit(1)
-
-
-@contextmanager
-def _block_signals() -> Iterator[None]:
-    """Deliver signals afterwards; processes that are started meanwhile inherit the block."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rheostat import __version__
 from rheostat.errors import Fault, InputError, did_you_mean
@@ -33,26 +33,24 @@ from rheostat.text import several
 
 Score = Mapping[str, Any]
 
-OPTIMUM_RUN = "(optimum's plan)"
-"""The name of the optimum's plan in tables."""
-
-REACHED_RUN = "(plan with margin)"
-"""The name of the cheapest plan with a margin."""
+OPTIMUM_RUN, REACHED_RUN = "(optimum's plan)", "(plan with margin)"
+"""Names in tables of the optimum's plan, and of the cheapest plan with a margin."""
 
 SHARES = "What is paid for beyond the optimum, in percent of it, means over the ranked cases"
 """The heading of :func:`share_rows`."""
 
-_MATRIX = "Cost ÷ optimum on each job, one setting a policy"
+MATRIX = "Cost ÷ optimum on each job, with one setting for each policy"
+"""The heading of :func:`matrix_rows`."""
 
 READING = (
-    "Cost: executor-hours from request until gone, plus 60 executor-seconds for every change, plus w × the hours over "
-    "the objective; w is the fewest executors that carry the peak. Every run starts at the number that carries the "
-    "first load, goes on until the last record is committed, and pays for that.",
+    "Cost: executor-hours, each executor from its request until it is gone, plus 60 executor-seconds for every change, "
+    "plus w × the hours over the objective; w is the fewest executors that carry the peak. Every run starts with the "
+    "executors that carry the first load, lasts until the last record is committed, and pays for that.",
     "Optimum: the least cost with the load known in advance, in a model that can only be cheaper than the simulated "
     f"job. {OPTIMUM_RUN}: its plan followed open loop in the simulated job, increases ahead by the median start-up; it "
-    f"keeps the lag at its very limit, where the sawtooth of batches is often over it. {REACHED_RUN}: the cheaper of "
-    "two plans made for a quarter of the lag, with all of the capacity and with 95 % of it, followed likewise: what "
-    "can be reached with the load known in advance. No policy is judged by them.",
+    f"keeps the lag at its very limit, which the sawtooth of batches often exceeds. {REACHED_RUN}: the cheaper of two "
+    "plans made for a quarter of the lag, with all of the capacity and with 95 % of it, followed likewise: what can be "
+    "reached with the load known in advance. No policy is ranked against them.",
     "Rankings: at w by cost ÷ optimum, at 3 w and w/3 by cost ÷ the cheapest run; geometric means over the ranked "
     "cases. At w/3 only policies whose every run is over the objective for at most 1 % of the time.",
     f"A load whose optimum needs fewer than {LEAST_MEAN_EXECUTORS:g} executors on average is shown, not ranked.",
@@ -74,114 +72,85 @@ DEFEAT_READING = (
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A figure of a run; less of it is better.
-
-    Attributes:
-        key: its name for ``--sort``.
-        title: with the unit.
-        value: of one score; None: not measured.
-        digits: after the point.
-        percent: whether it is a share that is shown in percent.
-    """
+    """A figure of a run; less is better. ``key``: its name for ``--sort``; ``figure``: in a score, or ``ratio``."""
 
     key: str
     title: str
-    value: Callable[[Score], float | None]
+    figure: str
     digits: int = 2
     percent: bool = False
 
-    def shown(self, value: float | None) -> str:
-        """The figure as text; a dash where it was not measured."""
+    def value(self, score: Score) -> float | None:
+        """The figure of one score; None: not measured."""
+        if self.figure != "ratio":
+            figure: float | None = score[self.figure]
+            return figure
+        cost, optimum = score["total_cost"], score["optimum_cost"]
+        return cost / optimum if cost is not None and optimum else None
+
+    def text(self, value: float | None) -> str:
         if value is None:
             return "–"
         return f"{100 * value:.{self.digits}f}%" if self.percent else f"{value:,.{self.digits}f}"
 
 
-def _figure_of(name: str) -> Callable[[Score], float | None]:
-    return lambda score: score[name]
-
-
-def _ratio_of(score: Score) -> float | None:
-    cost, optimum = score["total_cost"], score["optimum_cost"]
-    return cost / optimum if cost is not None and optimum else None
-
-
 COLUMNS = (
-    Column("cost", "cost, executor-h", _figure_of("total_cost")),
-    Column("ratio", "÷ optimum", _ratio_of, 3),
-    Column("hours", "executor-h", _figure_of("executor_hours")),
-    Column("changes", "changes", _figure_of("reconfigurations"), 0),
-    Column("violation", "over objective", _figure_of("violation_share"), 2, percent=True),
-    Column("lag_p95", "lag p95, s", _figure_of("lag_p95_s"), 1),
-    Column("lag_max", "lag max, s", _figure_of("lag_max_s"), 1),
-    Column("accuracy_o", "acc. over", _figure_of("provisioning_accuracy_o")),
-    Column("accuracy_u", "acc. under", _figure_of("provisioning_accuracy_u")),
-    Column("timeshare_o", "time over", _figure_of("timeshare_o"), 1, percent=True),
-    Column("timeshare_u", "time under", _figure_of("timeshare_u"), 1, percent=True),
-    Column("excess", "excess time", _figure_of("excess_time"), 4),
+    Column("cost", "cost, executor-h", "total_cost"),
+    Column("ratio", "÷ optimum", "ratio", 3),
+    Column("hours", "executor-h", "executor_hours"),
+    Column("changes", "changes", "reconfigurations", 0),
+    Column("violation", "over objective", "violation_share", 2, percent=True),
+    Column("lag_p95", "lag p95, s", "lag_p95_s", 1),
+    Column("lag_max", "lag max, s", "lag_max_s", 1),
+    Column("accuracy_o", "acc. over", "provisioning_accuracy_o"),
+    Column("accuracy_u", "acc. under", "provisioning_accuracy_u"),
+    Column("timeshare_o", "time over", "timeshare_o", 1, percent=True),
+    Column("timeshare_u", "time under", "timeshare_u", 1, percent=True),
+    Column("excess", "excess time", "excess_time", 4),
 )
 """In the order in which they are shown."""
 
 
-def column_named(key: str) -> Column:
-    """The column of that name.
+def column_named(key: str) -> int:
+    """The place of a column.
 
     Raises:
-        InputError: there is none; with the nearest name.
+        InputError: there is none of that name; with the nearest one.
     """
-    known = {column.key: column for column in COLUMNS}
-    if key in known:
-        return known[key]
-    message = f"there is no such column{did_you_mean(key, known)}"
-    raise InputError([Fault("sort", repr(key), " | ".join(known), message)])
+    keys = [column.key for column in COLUMNS]
+    if key not in keys:
+        message = f"there is no such column{did_you_mean(key, keys)}"
+        raise InputError([Fault("sort", repr(key), " | ".join(keys), message)])
+    return keys.index(key)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A policy: its figures in the order of the columns. ``judged`` False: only shown, never the best."""
+class Table(NamedTuple):
+    """Rows of text, header row first; ``best``: places ``(row below the header, column)`` of the least figures."""
 
-    name: str
-    values: tuple[float | None, ...]
-    judged: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The rows, sorted; ``best``: the cells (row, column) with the least figure among the judged rows."""
-
-    rows: tuple[Row, ...]
+    texts: list[list[str]]
     best: frozenset[tuple[int, int]]
-
-    def texts(self) -> list[list[str]]:
-        """As text, header row first."""
-        rows = [
-            [row.name, *(column.shown(value) for column, value in zip(COLUMNS, row.values, strict=True))]
-            for row in self.rows
-        ]
-        return [["policy", *(column.title for column in COLUMNS)], *rows]
-
-    @property
-    def best_cells(self) -> frozenset[tuple[int, int]]:
-        """The best ones as places in :meth:`texts`, without the header row and with the column of names."""
-        return frozenset((row, column + 1) for row, column in self.best)
 
 
 def table_of(runs: Mapping[str, Sequence[Score]], beside: Mapping[str, Sequence[Score]], sort: str = "cost") -> Table:
-    """A table from the scores of each policy, and of runs that are shown beside them without being judged.
+    """A sorted table from the scores of each policy, and of runs beside them that are never the best.
 
     Raises:
         InputError: there is no such column to sort by.
     """
-    place = COLUMNS.index(column_named(sort))
-    rows = [Row(name, _means(scores), all(score["valid"] for score in scores)) for name, scores in runs.items()]
-    rows += [Row(name, _means(scores), judged=False) for name, scores in beside.items()]
-    rows.sort(key=lambda row: math.inf if row.values[place] is None else row.values[place] or 0.0)
+    place = column_named(sort)
+    rows = [(name, _means(scores), all(score["valid"] for score in scores)) for name, scores in runs.items()]
+    rows += [(name, _means(scores), False) for name, scores in beside.items()]
+    rows.sort(key=lambda row: math.inf if row[1][place] is None else row[1][place] or 0.0)
+    texts = [["policy", *(column.title for column in COLUMNS)]]
+    texts += [
+        [name, *(column.text(each) for column, each in zip(COLUMNS, means, strict=True))] for name, means, _ in rows
+    ]
     best: set[tuple[int, int]] = set()
     for column in range(len(COLUMNS)):
-        known = [(number, row.values[column]) for number, row in enumerate(rows) if row.judged]
+        known = [(row, means[column]) for row, (_, means, judged) in enumerate(rows) if judged]
         least = min((value for _, value in known if value is not None), default=None)
-        best |= {(number, column) for number, value in known if value is not None and value == least}
-    return Table(tuple(rows), frozenset(best))
+        best |= {(row, column + 1) for row, value in known if value is not None and value == least}
+    return Table(texts, frozenset(best))
 
 
 def _means(scores: Sequence[Score]) -> tuple[float | None, ...]:
@@ -223,7 +192,7 @@ def load_tables(comparison: Comparison, sort: str = "cost") -> list[LoadTable]:
     return tables
 
 
-def _runs_by_policy(entries: Sequence[Entry]) -> dict[str, list[RunResult]]:
+def _runs_by_policy(entries: Iterable[Entry]) -> dict[str, list[RunResult]]:
     runs: dict[str, list[RunResult]] = {}
     for run in (run for entry in entries for run in entry.runs):
         runs.setdefault(run.score["policy"], []).append(run)
@@ -231,28 +200,29 @@ def _runs_by_policy(entries: Sequence[Entry]) -> dict[str, list[RunResult]]:
 
 
 def _notes(entries: Sequence[Entry]) -> Iterator[str]:
-    bound, seeds = entries[0].bound, [entry.case.seed for entry in entries]
-    yield from bound.said
+    first, seeds = entries[0], [entry.case.seed for entry in entries]
+    best = first.optimum
+    yield from first.preparation
     mean = "; means over seeds " + ", ".join(map(str, seeds)) if len(seeds) > 1 else f"; seed {seeds[0]}"
-    exact = f"{bound.error / bound.cost:.2%}" if bound.cost else f"{bound.error:,.2f} executor-h"
+    exact = f"{best.error_bound / best.cost:.2%}" if best.cost else f"{best.error_bound:,.2f} executor-h"
     yield (
-        f"optimum {bound.cost:,.2f} executor-h (exact to {exact}): {bound.executor_hours:,.2f} "
-        f"h, {several(bound.changes, 'change')}, {60 * bound.violation_hours:,.1f} min over the objective; mean "
-        f"{bound.mean_executors:.2f} executors; w = {bound.weight}{mean}"
+        f"optimum {best.cost:,.2f} executor-h (exact to {exact}): {best.executor_hours:,.2f} "
+        f"h, {several(best.changes, 'change')}, {60 * best.violation_hours:,.1f} min over the objective; mean "
+        f"{best.mean_executors:.2f} executors; w = {first.weight}{mean}"
     )
     if not all(entry.ranked for entry in entries):
-        why = "needs too few executors to leave anything to decide" if bound.cost else "costs nothing"
+        why = "needs too few executors to leave anything to decide" if best.cost else "costs nothing"
         yield f"not ranked: the optimum {why}"
     yield from unready_notes(entries)
 
 
-def unready_notes(entries: Sequence[Entry]) -> Iterator[str]:
+def unready_notes(entries: Iterable[Entry]) -> Iterator[str]:
     """A sentence for each policy that was not ready in some of these runs, with what it would have needed."""
     for policy, runs in _runs_by_policy(entries).items():
-        said = [run.unready for run in runs if run.unready is not None]
-        often = f" in {len(said)} of {len(runs)} runs" if len(runs) > 1 else ""
-        if said:
-            yield f"{policy}{often}: {said[0]}"
+        unready = [run.unready for run in runs if run.unready is not None]
+        often = f" in {len(unready)} of {len(runs)} runs" if len(runs) > 1 else ""
+        if unready:
+            yield f"{policy}{often}: {unready[0]}"
 
 
 # Further tables, header row first, and the one sentence
@@ -267,7 +237,7 @@ def ranking_rows(rankings: Sequence[Ranking]) -> list[list[str]]:
     rows = [["policy", *titles]]
     for first in rankings[0].ranks:
         ranks = [ranks[first.policy] for ranks in by_policy]
-        cells = [f"{rank.place}.  {rank.ratio:.3f}" if rank.ratio is not None else f"–  {rank.why}" for rank in ranks]
+        cells = [f"–  {rank.why}" if rank.ratio is None else f"{rank.place}.  {rank.ratio:.3f}" for rank in ranks]
         rows.append([first.policy, *cells])
     return rows
 
@@ -293,10 +263,7 @@ def defeat_rows(defeats: Sequence[Defeat]) -> list[list[str]]:
 
 def matrix_rows(cells: Cells) -> list[list[str]]:
     """Policies × jobs, the geometric mean last, the best policy first."""
-    rows = [
-        [policy, *map(_ratio_text, cells.ratios[policy]), _ratio_text(overall)]
-        for policy, overall in cells.overall.items()
-    ]
+    rows = [[policy, *map(_ratio_text, ratios)] for policy, ratios in cells.ratios.items()]
     return [["policy", *cells.jobs, "geometric mean"], *rows]
 
 
@@ -308,7 +275,7 @@ def verdict(comparison: Comparison) -> str:
         return "No policy could be ranked: see below why."
     best, cases = placed[0], rankings[0].cases
     where = "one case" if cases == 1 else f"{cases} cases"
-    text = f"{best.policy} is cheapest over {where}, at {best.ratio:.3f} × the clairvoyant optimum"
+    text = f"{best.policy} is cheapest over {where}, at {_ratio_text(best.ratio)} × the clairvoyant optimum"
     level = [rank.policy for rank in placed[1:] if _ratio_text(rank.ratio) == _ratio_text(best.ratio)]
     rest = placed[1 + len(level) :]
     if level:
@@ -322,20 +289,21 @@ def verdict(comparison: Comparison) -> str:
 
 def simulate_verdict(entry: Entry) -> str:
     """One sentence on the first run of a case."""
-    run, bound = entry.runs[0], entry.bound
+    run, optimum = entry.runs[0], entry.optimum.cost
     score = run.score
     if not score["valid"]:
         return f"{score['policy']}: the run does not count: {'; '.join(run.faults) or 'records are missing'}."
     used = f"{score['executor_hours']:,.2f} executor-hours with {several(score['reconfigurations'], 'change')}"
     violated = f"over the objective of {score['objective_s']:g} s for {score['violation_share']:.2%} of the time"
-    times = f"{score['total_cost'] / bound.cost:.3f} × the clairvoyant optimum" if bound.cost else "the optimum is 0"
+    times = f"{score['total_cost'] / optimum:.3f} × the clairvoyant optimum" if optimum else "the optimum is 0"
     return f"{score['policy']} used {used} and was {violated}: a cost of {score['total_cost']:,.2f}, {times}."
 
 
 def hold_rows(run: RunResult) -> list[list[str]]:
-    """The decisions of a run that changed nothing, the most frequent code first; without a header row."""
+    """The decisions of a run that changed nothing, header row first, then the most frequent code."""
     held = sorted(run.holds.items(), key=lambda item: -item[1].count)
-    return [[f"{each.count:,}", code, f"second {each.at:,.0f}: {each.text}"] for code, each in held]
+    rows = [[f"{each.count:,}", code, f"second {each.at:,.0f}: {each.text}"] for code, each in held]
+    return [["how many", "code", "the last of them"], *rows]
 
 
 def _ratio_text(value: float | None) -> str:
@@ -344,72 +312,54 @@ def _ratio_text(value: float | None) -> str:
 
 # JSON, ``rheostat.compare/1``
 
-COMPARE_SCHEMA = "rheostat.compare/1"
-
 
 def comparison_json(
     comparison: Comparison, cells: Cells | None = None, defeats: Sequence[Defeat] | None = None
 ) -> dict[str, Any]:
     """In the shape of ``rheostat.compare/1``: one score a policy, load and seed; the cases with their optimum.
 
-    Args:
-        comparison: the runs.
-        cells: of a matrix.
-        defeats: of a search for the worst loads; then policies are not ranked, as each has a load of its own.
+    With ``defeats``, of a search for the worst loads, policies are not ranked, as each has a load of its own.
     """
+    worst = None if defeats is None else [{name: getattr(each, name) for name in _DEFEAT} for each in defeats]
     return {
-        "schema": COMPARE_SCHEMA,
+        "schema": "rheostat.compare/1",
         "version": __version__,
         "runs": [{**run.score, "unready": run.unready} for entry in comparison.entries for run in entry.runs],
         "cases": [_case_json(entry) for entry in comparison.entries],
-        "rankings": [
-            {
-                "name": ranking.name,
-                "of": ranking.of,
-                "cases": ranking.cases,
-                "ranks": [
-                    {"policy": rank.policy, "place": rank.place, "ratio": rank.ratio, "why": rank.why or None}
-                    for rank in ranking.ranks
-                ],
-            }
-            for ranking in (comparison.rankings if defeats is None else ())
-        ],
+        "rankings": [asdict(ranking) for ranking in (comparison.rankings if defeats is None else ())],
         "matrix": None if cells is None else _matrix_json(cells),
-        "worst_cases": None
-        if defeats is None
-        else [
-            {"policy": each.policy, "shape": each.shape, "ratio": each.ratio, "tried": each.tried} for each in defeats
-        ],
+        "worst_cases": worst,
         "invalid": comparison.invalid,
         "undercut": comparison.undercuts,
     }
 
 
+_DEFEAT = ("policy", "shape", "ratio", "tried")
+
+
 def _case_json(entry: Entry) -> dict[str, Any]:
-    bound = entry.bound
-    figures = ("cost", "error", "executor_hours", "changes", "violation_hours", "mean_executors")
+    best = entry.optimum
+    figures = {"error": best.error_bound, **asdict(best.parts), "mean_executors": best.mean_executors}
     return {
         "job": entry.case.job_label,
         "trace": entry.case.load.name,
         "seed": entry.case.seed,
         "ranked": entry.ranked,
-        "weight": bound.weight,
-        "peak": bound.peak,
-        "load": list(bound.said),
-        "optimum": {name: getattr(bound, name) for name in figures},
+        "weight": entry.weight,
+        "peak": entry.peak,
+        "load": list(entry.preparation),
+        "optimum": {"cost": best.cost, **figures},
         "executed": dict(entry.executed.score),
         "reached": None if entry.reached is None else dict(entry.reached.score),
     }
 
 
 def _matrix_json(cells: Cells) -> dict[str, Any]:
-    return {
-        "jobs": list(cells.jobs),
-        "policies": [
-            {"policy": policy, "ratios": list(cells.ratios[policy]), "geometric_mean": overall}
-            for policy, overall in cells.overall.items()
-        ],
-    }
+    policies = [
+        {"policy": policy, "ratios": list(of_jobs), "geometric_mean": overall}
+        for policy, (*of_jobs, overall) in cells.ratios.items()
+    ]
+    return {"jobs": list(cells.jobs), "policies": policies}
 
 
 # A section of a Markdown page
@@ -422,14 +372,9 @@ def section(
     cells: Cells | None = None,
     defeats: Sequence[Defeat] | None = None,
 ) -> str:
-    """A section of a Markdown page: how it was made, the rankings and what explains them, and a table for each load.
+    """A section of a Markdown page: ``made`` (by which command, on which machine), rankings, and a table for each load.
 
-    Args:
-        title: its heading.
-        made: by which command, on which machine.
-        comparison: the runs.
-        cells: of a matrix: it stands in place of the tables.
-        defeats: of a search for the worst loads: only those are shown.
+    With ``cells`` the matrix stands in place of the tables; with ``defeats`` only the worst loads are shown.
     """
     lines = [f"## {title}", "", made, ""]
     if defeats is not None:
@@ -437,11 +382,11 @@ def section(
     lines += [verdict(comparison), "", *_markdown(ranking_rows(comparison.rankings))]
     lines += ["", f"{SHARES}:", "", *_markdown(share_rows(comparison))]
     if cells is not None:
-        lines += ["", f"{_MATRIX}:", "", *_markdown(matrix_rows(cells))]
+        lines += ["", f"{MATRIX}:", "", *_markdown(matrix_rows(cells))]
     for each in load_tables(comparison) if cells is None else ():
-        header, *rows = each.table.texts()
+        header, *rows = each.table.texts
         marked = [
-            [f"**{cell}**" if (row, column) in each.table.best_cells else cell for column, cell in enumerate(texts)]
+            [f"**{cell}**" if (row, column) in each.table.best else cell for column, cell in enumerate(texts)]
             for row, texts in enumerate(rows)
         ]
         notes = [f"- {note}" for note in each.notes]
@@ -457,7 +402,7 @@ def _markdown(rows: Sequence[Sequence[str]]) -> Iterator[str]:
             yield "|---" * len(row) + "|"
 
 
-def spoken_command(arguments: Sequence[str]) -> str:
+def portable_command(arguments: Sequence[str]) -> str:
     """The command line as others can type it: files by their names, without the folders of this machine."""
 
     def shorten(piece: str) -> str:
@@ -484,12 +429,12 @@ def write_comparison(
     parts = [heading("Rankings"), table(ranking_rows(comparison.rankings) or [["policy"]])]
     parts += [heading(SHARES), table(share_rows(comparison) or [["policy"]])]
     if cells is not None:
-        parts += [heading(_MATRIX), table(matrix_rows(cells))]
+        parts += [heading(MATRIX), table(matrix_rows(cells))]
     drawn_before = False
     for each in load_tables(comparison, sort):
         figure = _figure(each.entries[0], with_script=not drawn_before)
         drawn_before = drawn_before or bool(figure)
-        rows = table(each.table.texts(), each.table.best_cells)
+        rows = table(each.table.texts, each.table.best)
         parts.append(heading(each.title) + rows + note_list(each.notes) + figure)
     parts += [heading("How to read this"), note_list([*READING, *comparison.invalid, *comparison.undercuts])]
     return write_page(path, frame("Rheostat: policies compared", verdict(comparison), parts))
@@ -502,25 +447,20 @@ def write_simulation(path: Path, entry: Entry) -> Path:
         InputError: plotly is not installed, or the file cannot be written.
     """
     run = entry.runs[0]
-    rows = [
-        [
-            f"{act.at:,.0f}",
-            f"{act.before} → {act.after}",
-            f"{act.code}: {act.text}",
-            NO_OUTCOME if act.outcome is None else act.outcome.value,
-        ]
-        for act in (() if run.tracks is None else run.tracks.acts)
-    ]
+    changes = [["second", "executors", "why", "outcome"]]
+    for act in () if run.series is None else run.series.acts:
+        outcome = NO_OUTCOME if act.outcome is None else act.outcome.value
+        changes.append([f"{act.at:,.0f}", f"{act.before} → {act.after}", f"{act.code}: {act.text}", outcome])
     parts = [
         _figure(entry, with_script=True),
         heading("Changes of executors, and why"),
-        table([["second", "executors", "why", "what became of it"], *rows]),
+        table(changes),
         heading("Decisions that changed nothing"),
-        table([["how many", "code", "the last of them"], *hold_rows(run)]),
+        table(hold_rows(run)),
         heading("Score"),
         table(figure_rows(run.score, explained=True)),
         heading("How to read this"),
-        note_list([*entry.bound.said, *unready_notes([entry]), *READING[:2], *run.faults]),
+        note_list([*entry.preparation, *unready_notes([entry]), *READING[:2], *run.faults]),
     ]
     title = f"Rheostat: {run.score['policy']}, {entry.case.name}"
     return write_page(path, frame(title, simulate_verdict(entry), parts))
@@ -530,36 +470,33 @@ _TITLES = ("Load, and what the ready executors carry, records/s", "Executors", "
 
 
 def _figure(entry: Entry, *, with_script: bool) -> str:
-    """Load and capacity, executors and demand, lag and objective; empty where no run was drawn.
+    """Load and capacity, executors and demand, lag and objective; empty if no run is drawn.
 
     The cheapest run and the plan that knows the load are shown, the others when their name is clicked.
-
-    Raises:
-        InputError: plotly is not installed.
     """
-    scene, beside = entry.bound.scene, entry.reached or entry.executed
+    scene, beside = entry.scene, entry.reached or entry.executed
     cheapest_first = sorted(entry.runs, key=lambda run: run.score["total_cost"])
-    drawn = [(run.score["policy"], run.tracks) for run in cheapest_first if run.tracks is not None]
+    drawn = [(run.score["policy"], run.series) for run in cheapest_first if run.series is not None]
     if scene is None or not drawn:
         return ""
-    if beside.tracks is not None:
-        drawn.insert(1, (REACHED_RUN if entry.reached else OPTIMUM_RUN, beside.tracks))
+    if beside.series is not None:
+        drawn.insert(1, (REACHED_RUN if entry.reached else OPTIMUM_RUN, beside.series))
     figure = PlotFigure(_TITLES, "seconds since the start of the load", height=950)
     figure.add(1, _line("load", scene.load, LIGHT))
     figure.add(2, _line("demand", scene.demand, LIGHT, shape="hv"))
-    for place, (name, tracks) in enumerate(drawn):
-        _draw_run(figure, name, tracks, COLORS[place % len(COLORS)], shown=place < 2)
+    for place, (name, series) in enumerate(drawn):
+        _draw_run(figure, name, series, COLORS[place % len(COLORS)], shown=place < 2)
     figure.limit(3, entry.case.job.objective_s)
     return figure.html(with_script=with_script)
 
 
-def _draw_run(figure: PlotFigure, name: str, tracks: TimeSeries, color: str, *, shown: bool) -> None:
+def _draw_run(figure: PlotFigure, name: str, series: TimeSeries, color: str, *, shown: bool) -> None:
     """The lines of a run, which are shown and hidden together."""
     group: dict[str, Any] = {"legendgroup": name, "visible": True if shown else "legendonly"}
-    figure.add(1, _line(name, tracks.capacity, color, shape="hv", dash="dot", showlegend=False, **group))
-    figure.add(2, _line(name, tracks.paid, color, shape="hv", **group))
-    figure.add(2, {**_marks(name, tracks.acts, color), "showlegend": False, **group})
-    figure.add(3, _line(name, tracks.lag, color, showlegend=False, **group))
+    figure.add(1, _line(name, series.capacity, color, shape="hv", dash="dot", showlegend=False, **group))
+    figure.add(2, _line(name, series.paid, color, shape="hv", **group))
+    figure.add(2, {**_marks(name, series.acts, color), "showlegend": False, **group})
+    figure.add(3, _line(name, series.lag, color, showlegend=False, **group))
 
 
 def _line(name: str, points: Points, color: str, **more: Any) -> dict[str, Any]:

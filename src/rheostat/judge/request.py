@@ -1,10 +1,10 @@
-"""The options of ``rheostat simulate`` and ``rheostat compare``, checked with every fault at once."""
+"""The options of ``rheostat simulate``, ``compare`` and ``tune``, checked with every fault at once."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,10 @@ from rheostat.judge.cases import (
     recent_load,
 )
 from rheostat.judge.compare import Variant, variants_of
+from rheostat.judge.jobs import load_job
 from rheostat.judge.worst_case import Hunt
 from rheostat.report.times import parse_duration
-from rheostat.sim.jobfile import JobFile, load_job
+from rheostat.sim.jobfile import JobFile
 
 _HUNT_S, _SHORTEST_HUNT_S = 3600.0, 60.0
 """Duration of the loads of ``--worst-case``: by default, and at least."""
@@ -39,7 +40,7 @@ _MOST_DIGITS = 100
 """Of a seed. Python refuses to read numbers of thousands of digits."""
 
 DEFAULT_POLICY = "reactive"
-"""The policy of a single run where none is named: the default of the live loop."""
+"""The policy of a single run unless one is named: the default of the live loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,96 +97,83 @@ class Request:
         ]
 
 
-def read_request(texts: RequestOptions, *, one_run: bool = False) -> Request:
+def read_request(options: RequestOptions, *, one_run: bool = False) -> Request:
     """Check all options before anything is run.
 
-    Args:
-        texts: the options.
-        one_run: whether there is a single policy, load and seed; the policy is then :data:`DEFAULT_POLICY` by default.
+    ``one_run``: a single policy (by default :data:`DEFAULT_POLICY`), load and seed.
 
     Raises:
         InputError: with every fault.
     """
     faults: list[Fault] = []
-    changes, wrong = _read_changes(texts.config, texts.sets, texts.preset)
-    faults += wrong
-    rate, seconds = _parse_number("rate", texts.rate, faults), _parse_number("seconds", texts.seconds, faults)
-    treatment = Treatment(
-        longest_s=_parse_longest(texts.longest, faults), scaled=not texts.as_is and texts.journal is None
-    )
-    seeds: list[int] = tried(seeds_of, [], faults, texts.seed)
-    loads: list[LoadSpec] = []
-    if texts.worst_case:
-        faults += _check_worst_case(texts)
-    else:
-        loads = tried(_loads, [], faults, texts, rate, seconds)
-    tries = _parse_number("tries", texts.tries, faults) or 1.0
+    changes = _read_changes(options, faults)
+    rate, seconds = _parse_positive("rate", options.rate, faults), _parse_positive("seconds", options.seconds, faults)
+    longest_s = tried(_parse_longest, 60.0, faults, options.longest)
+    treatment = Treatment(longest_s=longest_s, scaled=not options.as_is and options.journal is None)
+    seeds: list[int] = tried(seeds_of, [], faults, options.seed)
+    loads: list[LoadSpec] = tried(_read_loads, [], faults, options, rate, seconds)
+    tries = _parse_positive("tries", options.tries, faults) or 1.0
     instead = DEFAULT_POLICY if one_run else ",".join(name for name in policy_names() if name != "schedule")
-    named = texts.policy or changes.policy or instead
+    named = options.policy or changes.policy or instead
     specs = parse_policy_specs(named, changes.settings, changes.options)
-    variants: list[Variant] = tried(_variants_of, [], faults, texts, changes, treatment)
+    variants: list[Variant] = tried(_variants_of, [], faults, options, changes.job, treatment)
     job = variants[0].job if variants else load_job("base")
     faults += check_policy_specs(job, specs)
     if not specs:
         faults.append(Fault("policy", repr(named), ", ".join(policy_names()), "no policy is named"))
-    if one_run:
-        faults += _check_one_run(policy=specs, trace=loads, seed=seeds)
-    if texts.worst_case and len(seeds) > 1:
-        faults.append(Fault("seed", texts.seed, "one, with --worst-case", "each policy is sought for once"))
-    if texts.worst_case and (seconds or _HUNT_S) < _SHORTEST_HUNT_S:
-        faults.append(Fault("seconds", str(texts.seconds), f"≥ {_SHORTEST_HUNT_S:g}", "too short to be defeated in"))
+    single: dict[str, Sequence[Any]] = {"policy": specs, "trace": loads, "seed": seeds} if one_run else {}
+    for name, values in single.items():
+        if len(values) > 1:
+            faults.append(Fault(name, f"{len(values)} of them", "one", "this is one run: use compare for several"))
+    hunt_s = seconds or _HUNT_S
+    if options.worst_case and len(seeds) > 1:
+        faults.append(Fault("seed", options.seed, "one, with --worst-case", "each policy has one search"))
+    if options.worst_case and hunt_s < _SHORTEST_HUNT_S:
+        faults.append(Fault("seconds", str(options.seconds), f"≥ {_SHORTEST_HUNT_S:g}", "the loads are too short"))
     if faults:
         raise InputError(faults)
-    hunts = [Hunt(job, who, seconds or _HUNT_S, math.ceil(tries), seeds[0]) for who in specs]
+    hunts = [Hunt(job, spec, hunt_s, math.ceil(tries), seeds[0]) for spec in specs]
     return Request(
         specs=tuple(specs),
         variants=tuple(variants),
         loads=tuple(loads),
         seeds=tuple(seeds),
-        hunts=tuple(hunts if texts.worst_case else ()),
+        hunts=tuple(hunts if options.worst_case else ()),
         idle=(*changes.unused, *idle_settings(job, specs)),
     )
 
 
-def _check_worst_case(texts: RequestOptions) -> list[Fault]:
-    given = {"trace": texts.trace, "shape": texts.shapes, "matrix": texts.matrix}
-    allowed = "not together with --worst-case"
-    return [Fault(name, str(value), allowed, "the loads are sought") for name, value in given.items() if value]
-
-
-def _loads(texts: RequestOptions, rate: float | None, seconds: float | None) -> list[LoadSpec]:
-    if texts.journal is None:
-        return loads_of(texts.trace, texts.shapes, rate, seconds)
-    faults = [
-        Fault(name, str(value), "not together with --journal", "the load is that of the journal")
-        for name, value in {"trace": texts.trace, "shape": texts.shapes}.items()
-        if value
-    ]
-    last_s = parse_duration(texts.last)
-    if not last_s:
-        faults.append(Fault("last", repr(texts.last), "a duration > 0, as in 6h or 2d", "it is no duration"))
-    load = tried(recent_load, None, faults, texts.journal, last_s or 1.0)
-    if load is None or faults:
+def _read_loads(options: RequestOptions, rate: float | None, seconds: float | None) -> list[LoadSpec]:
+    given = {"trace": options.trace, "shape": options.shapes}
+    if options.worst_case:
+        faults = _refuse({**given, "matrix": options.matrix}, "not together with --worst-case", "it searches the loads")
+        loads = []
+    elif options.journal is not None:
+        faults = _refuse(given, "not together with --journal", "the load is that of the journal")
+        last_s = parse_duration(options.last)
+        if not last_s:
+            faults.append(Fault("last", repr(options.last), "a duration > 0, as in 6h or 2d", "it is no duration"))
+        load = tried(recent_load, None, faults, options.journal, last_s or 1.0)
+        loads = [] if load is None else [load]
+    else:
+        return loads_of(options.trace, options.shapes, rate, seconds)
+    if faults:
         raise InputError(faults)
-    return [load]
+    return loads
 
 
-def _check_one_run(**given: Sequence[object]) -> list[Fault]:
-    return [
-        Fault(name, f"{len(values)} of them", "one", "this is one run: use compare for several")
-        for name, values in given.items()
-        if len(values) > 1
-    ]
+def _refuse(given: Mapping[str, Any], allowed: str, message: str) -> list[Fault]:
+    return [Fault(name, str(value), allowed, message) for name, value in given.items() if value]
 
 
-def _variants_of(texts: RequestOptions, changes: Changes, treatment: Treatment) -> list[Variant]:
-    if texts.matrix:
-        return variants_of(texts.job, changes.job, treatment)
-    job = load_job(texts.job, changes.job)
+def _variants_of(options: RequestOptions, overrides: Mapping[str, Any], treatment: Treatment) -> list[Variant]:
+    if options.matrix:
+        return variants_of(options.job, overrides, treatment)
+    job = load_job(options.job, overrides)
     return [Variant(job.name, job, treatment)]
 
 
-def _parse_number(field_name: str, text: str | None, faults: list[Fault]) -> float | None:
+def _parse_positive(name: str, text: str | None, faults: list[Fault]) -> float | None:
     if text is None:
         return None
     try:
@@ -194,19 +182,21 @@ def _parse_number(field_name: str, text: str | None, faults: list[Fault]) -> flo
         value = math.nan
     if math.isfinite(value) and value > 0:
         return value
-    faults.append(Fault(field_name, repr(text), "a number > 0", "it is out of range, or no number"))
+    faults.append(Fault(name, repr(text), "a number > 0", "it is out of range, or no number"))
     return 1.0
 
 
-def _parse_longest(text: str, faults: list[Fault]) -> float | None:
+def _parse_longest(text: str) -> float | None:
     if text == "all":
         return None
     seconds = parse_duration(text)
     if seconds is None or seconds < 60:
         allowed = "a duration of 1m or more, as in 12h or 7d; or: all"
-        faults.append(Fault("longest", repr(text), allowed, "it is too short, or no duration"))
-        return 60.0
+        raise InputError([Fault("longest", repr(text), allowed, "it is too short, or no duration")])
     return seconds
+
+
+# Settings that differ from the defaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,50 +211,11 @@ class Changes:
         unused: settings of the file that have an effect in live loops only.
     """
 
-    policy: str | None = None
-    job: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    unused: tuple[NoEffect, ...] = ()
-
-
-def _read_changes(config: Path | None, sets: Sequence[str], preset: str | None) -> tuple[Changes, list[Fault]]:
-    """The settings file, then ``KEY=VALUE`` pairs, then the preset, later ones taking precedence; and their faults.
-
-    Keys are those of a settings file; ``job.KEY`` is a key of the job file, ``policy_options.KEY`` an option of the
-    policy. Objective, bounds and sample period belong to the job. Faulty values are left out, so that the faults of
-    the others are found too.
-    """
-    faults: list[Fault] = []
-    given, wrong = ({}, []) if config is None else tried(read_document, ({}, []), faults, config)
-    faults += wrong
-    # the file may set what a simulation does anyhow
-    idle = {key: why for key, why in UNUSED.items() if given.get(key) not in (None, "act", "executors")}
-    unused = tuple(NoEffect(key, repr(given[key]), why) for key, why in idle.items())
-    pairs = read_pairs(sets, faults)
-    given, pairs = dict(_without_job_keys(given.items(), faults)), _without_job_keys(pairs, faults)
-    for key, value in pairs:
-        first, *rest = key.split(".")
-        if first in UNUSED:
-            faults.append(Fault(key, repr(value), "settings that decide something in a simulation", UNUSED[first]))
-        given = _put(given, [first, *rest], value)
-    if preset is not None:
-        given["preset"] = preset
-    changes, misplaced = _split_changes(given)
-    return replace(changes, unused=unused), faults + misplaced
-
-
-def _without_job_keys(pairs: Iterable[tuple[str, Any]], faults: list[Fault]) -> list[tuple[str, Any]]:
-    """The pairs without keys that belong in the job file; these become faults."""
-    found = []
-    for key, value in pairs:
-        first = str(key).split(".")[0]
-        if first not in _KINDS and first not in Settings.model_fields and has_key(JobFile, str(key)):
-            message = f"it is a key of the job file; did you mean 'job.{key}'?"
-            faults.append(Fault(str(key), repr(value), f"job.{key}", message))
-        else:
-            found.append((key, value))
-    return found
+    policy: str | None
+    job: Mapping[str, Any]
+    options: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    unused: tuple[NoEffect, ...]
 
 
 _KINDS: Mapping[str, tuple[type, str]] = {
@@ -273,6 +224,53 @@ _KINDS: Mapping[str, tuple[type, str]] = {
     "job": (Mapping, "keys with values, as in job.trigger_s=5"),
 }
 """Settings that are read here, before pydantic checks the others."""
+
+
+def _read_changes(options: RequestOptions, faults: list[Fault]) -> Changes:
+    """The settings file, then ``KEY=VALUE`` pairs, then the preset, later ones taking precedence.
+
+    Keys are those of a settings file; ``job.KEY`` is a key of the job file, ``policy_options.KEY`` an option of the
+    policy. Objective, bounds and sample period belong to the job. Faulty values join the faults and are left out, so
+    that the faults of the others are found too.
+    """
+    given: dict[str, Any] = {}
+    if options.config is not None:
+        given, wrong = tried(read_document, ({}, []), faults, options.config)
+        faults += wrong
+    # the file may set what a simulation does anyhow
+    idle = {key: why for key, why in UNUSED.items() if given.get(key) not in (None, "act", "executors")}
+    unused = tuple(NoEffect(key, repr(given[key]), why) for key, why in idle.items())
+    pairs = read_pairs(options.sets, faults)
+    given, pairs = dict(_without_job_keys(given.items(), faults)), _without_job_keys(pairs, faults)
+    for key, value in pairs:
+        first, *rest = key.split(".")
+        if first in UNUSED:
+            faults.append(Fault(key, repr(value), "settings that decide something in a simulation", UNUSED[first]))
+        given = _put(given, [first, *rest], value)
+    if options.preset is not None:
+        given["preset"] = options.preset
+    taken: dict[str, Any] = {"policy": None, "policy_options": {}, "job": {}}
+    for key, (kind, allowed) in _KINDS.items():
+        value = given.pop(key, None)
+        if isinstance(value, kind):
+            taken[key] = value
+        elif value is not None:
+            faults.append(Fault(key, repr(value), allowed, "the value is of another kind"))
+    owned = {name: given.pop(key) for key, name in JOB_OWNS.items() if key in given}
+    return Changes(taken["policy"], {**owned, **taken["job"]}, taken["policy_options"], given, unused)
+
+
+def _without_job_keys(pairs: Iterable[tuple[str, Any]], faults: list[Fault]) -> list[tuple[str, Any]]:
+    """The pairs without keys that belong in the job file; these become faults."""
+    kept = []
+    for key, value in pairs:
+        first = str(key).split(".")[0]
+        if first not in _KINDS and first not in Settings.model_fields and has_key(JobFile, str(key)):
+            message = f"it is a key of the job file; did you mean 'job.{key}'?"
+            faults.append(Fault(str(key), repr(value), f"job.{key}", message))
+        else:
+            kept.append((key, value))
+    return kept
 
 
 def _put(values: Mapping[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:
@@ -284,19 +282,6 @@ def _put(values: Mapping[str, Any], keys: Sequence[str], value: Any) -> dict[str
     inside = dict(below) if isinstance(below, Mapping) else {}
     inner = {**inside, ".".join(rest): value} if first == "job" else _put(inside, rest, value)
     return {**values, first: inner}
-
-
-def _split_changes(given: Mapping[str, Any]) -> tuple[Changes, list[Fault]]:
-    settings, faults = dict(given), []
-    taken: dict[str, Any] = {"policy": None, "policy_options": {}, "job": {}}
-    for key, (kind, allowed) in _KINDS.items():
-        value = settings.pop(key, None)
-        if isinstance(value, kind):
-            taken[key] = value
-        elif value is not None:
-            faults.append(Fault(key, repr(value), allowed, "the value is of another kind"))
-    owned = {name: settings.pop(key) for key, name in JOB_OWNS.items() if key in settings}
-    return Changes(taken["policy"], {**owned, **taken["job"]}, taken["policy_options"], settings), faults
 
 
 def seeds_of(text: str) -> list[int]:

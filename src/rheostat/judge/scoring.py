@@ -1,9 +1,7 @@
 """The score of a simulated run from its exact history, and the rankings of several runs.
 
 :mod:`rheostat.report.html` defines the figures. I, the ideal run of S2's excess time (P − I) ÷ T, ends with the load:
-I = T.
-
-S2 states its cost as ∫ s dt in minutes: executor_hours × 60, here with the executors on their way.
+I = T. S2 states its cost as ∫ s dt in minutes: executor_hours × 60, here with the executors on their way.
 """
 
 from __future__ import annotations
@@ -14,11 +12,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from rheostat.judge.simulate import Act
+from rheostat.judge.simulate import Act, start_executors
 from rheostat.load.curves import Pieces
-from rheostat.optimum.optimum import Optimum
+from rheostat.load.prepare import Prepared
 from rheostat.report.score import Counts, RunFacts, score
-from rheostat.sim.capacity import CostParts, capacity_curve, total_cost
+from rheostat.sim.capacity import CostParts, capacity_curve, total_cost, violation_weight
 from rheostat.sim.history import History, Lag, changes, demand_steps, elasticity, integral
 from rheostat.sim.jobfile import JobFile
 from rheostat.text import several
@@ -26,39 +24,38 @@ from rheostat.text import several
 
 @dataclass(frozen=True, slots=True)
 class ScoringCase:
-    """A job and its load.
-
-    Attributes:
-        start: executors at second 0.
-        weight: w, the fewest executors that carry the peak.
-        optimum: the clairvoyant optimum; None: it was not sought.
-    """
+    """A job and its load; ``start``: executors at second 0; ``weight``: w, the fewest that carry the peak."""
 
     job: JobFile
     load: Pieces
     start: int
     weight: float
-    optimum: Optimum | None = None
+
+
+def scoring_case(job: JobFile, load: Prepared) -> ScoringCase:
+    return ScoringCase(job, load.curve, start_executors(job, load), float(violation_weight(job, load.peak)))
 
 
 def judge_score(
     run: RunFacts, case: ScoringCase, history: History, *, drained: bool = True, end: float | None = None
 ) -> dict[str, Any]:
-    """The score in the shape of ``rheostat.score/1``.
+    """The score in the shape of ``rheostat.score/1``, without the cost of the optimum.
 
-    Args:
-        run: policy, job and load of the run.
-        case: the job and its load.
-        history: of the run.
-        drained: whether every record was committed; a run that was given up does not count.
-        end: when it was given up; None: when the load was over and all was committed.
+    ``drained``: whether every record was committed; else the run does not count, and ``end`` is when it was given up.
     """
     end = end_of(case, history) if end is None or drained else end
-    lag, parts = Lag.of(history, 0.0, end), cost_parts(case, history, end)
-    lasts = case.load.duration
+    lag, parts, lasts = Lag.of(history, 0.0, end), cost_parts(case, history, end), case.load.duration
     demand = demand_steps(case.load, capacity_curve(case.job), case.job.n_min, case.job.n_max)
     fit = elasticity(history.ready, demand, 0.0, lasts)
-    exact = {
+    counts = Counts(
+        records_in=history.records_in,
+        records_out=history.records_out,
+        records_lost=history.records_lost,
+        records_duplicated=history.records_duplicated,
+        records_shed=history.records_shed,
+    )
+    return {
+        **score(run, (), window=(0.0, end), counts=counts),
         "provisioning_accuracy_o": fit.accuracy_o,
         "provisioning_accuracy_u": fit.accuracy_u,
         "timeshare_o": fit.timeshare_o,
@@ -74,20 +71,12 @@ def judge_score(
         "lag_p95_s": lag.quantile(0.95),
         "lag_max_s": lag.greatest,
         "total_cost": parts.cost(case.weight),
-        "optimum_cost": None if case.optimum is None else case.optimum.cost,
+        "valid": bool(counts.valid) and drained,
     }
-    counts = Counts(
-        records_in=history.records_in,
-        records_out=history.records_out,
-        records_lost=history.records_lost,
-        records_duplicated=history.records_duplicated,
-        records_shed=history.records_shed,
-    )
-    return {**score(run, (), window=(0.0, end), counts=counts), **exact, "valid": bool(counts.valid) and drained}
 
 
 def cost_parts(case: ScoringCase, history: History, end: float | None = None) -> CostParts:
-    """What the run used until ``end``; without it until the load was over and all was committed."""
+    """What the run used until ``end``; None: until the load was over and all was committed."""
     end = end_of(case, history) if end is None else end
     return CostParts(
         executor_hours=integral(history.paid, 0.0, end) / 3600,
@@ -109,44 +98,40 @@ FEW_VIOLATIONS = 0.01
 LEAST_MEAN_EXECUTORS = 1.3
 """A load whose optimum needs fewer executors on average is not ranked: there is nothing to decide."""
 
-_NOTHING = CostParts(0.0, 0, 0.0)
-
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What a run used in one case.
-
-    Attributes:
-        weight: w of the case, executors.
-        optimum: cost of the clairvoyant optimum at w.
-        best: what the optimum uses.
-        valid: whether the run counts at all.
-    """
+    """What a run ``used`` in one case. ``weight``: w; ``optimum``: cost of the optimum at w, which uses ``best``."""
 
     policy: str
     case: str
-    executor_hours: float
-    changes: int
-    violation_hours: float
+    used: CostParts
     violation_share: float
     weight: float
     optimum: float
-    best: CostParts = _NOTHING
+    best: CostParts
     valid: bool = True
 
     def cost(self, factor: float = 1.0) -> float:
         """The total cost in executor-hours, with violations at ``factor`` times their price."""
-        return total_cost(self.executor_hours, self.changes, self.violation_hours, factor * self.weight)
+        return self.used.cost(factor * self.weight)
+
+
+def bills_by_policy(bills: Iterable[Bill]) -> dict[str, list[Bill]]:
+    grouped: dict[str, list[Bill]] = {}
+    for bill in bills:
+        grouped.setdefault(bill.policy, []).append(bill)
+    return grouped
 
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """A place in a ranking; ``place`` and ``ratio`` are None where the policy is not ranked, for the reason ``why``."""
+    """A place in a ranking; ``why``: the reason why the policy has no place, else None."""
 
     policy: str
     place: int | None
     ratio: float | None
-    why: str = ""
+    why: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +156,9 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Where a policy's cost above the optimum comes from, in shares of the optimum's cost, means over the cases.
+    """The price of what a policy uses beyond the optimum, in shares of the optimum's cost, means over the cases.
 
-    Attributes:
-        executors: executor-hours more than the optimum's; below 0 where it pays for too few.
-        changes: the price of its changes beyond the optimum's.
-        violations: the price of its time over the objective beyond the optimum's.
+    ``executors`` is below 0 if it pays for fewer than the optimum; ``violations``: its time over the objective.
     """
 
     policy: str
@@ -186,31 +168,23 @@ class Share:
 
 
 def shares(bills: Sequence[Bill]) -> tuple[Share, ...]:
-    """What each policy pays for beyond the optimum, in the order of the bills."""
-    return tuple(_share_of(policy, runs) for policy, runs in _by_policy(bills).items())
-
-
-def _by_policy(bills: Sequence[Bill]) -> dict[str, list[Bill]]:
-    found: dict[str, list[Bill]] = {}
-    for bill in bills:
-        found.setdefault(bill.policy, []).append(bill)
-    return found
-
-
-def _share_of(policy: str, bills: Sequence[Bill]) -> Share:
     def mean(parts: Iterable[float]) -> float:
-        return math.fsum(parts) / len(bills)
+        known = list(parts)
+        return math.fsum(known) / len(known)
 
-    return Share(
-        policy,
-        mean((bill.executor_hours - bill.best.executor_hours) / bill.optimum for bill in bills),
-        mean(total_cost(0.0, bill.changes - bill.best.changes, 0.0, bill.weight) / bill.optimum for bill in bills),
-        mean(bill.weight * (bill.violation_hours - bill.best.violation_hours) / bill.optimum for bill in bills),
+    return tuple(
+        Share(
+            policy,
+            mean((run.used.executor_hours - run.best.executor_hours) / run.optimum for run in runs),
+            mean(total_cost(0.0, run.used.changes - run.best.changes, 0.0, run.weight) / run.optimum for run in runs),
+            mean(run.weight * (run.used.violation_hours - run.best.violation_hours) / run.optimum for run in runs),
+        )
+        for policy, runs in bills_by_policy(bills).items()
     )
 
 
 def rankings(bills: Sequence[Bill]) -> tuple[Ranking, ...]:
-    """At w against the optimum; at 3 w and at w/3 against the cheapest run of each case. None without a case."""
+    """At w against the optimum; at 3 w and at w/3 against the cheapest run of each case. Empty without a case."""
     if not bills:
         return ()
     return (
@@ -223,34 +197,34 @@ def rankings(bills: Sequence[Bill]) -> tuple[Ranking, ...]:
 def rank(name: str, bills: Sequence[Bill], factor: float, *, of: str, most_violated: float = 1.0) -> Ranking:
     """Policies by the geometric mean of their cost ÷ the reference over all cases; equal ratios share a place.
 
-    A policy with a run that is invalid, or violates for longer than allowed, is listed without a place.
+    A policy with a run that is invalid, or is over the objective for too long, is listed without a place.
     """
-    by_policy = _by_policy(bills)
+    by_policy = bills_by_policy(bills)
     why = {policy: _why_not_ranked(runs, most_violated) for policy, runs in by_policy.items()}
     reference: dict[str, float] = {}
     for bill in bills:
-        if not why[bill.policy]:
+        if why[bill.policy] is None:
             cost = bill.optimum if of == "the optimum" else bill.cost(factor)
             reference[bill.case] = min(cost, reference.get(bill.case, math.inf))
     ratios = {
         policy: geometric_mean(bill.cost(factor) / reference[bill.case] for bill in runs)
         for policy, runs in by_policy.items()
-        if not why[policy]
+        if why[policy] is None
     }
     ranks = [
         Rank(policy, 1 + sum(other < ratio for other in ratios.values()), ratio)
         for policy, ratio in sorted(ratios.items(), key=lambda item: (item[1], item[0]))
     ]
-    ranks += [Rank(policy, None, None, reason) for policy, reason in sorted(why.items()) if reason]
+    ranks += [Rank(policy, None, None, reason) for policy, reason in sorted(why.items()) if reason is not None]
     return Ranking(name, of, len({bill.case for bill in bills}), tuple(ranks))
 
 
-def _why_not_ranked(runs: Sequence[Bill], most_violated: float) -> str:
+def _why_not_ranked(runs: Sequence[Bill], most_violated: float) -> str | None:
     invalid = sum(not run.valid for run in runs)
     if invalid:
         return f"{invalid} of {several(len(runs), 'run')} invalid"
     over = sum(run.violation_share > most_violated for run in runs)
-    return f"over {most_violated:.0%} of the time in {over} of {several(len(runs), 'run')}" if over else ""
+    return f"over {most_violated:.0%} of the time in {over} of {several(len(runs), 'run')}" if over else None
 
 
 # A run as lines for plots, thinned so that a browser can show a report of many runs
@@ -260,13 +234,12 @@ Points = list[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class TimeSeries:
-    """The lines of a run over seconds since its start.
+    """The lines of a run over seconds since its start: two step functions, and a line.
 
     Attributes:
-        capacity: records/s that the executors able to work carry within the objective, a step function.
-        paid: executors paid for, a step function.
+        capacity: records/s that the executors able to work carry within the objective.
+        paid: executors paid for.
         lag: age of the oldest uncommitted record, s.
-        acts: decisions that acted, at most as many as a plot can show.
     """
 
     capacity: Points
@@ -276,10 +249,7 @@ class TimeSeries:
 
 
 def thinned(points: Sequence[tuple[float, float]], most: int) -> Points:
-    """No more than ``most`` points, with every extreme that a plot of that width can show.
-
-    The points are cut into ``most // 2`` stretches of equally many; of each the lowest and the highest stay, in the
-    order of time.
+    """No more than ``most`` points: the lowest and the highest of each of ``most // 2`` stretches of equally many.
 
     >>> thinned([(0, 5.0), (1, 1.0), (2, 9.0), (3, 4.0)], 2)
     [(1, 1.0), (2, 9.0)]

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rheostat.config.models import Settings
+from rheostat.decide.decide import DecisionSettings
 from rheostat.errors import Fault, InputError
 from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord
-from rheostat.journal.store import JournalWriter, States
+from rheostat.journal.store import Journal, JournalWriter, States, StateStore
 from rheostat.judge.cases import PolicySpec, drain_limit_s, settings_for
 from rheostat.load.prepare import Prepared
 from rheostat.loop.build import build_decision_settings, sample_store_in
@@ -29,22 +31,18 @@ class Run:
     """A finished run.
 
     Attributes:
-        seconds: from the start of the load until all records are committed, or until it was given up.
+        seconds: from the start of the load until all records were committed, or the run was given up.
         drained: whether all records were committed in time.
-        acts, dropped: decisions that acted; how many more there were than are kept.
         holds: decisions that held, by reason code.
-        failures: cycles that failed; a sound policy has none.
-        unready: what the policy never did, and what it would have needed, in a sentence; None: it was ready.
+        failures: failed cycles; a sound policy has none.
+        unready: what the policy never did, and what it would have needed; None: it was ready.
     """
 
-    label: str
-    seed: int
     history: History
     seconds: float
     drained: bool
     acts: tuple[Act, ...]
     holds: Mapping[str, Held]
-    dropped: int = 0
     failures: int = 0
     last_failure: str | None = None
     unready: str | None = None
@@ -52,15 +50,15 @@ class Run:
     @property
     def faults(self) -> tuple[str, ...]:
         """Why the run does not count; empty if it does."""
-        found = []
+        faults = []
         if not self.drained:
-            found.append(f"not all records were committed {self.seconds:.0f} s after the start")
+            faults.append(f"not all records were committed {self.seconds:.0f} s after the start")
         if self.failures:
-            found.append(f"{several(self.failures, 'cycle')} failed, the last one: {self.last_failure}")
+            faults.append(f"{several(self.failures, 'cycle')} failed, the last one: {self.last_failure}")
         if self.history.records_lost or self.history.records_duplicated:
             lost = several(self.history.records_lost, "record")
-            found.append(f"{lost} lost, {self.history.records_duplicated} doubled")
-        return tuple(found)
+            faults.append(f"{lost} lost, {self.history.records_duplicated} duplicated")
+        return tuple(faults)
 
 
 def simulate(
@@ -72,17 +70,9 @@ def simulate(
     recorder: Recorder | None = None,
     before_each: Callable[[Loop, float], None] | None = None,
 ) -> Run:
-    """Run the production loop until the load is over and every record is committed.
+    """Run the production loop until every record of the load is committed, or :func:`drain_limit_s` is reached.
 
-    The run is given up, and does not count, where that takes longer than :func:`drain_limit_s`.
-
-    Args:
-        job: the job to scale.
-        load: its load.
-        spec: the policy that decides.
-        seed: of the job's own chance (start-ups, noise of batches).
-        recorder: keeps the decisions; None: one that writes no journal.
-        before_each: called before each cycle with the loop and the time of the cycle.
+    ``seed`` is that of the job's random draws. ``before_each`` is called with the loop and the time of the next cycle.
 
     Raises:
         InputError: the policy is unknown, or its options or settings are wrong.
@@ -91,44 +81,66 @@ def simulate(
     settings = settings_for(job, spec)
     simulated = SimulatedJob(job, load.curve, seed, start_executors(job, load))
     end, recorder = drain_limit_s(load.curve.duration), recorder or Recorder()
-
-    def over(now: float, later: float) -> bool:
-        if before_each is not None:
-            before_each(loop, later)
-        return simulated.drained or now >= end
-
-    time = SimulatedTime(over)
-    planner = build_decision_settings(settings, recorder.archive, seed)
-    loop = Loop(simulated, planner, simulated, recorder, time, settings, job=job.name)
-    loop.run()
-    simulated.close()
+    loop, seconds = run_loop(
+        simulated,
+        settings,
+        build_decision_settings(settings, recorder.samples, seed),
+        recorder,
+        lambda now, _: simulated.drained or now >= end,
+        job=job.name,
+        before_each=before_each,
+    )
     status = loop.status()
     return Run(
-        label=spec.label,
-        seed=seed,
         history=simulated.history,
-        seconds=time.at,
+        seconds=seconds,
         drained=simulated.drained,
         acts=tuple(recorder.acts),
         holds=recorder.holds,
-        dropped=recorder.dropped,
         failures=status.failures,
         last_failure=status.last_failure,
         unready=unready_at_end(loop, [*recorder.holds, *(act.code for act in recorder.acts)]),
     )
 
 
-def unready_at_end(loop: Loop, codes: Iterable[str]) -> str | None:
-    """What the policy does not do at the end of a run, and what it needs for that; None: it was ready.
+def run_loop(
+    simulated: SimulatedJob,
+    settings: Settings,
+    deciding: DecisionSettings,
+    journal: Journal,
+    is_over: Callable[[float, float], bool],
+    *,
+    job: str,
+    store: StateStore | None = None,
+    before_each: Callable[[Loop, float], None] | None = None,
+) -> tuple[Loop, float]:
+    """Run the production loop on a simulated job, and close the job; the loop, and the second at which it ended.
 
-    Args:
-        loop: after its end.
-        codes: of all its decisions: ``FORECAST`` shows that control was on.
+    ``is_over`` and ``before_each`` are called before each cycle: the first with the time of the last cycle and of this
+    one, the second with the loop and the time of this one. ``job``: its name in the journal.
     """
-    found = loop.unready
-    if found is None:
+
+    def over(now: float, later: float) -> bool:
+        if before_each is not None:
+            before_each(loop, later)
+        return is_over(now, later)
+
+    time = SimulatedTime(over)
+    loop = Loop(simulated, deciding, simulated, journal, time, settings, store=store, job=job)
+    loop.run()
+    simulated.close()
+    return loop, time.at
+
+
+def unready_at_end(loop: Loop, codes: Iterable[str]) -> str | None:
+    """What the policy does not do at the end of a run, and what it needs for that; None: it is ready.
+
+    ``codes``: reason codes of all its decisions; ``FORECAST`` among them shows that control was on.
+    """
+    if loop.unready is None:
         return None
-    return f"{found[0]} {'had ended before the run did' if ReasonCode.FORECAST in codes else 'never began'}: {found[1]}"
+    what, needs = loop.unready
+    return f"{what} {'ended before the run did' if ReasonCode.FORECAST in codes else 'never began'}: {needs}"
 
 
 def start_executors(job: JobFile, load: Prepared) -> int:
@@ -140,48 +152,35 @@ def start_executors(job: JobFile, load: Prepared) -> int:
 
 
 class SimulatedTime:
-    """Time that passes as soon as it is waited for, until the run is over.
+    """A clock whose waits take no time. ``is_over(now, next)`` ends the run; ``at``: the current second."""
 
-    Args:
-        over: whether the run is over, given the present second and the next one.
-
-    Attributes:
-        at: the present second.
-    """
-
-    def __init__(self, over: Callable[[float, float], bool]) -> None:
+    def __init__(self, is_over: Callable[[float, float], bool]) -> None:
         self.at = 0.0
-        self._over, self._stopped = over, False
+        self._is_over, self._stopped = is_over, False
 
     def now(self) -> float:
-        """The present second."""
         return self.at
 
     def wait(self, seconds: float) -> bool:
-        """Let time pass; True, and it does not, once the run is over."""
+        """Advance the clock; at the end of the run return True instead."""
         later = self.at + seconds
-        if self._stopped or self._over(self.at, later):
+        if self._stopped or self._is_over(self.at, later):
             return True
         self.at = later
         return False
 
     def stop(self) -> None:
-        """End the run."""
         self._stopped = True
 
 
-# The decisions of a run, in bounded memory
+# The decisions of a run
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """A decision that acted.
+    """A decision that changed the target from ``before`` to ``after``; its text includes what the guards made of it.
 
-    Attributes:
-        before, after: executors asked for before, and from then on.
-        text: what the policy proposed and why, and what the guards made of it.
-        outcome: None: it had not ended, or was superseded.
-        placement: where executors were to come and go; None: the job has no nodes.
+    ``outcome`` is None if it had not ended, or was superseded; ``placement`` is None if the job has no nodes.
     """
 
     at: float
@@ -203,31 +202,18 @@ class Held:
 
 
 class Recorder:
-    """The journal of a simulated run: it keeps decisions, and writes them to a folder where one is given.
+    """The journal of a simulated run. It keeps the acts, and writes all records to a folder if one is given.
 
-    Second 0 of the run is the beginning of 1970 in the written journal.
-
-    Args:
-        keep: how many acting decisions are kept.
-        journal: folder of the journal; None: nothing is written.
-
-    Attributes:
-        acts: the first ``keep`` decisions that acted, in order.
-        dropped: how many acting decisions came after those.
-        archive: stores samples that are too many for a policy's state: beside the journal, or in memory without a
-            journal or pyarrow.
-        last_id: 0, as a run begins with an empty journal.
+    In the written journal, second 0 of the run is the beginning of 1970.
 
     Raises:
         InputError: the folder cannot be written.
     """
 
-    def __init__(self, keep: int = 20_000, journal: Path | None = None) -> None:
+    def __init__(self, journal: Path | None = None) -> None:
         self.acts: list[Act] = []
-        self.dropped = 0
         self.last_id = 0
-        self.archive: SampleStore = (None if journal is None else sample_store_in(journal)) or MemorySampleStore()
-        self._keep = keep
+        self.samples: SampleStore = (None if journal is None else sample_store_in(journal)) or MemorySampleStore()
         self._writer = None if journal is None else JournalWriter(journal, forced=False)
         self._places: dict[int, int] = {}
         self._held: dict[str, tuple[int, Decision]] = {}
@@ -238,12 +224,11 @@ class Recorder:
         return {code: Held(count, last.at, last.why) for code, (count, last) in self._held.items()}
 
     def start(self, header: Header, note: str | None = None) -> None:
-        """Begin a session of the journal."""
         if self._writer is not None:
             self._writer.start(header, note)
 
     def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:
-        """Keep the decision or the outcome, and write it."""
+        """Keep and write a decision, or the outcome of an earlier one."""
         if self._writer is not None:
             self._writer.record(record, states)
         if isinstance(record, OutcomeRecord):
@@ -256,7 +241,7 @@ class Recorder:
         if not decision.acts:
             count = self._held[code][0] if code in self._held else 0
             self._held[code] = (count + 1, decision)
-        elif len(self.acts) < self._keep and decision.target is not None:
+        elif decision.target is not None:
             self._places[decision.decision_id] = len(self.acts)
             act = Act(
                 at=record.at,
@@ -267,17 +252,14 @@ class Recorder:
                 placement=decision.placement,
             )
             self.acts.append(act)
-        else:
-            self.dropped += 1
 
     def close(self) -> None:
-        """Release the journal."""
         if self._writer is not None:
             self._writer.close()
 
 
 def require_new(folder: Path | None) -> None:
-    """Check before a run that its journal can be written: it needs a folder of its own, which is made.
+    """Check before a run that its journal can be written: it needs a folder of its own, which is created.
 
     Raises:
         InputError: the folder is not empty, or cannot be written.
@@ -286,4 +268,4 @@ def require_new(folder: Path | None) -> None:
         return
     require_folder("journal", folder)
     if any(folder.iterdir()):
-        raise InputError([Fault("journal", str(folder), "a folder, new or empty", "there is something in it already")])
+        raise InputError([Fault("journal", str(folder), "a folder, new or empty", "the folder is not empty")])

@@ -1,8 +1,8 @@
 """A search for the gains of ``proactive`` on the simulator with the recent load (S1, future work).
 
 Every run is one of the production loop over the whole load. Its cost until :data:`SEARCHED` of the load ranks the
-gains; its cost from there on is held out. It is one run because a policy that began anew with the last quarter would
-have no model yet; and as no run can foresee the load, its first part is the same without the second.
+gains; its cost from there on is held out. It is one run, because a policy that started with the last quarter would have
+no model yet; and because no run can foresee the load, its first part is the same without the second.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from typing import Any, NamedTuple
 from rheostat import __version__
 from rheostat.errors import Fault, InputError
 from rheostat.judge.cases import Case, PolicySpec, ready, settings_for
-from rheostat.judge.compare import Progress, RunTask, crew, scoring_case
-from rheostat.judge.scoring import cost_parts, end_of
+from rheostat.judge.crew import Progress, crew
+from rheostat.judge.scoring import cost_parts, end_of, scoring_case
 from rheostat.judge.simulate import simulate
 from rheostat.loop.build import build_decision_settings
 from rheostat.policies.proactive import ProactiveOptions
-
-TUNE_SCHEMA = "rheostat.tune/1"
 
 SEARCHED = 0.75
 """Share of the load that candidates are ranked by; the rest is held out."""
@@ -51,12 +49,7 @@ class Gains(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What runs cost over some time.
-
-    Attributes:
-        cost: ``total_cost``, executor-hours.
-        violation_hours: of ``hours``, with the lag over the objective.
-    """
+    """``cost`` of runs (``total_cost``, executor-hours) over ``hours``, and the part of these over the objective."""
 
     cost: float
     violation_hours: float
@@ -64,32 +57,20 @@ class Outcome(NamedTuple):
 
     @property
     def violation_share(self) -> float:
-        """Share of the time over the objective."""
         return self.violation_hours / self.hours if self.hours > 0 else 0.0
 
     @property
     def rounded(self) -> tuple[float, float]:
-        """Cost and hours over the objective, without differences that stem from the order of a sum."""
+        """Cost and hours over the objective, without differences from the order of a sum."""
         return round(self.cost, _EXACT), round(self.violation_hours, _EXACT)
 
-    def no_worse_than(self, other: Outcome) -> bool:
-        """Whether it costs no more, and is over the objective no longer."""
-        return all(mine <= its for mine, its in zip(self.rounded, other.rounded, strict=True))
-
     def to_json(self) -> dict[str, float]:
-        """Cost, and share of the time over the objective."""
         return {"total_cost": self.cost, "violation_share": self.violation_share}
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A pair of gains with the outcome of its runs.
-
-    Attributes:
-        searched: over the part of the load that candidates are ranked by.
-        held_out: over the rest of it, on which only the winner is checked.
-        faults: why runs of it do not count.
-    """
+    """A pair of gains with the outcome of its runs over both parts of the load, and why they do not count."""
 
     gains: Gains
     searched: Outcome
@@ -110,28 +91,23 @@ class Verdict(NamedTuple):
 def search(
     play: Callable[[Sequence[Gains]], Sequence[Candidate]], present: Gains, grid: Iterable[float] = GRID
 ) -> list[Candidate]:
-    """Try pairs of gains; returns them ranked, the best first.
+    """Try pairs of gains with ``play``, which runs them; the candidates, the best first.
 
     All pairs of the grid and the present one; then, :data:`ROUNDS` times, the eight neighbours of the best, at half the
-    distance of before. Where all pairs cost the same, there is nothing to refine.
-
-    Args:
-        play: runs pairs of gains, and returns the candidates in their order.
-        present: always among the candidates.
-        grid: values of α and β in (0, 1], at least one.
+    distance of before. If all pairs cost the same, there is nothing to refine.
     """
     values = sorted(set(grid))
     first = dict.fromkeys([present, *(Gains(up, down) for up, down in product(values, values))])
-    found = list(play(list(first)))
+    candidates = list(play(list(first)))
     distance = min((after - before for before, after in pairwise(values)), default=values[0])
     for _ in range(ROUNDS):
-        if len(found) > 1 and _cost_the_same(found):
+        if len(candidates) > 1 and _cost_the_same(candidates):
             break
         distance /= 2
-        known = {each.gains for each in found}
-        best = rank_candidates(found, present)[0].gains
-        found += play([each for each in _neighbours(best, distance) if each not in known])
-    return rank_candidates(found, present)
+        known = {each.gains for each in candidates}
+        best = rank_candidates(candidates, present)[0].gains
+        candidates += play([each for each in _neighbours(best, distance) if each not in known])
+    return rank_candidates(candidates, present)
 
 
 def rank_candidates(candidates: Iterable[Candidate], present: Gains) -> list[Candidate]:
@@ -147,9 +123,7 @@ def rank_candidates(candidates: Iterable[Candidate], present: Gains) -> list[Can
 def choose_gains(candidates: Sequence[Candidate], present: Gains) -> Verdict:
     """The best pair, if it is better than the present one, and no worse on the part held out; else the present one.
 
-    Args:
-        candidates: ranked; the present one among them.
-        present: the gains in use.
+    ``candidates``: ranked, the present one among them.
     """
     best, now = candidates[0], next(each for each in candidates if each.gains == present)
     if now.faults:
@@ -157,13 +131,14 @@ def choose_gains(candidates: Sequence[Candidate], present: Gains) -> Verdict:
     if _cost_the_same(candidates):
         return Verdict(present, "the present gains stay: no other pair makes a difference under this load")
     if best.searched.rounded[0] >= now.searched.rounded[0]:
-        return Verdict(present, "the present gains stay: nothing that was tried costs less")
+        return Verdict(present, "the present gains stay: no other pair costs less")
     gained = f"{best.gains} cost {best.searched.cost:.4g} instead of {now.searched.cost:.4g} executor-hours"
     held = (
         f"{best.held_out.cost:.4g}, with {best.held_out.violation_share:.2%} of the time over the objective, "
         f"instead of {now.held_out.cost:.4g} with {now.held_out.violation_share:.2%}"
     )
-    if best.held_out.no_worse_than(now.held_out):
+    pairs = zip(best.held_out.rounded, now.held_out.rounded, strict=True)
+    if all(of_best <= of_present for of_best, of_present in pairs):
         return Verdict(best.gains, f"{gained}; on the part that was held out {held}")
     return Verdict(present, f"the present gains stay: {gained}, but on the part that was held out {held}")
 
@@ -183,14 +158,7 @@ def _cost_the_same(candidates: Iterable[Candidate]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The result of a search.
-
-    Attributes:
-        cases: the load with each seed.
-        spec: the policy with the present gains.
-        seconds: of the load.
-        candidates: the best first.
-    """
+    """The result of a search: the policy with the present gains, the load with each seed, the best candidate first."""
 
     cases: tuple[Case, ...]
     spec: PolicySpec
@@ -200,14 +168,13 @@ class Tuning:
     verdict: Verdict
 
     def candidate(self, gains: Gains) -> Candidate:
-        """The candidate of these gains."""
         return next(each for each in self.candidates if each.gains == gains)
 
     def to_json(self) -> dict[str, Any]:
         """In the shape of ``rheostat.tune/1``."""
         present, best = self.candidate(self.present), self.candidates[0]
         return {
-            "schema": TUNE_SCHEMA,
+            "schema": "rheostat.tune/1",
             "version": __version__,
             "job": self.cases[0].job_label,
             "policy": self.spec.label,
@@ -240,38 +207,33 @@ def tune(
 ) -> Tuning:
     """Search for the gains with which the policy costs least.
 
-    Args:
-        cases: one job and load with each seed; costs are added up.
-        spec: the policy, with the present gains among its options or by default.
-        grid: first values of both, in (0, 1].
-        jobs: processes, ≥ 1; the result does not depend on it.
-        progress: called after each run.
+    ``cases``: one job and load with each seed; costs are added up. ``grid``: first values of both gains, in (0, 1].
 
     Raises:
         InputError: the load or the policy is faulty.
         PartFailedError: a process was ended from outside.
     """
     present, width = gains_of(cases[0], spec), len(cases)
-    seconds = ready(cases[0]).load.curve.duration
-    done = begun = 0
-    with crew(play_task, jobs, width * (1 + len(grid) ** 2)) as team:
+    finished = 0
+    with crew(play_task, jobs, width * (1 + len(grid) ** 2)) as workers:
 
         def play(pairs: Sequence[Gains]) -> list[Candidate]:
-            nonlocal done, begun
-            tasks = [RunTask(case, _with_gains(spec, gains)) for gains in pairs for case in cases]
-            begun += len(tasks)
-            runs: dict[int, Played] = {}
-            for place, run in team.results(tasks):
-                runs[place], done = run, done + 1
-                progress(done, begun, str(pairs[place // width]))
-            ordered = [runs[place] for place in range(len(tasks))]
-            return [_candidate_of(gains, ordered[i * width : (i + 1) * width]) for i, gains in enumerate(pairs)]
+            nonlocal finished
+            tasks = [(case, spec, gains) for gains in pairs for case in cases]
+            earlier = finished
+            finished += len(tasks)
+
+            def report(done: int, _: int, run: Candidate) -> None:
+                progress(earlier + done, finished, str(run.gains))
+
+            runs = workers.run(tasks, report)
+            return [_add(runs[at : at + width]) for at in range(0, len(runs), width)]
 
         candidates = search(play, present, grid)
     return Tuning(
         cases=tuple(cases),
         spec=spec,
-        seconds=seconds,
+        seconds=ready(cases[0]).load.curve.duration,
         present=present,
         candidates=tuple(candidates),
         verdict=choose_gains(candidates, present),
@@ -291,45 +253,30 @@ def gains_of(case: Case, spec: PolicySpec) -> Gains:
     return Gains(options.gain_up, options.gain_down)
 
 
-class Played(NamedTuple):
-    """The outcome of one run before and after the split, and why it does not count."""
-
-    searched: Outcome
-    held_out: Outcome
-    faults: tuple[str, ...]
-
-
-def play_task(task: RunTask) -> Played:
-    """One run, and its outcome on both sides of the split.
-
-    Raises:
-        InputError: the load is faulty.
-        ValueError: the task is to find an optimum.
-    """
-    case = task.case
-    if task.spec is None:
-        message = "the task names no policy"
-        raise ValueError(message)
-    this = ready(case)
-    run = simulate(case.job, this.load, task.spec, seed=case.seed)
-    scored, split = scoring_case(case, this), SEARCHED * this.load.curve.duration
+def play_task(task: tuple[Case, PolicySpec, Gains]) -> Candidate:
+    """Run the policy with these gains in the case."""
+    case, spec, gains = task
+    load = ready(case).load
+    run = simulate(case.job, load, _with_gains(spec, gains), seed=case.seed)
+    scored, split = scoring_case(case.job, load), SEARCHED * load.curve.duration
     before, whole = cost_parts(scored, run.history, split), cost_parts(scored, run.history)
-    end = end_of(scored, run.history)
     searched = Outcome(before.cost(scored.weight), before.violation_hours, split / 3600)
     held_out = Outcome(
         whole.cost(scored.weight) - searched.cost,
         whole.violation_hours - before.violation_hours,
-        (end - split) / 3600,
+        (end_of(scored, run.history) - split) / 3600,
     )
-    return Played(searched, held_out, tuple(f"{case.name}: {fault}" for fault in run.faults))
+    return Candidate(gains, searched, held_out, tuple(f"{case.name}: {fault}" for fault in run.faults))
 
 
-def _candidate_of(gains: Gains, runs: Sequence[Played]) -> Candidate:
-    def add(outcomes: Iterable[Outcome]) -> Outcome:
+def _add(runs: Sequence[Candidate]) -> Candidate:
+    """The runs of one pair of gains with each seed, together."""
+
+    def total(outcomes: Iterable[Outcome]) -> Outcome:
         return Outcome(*map(sum, zip(*outcomes, strict=True)))
 
     faults = tuple(fault for run in runs for fault in run.faults)
-    return Candidate(gains, add(run.searched for run in runs), add(run.held_out for run in runs), faults)
+    return Candidate(runs[0].gains, total(run.searched for run in runs), total(run.held_out for run in runs), faults)
 
 
 def _with_gains(spec: PolicySpec, gains: Gains) -> PolicySpec:
@@ -338,12 +285,12 @@ def _with_gains(spec: PolicySpec, gains: Gains) -> PolicySpec:
 
 def settings_fragment(tuning: Tuning) -> dict[str, Any]:
     """The recommended gains with the job and settings they were found for, in the shape of a settings file."""
-    job, spec = tuning.cases[0].job, tuning.spec
+    job, spec = tuning.cases[0].job, _with_gains(tuning.spec, tuning.verdict.gains)
     return {
         **spec.settings,
         "objective": job.objective,
         "executors": list(job.executors),
         "sample_s": job.decide_every_s,
         "policy": spec.label,
-        "policy_options": {**spec.options, **tuning.verdict.gains.to_json()},
+        "policy_options": dict(spec.options),
     }

@@ -1,15 +1,13 @@
 """A search for the load under which a policy loses most against the clairvoyant optimum.
 
-Every algorithm that decides without knowing the future does badly under some load (S5); the question is which, and how
-badly. The search goes through loads that a person could have drawn: one to four parts of the shape language, each a
-level, a ramp, a train of pulses or Markov-modulated bursts between two rates. Periods are drawn on a logarithmic
-scale up to the whole time, so that a train can fall into step with whatever delay a policy has: its interval, its
-cooldown, its hold, the start-up of an executor.
+Every algorithm that decides without knowing the future does badly under some load (S5). The search goes through loads
+of one to four parts of the shape language, each a level, a ramp, a train of pulses or Markov-modulated bursts between
+two rates. Periods are drawn on a logarithmic scale up to the whole time, so that a train can fall into step with any
+delay of a policy: its interval, its cooldown, its hold, the start-up of an executor.
 
 Hill climbing with random restarts: each climb begins with the worst of some loads, changes one thing at a time, keeps
-what is no better for the policy, and gives up after a while without progress. The first climb begins with loads that
-are known to be hard: a step, a spike, a slope after a calm, a sawtooth, bursts, and trains of many periods. The result
-is a lower bound of what the policy can lose, not a proof that it loses no more.
+what is no better for the policy, and gives up after :data:`_PATIENCE` changes without progress. The first climb begins
+with loads that are known to be hard. The result is a lower bound of what the policy can lose.
 """
 
 from __future__ import annotations
@@ -22,15 +20,16 @@ from random import Random
 
 from rheostat.errors import Fault, InputError
 from rheostat.judge.cases import PEAK_SHARE, Case, LoadSpec, PolicySpec, Treatment
-from rheostat.judge.compare import Comparison, Entry, Progress, crew, find_reference, run_one
-from rheostat.judge.scoring import ScoringCase, cost_parts
-from rheostat.judge.simulate import simulate, start_executors
+from rheostat.judge.compare import Entry, find_reference, run_one
+from rheostat.judge.crew import Progress, crew
+from rheostat.judge.scoring import cost_parts, scoring_case
+from rheostat.judge.simulate import simulate
 from rheostat.load.curves import Pieces, RateCurve
 from rheostat.load.prepare import prepare
 from rheostat.load.shapes import parse_shape
 from rheostat.optimum.optimum import optimum
 from rheostat.optimum.problem import problem_of
-from rheostat.sim.capacity import capacity, violation_weight
+from rheostat.sim.capacity import capacity
 from rheostat.sim.jobfile import JobFile
 from rheostat.text import several
 
@@ -41,9 +40,9 @@ _MOST_PARTS = 4
 _FIRST = 6
 """Loads of which a later climb takes the worst to begin with."""
 _PATIENCE = 25
-"""Changes without progress after which a climb gives up."""
 _SEEDS = 10_000
-_AS_IT_IS = Treatment(longest_s=None, scaled=False)
+_MOST_TIMES = 5000
+"""A part lasts at most this many times its shortest time."""
 
 
 # The worst load of each policy, by cost ÷ the clairvoyant optimum
@@ -51,7 +50,7 @@ _AS_IT_IS = Treatment(longest_s=None, scaled=False)
 
 @dataclass(frozen=True, slots=True)
 class Hunt:
-    """A search for the worst load of one policy, of ``seconds`` each, among ``tries``."""
+    """A search for the worst load of one policy, among ``tries`` loads of ``seconds`` each."""
 
     job: JobFile
     spec: PolicySpec
@@ -62,13 +61,9 @@ class Hunt:
 
 @dataclass(frozen=True, slots=True)
 class Defeat:
-    """The worst load that was found for a policy.
+    """The worst load that was found for a policy, in the language of shapes and not scaled, and the run under it.
 
-    Attributes:
-        shape: the load, in the language of ``rheostat.load.shapes``; it is not scaled.
-        ratio: cost ÷ optimum; None: the run did not count.
-        tried: number of loads.
-        entry: the policy's run under that load, with its optimum.
+    ``ratio``: cost ÷ optimum; None: the run did not count. ``tried``: number of loads.
     """
 
     policy: str
@@ -87,17 +82,12 @@ def defeats(
         InputError: a policy is faulty, or the loads are too short.
         PartFailedError: a process was ended from outside.
     """
-    found: dict[int, Defeat] = {}
-    with crew(defeat, jobs, len(hunts)) as team:
-        for place, result in team.results(hunts):
-            found[place] = result
-            progress(len(found), len(hunts), f"{several(result.tried, 'load')} for {result.policy}")
-    return [found[place] for place in range(len(hunts))]
 
+    def report(done: int, _: int, result: Defeat) -> None:
+        progress(done, len(hunts), f"{several(result.tried, 'load')} for {result.policy}")
 
-def comparison_of(found: Sequence[Defeat]) -> Comparison:
-    """The runs under the worst loads, as a comparison of one run each."""
-    return Comparison(tuple(each.entry for each in found))
+    with crew(defeat, jobs, len(hunts)) as workers:
+        return workers.run(hunts, report)
 
 
 def defeat(hunt: Hunt) -> Defeat:
@@ -111,111 +101,106 @@ def defeat(hunt: Hunt) -> Defeat:
         seed=hunt.seed,
         tries=hunt.tries,
     )
-    case = Case(hunt.job, hunt.job.name, LoadSpec(worst.shape, shape=worst.shape), hunt.seed, _AS_IT_IS)
-    reference, run = find_reference(case, reached=False), run_one(case, hunt.spec)
-    entry = Entry.of(case, [reference, run])
+    as_it_is = Treatment(longest_s=None, scaled=False)
+    case = Case(hunt.job, hunt.job.name, LoadSpec(worst.shape, shape=worst.shape), hunt.seed, as_it_is)
+    entry = find_reference(case, reached=False).with_runs([run_one(case, hunt.spec)])
     ratio = worst.value if math.isfinite(worst.value) else None
     return Defeat(hunt.spec.label, worst.shape, ratio, worst.tried, entry)
 
 
 def _ratio(hunt: Hunt, curve: RateCurve) -> float:
-    """Cost ÷ optimum under a load; infinite where the run does not count, 0 where the optimum costs nothing."""
-    job = hunt.job
+    """Cost ÷ optimum under a load; infinite if the run does not count, 0 if the optimum costs nothing."""
     load = prepare(curve, name="a load", seed=hunt.seed, peak_rate=None, longest_s=None)
-    start, weight = start_executors(job, load), violation_weight(job, load.peak)
-    run = simulate(job, load, hunt.spec, seed=hunt.seed)
+    scored = scoring_case(hunt.job, load)
+    run = simulate(hunt.job, load, hunt.spec, seed=hunt.seed)
     if run.faults:
         return math.inf
-    parts = cost_parts(ScoringCase(job, load.curve, start, float(weight)), run.history)
-    least = optimum(problem_of(job, load.curve, start, weight)).cost
-    return parts.cost(weight) / least if least > 0 else 0.0
+    cost = cost_parts(scored, run.history).cost(scored.weight)
+    least = optimum(problem_of(hunt.job, load.curve, scored.start, scored.weight)).cost
+    return cost / least if least > 0 else 0.0
 
 
 # The search, for any measure of how bad a load is
 
 
-class Shaped(Pieces):
-    """A load with ``shape``, the text from which :func:`~rheostat.load.shapes.parse_shape` makes exactly this load."""
-
-    def __init__(self, shape: str) -> None:
-        super().__init__(parse_shape(shape).pieces().points)
-        self.shape = shape
-
-
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """The worst load, its text, its value by ``evaluate``, and how many loads were evaluated."""
+    """The worst load: :func:`~rheostat.load.shapes.parse_shape` makes exactly ``curve`` from ``shape``."""
 
-    curve: Shaped
+    curve: Pieces
     shape: str
     value: float
     tried: int
 
 
 def worst_case(
-    evaluate: Callable[[Shaped], float],
-    *,
-    seconds: float,
-    low: float,
-    high: float,
-    seed: int,
-    tries: int,
-    watch: Callable[[Worst], None] | None = None,
+    evaluate: Callable[[Pieces], float], *, seconds: float, low: float, high: float, seed: int, tries: int
 ) -> Worst:
     """The load between two rates with the largest value of ``evaluate``.
 
     Args:
-        evaluate: how bad a load is for the policy, as its cost ÷ that of the clairvoyant optimum: the greater, the
-            worse. It must be a number, and always the same for the same load. A load must be prepared here as it is
-            when it is given as a text, so that its text reproduces it.
-        seconds: how long every load lasts, ≥ 60.
+        evaluate: how bad a load is for the policy: the greater, the worse; always the same for the same load.
+        seconds: duration of every load, ≥ 60.
         low: least rate, records/s, ≥ 0.
         high: greatest rate, records/s, > ``low``.
         seed: of the search; the same seed finds the same load.
         tries: how many loads may be evaluated, ≥ 1. A load that comes up again is not evaluated again.
-        watch: called with the worst load so far after each evaluation.
 
     Raises:
         InputError: with every number that is out of range.
         ValueError: ``evaluate`` gave NaN.
     """
     _check(seconds, low, high, tries)
-    judge = _Judge(evaluate, _Room(seconds, low, high), tries, watch)
+    judge = _Judge(evaluate, _Room(seconds, low, high), tries)
     random = Random(f"{seed} worst case")
     _climb(judge, _KNOWN, random)
     while judge.left:
         _climb(judge, [_draw_load(random) for _ in range(_FIRST)], random)
-    return judge.worst
+    shape, value = max(judge.values.items(), key=lambda item: item[1])
+    return Worst(parse_shape(shape).pieces(), shape, value, len(judge.values))
 
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """One part: its kind, its weight in the whole time, and its numbers, each from 0 to 1 (see :class:`_Room`)."""
+    """One part: its kind, its weight in the whole time, and its numbers, each from 0 to 1 (see ``_NUMBERS``)."""
 
     kind: str
     weight: float
     numbers: tuple[float, ...]
 
 
+_NUMBERS = {"constant": 1, "ramp": 2, "pulses": 7, "bursts": 5}
+"""How many numbers a kind takes. One or two rates come first; then
+
+* pulses: when they begin, the period, the share of it that is high, and the shares of that which rise and fall;
+* bursts: the mean time from burst to burst, the share of it that is high, and the seed.
+"""
+
 _Load = tuple[_Segment, ...]
 
 _LOW = _Segment("constant", 0.5, (0.0,))
 _HIGH = _Segment("constant", 0.5, (1.0,))
 
+
+def _train(tenths: int, high: float) -> _Load:
+    return (_Segment("pulses", 1.0, (0.0, 1.0, 0.0, tenths / 10, high, 0.0, 0.0)),)
+
+
 _KNOWN: tuple[_Load, ...] = (
-    (_LOW, _HIGH),
-    (_LOW, _Segment("constant", 0.1, (1.0,)), _LOW),
-    (_LOW, _Segment("ramp", 0.2, (0.0, 1.0)), _Segment("ramp", 0.2, (1.0, 0.0))),
-    (_Segment("pulses", 1.0, (0.0, 1.0, 0.0, 0.6, 0.9, 0.9, 0.0)),),
+    (_LOW, _HIGH),  # a step
+    (_LOW, _Segment("constant", 0.1, (1.0,)), _LOW),  # a spike
+    (_LOW, _Segment("ramp", 0.2, (0.0, 1.0)), _Segment("ramp", 0.2, (1.0, 0.0))),  # a slope after a calm
+    (_Segment("pulses", 1.0, (0.0, 1.0, 0.0, 0.6, 0.9, 0.9, 0.0)),),  # a sawtooth
     (_Segment("bursts", 1.0, (0.0, 1.0, 0.6, 0.3, 0.0)),),
-    *((_Segment("pulses", 1.0, (0.0, 1.0, 0.0, tenths / 10, 0.1, 0.0, 0.0)),) for tenths in range(1, 9)),
-    *((_Segment("pulses", 1.0, (0.0, 1.0, 0.0, tenths / 10, 0.5, 0.0, 0.0)),) for tenths in range(1, 9)),
+    *(_train(tenths, 0.1) for tenths in range(1, 9)),
+    *(_train(tenths, 0.5) for tenths in range(1, 9)),
 )
+"""Loads that are known to be hard."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """Where loads are drawn: how long they last, and between which rates."""
+    """The duration of the loads, and the rates between which they are drawn."""
 
     seconds: float
     low: float
@@ -247,21 +232,12 @@ class _Room:
         return text
 
 
-_NUMBERS = {"constant": 1, "ramp": 2, "pulses": 7, "bursts": 5}
-"""How many numbers a kind takes. One or two rates come first; then
-
-* pulses: when they begin, the period, the share of it that is high, and the shares of that which rise and fall;
-* bursts: the mean time from burst to burst, the share of it that is high, and the seed.
-"""
-
-
 def _shortest(lasts: float) -> float:
-    """The shortest time in a part; it has no more than 5000 of them."""
-    return max(1.0, lasts / 5000)
+    return max(1.0, lasts / _MOST_TIMES)
 
 
 def _length(u: float, lasts: float) -> float:
-    """From the shortest time to the whole part, logarithmically."""
+    """From the shortest time to the whole part, logarithmically; ``u`` from 0 to 1."""
     least = _shortest(lasts)
     return least * math.exp(u * math.log(max(lasts, least) / least))
 
@@ -271,49 +247,24 @@ def _times(times: Mapping[str, float]) -> str:
 
 
 class _Judge:
-    """Evaluates loads, each text once, and keeps the worst."""
+    """Evaluates loads, each text once. ``left``: the number of evaluations that are left."""
 
-    def __init__(
-        self,
-        evaluate: Callable[[Shaped], float],
-        room: _Room,
-        tries: int,
-        watch: Callable[[Worst], None] | None,
-    ) -> None:
+    def __init__(self, evaluate: Callable[[Pieces], float], room: _Room, tries: int) -> None:
+        self.values: dict[str, float] = {}
         self.left = tries
-        self._evaluate, self._room, self._watch = evaluate, room, watch
-        self._values: dict[str, float] = {}
-        self._worst: Worst | None = None
-
-    @property
-    def worst(self) -> Worst:
-        """The worst load so far."""
-        if self._worst is None:
-            message = "nothing was evaluated yet"
-            raise ValueError(message)
-        return self._worst
+        self._evaluate, self._room = evaluate, room
 
     def value(self, load: _Load) -> float:
         """The value of a load; −∞ when no try is left for it."""
         text = self._room.text(load)
-        if text not in self._values and self.left:
-            self._values[text] = self._evaluate_text(text)
-        return self._values.get(text, -math.inf)
-
-    def _evaluate_text(self, text: str) -> float:
-        curve = Shaped(text)
-        value = self._evaluate(curve)
-        if math.isnan(value):
-            message = f"the value of the load {text} is NaN"
-            raise ValueError(message)
-        self.left -= 1
-        tried = len(self._values) + 1
-        if self._worst is None or value > self._worst.value:
-            self._worst = Worst(curve, text, value, tried)
-        self._worst = replace(self._worst, tried=tried)
-        if self._watch is not None:
-            self._watch(self._worst)
-        return value
+        if text not in self.values and self.left:
+            value = self._evaluate(parse_shape(text).pieces())
+            if math.isnan(value):
+                message = f"the value of the load {text} is NaN"
+                raise ValueError(message)
+            self.values[text] = value
+            self.left -= 1
+        return self.values.get(text, -math.inf)
 
 
 def _climb(judge: _Judge, loads: Sequence[_Load], random: Random) -> None:
@@ -367,14 +318,12 @@ def _put(load: _Load, place: int, segment: _Segment) -> _Load:
 
 
 def _check(seconds: float, low: float, high: float, tries: int) -> None:
-    faults = []
-    if not (math.isfinite(seconds) and seconds >= 60):
-        faults.append(Fault("seconds", f"{seconds:g}", "a number ≥ 60", "a load must leave a policy time to decide"))
-    if not 0 <= low < math.inf:
-        faults.append(Fault("low", f"{low:g}", "a number ≥ 0", "it is the least rate"))
-    if not low < high < math.inf:
-        faults.append(Fault("high", f"{high:g}", f"a number > {low:g}", "it is the greatest rate"))
-    if tries < 1:
-        faults.append(Fault("tries", str(tries), "a whole number ≥ 1", "without a try there is no load"))
+    rows = (
+        ("seconds", seconds, 60 <= seconds < math.inf, "a number ≥ 60", "a load must leave a policy time to decide"),
+        ("low", low, 0 <= low < math.inf, "a number ≥ 0", "it is the least rate"),
+        ("high", high, low < high < math.inf, f"a number > {low:g}", "it is the greatest rate"),
+        ("tries", tries, tries >= 1, "a whole number ≥ 1", "without a try there is no load"),
+    )
+    faults = [Fault(name, f"{value:g}", allowed, message) for name, value, fine, allowed, message in rows if not fine]
     if faults:
         raise InputError(faults)

@@ -122,19 +122,20 @@ def constant(rate: float, seconds: float) -> Pieces:
     return Pieces([(0, rate), (seconds, rate)])
 
 
-def staircase(levels: Sequence[tuple[float, float]]) -> Pieces:
+def staircase(steps: Sequence[tuple[float, float]]) -> Pieces:
     """Levels one after the other, each ``(duration in seconds, records/s)``.
 
     >>> stairs = staircase([(10, 100), (20, 50)])
     >>> stairs.rate(9.9), stairs.rate(10), stairs.cumulative(30)
     (100.0, 50.0, 2000.0)
     """
-    points: list[tuple[float, float]] = []
-    begin = 0.0
-    for seconds, rate in levels:
-        points += [(begin, rate), (begin + seconds, rate)]
-        begin += seconds
-    return Pieces(points)
+    edges = accumulate((seconds for seconds, _ in steps), initial=0.0)
+    return levels(list(edges), [rate for _, rate in steps])
+
+
+def levels(edges: Sequence[float], rates: Sequence[float]) -> Pieces:
+    """A level (records/s) between each edge (second) and the next."""
+    return Pieces([(t, rate) for ends, rate in zip(pairwise(edges), rates, strict=True) for t in ends])
 
 
 # Curves made of others

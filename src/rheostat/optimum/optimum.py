@@ -62,8 +62,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from rheostat.optimum.dynamic_program import Grid, followed, forwards, traced
-from rheostat.optimum.problem import Problem, checked, useful
+from rheostat.optimum.dynamic_program import Grid, follow_plan, search_forwards, trace_plan
+from rheostat.optimum.problem import Problem, check_problem, drop_useless_numbers
 from rheostat.sim.capacity import CostParts
 
 _PRECISION = 1e-3
@@ -115,7 +115,8 @@ def optimum(problem: Problem) -> Optimum:
     Raises:
         ValueError: the problem is out of range.
     """
-    problem = useful(checked(problem))
+    check_problem(problem)
+    problem = drop_useless_numbers(problem)
     grid = Grid(problem)
     rows = problem.n_max - problem.n_min + 1
     # about the states of a step, times the executor-seconds of a level
@@ -133,9 +134,9 @@ def optimum(problem: Problem) -> Optimum:
 
 def _solve(grid: Grid, quantum_s: float) -> Optimum:
     prices = grid.prices(quantum_s)
-    kept, ending = forwards(grid, prices)
-    plan = traced(grid, prices, kept, ending)
-    parts, exact_s = followed(grid, prices, plan, ending)
+    kept, ending = search_forwards(grid, prices)
+    plan = trace_plan(grid, prices, kept, ending)
+    parts, exact_s = follow_plan(grid, prices, plan, ending)
     free_s = grid.problem.free_changes * grid.problem.change_s
     return Optimum(
         cost=max(0.0, ending.cost_s - free_s) / 3600,

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar, Self
 
 from pydantic import BaseModel, Field, model_validator
@@ -83,7 +82,7 @@ class AmadeusPolicy(BuiltInPolicy[AmadeusOptions, AmadeusState]):
     self_managed_steps: ClassVar[frozenset[str]] = frozenset({"largest_step"})
     state_type: type[AmadeusState] = AmadeusState
     options_type: ClassVar[type[BaseModel]] = AmadeusOptions
-    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType({"default": {}, "faithful": {}})
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": {}}
 
     def recommend(self, assessment: Assessment, state: AmadeusState) -> tuple[Recommendation, AmadeusState]:
         """Propose by the mean at the end of a batch; hold between two, and while executors are starting."""

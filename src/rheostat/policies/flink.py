@@ -25,13 +25,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
-from rheostat.decide.partitions import Alignment, aligned
+from rheostat.decide.partitions import Alignment, align
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import (
     ROUNDING,
@@ -49,22 +48,20 @@ _DOWNS = 64
 _HISTORY_S = 86_400.0
 """Scalings older than this do not count (history.max.age)."""
 
-TUNED: Mapping[str, object] = MappingProxyType(
-    {
-        "utilization_target": 0.8,
-        "utilization_max": 0.9,
-        "utilization_min": 0.7,
-        "catch_up_s": 60.0,
-        "restart_time_s": 10.0,
-        "stabilization_s": 15.0,
-        "metric_window_s": 30.0,
-        "scale_down_interval_s": 180.0,
-        "backlog_threshold_s": 30.0,
-        "observed_lag_threshold_s": 15.0,
-        "effectiveness_detection": True,
-        "alignment": "off",
-    }
-)
+TUNED: Mapping[str, object] = {
+    "utilization_target": 0.8,
+    "utilization_max": 0.9,
+    "utilization_min": 0.7,
+    "catch_up_s": 60.0,
+    "restart_time_s": 10.0,
+    "stabilization_s": 15.0,
+    "metric_window_s": 30.0,
+    "scale_down_interval_s": 180.0,
+    "backlog_threshold_s": 30.0,
+    "observed_lag_threshold_s": 15.0,
+    "effectiveness_detection": True,
+    "alignment": "off",
+}
 
 
 def _seconds(default: float, description: str) -> Any:
@@ -117,13 +114,9 @@ class FlinkOptions(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One sample of the metric window.
+    """One sample of the metric window: arrival rate, processed rate (records/s) and busy share; None: unknown.
 
-    Attributes:
-        arrival: arrival rate, records/s.
-        processed: processed rate, records/s; None: unknown.
-        busy: share of the time in which the job is busy; None: unknown.
-        observed: the processed rate while the job catches up, as a true processing rate; None: it does not.
+    ``observed`` is the processed rate while the job catches up, as a true processing rate; None: it does not.
     """
 
     at: float
@@ -138,8 +131,8 @@ class Load:
     """The load over the metric window.
 
     Attributes:
-        arrival: mean arrival rate, records/s.
-        excess: backlog beyond that of a job that keeps up, now, records.
+        arrival: mean, records/s.
+        excess: present backlog beyond that of a job that keeps up, records.
         rate: true processing rate, records/s; infinite where nothing is processed.
         catching_up: whether the excess is beyond the threshold for decreases.
     """
@@ -152,7 +145,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """A scaling and its expected rate. Rates are true processing rates, records/s."""
+    """A scaling; ``rate`` and ``expected`` are true processing rates before and after it, records/s."""
 
     at: float
     before: int
@@ -195,29 +188,22 @@ def true_rate(
 ) -> float | None:
     """Records/s while busy: processed ÷ busy, or the mean of the observed rates if that one is beyond it by ``switch``.
 
-    Args:
-        processed: processed rate, records/s.
-        busy: share of the time that is busy.
-        observed: processed rates while the job caught up.
-        switch: by what share the first may exceed the second.
-        least: observed rates that are needed to look at them.
-
-    Returns:
-        Infinite where nothing is processed or busy; None where it is unknown.
+    The observed rates count from ``least`` of them on. Infinite where nothing is processed or busy; None: unknown.
 
     >>> true_rate(35.0, 0.1, (200.0, 400.0), switch=0.2, least=2)
     350.0
     >>> true_rate(35.0, 0.1, (200.0, 400.0), switch=0.1, least=2)
     300.0
     """
-    seen = _mean(observed) if len(observed) >= least else None
+    by_busy: float | None = None
     if processed == 0 or busy == 0:
-        by_busy: float | None = math.inf
-    else:
-        by_busy = None if processed is None or busy is None else processed / busy
-    if seen is None or by_busy is None:
-        return by_busy if seen is None else seen
-    return seen if by_busy > seen * (1 + switch) else by_busy
+        by_busy = math.inf
+    elif processed is not None and busy is not None:
+        by_busy = processed / busy
+    mean = _mean(observed) if len(observed) >= least else None
+    if mean is not None and (by_busy is None or by_busy > mean * (1 + switch)):
+        return mean
+    return by_busy
 
 
 def target_capacity(
@@ -241,14 +227,11 @@ def thresholds(
 ) -> tuple[float, float]:
     """True processing rates between which nothing changes: more is needed below the first, less above the second.
 
-    ``utilization`` are its boundaries, lower and upper. While a large backlog is processed it may go up to 1, and
-    nothing is too much.
+    ``utilization``: its boundaries, lower and upper; 0 and 1 while a large backlog is processed.
     """
     lower, upper = (0.0, 1.0) if load.catching_up else utilization
-    return (
-        target_capacity(load.arrival, load.excess, upper, catch_up_s),
-        target_capacity(load.arrival, load.excess, lower, catch_up_s, restart_s),
-    )
+    below = target_capacity(load.arrival, load.excess, upper, catch_up_s)
+    return below, target_capacity(load.arrival, load.excess, lower, catch_up_s, restart_s)
 
 
 def ineffective(last: Scaling | None, current: int, rate: float, threshold: float) -> bool:
@@ -259,10 +242,7 @@ def ineffective(last: Scaling | None, current: int, rate: float, threshold: floa
 
 
 def add_decrease(downs: tuple[Down, ...], new: Down, interval_s: float) -> tuple[Down, ...]:
-    """The decreases of the interval that can still be its maximum: targets fall from one to the next.
-
-    The first one is the maximum.
-    """
+    """The decreases of the interval that can still be its maximum, which is the first: targets fall."""
     kept = [each for each in downs if each.at >= new.at - interval_s and each.target > new.target]
     if len(kept) >= _DOWNS:
         kept[-2:] = [Down(kept[-1].at, kept[-2].target, kept[-2].outside)]
@@ -282,10 +262,8 @@ class FlinkState:
         at: time of the last sample.
         stable_at: the first sample after the stabilization.
         samples: the metric window.
-        down_since: since when a decrease has been held back.
-        downs: the decreases held back that can still be the maximum of the interval.
-        proposed: the change proposed last.
-        last: the change done last.
+        down_since, downs: since when a decrease has been held back, and those of :func:`add_decrease`.
+        proposed, last: the change proposed last, and the one done last.
         rate: true processing rate of one executor, records/s.
     """
 
@@ -324,12 +302,9 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
     )
     state_type: type[FlinkState] = FlinkState
     options_type: ClassVar[type[BaseModel]] = FlinkOptions
-    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
-        {"default": TUNED, "tuned": TUNED, "faithful": {}}
-    )
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": TUNED, "tuned": TUNED, "faithful": {}}
 
     def recommend(self, assessment: Assessment, state: FlinkState) -> _Proposal:
-        """Propose by the rules above."""
         n = valid_target(assessment)
         if n is None or not assessment.executors or assessment.arrival_rate is None:
             return propose_nothing(assessment, "executors"), state
@@ -341,7 +316,7 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
         full_in = self.options.metric_window_s - (assessment.at - (state.stable_at or assessment.at))
         if full_in > ROUNDING:
             return _hold(n, ReasonCode.STABILIZING, f"the metric window is full in {seconds(full_in)}"), state
-        load = self._load(assessment, state)
+        load = self._measure_load(assessment, state)
         if load is None:
             text = "no true processing rate without processed records"
             return _hold(n, ReasonCode.CAPACITY_UNKNOWN, text), state
@@ -373,11 +348,9 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
         return FlinkState(now, assessment.at, assessment.at, proposed=proposed, last=last, rate=state.rate)
 
     def _add_sample(self, assessment: Assessment, state: FlinkState) -> FlinkState:
-        processed = assessment.processed_rate
+        processed, excess = assessment.processed_rate, assessment.backlog_excess or 0.0
         # While the job catches up, the processed rate is all that it can do.
-        catching_up = processed and (assessment.backlog_excess or 0.0) >= (
-            self.options.observed_lag_threshold_s * processed
-        )
+        catching_up = processed and excess >= self.options.observed_lag_threshold_s * processed
         sample = Sample(
             at=assessment.at,
             arrival=assessment.arrival_rate or 0.0,
@@ -388,7 +361,7 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
         samples = add_sample(state.samples, sample, self.options.metric_window_s)
         return replace(state, samples=samples, stable_at=assessment.at if state.stable_at is None else state.stable_at)
 
-    def _load(self, assessment: Assessment, state: FlinkState) -> Load | None:
+    def _measure_load(self, assessment: Assessment, state: FlinkState) -> Load | None:
         options, excess = self.options, assessment.backlog_excess or 0.0
         arrival, processed, busy = averages(state.samples)
         observed = [each.observed for each in state.samples if each.observed is not None]
@@ -408,7 +381,7 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
         factor = max(1 - options.max_scale_down_factor, min(needed / load.rate, 1 + options.max_scale_up_factor))
         target, partitions = round_up(factor * now), options.key_groups or assessment.partitions
         if options.alignment != "off" and partitions:
-            target = aligned(now, target, -(-partitions // (assessment.slots_per_executor or 1)), options.alignment)
+            target = align(now, target, -(-partitions // (assessment.slots_per_executor or 1)), options.alignment)
         boundaries = (options.utilization_min, options.utilization_max)
         below, above = thresholds(load, boundaries, options.catch_up_s, options.restart_time_s)
         text = (
@@ -435,9 +408,9 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
         since = assessment.at if state.down_since is None else state.down_since
         downs = add_decrease(state.downs, Down(assessment.at, plan.target, plan.outside), interval_s)
         state = replace(state, down_since=since, downs=downs)
-        left_s = interval_s - (assessment.at - since)
-        if assessment.at - since < interval_s - ROUNDING:
-            text = f"{plan.text}; down to {plan.target} is held back for {seconds(left_s)}"
+        waited_s = assessment.at - since
+        if waited_s < interval_s - ROUNDING:
+            text = f"{plan.text}; down to {plan.target} is held back for {seconds(interval_s - waited_s)}"
             return _hold(n, ReasonCode.SURPLUS_COUNTING, text), state
         if not downs[0].outside:
             return _hold(n, ReasonCode.STEADY, plan.text), state

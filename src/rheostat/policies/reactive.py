@@ -42,13 +42,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
-from rheostat.decide.policy import PolicyContext, cap_limits, in_force
+from rheostat.decide.policy import PolicyContext, cap_limits, current_target
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import (
     BuiltInPolicy,
@@ -109,20 +108,18 @@ class ReactiveOptions(FrozenModel):
     probe: bool = Field(default=True, description="Whether to go down on low use while the capacity is unknown.")
 
 
-FAITHFUL: Mapping[str, object] = MappingProxyType(
-    {
-        "increase": "one",
-        "decrease": "one",
-        "learn_from": "arrival",
-        "memory": None,
-        "settle_batches": 0,
-        "catch_up_lags": None,
-        "occupancy_limit": None,
-        "wait_limit": None,
-        "probe": False,
-        "shrink_on": False,
-    }
-)
+FAITHFUL: Mapping[str, object] = {
+    "increase": "one",
+    "decrease": "one",
+    "learn_from": "arrival",
+    "memory": None,
+    "settle_batches": 0,
+    "catch_up_lags": None,
+    "occupancy_limit": None,
+    "wait_limit": None,
+    "probe": False,
+    "shrink_on": False,
+}
 
 
 _DOUBT_S = 1800.0
@@ -134,10 +131,8 @@ class ReactiveState:
     """What is remembered from sample to sample.
 
     Attributes:
-        learned: the capacity model.
         streak: samples in a row with a surplus.
-        executors: the current target at the last sample.
-        since: when it was first seen.
+        executors, since: the current target at the last sample, and when it was first seen.
         at: time of the last sample.
         whole_since: since when all of the target's executors are registered; None: they are not.
     """
@@ -154,7 +149,7 @@ _Proposal = tuple[Recommendation, ReactiveState]
 
 
 class _Sample(NamedTuple):
-    """A complete sample: the figures that every rule needs, all of them known."""
+    """The figures that every rule needs, all of them known; ``slow``: slow records, a share."""
 
     assessment: Assessment
     n: int
@@ -182,9 +177,11 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
     name: ClassVar[str] = "reactive"
     state_type: type[ReactiveState] = ReactiveState
     options_type: ClassVar[type[BaseModel]] = ReactiveOptions
-    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
-        {"default": {}, "faithful": FAITHFUL, "demo": {"samples_to_shrink": 4}}
-    )
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "default": {},
+        "faithful": FAITHFUL,
+        "demo": {"samples_to_shrink": 4},
+    }
 
     def __init__(self, options: ReactiveOptions, context: PolicyContext) -> None:
         super().__init__(options, context)
@@ -192,7 +189,6 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
         self._catch_up_s = None if lags is None else lags * context.objective.lag_s
 
     def recommend(self, assessment: Assessment, state: ReactiveState) -> _Proposal:
-        """Propose by the rules above."""
         n, arrival, excess = valid_target(assessment), assessment.arrival_rate, assessment.backlog_excess
         if n is None or arrival is None or excess is None:
             learned = replace(state.learned, recent=())
@@ -241,7 +237,7 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
         """Whether rates belong to the current target: all registered, and the first batches over."""
         if self.options.settle_batches == 0:
             return True
-        return assessment.executors == in_force(assessment) and assessment.batches >= self.options.settle_batches
+        return assessment.executors == current_target(assessment) and assessment.batches >= self.options.settle_batches
 
     # ------------------------------------------------------------------------------------------- violation
 
@@ -265,10 +261,9 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
         wait, limit = self._find_wait(sample, state), self._catch_up_s
         excess_rate = 0.0 if wait is not None or limit is None else sample.excess / limit
         enough = None if options.increase == "one" else self._enough_to_grow(sample.arrival + excess_rate, state)
-        if wait is None:
-            target = max(n + 1, enough or 0)
-        else:
-            target = n if wait[0] is ReasonCode.USELESS_EXECUTORS else max(n, enough or 0)
+        target = max(n + 1 if wait is None else n, enough or 0)
+        if wait is not None and wait[0] is ReasonCode.USELESS_EXECUTORS:
+            target = n
         what = (
             f"{violation} at {executors(n)} "
             f"(arrival {per_second(sample.arrival)}, processed {per_second(sample.assessment.processed_rate)}, "
@@ -281,9 +276,8 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
     def _learn(self, sample: _Sample, state: ReactiveState) -> Learned:
         """Learn from an overloaded sample, once the target has settled.
 
-        A long overload may never finish the batches for that. So it is enough that all executors have been there for
-        the objective's lag, and have finished a batch. A lost executor and its replacement restart this: their batches
-        wait for a start-up, and do not measure the capacity.
+        A long overload may never finish the batches for that, so all executors for the objective's lag and one batch
+        are enough. A lost executor restarts this: batches that wait for its replacement do not measure the capacity.
         """
         assessment, since = sample.assessment, state.whole_since
         whole = since is not None and assessment.at - since >= self.context.objective.lag_s and assessment.batches >= 1
@@ -300,11 +294,10 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
             return ReasonCode.USELESS_EXECUTORS, text
         waited = assessment.at - (assessment.at if state.since is None else state.since)
         if not self._is_settled(assessment) and waited < self.context.objective.lag_s:
-            if assessment.executors != sample.n:
-                text = f"{assessment.executors} of {executors(sample.n)} registered, wait for the effect of {sample.n}"
-                return ReasonCode.WARMING_UP, text
             wanted = several(self.options.settle_batches, "batch", "batches")
             text = f"{assessment.batches} of {wanted} finished at this number, wait for its effect"
+            if assessment.executors != sample.n:
+                text = f"{assessment.executors} of {executors(sample.n)} registered, wait for the effect of {sample.n}"
             return ReasonCode.WARMING_UP, text
         gain = (assessment.processed_rate or 0.0) - sample.arrival
         if limit is not None and gain > 0 and sample.excess / gain <= limit:
@@ -339,8 +332,8 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
 
     def _decide_unknown(self, sample: _Sample, state: ReactiveState, low: str | None) -> _Proposal:
         if low is not None:
-            text = f"capacity unknown, {low}"
-            return self._count_surplus(sample, state, sample.n - 1, ReasonCode.PROBE_DOWN, text)
+            target, text = sample.n - 1, f"capacity unknown, {low}"
+            return self._count_surplus(sample, state, target, ReasonCode.PROBE_DOWN, text)
         used = usage(sample.assessment)
         share = "how much of the time is used is unknown" if used is None else f"{percent(used)} of the time used"
         text = f"no violation, and the capacity is unknown until one is measured; {share}"

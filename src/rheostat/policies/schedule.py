@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, Field, field_validator
 
 from rheostat.config.models import FrozenModel, reject
-from rheostat.decide.policy import PolicyContext, in_force
+from rheostat.decide.policy import PolicyContext, current_target
 from rheostat.errors import Fault
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import BuiltInPolicy
@@ -97,7 +97,7 @@ class SchedulePolicy(BuiltInPolicy[ScheduleOptions, ScheduleState]):
         """The timetable's number for now; no proposal without metrics, but its clock runs on."""
         if state.started_at is None:
             state = ScheduleState(assessment.at)
-        current = in_force(assessment)
+        current = current_target(assessment)
         if assessment.missing or assessment.invalid or current is None:
             text = "no proposal without metrics; the timetable's clock runs on"
             return Recommendation(None, Reason(ReasonCode.METRICS_MISSING, text)), state

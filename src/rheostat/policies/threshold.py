@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar, Self
 
 from pydantic import BaseModel, Field, model_validator
@@ -47,7 +46,7 @@ class ThresholdOptions(FrozenModel):
         return self
 
 
-TUNED: Mapping[str, object] = MappingProxyType({"up_above": 0.85, "down_below": 0.65, "check_every_s": None})
+TUNED: Mapping[str, object] = {"up_above": 0.85, "down_below": 0.65, "check_every_s": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +63,7 @@ class ThresholdPolicy(BuiltInPolicy[ThresholdOptions, ThresholdState]):
     placing: ClassVar[Placing] = Placing.ANY
     state_type: type[ThresholdState] = ThresholdState
     options_type: ClassVar[type[BaseModel]] = ThresholdOptions
-    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
-        {"default": TUNED, "tuned": TUNED, "faithful": {}}
-    )
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": TUNED, "tuned": TUNED, "faithful": {}}
 
     def recommend(self, assessment: Assessment, state: ThresholdState) -> tuple[Recommendation, ThresholdState]:
         """One more, one less or the same; no proposal where the busy ratio is unknown."""
