@@ -62,9 +62,9 @@ def _eventful(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "resume",
         *[400.0] * 5,
         "bounds",
-        *[50.0] * 40,
+        *[50.0] * 30,
     ]
-    at = _run(folder, [*rise, *fall, *[50.0] * 40], job, START)
+    at = _run(folder, [*rise, *fall], job, START)
     again = ToyJob(executors=1)
     _run(folder, [100.0] * 10, again, at + 60.0)
     _run(folder, [100.0] * 10, again, START + 86_400.0)

@@ -27,7 +27,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, Field, model_validator
@@ -320,7 +319,7 @@ class HpaOptions(FrozenModel):
         return self
 
 
-S4: Mapping[str, object] = MappingProxyType({"metrics": {"lag_change": 1.0, "utilization": 0.8}})
+S4: Mapping[str, object] = {"metrics": {"lag_change": 1.0, "utilization": 0.8}}
 
 
 @dataclass(frozen=True, slots=True)

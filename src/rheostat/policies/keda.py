@@ -10,21 +10,17 @@ no more than partitions × threshold; as in the original the quotient is rounded
 less than one threshold more still asks for one replica more. With ``even_partitions`` it is the smallest divisor of the
 number of partitions that suffices. A consumer is a slot: with c slots an executor the bounds are ⌈number ÷ c⌉.
 
-**A threshold for micro-batches** [ours]. The published threshold of 10 records is a placeholder: with it every job is
-always at its greatest number. A micro-batch job that keeps up has a lag of arrival rate × (trigger + batch time) just
-before a batch commits: up to two triggers' worth. The window of decreases holds on to the largest lag of its samples,
-so the threshold may be a little more than what an executor works off in that time::
+**A threshold for micro-batches** [ours]. A micro-batch job that keeps up has a lag of up to two triggers' worth just
+before a batch commits, and the window of decreases keeps the largest lag of its samples::
 
     lag threshold = threshold_triggers × trigger (τ where that is 0) × what one executor carries, records/s
 
-which is what users find by a load test. ``executor_rate`` takes their figure; without it, it is measured as the job
-runs, on samples at which all executors in force are registered and two batches have finished on them. With overload
-(a backlog beyond a healthy one, or batches of τ) it is processed ÷ n. Else the records of a busy second, min(arrival,
-processed) × max(trigger, batch) ÷ batch ÷ n: the least of three samples in a row may raise it.
+Without ``executor_rate``, what one carries is measured on samples at which the whole target is registered and two
+batches have finished. With overload (a backlog beyond a healthy one, or batches of τ) it is processed ÷ n. Else the
+records of a busy second, min(arrival, processed) × max(trigger, batch) ÷ batch ÷ n: the least of three samples in a row
+may raise it.
 
-Not here, because executors never go to zero: activationLagThreshold, pollingInterval (without cached metrics) and
-cooldownPeriod, which only concern the way to and from zero. Spark commits no offsets to Kafka; somebody who uses KEDA
-has a listener that does, after each batch.
+Not here: activationLagThreshold, pollingInterval and cooldownPeriod, which only concern the way to and from zero.
 
 Source: https://keda.sh/docs/latest/scalers/apache-kafka/; kedacore/keda, pkg/scalers/kafka_scaler.go (``getTotalLag``,
 ``getNextFactorThatBalancesConsumersToTopicPartitions``); kubernetes/kubernetes,

@@ -4,15 +4,12 @@ Slow records, the share of the records of one interval T that are late::
 
     y = backlog_excess ÷ (arrival_rate × T)          0 where both are 0; infinite where only the rate is 0
 
-``y ≥ sla`` is a violation. ``backlog_excess`` is the part beyond the backlog of a healthy micro-batch job, so a job at
-90 % occupancy reads 0; and it begins only where the objective is about to be missed. So ``occupancy ≥
-occupancy_limit`` is a violation too [ours]: with batches that take τ the job is at its capacity by definition. So is an
-*expected wait* of ``wait_limit`` × the objective's lag while more arrives than is processed [ours]: a record that
-arrives now waits for the backlog before it, at the speed of the last batches::
+``y ≥ sla`` is a violation. ``backlog_excess`` is the part beyond the backlog of a healthy micro-batch job, so it begins
+only where the objective is about to be missed. So ``occupancy ≥ occupancy_limit`` is a violation too [ours]: with
+batches that take τ the job is at its capacity by definition. So is an *expected wait* of ``wait_limit`` × the
+objective's lag while more arrives than is processed [ours], which is detected 20 to 30 s earlier on a steep rise::
 
     expected wait = backlog ÷ (processed × max(trigger, batch) ÷ batch)
-
-Under a load that rises faster than batches end, it detects a violation 20 to 30 s before slow records do.
 
 With w the arrival rate, n the current target, N(r) the smallest number that carries r
 (:mod:`rheostat.policies.capacity`):
@@ -35,7 +32,7 @@ way down.
 **Probe** [ours]. While the capacity is unknown, a generous start would stay for ever; and figures learned in a stall
 may be far too low. If less than 0.5 × (n − 1) ÷ n of the job is used (the greater of busy ratio and occupancy) for as
 many samples, one executor less is proposed: the others then are at most half used, and waves of tasks explain a factor
-of two. Where n − 1 was measured within the last half hour, its figure is used instead.
+of two. A measurement of n − 1 within the last half hour is used instead.
 """
 
 from __future__ import annotations

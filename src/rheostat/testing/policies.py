@@ -83,16 +83,14 @@ def check_policy(
 
     Args:
         make: builds the policy anew at each call.
-        scaled: builds it for rates and records multiplied by a power of two. By default the options are multiplied
-            whose fields declare ``json_schema_extra={"unit": "records/s"}`` or ``"records"``.
+        scaled: builds it for rates and records multiplied by a power of two; see :func:`scale_options` for the default.
         stories: what it runs on; add one that shows what yours is exempt from.
 
     Returns:
         For each exemption, what broke the law.
 
     Raises:
-        AssertionError: a law is broken; the message names it, the story, the sample and the difference. Or ``make``
-            does not build a policy: all that is missing. Or an answer has the wrong type: what must be returned.
+        AssertionError: a law is broken, ``make`` does not build a policy, or an answer has the wrong type.
     """
     policy = make()
     wrong = find_policy_faults(policy)
@@ -281,8 +279,7 @@ def check_bounds(case: Case) -> None:
             raise _fault("a decision without a sentence", moment, _describe(decision))
     ids = [moment.decision.decision_id for moment in case.moments]
     if any(later <= earlier for earlier, later in pairwise(ids)):
-        fault = "ids do not ascend"
-        raise AssertionError(fault)
+        raise AssertionError("ids do not ascend")
 
 
 def check_determinism(case: Case) -> None:
@@ -367,8 +364,7 @@ def _check_files(codec: DecisionSettings, moments: list[Moment], folder: Path) -
         writer.record(DecisionRecord.of(None, moment.assessment, moment.decision), partial(dict, states))
     writer.close()
     if any(b'"nonfinite"' in file.read_bytes() for file in folder.glob("*.jsonl")):
-        fault = "NaN or an infinity in the journal"
-        raise AssertionError(fault)
+        raise AssertionError("NaN or an infinity in the journal")
     records = list(read_journal(folder))
     sessions = [each for each in records if isinstance(each, SessionRecord)]
     decisions = [each for each in records if isinstance(each, DecisionRecord)]
@@ -451,10 +447,9 @@ def scale_options(policy: Any, factor: float) -> Policy[Any]:
     if not names:
         return policy  # type: ignore[no-any-return]
     if not (hasattr(policy, "options") and hasattr(policy, "context")):
-        message = (
+        raise AssertionError(
             "it has options in records, so it must keep `options` and `context`, or `scaled` be given to the check"
         )
-        raise AssertionError(message)
     values = {name: _times(getattr(policy.options, name), factor) for name in names}
     return type(policy)(policy.options.model_copy(update=values), policy.context)  # type: ignore[no-any-return]
 
