@@ -90,7 +90,7 @@ def node(
         str, typer.Option("--host", help="Address to listen on; a token is required unless it is loopback.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="Port to listen on; 0: a free one.")] = 8091,
-    address: Annotated[
+    addresses: Annotated[
         str,
         typer.Option(
             "--address",
@@ -99,50 +99,35 @@ def node(
         ),
     ] = "127.0.0.1",
     cores: Annotated[int, typer.Option("--cores", help="Cores of each Worker.")] = 1,
-    memory: Annotated[int, typer.Option("--memory", help="Memory of each Worker for executors, MB.")] = 1024,
+    memory_mb: Annotated[int, typer.Option("--memory", help="Memory of each Worker for executors, MB.")] = 1024,
     folder: Annotated[Path | None, typer.Option("--folder", help="Folder for its records and logs.")] = None,
     token_file: Annotated[
         Path | None,
         typer.Option("--token-file", help="File with the token. Default: the variable RHEOSTAT_NODE_TOKEN."),
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the Workers running at the end.")] = False,
-    grace: Annotated[float, typer.Option("--grace", help="Time for the Workers to end, s.")] = 30.0,
-    peer: Annotated[
+    grace_s: Annotated[float, typer.Option("--grace", help="Time for the Workers to end, s.")] = 30.0,
+    peers: Annotated[
         list[str] | None,
         typer.Option(
             "--peer",
             help="Another node, NAME=http://HOST:PORT, to measure the round trip to. Repeatable, or comma separated.",
         ),
     ] = None,
-    ping_every: Annotated[float, typer.Option("--ping-every", help="Time between two measurements, s.")] = 10.0,
-    delay: Annotated[
+    ping_every_s: Annotated[float, typer.Option("--ping-every", help="Time between two measurements, s.")] = 10.0,
+    delays: Annotated[
         list[str] | None,
         typer.Option("--delay", help="For tests: CALLER=MS delays the answers to the pings of that node."),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Serve HTTP requests to start and stop Spark Workers on this machine, until Ctrl-C or SIGTERM."""
+    given = {name: value for name, value in locals().items() if name != "as_json"}
     _require_libraries()
     from rheostat.node.options import NodeOptions, run_node
 
-    options = NodeOptions(
-        master=master.rstrip("/"),
-        n_max=n_max,
-        name=name,
-        host=host,
-        port=port,
-        addresses=_parts(address),
-        cores=cores,
-        memory_mb=memory,
-        folder=folder,
-        token_file=token_file,
-        keep=keep,
-        grace_s=grace,
-        peers=_parts(*(peer or ())),
-        ping_every_s=ping_every,
-        delays=_parts(*(delay or ())),
-    )
-    result = run_node(options, say)
+    lists = {"addresses": _parts(addresses), "peers": _parts(*(peers or ())), "delays": _parts(*(delays or ()))}
+    result = run_node(NodeOptions(**{**given, "master": master.rstrip("/"), **lists}), say)
     if as_json:
         print_json(result)
 

@@ -80,17 +80,21 @@ def experiment(
         faults.append(Fault("seed", seed, "one, with --live", "it is one run"))
     if faults:
         raise InputError(faults)
-    if live:
-        _finish(_run_live(name, seeds[0], out), out, as_json=as_json)
-        return
+    result = _run_live(name, seeds[0], out) if live else _run_simulated(name, parts, seeds, processes, trace, profiles)
+    _finish(result, out, as_json=as_json)
+
+
+def _run_simulated(
+    name: str, parts: Sequence[str], seeds: Sequence[int], processes: int, trace: Path | None, profiles: Path | None
+) -> Experiment:
+    from rheostat.research.papers import s1, s2, s5
+
     with progress_lines(f"experiment {name}") as watch:
         if name == "s2":
-            result: Experiment = s2.experiment(parts, seeds, profiles, watch, processes)
-        elif name == "s5":
-            result = s5.experiment(parts, seeds, watch, processes)
-        else:
-            result = s1.experiment(parts, seeds, trace, watch, processes)
-    _finish(result, out, as_json=as_json)
+            return s2.experiment(parts, seeds, profiles, watch, processes)
+        if name == "s5":
+            return s5.experiment(parts, seeds, watch, processes)
+        return s1.experiment(parts, seeds, trace, watch, processes)
 
 
 def _places(name: str, parts: Sequence[str], *, on_cluster: bool) -> dict[str, str | None]:
@@ -122,18 +126,18 @@ def _run_live(name: str, seed: int, out: Path | None) -> Experiment:
         return live.run_s2(seed, folder, table) if name == "s2" else live.run_s1(seed, folder, table)
 
 
-def _finish(found: Experiment, out: Path | None, *, as_json: bool) -> None:
+def _finish(result: Experiment, out: Path | None, *, as_json: bool) -> None:
     from rheostat.research.papers.page import rows_of, write_experiment
 
-    common.show_rows(f"experiment {found.name}", rows_of(found))
-    say(*found.notes)
-    result: dict[str, Any] = found.to_json()
+    common.show_rows(f"experiment {result.name}", rows_of(result))
+    say(*result.notes)
+    as_dict: dict[str, Any] = result.to_json()
     if out is not None:
-        written = write_experiment(out / "report.html", found)
+        written = write_experiment(out / "report.html", result)
         say(f"Report: {written}")
-        (out / "experiment.json").write_text(common.to_json(result) + "\n", encoding="utf-8")
+        (out / "experiment.json").write_text(common.to_json(as_dict) + "\n", encoding="utf-8")
     if as_json:
-        print_json(result)
+        print_json(as_dict)
 
 
 def _unknown(field: str, given: str, allowed: Iterable[str], what: str | None = None) -> Fault:
