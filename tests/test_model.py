@@ -19,7 +19,7 @@ def test_offsets_of_rows_give_the_rows_back():
 
 def test_a_cluster_of_rows_gives_the_rows_back():
     cluster = Cluster.of(1.0, EXECUTORS, 3)
-    assert (cluster.ids, cluster.roster.hosts, cluster.busy_s) == (("1", "2"), ("near.1", "far"), (1.5, None))
+    assert (cluster.roster.ids, cluster.roster.hosts, cluster.busy_s) == (("1", "2"), ("near.1", "far"), (1.5, None))
     assert cluster.executors == EXECUTORS
     assert cluster.roster.places == {"1": "near", "2": "far"}
     assert Cluster.of(1.0, (), 3) == Cluster(1.0, requested=3)

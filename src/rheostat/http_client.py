@@ -1,14 +1,14 @@
 """An HTTP client with one deadline for the whole request. Import it when it is first needed: httpx is optional.
 
 The timeouts of httpx count for each read, so a server that sends a byte now and then never exceeds them. Therefore
-requests run on an event loop, where a deadline cancels them wherever they are.
+requests run on an event loop, in one thread for all clients, where a deadline cancels them wherever they are.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import ssl
+import os
 import threading
 from collections.abc import Coroutine, Mapping
 from functools import cache
@@ -25,7 +25,7 @@ _LIMITS = httpx.Limits(max_keepalive_connections=1, keepalive_expiry=4.0)
 
 
 class Answer(NamedTuple):
-    """An HTTP response with its whole body."""
+    """An HTTP response with its whole body. What is not as asked for is raised as UnavailableError."""
 
     status: int
     reason: str
@@ -33,18 +33,16 @@ class Answer(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether the status is 2xx."""
         return 200 <= self.status < 300
 
     def accepted(self) -> Answer:
-        """Return the response itself; raise UnavailableError unless its status is 2xx."""
+        """Return the response itself if its status is 2xx."""
         if not self.ok:
             message = f"{self.status} {self.reason}"
             raise UnavailableError(message)
         return self
 
     def json(self) -> Any:
-        """Parse the body; raise UnavailableError if it is not JSON."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
@@ -71,9 +69,6 @@ class Http:
             limits=_LIMITS,
             verify=_certificates(),
         )
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="rheostat-http", daemon=True)
-        self._thread.start()
 
     def ask(self, method: str, url: str, order: Any = None) -> Answer:
         """Send one request; ``order`` is sent as JSON unless it is None.
@@ -82,7 +77,7 @@ class Http:
             UnavailableError: no complete answer of at most 4 MB arrived in time; its message says why.
         """
         try:
-            return self._run(self._request(method, url, order))
+            return _run(self._request(method, url, order))
         except TimeoutError as error:
             raise UnavailableError("it answers too slowly") from error
         except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
@@ -90,20 +85,13 @@ class Http:
 
     def close(self) -> None:
         """Close the connections. May be called more than once."""
-        if not self._loop.is_closed():
-            self._run(self._client.aclose())
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+        _run(self._client.aclose())
 
     def __enter__(self) -> Http:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def _request(self, method: str, url: str, order: Any) -> Answer:
         body = b""
@@ -115,6 +103,18 @@ class Http:
             return Answer(response.status_code, response.reason_phrase, body)
 
 
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run_coroutine_threadsafe(work, _event_loop(os.getpid())).result()
+
+
 @cache
-def _certificates() -> ssl.SSLContext:
+def _event_loop(_process: int) -> asyncio.AbstractEventLoop:
+    """The loop of this process: the thread does not survive a fork."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="rheostat-http", daemon=True).start()
+    return loop
+
+
+@cache
+def _certificates() -> Any:
     return httpx.create_ssl_context(trust_env=False)

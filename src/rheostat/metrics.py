@@ -29,37 +29,22 @@ def _healthy_backlog(assessment: Assessment) -> float | None:
     return assessment.backlog - assessment.backlog_excess
 
 
+_HEALTHY = "The part of the backlog that a job that keeps up has too: what arrives in a trigger and a batch."
+_ARRIVAL = "Records that reach the sources, over the rate window."
+_PROCESSED = "Records that are committed, over the rate window."
+_OCCUPANCY = "Time of the last batch, or of the running one if that is longer, by the time that it may take."
+_AGE = "Age of the oldest figure that the last decision needed, when it was made."
 _GAUGES: tuple[tuple[str, str, Callable[[Assessment], float | None]], ...] = (
     ("rheostat_backlog_records", "Records in the sources that are not committed.", lambda a: a.backlog),
-    (
-        "rheostat_healthy_backlog_records",
-        "The part of the backlog that a job that keeps up has too: what arrives in a trigger and a batch.",
-        _healthy_backlog,
-    ),
+    ("rheostat_healthy_backlog_records", _HEALTHY, _healthy_backlog),
     ("rheostat_lag_seconds", "Age of the oldest record that is not committed.", lambda a: a.lag_s),
-    (
-        "rheostat_arrival_records_per_second",
-        "Records that reach the sources, over the rate window.",
-        lambda a: a.arrival_rate,
-    ),
-    (
-        "rheostat_processed_records_per_second",
-        "Records that are committed, over the rate window.",
-        lambda a: a.processed_rate,
-    ),
+    ("rheostat_arrival_records_per_second", _ARRIVAL, lambda a: a.arrival_rate),
+    ("rheostat_processed_records_per_second", _PROCESSED, lambda a: a.processed_rate),
     ("rheostat_busy_ratio", "Share of the time of the slots in tasks.", lambda a: a.busy_ratio),
-    (
-        "rheostat_occupancy_ratio",
-        "Time of the last batch, or of the running one if that is longer, by the time that it may take.",
-        lambda a: a.occupancy,
-    ),
+    ("rheostat_occupancy_ratio", _OCCUPANCY, lambda a: a.occupancy),
     ("rheostat_registered_executors", "Executors that are registered.", lambda a: a.executors),
     ("rheostat_requested_executors", "Executors that were asked for last.", lambda a: a.requested),
-    (
-        "rheostat_metrics_age_seconds",
-        "Age of the oldest figure that the last decision needed, when it was made.",
-        lambda a: a.metrics_age_s,
-    ),
+    ("rheostat_metrics_age_seconds", _AGE, lambda a: a.metrics_age_s),
 )
 _TARGET = ("rheostat_target_executors", "Executors that the last decision wants.")
 _CYCLE = ("rheostat_last_cycle_timestamp_seconds", "When the last decision was made, seconds since the epoch.")
@@ -76,7 +61,7 @@ NAMES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class MetricsState:
     """What the records so far say.
 
     Attributes:
@@ -89,39 +74,54 @@ class Heard:
     decisions: Mapping[tuple[Action, ReasonCode], int] = field(default_factory=dict)
     failed: int = 0
 
-    def then(self, record: DecisionRecord) -> Heard:
-        """After a record that was written."""
-        key = (record.decision.action, record.decision.reason.code)
-        counts = {**self.decisions, key: self.decisions.get(key, 0) + 1}
-        return Heard(last=record, decisions=counts, failed=self.failed + _is_failed(record))
 
-    def without(self, record: DecisionRecord | OutcomeRecord) -> Heard:
-        """After a record that could not be written."""
-        return replace(self, last=None, failed=self.failed + _is_failed(record))
-
-
-class Hearing:
-    """The current :class:`Heard`: set by the thread of the loop and read by scrapes, replaced as a whole."""
+class JobMetrics:
+    """Collector for prometheus_client. The loop's thread sets its state, as a whole; scrapes read it."""
 
     def __init__(self) -> None:
-        self.heard = Heard()
+        self.state = MetricsState()
+
+    def count(self, record: DecisionRecord | OutcomeRecord, *, written: bool) -> None:
+        """Count a record; one that could not be written is no decision, and leaves the last cycle unknown."""
+        state = self.state
+        if isinstance(record, DecisionRecord) and record.decision.reason.code is ReasonCode.CYCLE_FAILED:
+            state = replace(state, failed=state.failed + 1)
+        if not written:
+            state = replace(state, last=None)
+        elif isinstance(record, DecisionRecord):
+            key = (record.decision.action, record.decision.reason.code)
+            decisions = {**state.decisions, key: state.decisions.get(key, 0) + 1}
+            state = replace(state, last=record, decisions=decisions)
+        self.state = state
+
+    def collect(self) -> Iterator[Metric]:
+        """A family for each metric that has a sample."""
+        from prometheus_client.core import CounterMetricFamily
+
+        state = self.state
+        if state.last is not None:
+            yield from _cycle_metrics(state.last)
+        if state.decisions:
+            decisions = CounterMetricFamily(*_DECISIONS, labels=("action", "code"))
+            for (action, code), count in state.decisions.items():
+                decisions.add_metric((action.value, code.value), count)
+            yield decisions
+        yield CounterMetricFamily(*_FAILED, value=state.failed)
 
 
-class OverheardJournal:
-    """Journal wrapper that updates a :class:`Hearing` with every record."""
+class CountingJournal:
+    """Journal wrapper that counts decisions for the metrics endpoint."""
 
-    def __init__(self, journal: Journal, hearing: Hearing) -> None:
+    def __init__(self, journal: Journal, metrics: JobMetrics) -> None:
         self._journal = journal
-        self._hearing = hearing
+        self._metrics = metrics
         self.folder = getattr(journal, "folder", None)
 
     @property
     def last_id(self) -> int:
-        """See :class:`Journal`."""
         return self._journal.last_id
 
     def start(self, header: Header, note: str | None = None) -> None:
-        """See :class:`Journal`."""
         self._journal.start(header, note)
 
     def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:
@@ -129,39 +129,12 @@ class OverheardJournal:
         try:
             self._journal.record(record, states)
         except BaseException:
-            self._hearing.heard = self._hearing.heard.without(record)
+            self._metrics.count(record, written=False)
             raise
-        if isinstance(record, DecisionRecord):
-            self._hearing.heard = self._hearing.heard.then(record)
+        self._metrics.count(record, written=True)
 
     def close(self) -> None:
-        """See :class:`Journal`."""
         self._journal.close()
-
-
-def _is_failed(record: DecisionRecord | OutcomeRecord) -> bool:
-    return isinstance(record, DecisionRecord) and record.decision.reason.code is ReasonCode.CYCLE_FAILED
-
-
-class KnownFigures:
-    """Collector for prometheus_client: the values at the time of a scrape."""
-
-    def __init__(self, hearing: Hearing) -> None:
-        self._hearing = hearing
-
-    def collect(self) -> Iterator[Metric]:
-        """A family for each metric that has a sample."""
-        from prometheus_client.core import CounterMetricFamily
-
-        heard = self._hearing.heard
-        if heard.last is not None:
-            yield from _cycle_metrics(heard.last)
-        if heard.decisions:
-            decisions = CounterMetricFamily(*_DECISIONS, labels=("action", "code"))
-            for (action, code), count in heard.decisions.items():
-                decisions.add_metric((action.value, code.value), count)
-            yield decisions
-        yield CounterMetricFamily(*_FAILED, value=heard.failed)
 
 
 def _cycle_metrics(last: DecisionRecord) -> Iterator[Metric]:
@@ -179,7 +152,7 @@ def _cycle_metrics(last: DecisionRecord) -> Iterator[Metric]:
 def _position_metrics(
     name: str, meaning: str, last: DecisionRecord, read: Callable[[Offsets], Sequence[int | None]]
 ) -> Iterator[Metric]:
-    """The known positions in the partitions of every query. A query that is listed twice counts once, as read last."""
+    """The known positions in all partitions. A query that is listed twice counts once, as read last."""
     from prometheus_client.core import GaugeMetricFamily
 
     samples: dict[tuple[str, str, str], int] = {}
@@ -196,18 +169,18 @@ def _position_metrics(
         yield family
 
 
-class Served:
+class MetricsServer:
     """The metrics endpoint; every scrape has a daemon thread.
 
     Raises:
         OSError: the address or port is not available.
     """
 
-    def __init__(self, host: str, port: int, hearing: Hearing) -> None:
+    def __init__(self, host: str, port: int, metrics: JobMetrics) -> None:
         from prometheus_client import CollectorRegistry, start_http_server
 
         registry = CollectorRegistry()
-        registry.register(KnownFigures(hearing))
+        registry.register(metrics)
         self._server, self._thread = start_http_server(port, host, registry)
 
     def close(self) -> None:
@@ -218,7 +191,7 @@ class Served:
         self._server.server_close()
 
 
-def serve(settings: MetricsSettings, hearing: Hearing) -> Served | None:
+def serve(settings: MetricsSettings, metrics: JobMetrics) -> MetricsServer | None:
     """Start the metrics endpoint. Returns None when ``metrics.port`` is unset.
 
     Raises:
@@ -229,13 +202,12 @@ def serve(settings: MetricsSettings, hearing: Hearing) -> Served | None:
     if importlib.util.find_spec("prometheus_client") is None:
         message = f"metrics need prometheus-client; {to_install('metrics')}"
         raise InputError([Fault("metrics.port", str(settings.port), "null without the extra metrics", message)])
-
     try:
-        served = Served(settings.host, settings.port, hearing)
+        server = MetricsServer(settings.host, settings.port, metrics)
     except OSError as error:
         raise InputError([_fault(settings.host, settings.port, error)]) from error
     _log.info("metrics are at http://%s:%d/metrics", settings.host, settings.port)
-    return served
+    return server
 
 
 def _fault(host: str, port: int, error: OSError) -> Fault:

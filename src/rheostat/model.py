@@ -15,11 +15,7 @@ from rheostat.errors import Fault, InputError
 
 
 class PartitionOffsets(NamedTuple):
-    """Positions in one partition of a source, in records from its start.
-
-    ``committed <= planned <= latest`` for a healthy source. Records between ``committed`` and ``planned`` are
-    *in flight*; those between ``planned`` and ``latest`` are *waiting*.
-    """
+    """Positions in one partition of a source, in records from its start: ``committed <= planned <= latest``."""
 
     topic: str
     partition: int
@@ -91,14 +87,13 @@ class Batch:
     """The last finished micro-batch, from its progress event.
 
     Attributes:
-        at: when the batch ended.
+        at: when it ended.
         duration_s: the whole trigger execution.
         planning_s: latest offsets, get batch, query planning and write-ahead log.
         add_batch_s: the jobs of the batch, including the sink.
         commit_s: commit of the offsets.
         records: ``numInputRows``; overcounts when tasks are retried.
-        state_rows: rows in the state stores after the batch.
-        dropped_late: rows dropped by the watermark in this batch.
+        dropped_late: rows dropped by the watermark.
         work_s: time in which stages of the batch ran.
         stages: in order; empty where the batch has only one or they are unknown.
     """
@@ -170,8 +165,6 @@ class Executor(NamedTuple):
 
     Attributes:
         cores: task slots.
-        active_tasks: tasks that were running when it was read.
-        failed_tasks: since it started.
         finished_tasks: completed or failed since it started.
         busy_s: task seconds since it started; grows when a task *ends*.
         added_at: when it registered.
@@ -224,7 +217,6 @@ class Cluster:
 
     @classmethod
     def of(cls, at: float, executors: Iterable[Executor], requested: int | None = None) -> Cluster:
-        """Build the columns from rows."""
         ids, hosts, cores, active, failed, finished, busy_s, added_at, nodes = _columns(Executor, executors)
         return cls(
             at=at,
@@ -247,14 +239,9 @@ class Cluster:
         rows = zip(fixed.ids, fixed.hosts, fixed.cores, *counters, fixed.added_at, fixed.nodes, strict=True)
         return tuple([Executor(*row) for row in rows])
 
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Ids of the executors, in the order of the columns."""
-        return self.roster.ids
-
 
 def _columns(row: Any, rows: Iterable[tuple[Any, ...]]) -> Any:
-    """Turn rows of a named tuple into columns; without rows, into one empty column for each field."""
+    """Rows of a named tuple as columns; without rows, one empty column for each field."""
     return tuple(zip(*rows, strict=True)) or ((),) * len(row._fields)
 
 
@@ -381,20 +368,16 @@ class Assessment:
         drain_s: time to clear the backlog at the present rates; None where it does not drain.
         draining: whether more is processed than arrives.
         batch_s: duration of the last batch, or of the running one if that is already longer.
-        trigger_s: the longest trigger interval of the queries.
+        trigger_s: the longest trigger interval.
         period_s: τ = max(trigger, objective lag / 2).
-        last_batch_s: duration of the last finished batch, the longest over the queries.
+        last_batch_s, last_batch_records: of the last finished batch.
         last_batch_id: its id, summed over the queries: it changes when a batch has finished.
-        last_batch_records: its records, of a single query; overcounts when tasks are retried.
         occupancy: batch_s ÷ τ, the largest over the queries, each with its own τ.
         pressure: backpressure in [0, 1]: share of the rate window, but not beyond the last change of the number of
-            executors, in which batches run back to back with a backlog that executors would clear. The largest over the
-            queries; see ``rheostat.analyze.batches``.
+            executors, in which batches run back to back with a backlog that executors would clear.
         throughput: under backpressure, records/s committed by batches that began at the present number, over the rate
             window; None before two of them.
         busy_ratio: share of slot time in tasks, over the rate window, in [0, 1].
-        running: whether a batch is running in at least one query.
-        active_tasks: tasks running at the reading, over all executors.
         idle_s: for each executor without a task, seconds (to a tenth) since it had one, the longest first, at most 32.
         batches: finished batches since the number of executors changed or the query was restarted, without the batch
             that was running then.
@@ -406,8 +389,8 @@ class Assessment:
         invalid: names of figures that were impossible (NaN, negative), sorted.
         queries: number of active queries.
         by_query: figures of each query, where there are several; else empty.
-        sink: why the sink is sick, as text; None: healthy or unknown. See ``rheostat.analyze.assess``.
-        slow: slow executors and nodes, as text. See ``rheostat.analyze.executors``.
+        sink: why the sink is sick, as text; None: healthy or unknown.
+        slow: slow executors and nodes, as text.
         slow_executors: ids of slow executors.
         slow_on: their nodes, in the same order, ``elsewhere`` for no known node; empty where nodes are unknown.
         slow_nodes: nodes whose executors are all slow, or were when it last had some, sorted; where nodes are known.

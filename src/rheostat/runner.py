@@ -1,7 +1,7 @@
-"""``rheostat run``: a PySpark script that is left as it is, under control.
+"""``rheostat run``: an unmodified PySpark script under control.
 
-The script runs in this process, as ``__main__``. The first Spark session that it makes gets the autoscaler; the session
-is found by standing in for ``SparkSession.Builder.getOrCreate`` while the script runs.
+The script runs in this process, as ``__main__``. While it runs, ``SparkSession.Builder.getOrCreate`` is replaced: the
+first session that the script creates gets the autoscaler.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from rheostat.attachment import Attachment, attach
 from rheostat.errors import Fault, InputError, RheostatError
 from rheostat.host.java import bash_faults
 
+_SUBMIT = "PYSPARK_SUBMIT_ARGS"
+
 
 @dataclass(frozen=True, slots=True)
 class Script:
@@ -28,8 +30,7 @@ class Script:
     Attributes:
         path: a Python file.
         arguments: what follows it in ``sys.argv``.
-        conf: Spark settings for the session's start, as ``spark-submit --conf`` takes them. What the script sets
-            itself goes before them.
+        conf: Spark settings, as ``spark-submit --conf`` takes them. The script's own settings override them.
     """
 
     path: Path
@@ -50,19 +51,19 @@ class Script:
 
 
 def run_script(script: Script, settings: Mapping[str, Any]) -> int:
-    """Run a script to its end with the autoscaler attached; returns the exit code that the script asked for.
+    """Run a script to its end with the autoscaler attached; returns its exit code.
 
     Args:
         script: what to run.
-        settings: the autoscaler's settings, in the shape of a settings file.
+        settings: of the autoscaler, in the shape of a settings file.
 
     Raises:
         RefusedError: its session cannot be scaled as asked; the script has not started a query then.
-        RheostatError: the script ended well, but made no Spark session.
+        RheostatError: the script ended well, but created no Spark session.
         Exception: whatever the script raises.
     """
     attached: list[Attachment] = []
-    with _submit_arguments(script.conf), _arguments(script), _attaching(settings, attached):
+    with _environment(script), _attaching(settings, attached):
         try:
             runpy.run_path(str(script.path), run_name="__main__")
             code = 0
@@ -79,7 +80,6 @@ def run_script(script: Script, settings: Mapping[str, Any]) -> int:
 
 @contextmanager
 def _attaching(settings: Mapping[str, Any], attached: list[Attachment]) -> Iterator[None]:
-    """While this lasts, the first session that is made gets the autoscaler."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.Builder
@@ -99,39 +99,28 @@ def _attaching(settings: Mapping[str, Any], attached: list[Attachment]) -> Itera
 
 
 @contextmanager
-def _arguments(script: Script) -> Iterator[None]:
-    """The script's own ``sys.argv`` and import path."""
-    argv, path = sys.argv, list(sys.path)
+def _environment(script: Script) -> Iterator[None]:
+    """The script's ``sys.argv`` and import path, its settings for the JVM, and this Python for the executors."""
+    argv, path, arguments = sys.argv, list(sys.path), os.environ.get(_SUBMIT)
     sys.argv = [str(script.path), *script.arguments]
     sys.path.insert(0, str(script.path.resolve().parent))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if script.conf:
+        conf = " ".join(f"--conf {shlex.quote(f'{key}={value}')}" for key, value in script.conf.items())
+        os.environ[_SUBMIT] = f"{conf} {arguments or 'pyspark-shell'}"
     try:
         yield
     finally:
         sys.argv, sys.path[:] = argv, path
-
-
-@contextmanager
-def _submit_arguments(conf: Mapping[str, str]) -> Iterator[None]:
-    """Hand settings to the JVM that PySpark starts, and the Python of this process to its executors."""
-    name, before = "PYSPARK_SUBMIT_ARGS", os.environ.get("PYSPARK_SUBMIT_ARGS")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if conf:
-        given = " ".join(f"--conf {shlex.quote(f'{key}={value}')}" for key, value in conf.items())
-        os.environ[name] = f"{given} {before or 'pyspark-shell'}"
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop(name, None)
+        if arguments is None:
+            os.environ.pop(_SUBMIT, None)
         else:
-            os.environ[name] = before
+            os.environ[_SUBMIT] = arguments
 
 
-def _exit_code(code: object) -> int:
-    """What ``sys.exit`` was given, as a process would end with it."""
-    if code is None:
-        return 0
-    if isinstance(code, int):
-        return code
-    sys.stderr.write(f"{code}\n")
+def _exit_code(given: object) -> int:
+    """The code of a process that ends with ``sys.exit(given)``."""
+    if given is None or isinstance(given, int):
+        return given or 0
+    sys.stderr.write(f"{given}\n")
     return 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -13,18 +14,16 @@ from rheostat.files import reason_of, refuse_special, replace_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     from rheostat.learn.slow_records import Sample
 
 _NAME = re.compile(r"rows-(\d{9,})-(\d{9,})-(\d{6,})\.parquet")
 _MERGE_RATIO = 2
 """A file of at most so many times the new rows is merged with them."""
-
 _GROUP_ROWS = 10_000
 """Rows of a Parquet row group. To read the last thousand of a million rows, not all are read."""
 
-_log = logging.getLogger("rheostat.archive")
+_log = logging.getLogger("rheostat.sample_store")
 
 
 class MemorySampleStore:
@@ -57,7 +56,7 @@ class _Part(NamedTuple):
     end: int
     path: Path
 
-    def within(self, first: int, end: int) -> bool:
+    def is_within(self, first: int, end: int) -> bool:
         return first <= self.first and self.end <= end
 
 
@@ -65,17 +64,14 @@ class ParquetSampleStore:
     """Rows in a folder of Parquet files, each a range of rows. One process writes; others may read.
 
     A damaged or missing file costs its own rows and no others: they are skipped, and ``report`` is told once.
-
-    Args:
-        folder: of this job alone; created with the first rows.
-        report: receives what is wrong with a file.
+    The folder belongs to this job alone; it is created with the first rows.
     """
 
     def __init__(self, folder: str | Path, report: Callable[[str], None] = _log.warning) -> None:
         self.folder = Path(folder)
         self._report = report
         self._reported: set[Path] = set()
-        self._clean = False
+        self._is_clean = False
 
     def put(self, first: int, rows: Sequence[Sample]) -> None:
         """Store rows ``first``, ``first`` + 1, …, replacing those that were there; on disk when this returns.
@@ -83,12 +79,12 @@ class ParquetSampleStore:
         Raises:
             JournalError: they are not on disk; what was there before still is.
         """
-        if not rows:
-            return
         try:
-            self._put(first, list(rows))
+            if rows:
+                self._remove_leftovers()
+                self._put(first, first + len(rows), list(rows))
         except OSError as error:
-            message = f"the archive in {self.folder} cannot be written: {error}"
+            message = f"the sample store in {self.folder} cannot be written: {error}"
             raise JournalError(message) from error
 
     def read(self, count: int, most: int | None = None) -> Sequence[Sample]:
@@ -110,17 +106,16 @@ class ParquetSampleStore:
         """One more than the highest row number; 0: there are no rows."""
         return max((part.end for part in self._parts()), default=0)
 
-    def _put(self, first: int, rows: list[Sample]) -> None:
-        self._remove_leftovers()
-        parts, end = self._parts(), first + len(rows)
+    def _put(self, first: int, end: int, rows: list[Sample]) -> None:
+        parts = self._parts()
         if any(part.first < end and first < part.end for part in parts) and self.held(first, end) == rows:
             return
         for part in reversed(parts):
-            if part.within(first, end):
+            if part.is_within(first, end):
                 continue
-            adjacent = part.first <= end and first <= part.end
-            small = part.end - part.first <= _MERGE_RATIO * len(rows)
-            below = self._read(part, part.first, part.end) if adjacent and small else None
+            is_adjacent = part.first <= end and first <= part.end
+            is_small = part.end - part.first <= _MERGE_RATIO * len(rows)
+            below = self._read(part, part.first, part.end) if is_adjacent and is_small else None
             if below is None:
                 break
             rows = below[: max(0, first - part.first)] + rows + below[max(0, end - part.first) :]
@@ -128,14 +123,13 @@ class ParquetSampleStore:
         serial = 1 + max((part.serial for part in parts), default=0)
         write_table(self.folder / f"rows-{first:09}-{end:09}-{serial:06}.parquet", table_of(rows))
         for part in parts:
-            if part.within(first, end):
+            if part.is_within(first, end):
                 part.path.unlink(missing_ok=True)
 
     def _parts(self) -> list[_Part]:
         """The files, in the order of their serial numbers."""
-        if not self.folder.is_dir():
-            return []
-        matches = ((path, _NAME.fullmatch(path.name)) for path in self.folder.iterdir())
+        names = self.folder.iterdir() if self.folder.is_dir() else ()
+        matches = ((path, _NAME.fullmatch(path.name)) for path in names)
         parts = (_Part(int(match[3]), int(match[1]), int(match[2]), path) for path, match in matches if match)
         return sorted(part for part in parts if part.first < part.end)
 
@@ -143,12 +137,11 @@ class ParquetSampleStore:
         """Rows ``first`` … ``end`` − 1 of a file; None if they cannot be read, which is reported once."""
         try:
             rows = samples_of(read_table(part.path, first - part.first, end - part.first), str(part.path))
-        except InputError as error:
-            problem = str(error)
-        else:
             if len(rows) == end - first:
                 return rows
             problem = f"{part.path}: it holds fewer rows than its name says"
+        except InputError as error:
+            problem = str(error)
         if part.path not in self._reported:
             self._reported.add(part.path)
             self._report(f"samples {part.first} to {part.end - 1} are left out: {problem}")
@@ -156,16 +149,16 @@ class ParquetSampleStore:
 
     def _remove_leftovers(self) -> None:
         """Once: remove what a crash has left, torn files and files whose rows a newer one holds."""
-        if self._clean:
+        if self._is_clean:
             return
         for torn in self.folder.glob(".rows-*"):
             torn.unlink(missing_ok=True)
         parts = self._parts()
         for place, part in enumerate(parts):
-            newer = (other for other in parts[place + 1 :] if part.within(other.first, other.end))
+            newer = (other for other in parts[place + 1 :] if part.is_within(other.first, other.end))
             if any(self._read(other, other.first, other.end) is not None for other in newer):
                 part.path.unlink(missing_ok=True)
-        self._clean = True
+        self._is_clean = True
 
 
 # Samples as Parquet. pyarrow is an extra: it is imported only when one of these functions is called.
@@ -177,7 +170,7 @@ def table_of(rows: Sequence[Sample], processed: Sequence[float | None] | None = 
 
     columns = {
         "at": pa.array([row.at for row in rows], pa.float64()),
-        "workload": pa.array([list(row.workload) for row in rows], pa.list_(pa.float64())),
+        "workload": pa.array([row.workload for row in rows], pa.list_(pa.float64())),
         "executors": pa.array([row.executors for row in rows], pa.int64()),
         "slow": pa.array([row.slow for row in rows], pa.float64()),
     }
@@ -212,61 +205,38 @@ def read_table(path: Path, first: int = 0, end: int | None = None) -> pa.Table:
     try:
         refuse_special(path)
         with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
-            return _read_range(file, first, file.metadata.num_rows if end is None else end)
+            sizes = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+            starts = list(accumulate(sizes, initial=0))
+            end = starts[-1] if end is None else end
+            groups = [number for number in range(len(sizes)) if starts[number] < end and first < starts[number + 1]]
+            table = file.read_row_groups(groups, use_threads=False)  # for small files, starting threads takes longer
+            return table.slice(first - starts[groups[0]], end - first) if groups else table
     except (OSError, pa.ArrowException) as error:
         reason = reason_of(error).partition("\n")[0]
         raise InputError([Fault("file", str(path), "a whole Parquet file", f"it cannot be read: {reason}")]) from error
 
 
-def _read_range(file: pq.ParquetFile, first: int, end: int) -> pa.Table:
-    groups, before, passed = [], 0, 0
-    for number in range(file.num_row_groups):
-        rows = file.metadata.row_group(number).num_rows
-        if passed < end and first < passed + rows:
-            groups.append(number)
-        elif not groups:
-            before += rows
-        passed += rows
-    table = file.read_row_groups(groups, use_threads=False)  # for small files, starting threads takes longer
-    return table.slice(max(0, first - before), max(0, end - max(first, before)))
-
-
 def samples_of(table: pa.Table, where: str) -> list[Sample]:
-    """The samples in a table. Rates and shares may be NaN or infinite; training checks that.
+    """The samples in a table with the columns of :func:`table_of`. Rates may be NaN or infinite; training checks that.
 
-    Args:
-        table: with the columns of :func:`table_of`; other columns are ignored.
-        where: what it was read from, for messages.
+    ``where`` is what it was read from, for messages.
 
     Raises:
         InputError: columns are missing, are not numeric, or have gaps. All problems are listed.
     """
-    import pyarrow as pa
-
     from rheostat.learn.slow_records import Sample
 
     faults: list[Fault] = []
-    at, slow = (_read_numbers(table, name, pa.float64(), where, faults) for name in ("at", "slow"))
-    executors = _read_numbers(table, "executors", pa.int64(), where, faults)
-    workload = _read_numbers(table, "workload", pa.float64(), where, faults)
+    at, slow, executors, workload = (
+        _read_numbers(table, name, where, faults) for name in ("at", "slow", "executors", "workload")
+    )
     if faults:
         raise InputError(faults)
     rates = (tuple(rates) if isinstance(rates, list) else (rates,) for rates in workload)
     return list(map(Sample, at, rates, executors, slow))
 
 
-def processed_in(table: pa.Table) -> list[float | None]:
-    """The column ``processed``; None in every row if it is missing or not numeric."""
-    import pyarrow as pa
-
-    column = table["processed"] if "processed" in table.column_names else None
-    if column is None or not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
-        return [None] * table.num_rows
-    rates: list[float | None] = column.cast(pa.float64()).to_pylist()
-    return rates
-
-
-def _read_numbers(table: pa.Table, name: str, kind: pa.DataType, where: str, faults: list[Fault]) -> list[Any]:
+def _read_numbers(table: pa.Table, name: str, where: str, faults: list[Fault]) -> list[Any]:
     """The values of a column, or their lists in ``workload``; empty, with a fault added, if they are not numbers."""
     import pyarrow as pa
 
@@ -278,6 +248,7 @@ def _read_numbers(table: pa.Table, name: str, kind: pa.DataType, where: str, fau
     if name not in table.column_names:
         return fail(f"columns {', '.join(table.column_names) or '(none)'}", "it is missing")
     column = flat = table[name].combine_chunks()
+    kind = pa.int64() if name == "executors" else pa.float64()
     if name == "workload" and (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
         flat, kind = column.flatten(), pa.list_(kind)
     if not (pa.types.is_integer(flat.type) or pa.types.is_floating(flat.type)):
@@ -286,7 +257,17 @@ def _read_numbers(table: pa.Table, name: str, kind: pa.DataType, where: str, fau
         if values.null_count:
             return fail(f"{values.null_count} of {len(values)} values missing", "it has gaps")
     try:
-        numbers: list[Any] = column.cast(kind).to_pylist()
+        return list(column.cast(kind).to_pylist())
     except pa.ArrowInvalid as error:
         return fail(str(flat.type), f"it is not all {kind}: {error}")
-    return numbers
+
+
+def processed_in(table: pa.Table) -> list[float | None]:
+    """The column ``processed``; None in every row if it is missing or not numeric."""
+    import pyarrow as pa
+
+    column = table["processed"] if "processed" in table.column_names else None
+    if column is None or not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+        return [None] * table.num_rows
+    rates: list[float | None] = column.cast(pa.float64()).to_pylist()
+    return rates

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rheostat.analyze.offsets import add_look, arrival_time, count_at, first_needed, known_samples, thin
+from rheostat.analyze.offsets import add_look, arrival_time, count_at, first_needed, keep_looks, known_samples
+from rheostat.analyze.state import thin
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_arrivals_are_linear_between_samples(at, count):
     ],
 )
 def test_a_record_arrived_when_the_curve_passed_its_number(count, at):
-    assert arrival_time((0.0, 10.0, 20.0, 30.0), (100, 200, 200, 250), count) == at
+    assert arrival_time(((0.0, 10.0, 20.0, 30.0), (100, 200, 200, 250)), count) == at
 
 
 @pytest.mark.parametrize(
@@ -52,24 +53,22 @@ def test_a_curve_grows_or_starts_anew(at, count, expected):
 
 
 @pytest.mark.parametrize(
-    ("since", "behind", "kept"),
+    ("since", "committed", "kept"),
     [
         pytest.param(25.0, 40, (20.0, 30.0, 40.0), id="the window reaches further back"),
         pytest.param(35.0, 15, (10.0, 20.0, 30.0, 40.0), id="the backlog reaches further back"),
         pytest.param(40.0, 99, (40.0,), id="nothing waits and no window"),
-        pytest.param(35.0, -1, (0.0, 10.0, 20.0, 30.0, 40.0), id="what is committed is not known"),
+        pytest.param(35.0, None, (0.0, 10.0, 20.0, 30.0, 40.0), id="what is committed is not known"),
     ],
 )
-def test_only_what_will_be_asked_for_is_kept(since, behind, kept):
+def test_only_what_will_be_asked_for_is_kept(since, committed, kept):
     at = (0.0, 10.0, 20.0, 30.0, 40.0)
-    first = first_needed(at, (0, 10, 20, 30, 40), since=since, behind=behind)
-    times, counts = thin(at, (0, 10, 20, 30, 40), first=first, most=32)
+    first_at = first_needed([(at, (0, 10, 20, 30, 40))], since=since, committed=[committed])
+    times, rows = keep_looks(at, [(0,), (10,), (20,), (30,), (40,)], first_at, most=32)
     assert times == kept
-    assert counts == tuple(int(at) for at in kept)
+    assert rows == tuple((int(at),) for at in kept)
 
 
 def test_too_long_a_curve_loses_every_second_sample_of_its_older_half():
-    times = tuple(float(i) for i in range(9))
-    kept, counts = thin(times, tuple(range(9)), first=0, most=8)
-    assert kept == (0.0, 2.0, 4.0, 5.0, 6.0, 7.0, 8.0)
-    assert counts == (0, 2, 4, 5, 6, 7, 8)
+    looks = [(float(i), i) for i in range(9)]
+    assert thin(looks, most=8) == tuple((float(i), i) for i in (0, 2, 4, 5, 6, 7, 8))

@@ -9,7 +9,7 @@ from tests.analyze.test_micro_batches import Job, assessments
 
 import rheostat.analyze.batches
 from rheostat.analyze.assess import analyze
-from rheostat.analyze.batches import overloaded, pressed, read_pressure, root
+from rheostat.analyze.batches import find_root, has_backpressure, is_overloaded, update_backpressure
 from rheostat.analyze.state import AnalysisSettings, AnalysisState, Turns
 from rheostat.journal.records import DecisionRecord, assessment_from_json, assessment_to_json
 from rheostat.journal.store import read_journal
@@ -33,7 +33,7 @@ def test_examples():
     ],
 )
 def test_algorithm_1(before, own, expected):
-    assert overloaded(before, own) is expected
+    assert is_overloaded(before, own) is expected
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_algorithm_1(before, own, expected):
     ],
 )
 def test_the_root_among_the_parts_of_a_batch(pressure, durations, expected):
-    assert root(pressure, durations) == expected
+    assert find_root(pressure, durations) == expected
 
 
 BATCH = Batch(0.0, 1, 12.0, planning_s=1.0, add_batch_s=10.5, commit_s=0.5)
@@ -70,14 +70,14 @@ DRIVER = Batch(0.0, 1, 12.0, planning_s=8.0, add_batch_s=3.5, commit_s=0.5)
     ],
 )
 def test_when_a_query_is_pressed(batch_s, backlog, excess, last, expected):
-    assert pressed(batch_s, 10.0, 15.0, backlog, excess, last) is expected
+    assert has_backpressure(batch_s, 10.0, 15.0, backlog, excess, last) is expected
 
 
 def told(*looks, window_s=60.0):
     """The pressures at looks (time, pressed)."""
     turns, before, found = None, 0.0, []
     for at, now_pressed in looks:
-        share, turns = read_pressure(now_pressed, turns, before, at, window_s)
+        share, turns = update_backpressure(now_pressed, turns, before, at, window_s)
         before = at
         found.append(share)
     return found
@@ -97,7 +97,7 @@ def test_an_unknown_look_begins_anew():
 def test_what_is_remembered_is_bounded():
     turns, before = Turns(0.0), 0.0
     for step in range(1, 200):
-        _, turns = read_pressure(step % 2 == 0, turns, before, 15.0 * step, 60.0)
+        _, turns = update_backpressure(step % 2 == 0, turns, before, 15.0 * step, 60.0)
         before = 15.0 * step
     assert len(turns.times) <= 6
 
@@ -150,7 +150,7 @@ def test_the_root_of_a_real_overload_is_the_work_of_the_executors():
     long = [batch for batch in batches if batch.duration_s > 2.0]
     parts = [(batch.planning_s, batch.add_batch_s, batch.commit_s) for batch in long]
     assert len(parts) >= 3
-    assert {root(1.0, each) for each in parts} == {1}
+    assert {find_root(1.0, each) for each in parts} == {1}
 
 
 def test_samples_that_overlap_a_reconfiguration_do_not_count():

@@ -144,7 +144,7 @@ def test_a_figure_that_is_left_out_never_becomes_a_known_one(moves, data):
     assert {"backlog", "backlog_excess", "lag_s"} <= set(seen.missing)
 
 
-@given(st.lists(st.integers(1, 40), min_size=100, max_size=100), st.booleans())
+@given(st.lists(st.integers(1, 40), min_size=60, max_size=60), st.booleans())
 def test_the_state_is_bounded(gaps, stuck):
     moves = [(eighths, [100, 100], 0.0 if stuck else 1.0) for eighths in gaps]
     *_, (_, state) = assessed(healthy(moves))

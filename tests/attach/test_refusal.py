@@ -40,7 +40,7 @@ def test_a_session_that_cannot_be_scaled_is_refused_with_all_causes(facts, field
     ],
 )
 def test_a_query_that_cannot_be_scaled_is_refused(trigger, fields):
-    plan = QueryPlan(Run("id", "run"), "q", trigger, "", ())
+    plan = QueryPlan(Run("id", "run"), "q", trigger, ())
     assert [fault.field for fault in query_refusals([plan], None, None, 20.0)] == fields
 
 

@@ -20,7 +20,7 @@ from rheostat.errors import InputError, RefusedError
 from rheostat.host.spark_daemons import free_ports
 from rheostat.lab.lab import Lab
 from rheostat.load.log_writer import LogWriter
-from rheostat.metrics import Hearing, serve
+from rheostat.metrics import JobMetrics, serve
 from rheostat.spark.levers import SparkLevers
 from rheostat.spark.log_source import register
 
@@ -171,7 +171,7 @@ def test_a_scrape_of_a_live_attachment_shows_backlog_and_executors(narrow: Spark
     ):
         until(behind, "a backlog")
         with pytest.raises(InputError) as caught:
-            serve(MetricsSettings(port=port), Hearing())
+            serve(MetricsSettings(port=port), JobMetrics())
 
     found = scrapes[-1]
     latest = [found[f"rheostat_latest_offset_records{partition}"] for partition in (0, 1)]

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from rheostat.config.faults import faults_of
+from rheostat.config.faults import faults_of, keys_of, models_in
 from rheostat.config.loading import load_settings
 from rheostat.config.models import Settings
-from rheostat.config.reference import keys_of, models_in
 from rheostat.decide.policy import PolicyContext, load_policy, policy_names
 from rheostat.errors import InputError
 from rheostat.fleet.train import training_options

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.decide.partitions import Alignment, aligned, in_waves, loads, spread_evenly, waves
+from rheostat.decide.partitions import Alignment, align, in_waves, spread_evenly, waves
 
 EVENLY: Alignment = "evenly-spread"
 UTILISATION: Alignment = "maximize-utilisation"
@@ -40,7 +40,7 @@ def test_evenly_spread(current, factor, groups, limits, expected):
 
     testParallelismComputationWithAdjustment, testParallelismComputationWithLimit, testNumPartitionsAdjustment.
     """  # noqa: E501
-    assert aligned(current, math.ceil(factor * current), groups, EVENLY, limits) == expected
+    assert align(current, math.ceil(factor * current), groups, EVENLY, limits) == expected
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_evenly_spread(current, factor, groups, limits, expected):
 )
 def test_maximize_utilisation(current, wanted, groups, expected):
     """The same file, expectedMaximumUtilization."""
-    assert aligned(current, wanted, groups, UTILISATION) == expected
+    assert align(current, wanted, groups, UTILISATION) == expected
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_maximize_utilisation(current, wanted, groups, expected):
     ],
 )
 def test_directions_and_edges(current, wanted, groups, limits, mode, expected):
-    assert aligned(current, wanted, groups, mode, limits) == expected
+    assert align(current, wanted, groups, mode, limits) == expected
 
 
 @pytest.mark.parametrize("mode", [EVENLY, UTILISATION])
@@ -78,7 +78,7 @@ def test_the_direction_is_never_turned_and_no_more_than_groups_come_out(mode):
     for groups in range(1, 40):
         for current in range(1, 45):
             for wanted in range(1, 45):
-                found = aligned(current, wanted, groups, mode)
+                found = align(current, wanted, groups, mode)
                 assert (found - current) * (wanted - current) >= 0
                 assert found == current or 1 <= found <= groups
 
@@ -101,12 +101,6 @@ def test_the_direction_is_never_turned_and_no_more_than_groups_come_out(mode):
 )
 def test_in_waves(current, wanted, partitions, slots, most, expected):
     assert in_waves(current, wanted, partitions, slots, most) == expected
-
-
-def test_the_partitions_of_each_slot():
-    assert loads(8, 3 * 2) == (2, 2, 1, 1, 1, 1)
-    assert loads(8, 4 * 2) == (1,) * 8
-    assert loads(3, 5) == (1, 1, 1, 0, 0)
 
 
 numbers = st.integers(1, 120)

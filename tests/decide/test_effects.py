@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from rheostat.decide.policy import policy_names
-from rheostat.decide.settings_check import checked_settings, no_effect
+from rheostat.decide.settings_check import check_settings, no_effect
 
 ACT = {"objective": "lag < 30s", "executors": [1, 20]}
 
 
 def idle(**given):
     values = {**ACT, **given}
-    return {each.field: each.why for each in no_effect(values, checked_settings(values))}
+    return {each.field: each.why for each in no_effect(values, check_settings(values))}
 
 
 @pytest.mark.parametrize(
@@ -93,11 +93,11 @@ def test_what_is_void_is_named_with_the_reason(given, field, why):
         pytest.param({"guard": {"tolerance": 0.05, "round_trip_cooldowns": 1.5}}, id="a tolerance of one in twenty"),
         pytest.param({"guard": {"align_to": "state", "align_most": 0.5, "state_partitions": 64}}, id="alignment"),
         pytest.param(
-            {"policy": "hpa", "guard": {"catching_up": False, "failover": True}}, id="steps it does not bring"
+            {"policy": "hpa", "guard": {"catching_up": False, "failover": True}}, id="steps that it does not do itself"
         ),
         pytest.param(
             {"policy": "hpa", "guard": {"cooldown_down_s": 90, "round_trip_cooldowns": 1}},
-            id="one cooldown after an increase, for a policy that brings the cooldown",
+            id="one cooldown after an increase, for a policy that does the cooldown itself",
         ),
         pytest.param(
             {"policy": "hpa", "guard": {"hold_fallback_s": 9, "hold_both": True, "hold_s": 9}}, id="hold of all"
@@ -121,7 +121,7 @@ def test_what_counts_is_not_named(given):
 
 def test_a_sentence_says_what_was_given():
     values = {**ACT, "metrics": {"host": "10.0.0.7"}}
-    (each,) = no_effect(values, checked_settings(values))
+    (each,) = no_effect(values, check_settings(values))
     told = "metrics.host: has no effect, because nothing is served: give metrics.port (given: '10.0.0.7')"
     assert str(each) == told
 
@@ -144,4 +144,4 @@ def test_the_example_in_the_reference_has_no_idle_key():
     import yaml
 
     values = yaml.safe_load(example)
-    assert no_effect(values, checked_settings(values)) == []
+    assert no_effect(values, check_settings(values)) == []

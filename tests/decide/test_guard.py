@@ -1,7 +1,6 @@
 """Each step alone; who wins where several speak; and the page that describes them."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +8,10 @@ import pytest
 from tests.policies.samples import seen
 
 from rheostat.config.models import GuardSettings
-from rheostat.decide.decide import PROPOSERS, choose
+from rheostat.decide.decide import PROPOSERS, STEPS, Direction, check_gates, choose
 from rheostat.decide.effectiveness import Cause, Useless
-from rheostat.decide.guard import STEPS, Direction, closed_gate
-from rheostat.decide.state import Context, GuardState, Pending
+from rheostat.decide.guard import Context
+from rheostat.decide.state import GuardState, Pending
 from rheostat.decide.state import PastRecommendation as Past
 from rheostat.model import Bounds, Reason, ReasonCode, Recommendation
 
@@ -30,7 +29,7 @@ def shaped(target: int | None, *, current: int = 5, guard=None, state=None, boun
         sample_s=15.0,
         state=GuardState(**(state or {})),
     )
-    _, chosen = choose(replace(context, gate=closed_gate(context)))
+    _, chosen = choose(check_gates(context))
     return chosen.target, chosen.reason, chosen.notes
 
 
@@ -197,7 +196,7 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
         pytest.param(
             UP, {"partitions": 7, "useful_executors": 9}, UP, ReasonCode.FIXED, id="a stage larger than the source"
         ),
-        # a share of the number in force
+        # a share of the current target
         pytest.param(
             6, {"guard": {"tolerance": 0.2}}, STAY, ReasonCode.WITHIN_TOLERANCE, id="within the tolerance: not up"
         ),
@@ -490,9 +489,9 @@ def test_the_page_lists_the_steps_as_they_are():
     assert [int(row[0]) for row in rows] == list(range(1, len(STEPS) + 1))
 
 
-def test_the_steps_that_spoil_a_sample_come_first_and_no_policy_brings_them():
-    spoiling = [step.gate for step in STEPS]
-    assert spoiling == sorted(spoiling, reverse=True)
+def test_gates_come_first_and_no_policy_does_them_itself():
+    gates = [step.gate for step in STEPS]
+    assert gates == sorted(gates, reverse=True)
     assert not any(step.self_manageable for step in STEPS if step.gate)
 
 
@@ -507,7 +506,7 @@ def test_an_undo_tells_what_was_promised_and_what_came():
     assert [(note.step, note.before, note.after) for note in notes] == [("undo", 5, 3)]
 
 
-def test_the_page_lists_what_a_policy_may_bring():
+def test_the_page_lists_the_steps_that_a_policy_may_do_itself():
     page = (Path(__file__).parents[2] / "docs" / "guard.md").read_text(encoding="utf-8")
     allowed = page.split("Allowed are")[1].split("The others")[0]
     assert re.findall(r"`(\w+)`", allowed) == [step.name for step in STEPS if step.self_manageable]

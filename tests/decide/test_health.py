@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.policies.samples import Fixed, outcome, planner, seen
 
 from rheostat.config.models import GuardSettings
-from rheostat.decide.decide import choose, decide, learn
-from rheostat.decide.guard import closed_gate
-from rheostat.decide.state import Context, GuardState, Pending, Replacing
+from rheostat.decide.decide import check_gates, choose, decide, learn
+from rheostat.decide.guard import Context
+from rheostat.decide.state import GuardState, Pending, Replacing
 from rheostat.model import Action, Bounds, OutcomeStatus, Reason, ReasonCode, Recommendation
 
 AT = 1000.0
@@ -32,7 +31,7 @@ def shaped(target: int, *, state=None, skip=frozenset(), fewer_do=False, figures
         state=remembered,
         fewer_do=fewer_do,
     )
-    _, chosen = choose(replace(context, gate=closed_gate(context)), skip)
+    _, chosen = choose(check_gates(context), skip)
     return chosen.target, chosen.reason.code
 
 
@@ -171,7 +170,7 @@ def test_one_comes_and_the_slow_one_goes():
     assert (rest.action, state.guard.replacing) == (Action.HOLD, None)
 
 
-def test_one_that_comes_in_the_place_of_another_is_not_tried_for_what_it_brings():
+def test_the_effect_of_a_replacement_is_not_judged():
     """At its limit: batches back to back, and records left over. An increase by the policy promises something then."""
     limited = {"executors": 2, "batch_s": 12.0, "backlog_excess": 90.0, "processed_rate": 500.0}
     for target, code, rate in ((None, ReasonCode.SLOW_EXECUTOR, None), (3, ReasonCode.FIXED, 500.0)):
@@ -184,7 +183,7 @@ def test_one_that_comes_in_the_place_of_another_is_not_tried_for_what_it_brings(
         assert (state.guard.trial is None) == (rate is None)
 
 
-def test_nor_is_the_increase_before_it_tried_for_what_both_bring():
+def test_a_replacement_ends_the_trial_of_the_increase_before_it():
     limited = {"batch_s": 12.0, "backlog_excess": 90.0, "processed_rate": 500.0}
     plans = planner(Fixed(3), replace_slow=True)
     _, state = decide(seen(AT, executors=2, **limited), plans.initial(), plans)

@@ -9,7 +9,16 @@ import pytest
 from tests.policies.samples import Fixed, outcome, planner, seen
 
 from rheostat.decide.decide import decide, learn
-from rheostat.decide.effectiveness import Cause, Trial, Useless, begun, cause_of, judged, limited_rate, still_useless
+from rheostat.decide.effectiveness import (
+    Cause,
+    Trial,
+    Useless,
+    find_cause,
+    judge_trial,
+    limited_rate,
+    start_trial,
+    update_useless,
+)
 from rheostat.decide.state import GuardState, Pending, State
 from rheostat.model import Action, Assessment, OutcomeStatus, ReasonCode
 
@@ -28,7 +37,7 @@ def verdict(**changes: Any) -> Trial | Useless | None:
     result: Trial | Useless | None = TRIAL
     for number in range(4, 8):
         if isinstance(result, Trial):
-            result = judged(result, limited(1000.0 + 20 * number, number, **changes), 0.3, 600.0)
+            result = judge_trial(result, limited(1000.0 + 20 * number, number, **changes), 0.3, 600.0)
     return result
 
 
@@ -64,15 +73,15 @@ def test_what_does_not_count_leaves_the_trial_as_it_is(changes):
 
 
 def test_the_best_batch_counts_and_a_batch_counts_once():
-    first = judged(TRIAL, limited(1100.0, 4, 900.0), 0.3, 600.0)
+    first = judge_trial(TRIAL, limited(1100.0, 4, 900.0), 0.3, 600.0)
     assert first == TRIAL._replace(best=900.0, samples=1, batches=4)
     assert isinstance(first, Trial)
-    assert judged(first, limited(1110.0, 4, 950.0), 0.3, 600.0) == first
-    assert judged(first, limited(1120.0, 5, 850.0), 0.3, 600.0) == first._replace(samples=2, batches=5)
+    assert judge_trial(first, limited(1110.0, 4, 950.0), 0.3, 600.0) == first
+    assert judge_trial(first, limited(1120.0, 5, 850.0), 0.3, 600.0) == first._replace(samples=2, batches=5)
 
 
 def test_a_trial_that_takes_too_long_says_nothing():
-    assert judged(TRIAL, limited(1601.0), 0.3, 600.0) is None
+    assert judge_trial(TRIAL, limited(1601.0), 0.3, 600.0) is None
 
 
 @pytest.mark.parametrize(
@@ -91,12 +100,12 @@ def test_a_trial_that_takes_too_long_says_nothing():
     ],
 )
 def test_the_cause(changes, cause):
-    assert cause_of(limited(**changes), TRIAL) is cause
+    assert find_cause(limited(**changes), TRIAL) is cause
 
 
 def test_waves_explain_an_increase_that_brought_nothing():
     """8 partitions: two waves on 4 to 7 slots."""
-    assert cause_of(limited(partitions=8), Trial(4, 7, 0.0, 800.0)) is None
+    assert find_cause(limited(partitions=8), Trial(4, 7, 0.0, 800.0)) is None
 
 
 @pytest.mark.parametrize(
@@ -109,8 +118,8 @@ def test_waves_explain_an_increase_that_brought_nothing():
     ],
 )
 def test_what_is_put_on_trial(before, after, rate, trial):
-    assert (begun(before, after, 0.0, rate, 0.3) is not None) == trial
-    assert begun(before, after, 0.0, rate, None) is None
+    assert (start_trial(before, after, 0.0, rate, 0.3) is not None) == trial
+    assert start_trial(before, after, 0.0, rate, None) is None
 
 
 @pytest.mark.parametrize(
@@ -146,7 +155,7 @@ USELESS = Useless(2, 4, 1000.0, 820.0, 1600.0, 800.0, Cause.BROKER)
     ],
 )
 def test_what_is_remembered(changes, number, expected):
-    assert still_useless(USELESS, limited(**changes), number, 600.0) == expected
+    assert update_useless(USELESS, limited(**changes), number, 600.0) == expected
 
 
 @pytest.mark.parametrize(
@@ -161,7 +170,7 @@ def test_what_is_remembered(changes, number, expected):
 )
 def test_a_cause_that_is_gone(cause, changes, kept):
     known = USELESS._replace(cause=cause)
-    assert (still_useless(known, limited(**changes), 4, 600.0) is not None) == kept
+    assert (update_useless(known, limited(**changes), 4, 600.0) is not None) == kept
 
 
 def test_an_increase_that_brings_nothing_is_undone_once_and_none_follows():

@@ -11,7 +11,7 @@ import pytest
 from tests.policies.samples import Fixed, outcome, planner, seen
 
 from rheostat.decide.decide import decide, learn
-from rheostat.decide.placement import Choice, Placing, grown, nd_max, place, shrunk
+from rheostat.decide.placement import Choice, Placing, choose_nodes_to_add, choose_nodes_to_leave, nd_max, place
 from rheostat.decide.state import Pending, Replacing
 from rheostat.model import Action, NodeReading, Nodes, OutcomeStatus, Placement, ReasonCode, RoundTrip
 
@@ -58,16 +58,16 @@ def test_nd_max_is_the_greatest_round_trip_among_distinct_nodes(used, expected):
     ],
 )
 def test_growing_takes_the_free_node_with_the_least_latency(used, names, count, expected):
-    assert grown(tuple(used), free(names), count) == tuple(expected)
+    assert choose_nodes_to_add(tuple(used), free(names), count) == tuple(expected)
 
 
 def test_growing_prefers_a_place_on_a_node_in_use():
-    assert grown(("a",), nodes(a=(1, 2), b=(0, 1)), 4) == ("a", "a", "b")
+    assert choose_nodes_to_add(("a",), nodes(a=(1, 2), b=(0, 1)), 4) == ("a", "a", "b")
 
 
 def test_of_equally_near_nodes_the_first_by_name_is_taken():
     trips = (RoundTrip("m", "x", 10.0), RoundTrip("m", "y", 10.0), RoundTrip("x", "y", 5.0))
-    assert grown(("m",), nodes(trips, x=(0, 1), y=(0, 1)), 2) == ("x", "y")
+    assert choose_nodes_to_add(("m",), nodes(trips, x=(0, 1), y=(0, 1)), 2) == ("x", "y")
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,12 @@ def test_of_equally_near_nodes_the_first_by_name_is_taken():
 )
 def test_shrinking_gives_up_the_farthest_node(used, count, expected):
     there = dict.fromkeys("abcde", (1, 0))
-    assert shrunk(tuple(used), nodes(**there), count) == tuple(expected)
+    assert choose_nodes_to_leave(tuple(used), nodes(**there), count) == tuple(expected)
 
 
 def test_what_has_vanished_is_given_up_first():
-    assert shrunk(("a", "b", "x"), nodes(a=(1, 0), b=(1, 0)), 2) == ("x", "b")
-    assert shrunk(("a", "x"), nodes(a=(1, 0)), 1, Choice(ANY, 3)) == ("x",)
+    assert choose_nodes_to_leave(("a", "b", "x"), nodes(a=(1, 0), b=(1, 0)), 2) == ("x", "b")
+    assert choose_nodes_to_leave(("a", "x"), nodes(a=(1, 0)), 1, Choice(ANY, 3)) == ("x",)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_what_has_vanished_is_given_up_first():
 def test_a_slow_node_gets_an_executor_only_where_no_other_has_room(slow, count, expected, never):
     choice = Choice(slow=frozenset(slow), never_slow=never)
     expected = "".join(name for name in expected if not (never and name in slow))
-    assert grown(("a",), free("bcd"), count, choice) == tuple(expected)
+    assert choose_nodes_to_add(("a",), free("bcd"), count, choice) == tuple(expected)
 
 
 @pytest.mark.parametrize(
@@ -121,14 +121,14 @@ def test_a_slow_node_gets_an_executor_only_where_no_other_has_room(slow, count, 
 )
 def test_what_is_slow_is_given_up_first(used, first, count, expected):
     there = dict.fromkeys("abcd", (1, 0))
-    assert shrunk(tuple(used), nodes(**there), count, Choice(first=tuple(first))) == tuple(expected)
+    assert choose_nodes_to_leave(tuple(used), nodes(**there), count, Choice(first=tuple(first))) == tuple(expected)
 
 
 class TestAny:
     THERE = free("abcdefgh")
 
     def drawn(self, seed, count=3):
-        return grown(("a",), self.THERE, count, Choice(ANY, seed))
+        return choose_nodes_to_add(("a",), self.THERE, count, Choice(ANY, seed))
 
     def test_is_decided_by_the_seed(self):
         assert self.drawn(5) == self.drawn(5)
@@ -142,18 +142,20 @@ class TestAny:
         assert all(60 <= firsts.count(name) <= 140 for name in "abcdefgh")
 
     def test_gives_up_each_executor_about_as_often(self):
-        firsts = [shrunk(("a", "a", "b", "c"), self.THERE, 1, Choice(ANY, seed))[0] for seed in range(800)]
+        firsts = [
+            choose_nodes_to_leave(("a", "a", "b", "c"), self.THERE, 1, Choice(ANY, seed))[0] for seed in range(800)
+        ]
         assert [round(firsts.count(name) / 200) for name in "abc"] == [2, 1, 1]
 
     def test_takes_slow_nodes_last_and_gives_up_slow_executors_first(self):
         slow = Choice(ANY, 5, slow=frozenset("abcd"), first=("b", "c"))
-        added = grown((), self.THERE, 6, slow)
+        added = choose_nodes_to_add((), self.THERE, 6, slow)
         assert set(added[:4]) == set("efgh")
         assert set(added[4:]) <= set("abcd")
-        assert shrunk(tuple("abcdefgh"), self.THERE, 3, slow)[:2] == ("b", "c")
+        assert choose_nodes_to_leave(tuple("abcdefgh"), self.THERE, 3, slow)[:2] == ("b", "c")
 
     def test_takes_no_more_than_are_free(self):
-        assert sorted(grown((), free("ab", 2), 9, Choice(ANY, 1))) == ["a", "a", "b", "b"]
+        assert sorted(choose_nodes_to_add((), free("ab", 2), 9, Choice(ANY, 1))) == ["a", "a", "b", "b"]
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ SICK = {"slow": ("executor 7 on b",), "slow_executors": ("7",), "slow_on": ("b",
             {"a": (1, 0), "b": (0, 1)},
             False,
             Placement(("a", "b"), ("b",), (), ("b",)),
-            "added on b, no other has room than b, which is slow, greatest round trip 0 ms → 20 ms",
+            "added on b, slow nodes are used, as no other has room: b, greatest round trip 0 ms → 20 ms",
             id="better than nothing",
         ),
         pytest.param(

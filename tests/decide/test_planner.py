@@ -30,12 +30,12 @@ def test_without_a_model_projections_are_unknown_and_start_at_one():
     assert decision.projections == (Projection(1), Projection(2))
 
 
-def test_the_number_in_force_is_the_one_asked_for():
+def test_the_current_target_is_the_number_asked_for():
     decision, _ = decide(seen(executors=3, requested=4), planner(Fixed(4)).initial(), planner(Fixed(4)))
     assert (decision.action, decision.current) == (Action.HOLD, 4)
 
 
-def test_more_than_was_asked_for_is_in_force_and_given_back_one_by_one():
+def test_more_executors_than_were_asked_for_are_given_back_one_by_one():
     decision, _ = decide(
         seen(executors=3, requested=1), planner(Fixed(1)).initial(), planner(Fixed(1), largest_step_down=1)
     )
@@ -82,34 +82,34 @@ class TestFiguresThatAreTwoMinutesOld:
 
 
 class TestAChangeUnderWay:
-    def begun(self, target: int = 5, **guard: Any):
+    def start_change(self, target: int = 5, **guard: Any):
         plans = planner(Fixed(target), **guard)
         _, state = decide(seen(executors=3), plans.initial(), plans)
         return plans, state
 
     def test_is_not_decided_again(self):
-        plans, state = self.begun()
+        plans, state = self.start_change()
         decision, _ = decide(seen(1015.0, executors=3), state, plans)
         assert (decision.action, decision.current, decision.target) == (Action.HOLD, 5, 5)
 
     def test_can_be_surpassed(self):
-        plans, state = self.begun()
+        plans, state = self.start_change()
         decision, after = decide(seen(1015.0, executors=3), state, replace(plans, policy=Fixed(7)))
         assert (decision.current, decision.target) == (5, 7)
         assert after.guard.pending == Pending(2, 1015.0, 5, 7)
 
     def test_cannot_be_turned_down(self):
-        plans, state = self.begun()
+        plans, state = self.start_change()
         decision, _ = decide(seen(1015.0, executors=3), state, replace(plans, policy=Fixed(4)))
         assert (decision.target, decision.reason.code) == (5, ReasonCode.RESCALE_RUNNING)
 
     def test_does_not_count_for_ever(self):
-        plans, state = self.begun(hold_fallback_s=100.0)
+        plans, state = self.start_change(hold_fallback_s=100.0)
         decision, _ = decide(seen(1100.0, executors=3), state, plans)
         assert (decision.current, decision.target) == (3, 5)
 
     def test_without_an_outcome_an_increase_counts_from_its_decision(self):
-        plans, state = self.begun(hold_fallback_s=100.0, cooldown_down_s=60.0)
+        plans, state = self.start_change(hold_fallback_s=100.0, cooldown_down_s=60.0)
         down = replace(plans, policy=Fixed(4))
         held, state = decide(seen(1100.0, executors=5), state, down)
         made, _ = decide(seen(1120.0, executors=5), state, down)
@@ -117,14 +117,14 @@ class TestAChangeUnderWay:
         assert (made.target, made.reason.code) == (4, ReasonCode.FIXED)
 
     def test_without_an_outcome_it_does_not_count_before_an_increase_that_was_made_later(self):
-        plans, state = self.begun(hold_fallback_s=100.0)
+        plans, state = self.start_change(hold_fallback_s=100.0)
         _, state = decide(seen(1015.0, executors=3), state, replace(plans, policy=Fixed(7)))
         late = outcome(OutcomeStatus.APPLIED, 5, 3, 5, at=1050.0)
         _, state = decide(seen(1115.0, executors=5), learn(late, state, plans), plans)
         assert (state.guard.pending, state.guard.raised_at) == (None, 1050.0)
 
     def test_survives_the_outcome_of_an_earlier_one(self):
-        plans, state = self.begun()
+        plans, state = self.start_change()
         late = outcome(OutcomeStatus.HELD, 2, 3, 3, decision_id=0)
         assert learn(late, state, plans).guard.pending == state.guard.pending
 
@@ -244,7 +244,7 @@ def test_an_unknown_number_of_executors_is_left_alone():
     assert (decision.reason.code, state.next_id) == (ReasonCode.METRICS_MISSING, 2)
 
 
-def test_a_policy_can_bring_a_step_of_its_own():
+def test_a_policy_can_do_a_step_itself():
     down = seen(executors=5)
     decision, _ = decide(down, State(0), planner(Fixed(2), largest_step_down=1))
     assert decision.target == 4
@@ -252,7 +252,7 @@ def test_a_policy_can_bring_a_step_of_its_own():
     assert decision.target == 2
 
 
-def test_no_policy_can_bring_the_steps_that_keep_it_safe():
+def test_no_policy_can_do_the_steps_itself_that_keep_it_safe():
     with pytest.raises(InputError) as caught:
         planner(Fixed(2, frozenset({"metrics_missing", "bounds", "hold", "round_trip"})))
     assert caught.value.faults[0].given == "bounds, metrics_missing, round_trip"

@@ -5,9 +5,10 @@ import pytest
 from pydantic import BaseModel
 from tests.policies.samples import seen
 
-from rheostat.decide.policy import GROUP, PolicyContext, load_policy, policy_names
+from rheostat.decide.policy import PolicyContext, load_policy, policy_names
 from rheostat.errors import InputError
 from rheostat.model import Objective, ReasonCode
+from rheostat.plugins import POLICIES
 from rheostat.policies.reactive import ReactiveOptions, ReactivePolicy
 from rheostat.policies.static import StaticPolicy
 
@@ -31,12 +32,12 @@ def registered(monkeypatch):
 
     def register(**values: str) -> None:
         def found(*, group: str, name: str | None = None) -> list[EntryPoint]:
-            assert group == GROUP
-            added = [EntryPoint(key, value, GROUP) for key, value in values.items()]
-            return [each for each in (*installed(group=GROUP), *added) if name in (None, each.name)]
+            assert group == POLICIES.group
+            added = [EntryPoint(key, value, POLICIES.group) for key, value in values.items()]
+            return [each for each in (*installed(group=POLICIES.group), *added) if name in (None, each.name)]
 
         installed = entry_points
-        monkeypatch.setattr("rheostat.decide.policy.entry_points", found)
+        monkeypatch.setattr("rheostat.plugins.entry_points", found)
 
     return register
 
@@ -151,7 +152,7 @@ def test_two_packages_under_one_name_are_refused(registered):
 @pytest.mark.parametrize(
     ("executors", "target", "text"),
     [
-        pytest.param(None, 3, "the number is fixed at 3", id="the number in force"),
+        pytest.param(None, 3, "the number is fixed at 3", id="the current target"),
         pytest.param(7, 7, "the number is fixed: 3 → 7", id="a number"),
     ],
 )

@@ -10,9 +10,9 @@ from tests.policies.samples import Fixed, outcome, planner, seen
 
 from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import decide, learn
-from rheostat.decide.effectiveness import Cold, Cost, lag_after, measured, required_rate, watched
-from rheostat.decide.guard import rescale_cost
-from rheostat.decide.state import Context, GuardState
+from rheostat.decide.effectiveness import Cold, Cost, lag_after, required_rate, update_cold, update_cost
+from rheostat.decide.guard import Context, rescale_cost
+from rheostat.decide.state import GuardState
 from rheostat.model import Assessment, Bounds, OutcomeStatus, ReasonCode
 
 RESTART = Cost(3, 30.0, 60.0, 0.0)
@@ -115,13 +115,13 @@ def end(took_s: float | None, waited_s: float | None = None, method: str = "requ
 
 
 def test_what_an_outcome_measures():
-    assert measured(None, end(4.0)) == Cost(1, 4.0, 0.0, None), "executors that join make no pause"
-    assert measured(None, end(70.0, 10.0, "restart")) == Cost(1, 10.0, 60.0, None), (
+    assert update_cost(None, end(4.0)) == Cost(1, 4.0, 0.0, None), "executors that join make no pause"
+    assert update_cost(None, end(70.0, 10.0, "restart")) == Cost(1, 10.0, 60.0, None), (
         "waited for a safe moment, then down"
     )
-    assert measured(Cost(1, 4.0, 0.0, 2.0), end(8.0)) == Cost(2, 6.0, 0.0, 2.0)
-    assert measured(Cost(8, 4.0, 0.0), end(12.0)) == Cost(8, 5.0, 0.0), "the last eight or so"
-    assert measured(RESTART, end(None)) == RESTART
+    assert update_cost(Cost(1, 4.0, 0.0, 2.0), end(8.0)) == Cost(2, 6.0, 0.0, 2.0)
+    assert update_cost(Cost(8, 4.0, 0.0), end(12.0)) == Cost(8, 5.0, 0.0), "the last eight or so"
+    assert update_cost(RESTART, end(None)) == RESTART
 
 
 def batch(number: int, duration_s: float) -> Assessment:
@@ -129,20 +129,23 @@ def batch(number: int, duration_s: float) -> Assessment:
 
 
 def test_the_first_batch_is_compared_with_the_third():
-    cold, cost = watched(Cold(up=True), Cost(1, 4.0, 0.0), batch(0, 6.0))
+    cold, cost = update_cold(Cold(up=True), Cost(1, 4.0, 0.0), batch(0, 6.0))
     assert cold == Cold(up=True)
-    cold, cost = watched(Cold(up=True), cost, batch(1, 9.5))
+    cold, cost = update_cold(Cold(up=True), cost, batch(1, 9.5))
     assert cold == Cold(up=True, first_s=9.5)
-    assert watched(Cold(up=True, first_s=9.5), cost, batch(2, 7.0)) == (Cold(up=True, first_s=9.5), cost)
-    assert watched(Cold(up=True, first_s=9.5), cost, batch(3, 6.0)) == (None, Cost(1, 4.0, 0.0, 3.5))
-    assert watched(Cold(up=True, first_s=9.5), Cost(2, 4.0, 0.0, 1.5), batch(3, 6.0)) == (None, Cost(2, 4.0, 0.0, 2.5))
-    assert watched(Cold(up=True, first_s=5.0), cost, batch(3, 6.0)) == (None, Cost(1, 4.0, 0.0, 0.0)), (
+    assert update_cold(Cold(up=True, first_s=9.5), cost, batch(2, 7.0)) == (Cold(up=True, first_s=9.5), cost)
+    assert update_cold(Cold(up=True, first_s=9.5), cost, batch(3, 6.0)) == (None, Cost(1, 4.0, 0.0, 3.5))
+    assert update_cold(Cold(up=True, first_s=9.5), Cost(2, 4.0, 0.0, 1.5), batch(3, 6.0)) == (
+        None,
+        Cost(2, 4.0, 0.0, 2.5),
+    )
+    assert update_cold(Cold(up=True, first_s=5.0), cost, batch(3, 6.0)) == (None, Cost(1, 4.0, 0.0, 0.0)), (
         "never less than nothing"
     )
 
 
 def test_a_first_batch_that_was_not_seen_says_nothing():
-    assert watched(Cold(up=True), Cost(1, 4.0, 0.0), batch(2, 6.0)) == (None, Cost(1, 4.0, 0.0))
+    assert update_cold(Cold(up=True), Cost(1, 4.0, 0.0), batch(2, 6.0)) == (None, Cost(1, 4.0, 0.0))
 
 
 def test_increases_and_decreases_are_measured_apart():

@@ -3,7 +3,7 @@
 import pytest
 
 from rheostat.errors import InputError
-from rheostat.execute.workers import Standby, around, refill
+from rheostat.execute.workers import Standby, around
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_without_standby_it_creates_what_an_increase_needs_and_removes_what_a_de
 
 @pytest.mark.parametrize(("used", "idle", "expected"), [(3, 0, 2), (3, 1, 1), (3, 2, 0), (3, 5, 0), (11, 0, 1)])
 def test_the_refill(used, idle, expected):
-    assert refill(used, idle, n_backup=2, n_max=12) == expected
+    assert around(used, used, idle, n_backup=2, n_max=12).create_after == expected
 
 
 def test_every_impossible_number_is_named():

@@ -19,7 +19,7 @@ def test_phases_have_names(second, phase):
     assert DemoPlan().phase(second) == phase
 
 
-def test_every_fault_is_told_at_once():
+def test_all_faults_are_reported_at_once():
     with pytest.raises(InputError) as caught:
         DemoPlan(source="disk", objective="lag < 3s", executors=(1, 20), peak_rate=25.0, seed=-1)
     fields = [fault.field for fault in caught.value.faults]

@@ -48,7 +48,7 @@ def test_a_baseline_that_was_run_is_labelled_so():
     [
         pytest.param(IDS, (10, 10, 0, 0, True), id="all came out"),
         pytest.param(IdChecksum().add_many(range(9)), (10, 9, 1, 0, False), id="one was lost"),
-        pytest.param(IDS.add(3), (10, 11, 0, 1, False), id="one was doubled"),
+        pytest.param(IDS.add_many([3]), (10, 11, 0, 1, False), id="one was doubled"),
         pytest.param(
             IdChecksum().add_many([*range(9), 3]),
             (10, 10, None, None, False),
@@ -57,7 +57,7 @@ def test_a_baseline_that_was_run_is_labelled_so():
         pytest.param(None, (10, None, None, None, False), id="the kinds of the sink do not agree"),
     ],
 )
-def test_losses_and_duplicates_are_told_apart(got, counts):
+def test_losses_and_duplicates_are_counted_apart(got, counts):
     found = _counts(IDS, got)
     assert (
         found.records_in,
@@ -97,7 +97,8 @@ def test_on_a_narrow_screen_the_ratios_are_a_list():
 
 
 def test_the_result_has_the_figures_that_are_defined():
-    from rheostat.report.html import EVERY_SCORE, OF_COMMANDS
+    from rheostat.report.html import OF_COMMANDS
+    from rheostat.report.score import EVERY_SCORE
 
     assert result(RUN, None).keys() <= EVERY_SCORE.keys() | OF_COMMANDS["demo"].keys()
     assert OF_COMMANDS["demo"].keys() <= result(RUN, None).keys()

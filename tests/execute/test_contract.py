@@ -9,7 +9,8 @@ import pytest
 from tests.execute import contract
 
 from rheostat.errors import ActuationError
-from rheostat.execute.live import Background, DryRun, LiveExecutors
+from rheostat.execute.actuator import DryRun
+from rheostat.execute.live import Background, LiveExecutors
 from rheostat.model import OutcomeStatus, ReasonCode
 from rheostat.testing.fakes import FakeActuator, Step
 

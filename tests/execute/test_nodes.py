@@ -12,7 +12,7 @@ from itertools import chain
 import pytest
 
 from rheostat.errors import UnavailableError
-from rheostat.execute.node_client import NodeClient, NodeState, Way, parse_state
+from rheostat.execute.node_client import NodeClient, NodeState, PeerTrip, parse_state
 from rheostat.execute.workers import SparkJob
 
 WORKER = {"id": 1, "name": "n-1-7", "host": "127.0.0.2", "web": "127.0.0.2:8081", "state": "ready", "used": True}
@@ -76,7 +76,7 @@ def test_the_state_is_read():
         seen = client.state()
 
     names = {"127.0.0.2:8081": "n-1-7", "127.0.0.5:8081": "n-4-9"}
-    assert seen == NodeState(5, ("n-1-7",), 1, 2, names, "near", frozenset({"127.0.0.2"}), leaving=1, ways=())
+    assert seen == NodeState(5, ("n-1-7",), 1, 2, names, "near", frozenset({"127.0.0.2"}), leaving=1, peers=())
     assert asked[-1].startswith(b"GET /taskmanager HTTP/1.1\r\n")
     assert b"Authorization: Bearer a-token\r\n" in asked[-1]
 
@@ -84,7 +84,7 @@ def test_the_state_is_read():
 def test_the_ways_to_peers_are_read_as_far_as_they_are_measured():
     peers = [PEER, PEER | {"name": "new", "round_trip_ms": None, "age_s": None}]
 
-    assert parse_state(STATE | {"peers": peers}).ways == (Way("far", 250.5, 3.0),)
+    assert parse_state(STATE | {"peers": peers}).peers == (PeerTrip("far", 250.5, 3.0),)
 
 
 @pytest.mark.parametrize(
@@ -257,8 +257,9 @@ class Driver:
 
 
 def test_which_workers_are_used_by_their_pages():
-    driver = Driver(executor("10.0.0.5", "10.0.0.5:8082"), executor("10.0.0.5", "10.0.0.5:8083"), executor("b", None))
-    assert SparkJob(driver, driver).worker_pages() == ("10.0.0.5:8082", "10.0.0.5:8083", "b")
+    pages = [("10.0.0.5", "10.0.0.5:8082"), ("10.0.0.5", "10.0.0.5:8083"), ("b", None)]
+    driver = Driver(*(executor(*page) | {"id": str(number)} for number, page in enumerate(pages)))
+    assert sorted(SparkJob(driver, driver).placed().values()) == ["10.0.0.5:8082", "10.0.0.5:8083", "b"]
 
 
 def test_which_executor_is_on_which_worker():

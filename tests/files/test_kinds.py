@@ -11,12 +11,12 @@ from rheostat.config.loading import read_document, read_token
 from rheostat.errors import InputError
 from rheostat.files import kind_of, read_text
 from rheostat.journal.store import read_journal
+from rheostat.judge.jobs import load_job
 from rheostat.load.files import read_trace, read_variation
 from rheostat.load.trip_files import file_trips
 from rheostat.research.bench.harness import require_page
 from rheostat.research.bench.training import read_recorded
 from rheostat.research.papers import s2
-from rheostat.sim.jobfile import load_job
 
 TEXT = "second,events_per_second\n0,1\n1,2\n"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.journal.synthetic import START, write_cycles
 
 from rheostat.errors import InputError
 from rheostat.fleet.history import Collected, Row, collect, jobs_in, journal_rows, read_rows
@@ -15,7 +16,6 @@ from rheostat.journal.records import DecisionRecord, Header, SessionRecord
 from rheostat.journal.store import JournalWriter
 from rheostat.learn.slow_records import Sample
 from rheostat.model import Action, Assessment, Decision, Reason, ReasonCode, Recommendation
-from rheostat.research.bench.speed import START, write_cycles
 from rheostat.sample_store import ParquetSampleStore
 
 CALM = Assessment(
@@ -145,7 +145,7 @@ def test_a_damaged_day_costs_the_rest_of_that_day_and_no_other_source(tmp_path):
     assert found[1].fault is None
 
 
-def test_a_damaged_file_of_an_archive_is_told(tmp_path):
+def test_a_damaged_file_of_an_archive_is_reported(tmp_path):
     archive = ParquetSampleStore(tmp_path / "job" / "samples")
     archive.put(0, [Sample(1.0, (5.0,), 1, 0.0)])
     next((tmp_path / "job" / "samples").iterdir()).write_bytes(b"nothing")

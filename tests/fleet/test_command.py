@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.journal.synthetic import write_cycles
 
 from rheostat.cli import main
-from rheostat.research.bench.speed import write_cycles
 
 
 def last_json(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
@@ -36,7 +36,7 @@ def test_a_job_that_is_not_there_is_named_with_one_that_is(tmp_path, capsys):
     assert faults["job"]["message"] == "there is no such job; did you mean 'clicks'?"
 
 
-def test_what_was_collected_is_told(tmp_path, capsys):
+def test_the_collected_samples_are_reported(tmp_path, capsys):
     write_cycles(tmp_path / "journal", 20)
     assert main(["fleet", "collect", str(tmp_path / "journal"), "--history", str(tmp_path / "history"), "--json"]) == 0
     source = {"source": str(tmp_path / "journal"), "job": "journal", "rows": 3, "fault": None}

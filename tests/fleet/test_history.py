@@ -54,7 +54,7 @@ def test_a_name_that_no_folder_can_have_is_refused(tmp_path, job):
 
 
 @pytest.mark.parametrize(("folder", "message"), [("none", "no such folder"), (".", "no jobs in it")])
-def test_where_there_is_no_history_it_is_said(tmp_path, folder, message):
+def test_a_missing_history_is_reported(tmp_path, folder, message):
     with pytest.raises(InputError, match=message):
         jobs_in(tmp_path / folder)
 
@@ -86,7 +86,7 @@ def written(path: Path, **columns: object) -> Path:
         ),
     ],
 )
-def test_everything_that_is_wrong_with_a_table_is_told_at_once(tmp_path, columns, faults):
+def test_all_faults_of_a_table_are_reported_at_once(tmp_path, columns, faults):
     path = written(tmp_path / "a.parquet", **columns)
     with pytest.raises(InputError) as caught:
         read_rows([path])

@@ -50,7 +50,7 @@ def trained(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("job", "fault"), FAULTS.items())
-def test_what_is_broken_is_told_in_the_job_s_row(trained, job, fault):
+def test_a_broken_job_has_its_fault_in_its_row(trained, job, fault):
     assert fault in (trained[job].fault or "")
     assert trained[job] == JobModel(job, fault=trained[job].fault)
 
@@ -95,7 +95,7 @@ def test_the_capacity_is_what_violations_show(rows, expected):
     assert capacity_of(rows, 0.1) == expected
 
 
-def test_models_that_differ_are_found():
+def test_models_that_differ_are_counted():
     one = [JobModel("a", degree=1, coefficients=[2.0, -4.0]), JobModel("b", degree=2, coefficients=[0.0])]
     two = [JobModel("a", degree=1, coefficients=[2.0, -4.5]), JobModel("b", degree=3, coefficients=[0.0])]
     assert compare_models(one, two) == (1, 0.125)

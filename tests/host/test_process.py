@@ -171,8 +171,9 @@ def test_nothing_is_started_after_close(processes, tmp_path):
 
 
 OWNER = """
-import pathlib, os, sys, time
+import pathlib, os, signal, sys, time
 from rheostat.host.processes import Launch, Processes
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores Ctrl-C
 folder = pathlib.Path(sys.argv[1])
 processes = Processes()
 processes.guardian.remove_at_death(folder / "data")

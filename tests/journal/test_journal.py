@@ -9,10 +9,13 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.journal import synthetic
+from tests.journal.synthetic import START, Shape
 
 from rheostat.errors import InputError, JournalError
 from rheostat.journal.codec import Decoder, Encoder, session_line
@@ -35,8 +38,6 @@ from rheostat.model import (
     RunningBatch,
     SourceInfo,
 )
-from rheostat.research.bench import speed as synthetic
-from rheostat.research.bench.speed import START, Shape
 
 HEADER = Header("0.1.0", {"policy": "reactive"}, job="demo")
 SESSION = session_line(SessionRecord(START, HEADER, {"plan": {"n": 3}}))
@@ -254,10 +255,11 @@ def test_other_settings_begin_a_session(tmp_path):
     assert [session.header.settings["policy"] for session in sessions(tmp_path)] == ["reactive", "static"]
 
 
+ROOT = Path(__file__).parents[2]
 KILLED = """
 import sys
 from rheostat.journal.records import DecisionRecord, Header; from rheostat.journal.store import JournalWriter
-from rheostat.research.bench.speed import Shape, cycles
+from tests.journal.synthetic import Shape, cycles
 writer = JournalWriter(sys.argv[1])
 writer.start(Header("0.1.0", {}))
 for seen, meant, decided in cycles(3000, Shape(97)):
@@ -267,7 +269,7 @@ for seen, meant, decided in cycles(3000, Shape(97)):
 
 
 def test_what_was_confirmed_before_a_kill_is_in_the_journal(tmp_path):
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, cwd=ROOT)
     assert process.stdout is not None
     confirmed = [int(process.stdout.readline()) for _ in range(20)]
     os.kill(process.pid, signal.SIGKILL)
@@ -330,7 +332,6 @@ OBSERVATION = st.builds(
 )
 
 
-@settings(max_examples=200)
 @given(st.lists(OBSERVATION, max_size=6))
 def test_any_sequence_of_observations_comes_back_exactly(seen):
     [(_, _, decided)] = cycles(1)

@@ -4,11 +4,11 @@ import dataclasses
 from itertools import combinations
 
 import pytest
+from tests.journal import synthetic
 
 from rheostat.journal.records import DecisionRecord, Header
 from rheostat.journal.store import JournalWriter, read_journal
 from rheostat.model import NodeReading, Nodes, Placement, RoundTrip
-from rheostat.research.bench import speed as synthetic
 
 
 def nodes(at, names, used, trips=None):

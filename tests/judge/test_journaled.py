@@ -8,10 +8,10 @@ from rheostat.journal.records import DecisionRecord
 from rheostat.journal.store import read_journal
 from rheostat.judge.cases import Case, LoadSpec, PolicySpec
 from rheostat.judge.compare import run_one
+from rheostat.judge.jobs import load_job
 from rheostat.judge.simulate import require_new
 from rheostat.loop.build import sample_store_beside
 from rheostat.report.replay import replay_score
-from rheostat.sim.jobfile import load_job
 
 SHAPE = "ramp:1..5@900+spike:2..4@600"
 DECIDING = [name for name in policy_names() if name != "schedule"]

@@ -129,8 +129,8 @@ def test_a_model_without_samples_is_reported_as_unready():
 def test_a_load_that_is_part_of_a_period_or_scaled_by_much_has_a_warning():
     """The peak becomes 1280/s."""
     assert ready(case("daily:1..5@3600", scaled=True)).load.said[1] == (
-        "! daily:1..5@3600: only 3600 s of its period of 86400 s (0.042); its lowest and its highest rate need not be "
-        "in it"
+        "! daily:1..5@3600 covers only 3600 s of its period of 86400 s (0.042), perhaps without its lowest and highest "
+        "rate"
     )
     assert ready(case("constant:1@600", scaled=True)).load.said[-1] == (
         "! the load is played 1,280 times as high as it was given, so that its peak is 80% of what 8 executors carry; "

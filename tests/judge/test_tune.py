@@ -6,7 +6,7 @@ from tests.judge.journals import known_run
 from tests.sim.jobs import plain
 
 from rheostat.calibrate.measured import Snapshot
-from rheostat.decide.settings_check import checked_settings
+from rheostat.decide.settings_check import check_settings
 from rheostat.errors import InputError
 from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Treatment, levels_of
 from rheostat.judge.compare import run_one
@@ -182,7 +182,7 @@ class TestALoadThatFallsSlowly:
 
     def test_the_settings_are_accepted(self, falling):
         values = settings_fragment(falling)
-        assert checked_settings(values).policy_options == {**QUICK, "gain_up": 0.25, "gain_down": 0.75}
+        assert check_settings(values).policy_options == {**QUICK, "gain_up": 0.25, "gain_down": 0.75}
         assert values["guard"] == {"cooldown_down_s": 0.0}
 
     def test_the_json_has_the_whole_result(self, falling):
@@ -225,13 +225,13 @@ def test_another_policy_has_no_gains():
 class TestTheRecentLoad:
     def test_it_has_as_many_records_as_arrived_in_the_journal(self):
         run = known_run()
-        levels = levels_of(run.looks, 1e9)
-        seen = [look.latest for look in run.looks if look.latest is not None]
+        levels = levels_of(run.snapshots, 1e9)
+        seen = [look.latest for look in run.snapshots if look.latest is not None]
         assert sum(seconds * rate for seconds, rate in levels) == pytest.approx(seen[-1] - seen[0], rel=0.01)
         assert all(5.0 <= seconds < 7.0 for seconds, _ in levels)
 
     def test_only_the_end_of_the_journal_is_used(self):
-        levels = levels_of(known_run().looks, 60.0)
+        levels = levels_of(known_run().snapshots, 60.0)
         assert 50.0 < sum(seconds for seconds, _ in levels) <= 60.0
 
     def test_offsets_that_go_back_are_a_time_without_arrivals(self):

@@ -7,13 +7,13 @@ import pytest
 from pydantic import TypeAdapter
 from tests.learn.data import staircase
 
-from rheostat.learn.slow_records import CEILING, Polynomial, Seen, SlowModel, spans, surface, train
+from rheostat.learn.slow_records import CEILING, LoadRange, Polynomial, SlowModel, spans, surface, train
 
 
 def model_of(coefficients, seen, w_max=1000.0, top=10.0, degree=1, costs=(1.0,)):
     """A model of z_w = w ÷ 1000 and z_n = n."""
     polynomial = Polynomial(degree, (0.0, 0.0), (1000.0, 1.0), coefficients)
-    return SlowModel(polynomial, costs, tuple(Seen(*span) for span in seen), w_max, top, objective=0.1)
+    return SlowModel(polynomial, costs, tuple(LoadRange(*span) for span in seen), w_max, top, objective=0.1)
 
 
 PLANE = model_of((0.3, 0.1, -0.1), [(2, 0.0, 2000.0), (3, 1000.0, 3000.0)])
@@ -44,7 +44,7 @@ def test_the_expected_share_of_slow_records(workload, executors, expected):
 @pytest.mark.parametrize("coefficients", [(0.3, 0.1, -0.1), (-0.5, 0.4, -0.2), (0.0, 0.05, 0.0)])
 @pytest.mark.parametrize("w_max", [1000.0, 300.0, None])
 def test_a_prediction_is_what_is_assumed_within_what_was_seen(coefficients, w_max):
-    spans_seen = [Seen(2, 0.0, 2000.0), Seen(3, 1000.0, 3000.0)]
+    spans_seen = [LoadRange(2, 0.0, 2000.0), LoadRange(3, 1000.0, 3000.0)]
     model = model_of(coefficients, spans_seen, w_max)
     table = surface(model.polynomial, spans_seen, model.top, model.objective)
 

@@ -6,9 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.errors import InputError
-from rheostat.load.checksum import IdChecksum, splitmix64, splitmix64_array
+from rheostat.load.checksum import IdChecksum, splitmix64_array
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
+
+
+def splitmix64(value):
+    """The mixing function of the paper, on one number."""
+    mixed = (value + 0x9E3779B97F4A7C15) % 2**64
+    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) % 2**64
+    return mixed ^ (mixed >> 31)
 
 
 @pytest.mark.parametrize(
@@ -18,10 +26,11 @@ INT64 = st.integers(-(2**63), 2**63 - 1)
 )
 def test_splitmix64_gives_the_published_sequence(value, mixed):
     assert splitmix64(value) == mixed
+    assert splitmix64_array(np.array([value], dtype=np.uint64)).tolist() == [mixed]
 
 
 @given(st.lists(INT64, min_size=1))
-def test_the_array_form_mixes_as_the_plain_one(ids):
+def test_many_ids_are_mixed_as_one_is(ids):
     assert splitmix64_array(np.array(ids, dtype=np.int64)).tolist() == [splitmix64(i) for i in ids]
 
 
@@ -32,7 +41,7 @@ def test_order_and_parts_do_not_matter(ids, random):
     parts = IdChecksum().add_many(shuffled[:cut]).merge(IdChecksum().add_many(np.array(shuffled[cut:], dtype=np.int64)))
     one_by_one = IdChecksum()
     for record_id in ids:
-        one_by_one = one_by_one.add(record_id)
+        one_by_one = one_by_one.add_many([record_id])
     assert parts == one_by_one == IdChecksum(len(ids), sum(ids), sum(map(splitmix64, ids)) % 2**64)
 
 

@@ -134,7 +134,7 @@ def test_every_faulty_line_of_every_agent_is_named(write):
     ]
 
 
-def test_of_a_file_that_is_no_trace_only_the_header_is_told(write):
+def test_of_a_file_that_is_no_trace_only_the_header_is_reported(write):
     with pytest.raises(InputError) as caught:
         read_trace(write("trace.csv", "run,second,throughput\na,0,1\nb,1,2\n"))
     assert [fault.given for fault in caught.value.faults] == ["run,second,throughput"]

@@ -1,12 +1,13 @@
 """``rheostat load``: its options, and whole runs into a log."""
 
-import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 import typer
@@ -14,18 +15,9 @@ import typer
 from rheostat.cli.load import load
 from rheostat.errors import InputError, UnavailableError
 from rheostat.load import kafka_sink
-from rheostat.load.request import KafkaTarget, LoadTexts, LogTarget, read_request
+from rheostat.load.request import KafkaTarget, LogTarget, read_request
 from rheostat.load.shapes import parse_shape
 from rheostat.spark.log_files import LogFolder
-
-SCRIPT = """
-import sys, typer
-from rheostat.cli.load import load
-app = typer.Typer()
-app.callback()(lambda: None)
-app.command("load")(load)
-sys.exit(app(sys.argv[1:], standalone_mode=False))
-"""
 
 
 def call(*arguments):
@@ -37,7 +29,7 @@ def call(*arguments):
 
 def faults(**texts):
     with pytest.raises(InputError) as caught:
-        read_request(LoadTexts(**texts))
+        read_request(**texts)
     return {fault.field: fault for fault in caught.value.faults}
 
 
@@ -48,7 +40,7 @@ def test_all_faults_are_listed_at_once():
     assert found["--rate"].allowed == "a number ≥ 0"
 
 
-def test_what_is_no_number_does_not_hide_the_rest():
+def test_an_option_that_is_no_number_does_not_hide_other_faults():
     found = faults(topic="a b", rate="abc", shape="constant", seconds="x", partitions="0", seed="1.5", skew="nan")
     assert set(found) == {"--topic", "--rate", "--seconds", "--partitions", "--seed", "--skew"}
 
@@ -103,14 +95,14 @@ def test_a_request_is_read_whole(tmp_path):
     trace = tmp_path / "t.csv"
     trace.write_text("second,events_per_second\n0,10\n60,30\n")
     texts = {"trace": str(trace), "time_scale": "0.1", "rate_scale": "2", "seconds": "6", "key": "ip", "first_id": "7"}
-    request = read_request(LoadTexts(topic="clicks", bootstrap="a:1,b:2", partitions="3", create=True, **texts))
+    request = read_request(topic="clicks", bootstrap="a:1,b:2", partitions="3", create=True, **texts)
     assert request.target == KafkaTarget("a:1,b:2", "clicks", 3, create=True)
     assert (request.curve.duration, request.curve.rate(3), request.first_id) == (6, 20, 7)
     assert request.payload.key == "ip"
 
 
-def test_a_shape_lasts_a_minute_unless_said(tmp_path):
-    request = read_request(LoadTexts(log=str(tmp_path), shape="ramp", rate="10"))
+def test_a_shape_lasts_a_minute_by_default(tmp_path):
+    request = read_request(log=str(tmp_path), shape="ramp", rate="10")
     assert request.curve.duration == 60
     assert request.target == LogTarget(tmp_path, None)
 
@@ -118,57 +110,58 @@ def test_a_shape_lasts_a_minute_unless_said(tmp_path):
 def test_faults_of_a_trip_file_and_of_options_come_together(tmp_path):
     (tmp_path / "t.csv").write_text("pickup_datetime\n")
     with pytest.raises(InputError) as caught:
-        read_request(LoadTexts(trips=str(tmp_path / "t.csv"), speed="x", copies="0", click_share="1"))
+        read_request(trips=str(tmp_path / "t.csv"), speed="x", copies="0", click_share="1")
     fields = [fault.field for fault in caught.value.faults]
     assert sorted(set(fields)) == ["--click-share", "--copies", "--speed", "--topic", "--trips"]
     assert fields.count("--trips") == 6
 
 
-def test_synthetic_trips_are_a_million_in_two_days_unless_said(tmp_path):
-    request = read_request(LoadTexts(log=str(tmp_path), trips="synthetic", speed="10", copies="3"))
+def test_synthetic_trips_are_a_million_in_two_days_by_default(tmp_path):
+    request = read_request(log=str(tmp_path), trips="synthetic", speed="10", copies="3")
     assert request.curve.duration == 17_280
     assert request.curve.cumulative(17_280) == pytest.approx(3_000_000, rel=0.005)
     assert request.trips is not None
-    short = read_request(LoadTexts(log=str(tmp_path), trips="synthetic", rate="600", seconds="20", copies="3"))
+    short = read_request(log=str(tmp_path), trips="synthetic", rate="600", seconds="20", copies="3")
     assert short.curve.duration == 20
     assert short.curve.cumulative(20) == pytest.approx(600 * 20 * 0.78 / 0.944, rel=0.1)
 
 
 @pytest.mark.parametrize(("seconds", "speed"), [("0.7", "3"), ("4.35", "100"), ("1e-3", "7")])
-def test_synthetic_trips_last_as_long_as_they_are_told_to_whatever_the_rounding(tmp_path, seconds, speed):
-    texts = LoadTexts(log=str(tmp_path), trips="synthetic", rate="100000", seconds=seconds, speed=speed)
-    assert read_request(texts).curve.duration == float(seconds)
+def test_synthetic_trips_last_as_long_as_asked_whatever_the_rounding(tmp_path, seconds, speed):
+    request = read_request(log=str(tmp_path), trips="synthetic", rate="100000", seconds=seconds, speed=speed)
+    assert request.curve.duration == float(seconds)
+
+
+def write_trips(path):
+    """Three trips within five seconds, and a row that is none."""
+    places = [(1, "-73,40"), (0, "-73,40"), (2, "0,0"), (4, "-73,40")]
+    header = "pickup_datetime,dropoff_datetime,trip_distance,pickup_longitude,pickup_latitude,"
+    rows = [f"2013-05-01 00:00:0{second},2013-05-01 00:09:00,1,{place},-73,40\n" for second, place in places]
+    path.write_text(header + "dropoff_longitude,dropoff_latitude\n" + "".join(rows))
 
 
 def test_trips_of_a_file_go_into_a_log(tmp_path, capsys):
-    header = "pickup_datetime,dropoff_datetime,trip_distance,pickup_longitude,pickup_latitude,"
-    rows = [f"2013-05-01 00:00:0{second},2013-05-01 00:09:00,1,{place},-73,40\n" for second, place in ROWS]
-    (tmp_path / "t.csv").write_text(header + "dropoff_longitude,dropoff_latitude\n" + "".join(rows))
-    options = ["--trips", tmp_path / "t.csv", "--speed", 10, "--copies", 3, "--first-id", 50]
+    write_trips(tmp_path / "t.csv")
+    options = ["--trips", tmp_path / "t.csv", "--speed", 100, "--copies", 3, "--first-id", 50]
     assert call("--log", tmp_path / "log", "--partitions", 2, *options, "--json") == 0
     captured = capsys.readouterr()
     result = json.loads(captured.out.splitlines()[-1])
     assert result["trips"] == {
         "trips": 3,
-        "speed": 10.0,
+        "speed": 100.0,
         "copies": 3,
         "left_out": {"its coordinates are 0, 0": 1},
     }
-    assert (result["records"], result["next_id"], result["seconds_scheduled"]) == (9, 59, 0.5)
+    assert (result["records"], result["next_id"], result["seconds_scheduled"]) == (9, 59, 0.05)
     assert result["checksum"]["total"] == sum(range(50, 59))
     assert LogFolder(str(tmp_path / "log")).latest() == {0: 5, 1: 4}
     assert "skipped: 1 row, its coordinates are 0, 0" in captured.err + captured.out
 
 
 def test_a_trip_file_may_be_cut(tmp_path):
-    header = "pickup_datetime,dropoff_datetime,trip_distance,pickup_longitude,pickup_latitude,"
-    rows = [f"2013-05-01 00:00:0{second},2013-05-01 00:09:00,1,{place},-73,40\n" for second, place in ROWS]
-    (tmp_path / "t.csv").write_text(header + "dropoff_longitude,dropoff_latitude\n" + "".join(rows))
-    request = read_request(LoadTexts(log=str(tmp_path), trips=str(tmp_path / "t.csv"), seconds="3"))
+    write_trips(tmp_path / "t.csv")
+    request = read_request(log=str(tmp_path), trips=str(tmp_path / "t.csv"), seconds="3")
     assert (request.curve.duration, request.curve.cumulative(9)) == (3, 2)
-
-
-ROWS = [(1, "-73,40"), (0, "-73,40"), (2, "0,0"), (4, "-73,40")]
 
 
 def test_help_shows_the_grammar_whole(monkeypatch, capsys):
@@ -178,8 +171,8 @@ def test_help_shows_the_grammar_whole(monkeypatch, capsys):
 
 
 def test_the_seed_decides_a_shape_of_chance(tmp_path):
-    texts = [LoadTexts(log=str(tmp_path), shape="bursts:1..9@60", seed=seed) for seed in ("3", "4")]
-    three, four = (read_request(text).curve.cumulative(60) for text in texts)
+    requests = [read_request(log=str(tmp_path), shape="bursts:1..9@60", seed=seed) for seed in ("3", "4")]
+    three, four = (request.curve.cumulative(60) for request in requests)
     assert three == parse_shape("bursts:1..9@60", seed=3).cumulative(60)
     assert three != four
 
@@ -191,7 +184,7 @@ def test_bad_input_starts_nothing(tmp_path):
 
 
 def test_a_load_goes_into_a_log(tmp_path, capsys):
-    shape = "ramp:0..2000@0.5+constant:2000@0.5"
+    shape = "ramp:0..8000@0.125+constant:8000@0.125"
     assert call("--log", tmp_path / "log", "--shape", shape, "--partitions", 2, "--first-id", 50, "--json") == 0
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert result["schema"] == "rheostat.load/1"
@@ -202,36 +195,31 @@ def test_a_load_goes_into_a_log(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
-def test_a_signal_ends_the_load_in_order(tmp_path, number):
-    arguments = ["load", "--log", str(tmp_path / "log"), "--shape", "constant:500@120", "--json"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        wait_for_records(tmp_path / "log", process)
-        os.kill(process.pid, number)
-        out, _ = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.wait()
-    result = json.loads(out.splitlines()[-1])
-    assert process.returncode == 0
+def test_a_signal_ends_the_load_in_order(tmp_path, capsys, number):
+    assert threading.current_thread() is threading.main_thread()
+    sender = threading.Thread(target=send_when_records_are_there, args=(tmp_path / "log", number), daemon=True)
+    sender.start()
+    before = signal.getsignal(number)
+    assert call("--log", tmp_path / "log", "--shape", "constant:500@120", "--json") == 0
+    sender.join()
+    assert signal.getsignal(number) is before
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (result["stopped"], result["records_in_doubt"]) == (True, 0)
     assert result["records"] == result["next_id"] == sum(LogFolder(str(tmp_path / "log")).latest().values())
 
 
-def wait_for_records(folder, process):
-    while process.poll() is None:
+def send_when_records_are_there(folder, number):
+    """A signal to this process, whose load then has its handlers in place."""
+    for _ in range(600):
         if list(folder.glob("partition=*/[0-9]*.arrow")):
+            os.kill(os.getpid(), number)
             return
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(0.05)
-    pytest.fail(f"ended with {process.returncode}: {process.communicate()[1]}")
+        time.sleep(0.05)
 
 
-def test_an_unreachable_broker_is_told_in_clear_words(free_port, capfd, monkeypatch):
+def test_an_unreachable_broker_is_reported_clearly(free_port, capfd, monkeypatch):
     assert kafka_sink._ANSWER_S <= 10
-    monkeypatch.setattr(kafka_sink, "_ANSWER_S", 1.0)
+    monkeypatch.setattr(kafka_sink, "_ANSWER_S", 0.6)
     with pytest.raises(UnavailableError, match=f"no Kafka broker answered at localhost:{free_port} within 1 s"):
         call("--topic", "t", "--bootstrap", f"localhost:{free_port}", "--shape", "constant:1@1")
     assert capfd.readouterr().err == ""

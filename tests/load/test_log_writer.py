@@ -61,7 +61,7 @@ def test_a_new_writer_goes_on_at_the_end(tmp_path):
     assert [row["value"] for row in read(tmp_path, 0)] == ["a", "b", "c"]
 
 
-def test_a_log_has_eight_partitions_unless_said(tmp_path):
+def test_a_log_has_eight_partitions_by_default(tmp_path):
     with LogWriter(tmp_path) as log:
         assert log.partitions == 8
 
@@ -93,7 +93,7 @@ def test_a_failed_write_leaves_nothing_and_can_be_tried_again(tmp_path):
         assert log.append(0, ["a"], 0.0) == 0
 
 
-def test_a_second_writer_is_told(tmp_path):
+def test_a_second_writer_is_refused(tmp_path):
     with LogWriter(tmp_path, 1), pytest.raises(InputError, match="another process is writing"):
         LogWriter(tmp_path)
     LogWriter(tmp_path).close()

@@ -115,14 +115,14 @@ def test_fine_bins_keep_their_own_noise(bin_s):
     assert (done.curve.points, done.noise_cv, done.bin_s) == (trace.points, 0, bin_s)
 
 
-def test_a_curve_that_does_not_know_its_bins_can_be_told():
+def test_the_width_of_the_bins_may_be_given():
     done = prepare(Sequel([constant(100, 60), constant(200, 60)]), name="x", seed=1, peak_rate=None, bin_s=60.0)
     assert (len(done.curve.points), done.noise_cv, done.bin_s) == (48, 0.1, 60)
 
 
 def test_seed_and_name_decide_the_noise():
     def played(seed, name):
-        return prepare(DAYS, name=name, seed=seed, peak_rate=None).curve.points
+        return prepare(DAYS, name=name, seed=seed, peak_rate=None, longest_s=3_600).curve.points
 
     assert played(1, "a") == played(1, "a")
     assert played(1, "a") != played(2, "a")

@@ -4,13 +4,14 @@ import json
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.load.memory_sink import MemorySink
 
 from rheostat.load.checksum import IdChecksum
 from rheostat.load.curves import constant, staircase
 from rheostat.load.payload import Payloads, PayloadSpec
-from rheostat.load.producer import MemorySink, OpenLoopProducer, ProducerSettings, RunClock, Schedule
+from rheostat.load.producer import OpenLoopProducer, ProducerSettings, RunClock, Schedule
 from rheostat.load.shapes import parse_shape
 
 PAYLOADS = Payloads(PayloadSpec(users=10, ips=10))
@@ -62,7 +63,6 @@ def test_a_record_beyond_the_end_is_never_due():
         Schedule(constant(10, 1)).due_at(10)
 
 
-@settings(max_examples=50)
 @given(
     st.floats(0, 400),
     st.floats(0, 400),
@@ -174,7 +174,7 @@ def test_a_broken_sink_is_finished():
     assert sink.finished
 
 
-def test_the_real_clock_stops_when_told():
+def test_the_real_clock_stops_on_request():
     clock = RunClock()
     told = threading.Timer(0.2, clock.stop.set)
     told.start()

@@ -46,25 +46,25 @@ def test_spaces_and_capitals_are_forgiven():
         ("zigzag", "shape", NAMES, "there is no shape 'zigzag'"),
         ("", "shape", NAMES, "there is no shape ''"),
         ("ramp:1..2", "shape", "@SECONDS, or --seconds, > 0", "as in ramp:200..1400@40, or --seconds"),
-        ("ramp:1..2+constant:1@5", "shape", "@SECONDS, > 0", "say how long it lasts, as in ramp:200..1400@40"),
-        ("ramp:1..2@0", "shape", "a number > 0 and ≤ 1e+08 after @", "'0' is no number of seconds"),
+        ("ramp:1..2+constant:1@5", "shape", "@SECONDS, > 0", "give its duration, as in ramp:200..1400@40"),
+        ("ramp:1..2@0", "shape", "a number > 0 and ≤ 1e+08 after @", "'0' is not a number of seconds"),
         ("ramp:1@5", "shape", "RATE..RATE, numbers ≥ 0", "'1' does not give its rates"),
         ("ramp:-1..2@5", "shape", "RATE..RATE, numbers ≥ 0", "'-1..2' does not give its rates"),
         ("constant:nan@5", "shape", "RATE, a number ≥ 0", "'nan' does not give its rates"),
         ("constant@5", "rate", "a number ≥ 0", "needs a rate"),
         ("sine:1..2@5,width=1", "shape", "period", "no option 'width' here"),
         ("constant:1@5,at=1", "shape", "none", "no option 'at' here"),
-        ("step:1..2@5,steps=1", "shape", "a whole number from 2 to 10000", "does not suit the option 'steps'"),
-        ("sine:1..2@5,period=0.0004", "shape", PERIOD, "does not suit the option 'period'"),
+        ("step:1..2@5,steps=1", "shape", "a whole number from 2 to 10000", "is not allowed for the option 'steps'"),
+        ("sine:1..2@5,period=0.0004", "shape", PERIOD, "is not allowed for the option 'period'"),
         ("bursts:1..2@5,of=1", "shape", "on, off, seed", "there is no option 'of' here; did you mean 'off'?"),
-        ("bursts:1..2@5,seed=1.5", "shape", "a whole number ≥ 0", "'1.5' does not suit the option 'seed'"),
-        ("bursts:1..2@5,on=0.0001", "shape", PERIOD, "does not suit the option 'on'"),
-        ("weekly:1..2@5,weekend=2", "shape", "a number from 0 to 1", "does not suit the option 'weekend'"),
+        ("bursts:1..2@5,seed=1.5", "shape", "a whole number ≥ 0", "'1.5' is not allowed for the option 'seed'"),
+        ("bursts:1..2@5,on=0.0001", "shape", PERIOD, "is not allowed for the option 'on'"),
+        ("weekly:1..2@5,weekend=2", "shape", "a number from 0 to 1", "is not allowed for the option 'weekend'"),
         ("outage:1..2@5,at=6", "shape", "a number of seconds from 0 to the end of the part", "option 'at'"),
         ("spike:1..2@5,at=6", "shape", "a number of seconds from 0 to the end of the part", "option 'at'"),
     ],
 )
-def test_a_mistake_is_named(text, field, allowed, message):
+def test_a_mistake_is_reported(text, field, allowed, message):
     with pytest.raises(InputError) as caught:
         parse_shape(text)
     (fault,) = caught.value.faults

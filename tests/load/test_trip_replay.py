@@ -5,9 +5,10 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.load.memory_sink import MemorySink
 
 from rheostat.load.checksum import IdChecksum
-from rheostat.load.producer import MemorySink, OpenLoopProducer, ProducerSettings, Schedule
+from rheostat.load.producer import OpenLoopProducer, ProducerSettings, Schedule
 from rheostat.load.trips import Arrivals, Trip, TripLoad, TripPayloads
 
 BODY = (
@@ -68,7 +69,7 @@ def test_its_pieces_are_levels_of_a_minute_of_the_city():
     assert curve.pieces().points == [(0, 1), (6, 1), (6, 0.5), (12, 0.5), (12, 3), (13, 3)]
 
 
-def test_copies_are_told_apart():
+def test_each_copy_has_its_number():
     values = TripPayloads(iter([BODY, BODY.replace("100", "101")]), copies=3, first_id=50).make(1, 4, 7.25).values
     assert values[0] == f'{{"id":51,"trip":0,"copy":1,{BODY},"timestamp":7.250}}'
     told = [json.loads(value) for value in values]

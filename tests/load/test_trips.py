@@ -116,7 +116,7 @@ def test_equal_seeds_make_equal_trips():
 
 
 @pytest.mark.parametrize(("rate", "allowed"), [(0.0, "at least one trip"), (1e6, "at most 20000000 trips")])
-def test_too_few_and_too_many_trips_are_told(rate, allowed):
+def test_too_few_and_too_many_trips_are_reported(rate, allowed):
     with pytest.raises(InputError) as caught:
         synthetic_trips(TripPlan(rate=rate, seconds=DAYS_S))
     assert [(fault.field, fault.allowed) for fault in caught.value.faults] == [("trips", allowed)]

@@ -387,7 +387,7 @@ def test_a_policy_that_raises_is_a_hold():
     broken: Any = Broken()
     rig = Rig(ToyJob(executors=3))
     rig.cycles(2)
-    rig.loop._deciding = dataclasses.replace(rig.loop._deciding, policy=broken)
+    rig.loop._decision_settings = dataclasses.replace(rig.loop._decision_settings, policy=broken)
     rig.loop._state = dataclasses.replace(rig.loop._state, policy=0)
     decisions = rig.cycles(3)
     assert codes(decisions) == [ReasonCode.CYCLE_FAILED] * 3
@@ -571,6 +571,6 @@ def test_after_its_thread_died_the_loop_goes_on_where_it_was_and_says_so(caplog)
     assert [session.note for session in rig.sessions[1:]] == ["the loop is started again: its thread had died"] * 2
     assert [record.message for record in caplog.records] == [
         "run failed: SystemExit: enough; the loop's thread died and a new one goes on; please report it with the"
-        " journal if nobody ended it (told once)"
+        " journal if nobody ended it (logged once)"
     ]
     assert rig.loop.status().failures == 2

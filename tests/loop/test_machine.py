@@ -104,4 +104,4 @@ class LoopMachine(RuleBasedStateMachine):
 
 
 TestLoop = LoopMachine.TestCase
-TestLoop.settings = settings(max_examples=30, stateful_step_count=25)
+TestLoop.settings = settings(stateful_step_count=25)

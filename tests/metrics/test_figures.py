@@ -9,14 +9,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.metrics.cycles import START, WHOLE, cycle, reading
 
 from rheostat.journal.store import MemoryJournal
-from rheostat.metrics import NAMES, Heard, Hearing, KnownFigures, OverheardJournal
+from rheostat.metrics import NAMES, CountingJournal, JobMetrics
 from rheostat.model import Action, Assessment, ReasonCode
 
 
-def scraped(hearing):
+def scraped(metrics):
     """Every sample of a scrape, as a parser of the format reads it: name and sorted labels → value."""
     registry = CollectorRegistry()
-    registry.register(KnownFigures(hearing))
+    registry.register(metrics)
     families = list(text_string_to_metric_families(generate_latest(registry).decode()))
     samples = [sample for family in families for sample in family.samples]
     found = {(each.name, *sorted(each.labels.items())): each.value for each in samples}
@@ -25,11 +25,11 @@ def scraped(hearing):
 
 
 def told(*records):
-    hearing = Hearing()
-    journal = OverheardJournal(MemoryJournal(), hearing)
+    metrics = JobMetrics()
+    journal = CountingJournal(MemoryJournal(), metrics)
     for record in records:
         journal.record(record, dict)
-    return scraped(hearing)
+    return scraped(metrics)
 
 
 def test_a_whole_cycle():
@@ -58,9 +58,9 @@ def test_a_whole_cycle():
 
 def test_the_exposition_is_text_with_type_and_help():
     registry = CollectorRegistry()
-    hearing = Hearing()
-    hearing.heard = Heard().then(cycle())
-    registry.register(KnownFigures(hearing))
+    metrics = JobMetrics()
+    metrics.count(cycle(), written=True)
+    registry.register(metrics)
     lines = generate_latest(registry).decode().splitlines()
     assert lines[:3] == [
         "# HELP rheostat_backlog_records Records in the sources that are not committed.",

@@ -12,7 +12,7 @@ from rheostat.config.loading import load_settings
 from rheostat.config.models import MetricsSettings
 from rheostat.errors import InputError
 from rheostat.host.spark_daemons import free_ports
-from rheostat.metrics import Hearing, serve
+from rheostat.metrics import JobMetrics, serve
 
 
 def read(port):
@@ -21,12 +21,12 @@ def read(port):
 
 
 def test_a_scrape_tells_what_was_heard_last():
-    hearing, port = Hearing(), free_ports(1)[0]
-    served = serve(MetricsSettings(port=port), hearing)
+    metrics, port = JobMetrics(), free_ports(1)[0]
+    served = serve(MetricsSettings(port=port), metrics)
     assert served is not None
     try:
         assert "rheostat_backlog_records 12000.0" not in read(port)[1]
-        hearing.heard = hearing.heard.then(cycle())
+        metrics.count(cycle(), written=True)
         kind, lines = read(port)
     finally:
         served.close()
@@ -38,7 +38,7 @@ def test_a_scrape_tells_what_was_heard_last():
 
 def test_somebody_who_connects_and_says_nothing_holds_up_neither_the_others_nor_the_end():
     port = free_ports(1)[0]
-    served = serve(MetricsSettings(port=port), Hearing())
+    served = serve(MetricsSettings(port=port), JobMetrics())
     assert served is not None
     with socket.create_connection(("127.0.0.1", port)):
         assert "rheostat_failed_cycles_total 0.0" in read(port)[1]
@@ -48,21 +48,21 @@ def test_somebody_who_connects_and_says_nothing_holds_up_neither_the_others_nor_
 def test_the_port_is_free_again_afterwards_and_closing_twice_does_no_harm():
     settings = MetricsSettings(port=free_ports(1)[0])
     for _ in range(2):
-        served = serve(settings, Hearing())
+        served = serve(settings, JobMetrics())
         assert served is not None
         served.close()
         served.close()
 
 
 def test_without_a_port_nothing_is_served():
-    assert serve(MetricsSettings(), Hearing()) is None
+    assert serve(MetricsSettings(), JobMetrics()) is None
 
 
 def test_a_port_in_use_is_a_fault():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(InputError) as caught:
-            serve(MetricsSettings(port=port), Hearing())
+            serve(MetricsSettings(port=port), JobMetrics())
     assert [(fault.field, fault.given) for fault in caught.value.faults] == [("metrics.port", str(port))]
     assert "something else listens on 127.0.0.1" in str(caught.value)
 
@@ -73,7 +73,7 @@ def test_a_port_in_use_is_a_fault():
 )
 def test_an_address_that_is_not_ours_is_a_fault(host):
     with pytest.raises(InputError) as caught:
-        serve(MetricsSettings(port=free_ports(1)[0], host=host), Hearing())
+        serve(MetricsSettings(port=free_ports(1)[0], host=host), JobMetrics())
     assert [(fault.field, fault.given) for fault in caught.value.faults] == [("metrics.host", host)]
 
 
@@ -81,7 +81,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     assert importlib.util.find_spec("prometheus_client") is None
     with pytest.raises(InputError, match=r"in a clone of Rheostat: pip install '\.\[metrics\]'"):
-        serve(MetricsSettings(port=free_ports(1)[0]), Hearing())
+        serve(MetricsSettings(port=free_ports(1)[0]), JobMetrics())
 
 
 @pytest.mark.parametrize("port", [0, -1, 65_536, "9090"])

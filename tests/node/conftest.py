@@ -76,7 +76,7 @@ class Node:
     def look(self, seconds=0.1, times=1):
         for _ in range(times):
             self.at += seconds
-            self.workers.look()
+            self.workers.poll()
 
     def have(self, number):
         """That many Workers, registered."""

@@ -65,10 +65,10 @@ def test_what_is_refused(given, values, expected):
 
 
 def test_peers_and_delays_are_what_was_given_without_the_node_itself(given):
-    ways = given(name="near", peers=("near=http://a:1", "far=http://b:2/"), delays=("far=300",)).ways()
+    peers = given(name="near", peers=("near=http://a:1", "far=http://b:2/"), delays=("far=300",)).peer_round_trips()
 
-    assert [(one.peer, one.url) for one in ways.measured()] == [("far", "http://b:2")]
-    assert (ways.delay_s("far"), ways.delay_s("near"), ways.delay_s(None)) == (0.3, 0.0, 0.0)
+    assert [(one.peer, one.url) for one in peers.measurements] == [("far", "http://b:2")]
+    assert (peers.delay_s("far"), peers.delay_s("near"), peers.delay_s(None)) == (0.3, 0.0, 0.0)
 
 
 def test_answers_are_sent_at_once_and_not_held_back_for_an_acknowledgement(given):

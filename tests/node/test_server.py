@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from rheostat.errors import UnavailableError
-from rheostat.execute.node_client import NodeState, Way, parse_state
+from rheostat.execute.node_client import NodeState, PeerTrip, parse_state
 from rheostat.host.spark_daemons import WorkerSize
 from rheostat.node.peers import CALLER, PeerRoundTrips
 from rheostat.node.server import MOST_BYTES, make_app
@@ -22,7 +22,7 @@ class Served:
     def __init__(self, node, token, ways=None):
         self.headers = {}
         size = WorkerSize(1, 1024)
-        self._app = make_app(node.workers, name="n", n_max=node.n_max, size=size, token=token, ways=ways)
+        self._app = make_app(node.workers, name="n", n_max=node.n_max, size=size, token=token, peers=ways)
 
     def ask(self, method, path, times=1, headers=None, **kwargs):
         """The answer; of several requests at the same time, all of them."""
@@ -77,7 +77,7 @@ def test_the_ways_to_its_peers_are_told_with_their_age(node):
     ways = PeerRoundTrips(
         "n", {"b": "http://b", "c": "http://c", "n": "http://n"}, {"c": 300.0}, measure=measure, now=lambda: at[0]
     )
-    ways.look()
+    ways.measure_all()
     at[0] = 1004.0
 
     seen = Served(node, None, ways).get("/taskmanager").json()
@@ -86,7 +86,7 @@ def test_the_ways_to_its_peers_are_told_with_their_age(node):
     c = {"name": "c", "url": "http://c", "round_trip_ms": None, "age_s": None}
     assert seen["peers"] == [b, c | {"trouble": "UnavailableError: no answer"}]
     assert seen["delays_ms"] == {"c": 300.0}
-    assert parse_state(seen).ways == (Way("b", 20.25, 4.0),)
+    assert parse_state(seen).peers == (PeerTrip("b", 20.25, 4.0),)
 
 
 def test_a_ping_of_a_caller_with_a_delay_is_answered_after_the_others(node):

@@ -21,7 +21,6 @@ from rheostat.node.workers import (
     MARK,
     DisagreementError,
     Folder,
-    Master,
     Record,
     StandaloneSpark,
 )
@@ -375,7 +374,7 @@ def test_how_a_worker_is_started(tmp_path, monkeypatch):
     monkeypatch.setenv("RHEOSTAT_NODE_TOKEN", "nobody-elses-business")
     monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
     java = Java(Path("/jdk/bin/java"), "17.0.1", 17, Path("/jdk"))
-    spark = StandaloneSpark(Daemons(tmp_path, java, Path("/spark")), WorkerSize(1, 512), Master("http://m:8080"))
+    spark = StandaloneSpark(Daemons(tmp_path, java, Path("/spark")), WorkerSize(1, 512), "http://m:8080")
 
     launch = spark.launch(Record(3, "n-3-7", "127.0.0.4", "its-mark", 0.0), "spark://m:7077")
 

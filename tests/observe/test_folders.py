@@ -36,7 +36,7 @@ def test_a_segment_more_is_seen_at_once(log):
         (None, "cannot be read"),
         ("{", "cannot be read"),
         ('{"schema": "rheostat.log/1"}', "cannot be read"),
-        ('{"schema": "rheostat.log/2", "partitions": 1}', "'rheostat.log/1' is understood"),
+        ('{"schema": "rheostat.log/2", "partitions": 1}', "cannot be read: .*was written by another version"),
     ],
     ids=["no log", "torn", "no partitions", "another version"],
 )

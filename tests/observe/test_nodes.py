@@ -25,7 +25,7 @@ class Server:
     idle: int = 1
     free: int = 1
     hosts: tuple[str, ...] = ()
-    ways: tuple[tuple[str, float, float], ...] = ()
+    peers: tuple[tuple[str, float, float], ...] = ()
     fails: Exception | None = None
     closed: bool = False
     address: str = field(init=False)
@@ -64,7 +64,7 @@ class Site:
 
     def section(self, *hosts):
         executors = tuple(Executor(str(number), host, 1, 0) for number, host in enumerate(hosts))
-        _, nodes, gaps = self.watch.told(Cluster.of(self.at, executors))
+        _, nodes, gaps = self.watch.section(Cluster.of(self.at, executors))
         assert all(gap.section == "nodes" and gap.query_id is None for gap in gaps)
         return nodes, [gap.why for gap in gaps]
 
@@ -85,16 +85,16 @@ def test_executors_are_told_with_their_nodes_unless_their_host_is_one_or_nobody_
     site = Site(Server("near"), Server("far"))
     executors = tuple(Executor(str(n), host, 1, 0) for n, host in enumerate(["near.1", "far.2", "far", "nowhere"]))
 
-    assert site.watch.told(Cluster.of(100.0, executors))[0] == Cluster.of(100.0, executors)
+    assert site.watch.section(Cluster.of(100.0, executors))[0] == Cluster.of(100.0, executors)
     site.see()
     site.servers[1].hosts = ("far.2", "far")
     site.see()
 
-    named = site.watch.told(Cluster.of(100.0, executors))[0]
+    named = site.watch.section(Cluster.of(100.0, executors))[0]
     assert named is not None
     assert named.roster.nodes == ("near", "far", None, None)
     assert named.roster.places == {"0": "near", "1": "far", "2": "far", "3": "nowhere"}
-    assert site.watch.told(None)[0] is None
+    assert site.watch.section(None)[0] is None
 
 
 def test_before_an_answer_nothing_is_known_and_no_look_waits():
@@ -183,7 +183,7 @@ def test_without_executors_there_are_no_nodes():
     site = Site(Server("near"))
     site.see()
 
-    assert site.watch.told(None)[1:] == (None, (Gap("nodes", "which executors there are is not known"),))
+    assert site.watch.section(None)[1:] == (None, (Gap("nodes", "which executors there are is not known"),))
 
 
 # ------------------------------------------------------------------------------------------- round trips
@@ -207,13 +207,13 @@ def test_a_pair_without_an_entry_is_said():
     ],
 )
 def test_measured_round_trips(there, back, expected):
-    nodes, _ = Site(Server("a", ways=there), Server("b", ways=back)).see()
+    nodes, _ = Site(Server("a", peers=there), Server("b", peers=back)).see()
 
     assert nodes.round_trips == (() if expected is None else (RoundTrip("a", "b", expected),))
 
 
 def test_a_measurement_ages_while_its_server_is_silent():
-    site = Site(Server("a", ways=(("b", 20.0, 30.0),)), Server("b"))
+    site = Site(Server("a", peers=(("b", 20.0, 30.0),)), Server("b"))
     assert site.see()[0].round_trips == (RoundTrip("a", "b", 20.0),)
 
     site.at += 31.0
@@ -233,9 +233,9 @@ def test_a_measurement_ages_while_its_server_is_silent():
 )
 def test_small_changes_of_what_is_measured_are_not_passed_on(first, second, expected):
     site = Site(Server("a"), Server("b"))
-    site.servers[0].ways = (("b", first, 1.0),)
+    site.servers[0].peers = (("b", first, 1.0),)
     site.see()
-    site.servers[0].ways = (("b", second, 1.0),)
+    site.servers[0].peers = (("b", second, 1.0),)
 
     assert site.see()[0].round_trips == (RoundTrip("a", "b", expected),)
 

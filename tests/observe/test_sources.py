@@ -4,8 +4,7 @@ import pytest
 
 from rheostat.model import SourceInfo
 from rheostat.observe.parse import source_info, without_secrets
-from rheostat.spark.jvm import TopicPartition
-from rheostat.spark.kafka_admin import Subscription, admin_properties, subscription
+from rheostat.spark.kafka_admin import Subscription, TopicPartition, admin_properties, subscription
 
 KAFKA = {
     "kafka.bootstrap.servers": "b:9092",

@@ -4,7 +4,9 @@ import pytest
 from tests.observe import recorded
 
 from rheostat.spark import jvm as texts
-from rheostat.spark.jvm import Run, TopicPartition, Trigger, deploy_of
+from rheostat.spark import kafka_admin
+from rheostat.spark.jvm import Run, Trigger, deploy_of
+from rheostat.spark.kafka_admin import TopicPartition
 
 
 def test_active_queries_are_those_that_start_and_those_that_run():
@@ -67,16 +69,20 @@ def test_offsets_that_are_not_understood_are_an_error(text):
 
 
 def test_listed_offsets_of_topics_with_dots_and_dashes():
-    assert texts.listed_offsets(recorded.LISTED, 3) == {("clicks.a-b", 9): 10, ("clicks.a-b", 10): 11, ("other", 0): 0}
+    assert kafka_admin.listed_offsets(recorded.LISTED, 3) == {
+        ("clicks.a-b", 9): 10,
+        ("clicks.a-b", 10): 11,
+        ("other", 0): 0,
+    }
 
 
 def test_an_answer_about_fewer_partitions_than_asked_for_is_an_error():
     with pytest.raises(ValueError, match="offsets of 4 partitions were asked for, 3 were understood"):
-        texts.listed_offsets(recorded.LISTED, 4)
+        kafka_admin.listed_offsets(recorded.LISTED, 4)
 
 
 def test_partitions_of_described_topics():
-    assert texts.topic_partitions(recorded.DESCRIBED) == (
+    assert kafka_admin.topic_partitions(recorded.DESCRIBED) == (
         TopicPartition("a", 0),
         TopicPartition("clicks.a-b", 0),
         TopicPartition("clicks.a-b", 1),
@@ -85,11 +91,11 @@ def test_partitions_of_described_topics():
 
 @pytest.mark.parametrize(("text", "expected"), [("[]", ()), ("[clicks.a-b, b]", ("b", "clicks.a-b"))])
 def test_names_of_topics(text, expected):
-    assert texts.topics_listed(text) == expected
+    assert kafka_admin.topics_listed(text) == expected
 
 
 def test_cleanup_policies_of_topics():
-    assert texts.cleanup_policies(recorded.CONFIGS) == {"clicks.a-b": "delete", "users": "compact,delete"}
+    assert kafka_admin.cleanup_policies(recorded.CONFIGS) == {"clicks.a-b": "delete", "users": "compact,delete"}
 
 
 def test_a_failure_is_told_in_a_line_without_traceback_and_plan():

@@ -71,10 +71,10 @@ def deciders(job, load, best, seed):
     numbers = [chance.randint(1, job.n_max)]
     for _ in range(200):
         numbers.append(chance.randint(1, job.n_max) if chance.random() < 0.2 else numbers[-1])
-    curve, every = capacity_curve(job), job.decide_every_s
+    every = job.decide_every_s
 
     def needed(at):
-        return demand(job, (load.cumulative(at + every) - load.cumulative(at)) / every, curve)
+        return demand(job, (load.cumulative(at + every) - load.cumulative(at)) / every)
 
     yield lambda at: numbers[min(int(at / every), 200)] if at < load.duration else job.n_max
     yield lambda at: best.plan[int(at / every)] if at < load.duration else max(2, best.plan[-1])

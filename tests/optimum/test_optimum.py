@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rheostat.load.curves import staircase
-from rheostat.optimum.dynamic_program import Grid, Kept, followed, forwards, traced
+from rheostat.optimum.dynamic_program import Grid, Kept, follow_plan, search_forwards, trace_plan
 from rheostat.optimum.optimum import optimum, timetable
-from rheostat.optimum.problem import Problem, useful
+from rheostat.optimum.problem import Problem, drop_useless_numbers
 
 STEPS = 4
 FINE = 300
@@ -104,13 +104,13 @@ def test_executors_that_add_no_speed_are_not_looked_at():
         "slack": (0.0,) * 6,
     }
     levels = (50, 200, 260, 90)
-    found, same = useful(tiny(levels, **flat)), tiny(levels)
+    found, same = drop_useless_numbers(tiny(levels, **flat)), tiny(levels)
     assert (found.n_max, found.capacity, found.slack) == (3, same.capacity, same.slack)
     assert optimum(tiny(levels, **flat)) == optimum(tiny(levels))
-    assert useful(tiny(levels, **flat, start=4)).n_max == 4
-    assert useful(tiny(levels)).n_max == 3
+    assert drop_useless_numbers(tiny(levels, **flat, start=4)).n_max == 4
+    assert drop_useless_numbers(tiny(levels)).n_max == 3
     late = {**flat, "slack": (0.0, 0.0, 0.0, 0.0, 0.0, 7.0)}
-    assert useful(tiny(levels, **late)).n_max == 5
+    assert drop_useless_numbers(tiny(levels, **late)).n_max == 5
 
 
 def test_a_plan_by_hand():
@@ -127,15 +127,14 @@ def test_a_plan_by_hand():
 
 def test_frontiers_that_were_not_kept_are_made_again():
     levels = [40 + 37 * (number * number % 7) for number in range(60)]
-    grid = Grid(tiny(levels, start_up_s=10.0))
-    prices = grid.prices(grid.quantum_s(1.0))
-    kept, ending = forwards(grid, prices)
-    few, other = forwards(grid, prices, Kept(most=20_000))
+    grid = Grid(tiny(levels, start_up_s=10.0), 1.0)
+    kept, ending = search_forwards(grid)
+    few, other = search_forwards(grid, Kept(most=20_000))
     assert other == ending
     assert (kept.apart, few.apart) == (1, 4)
-    plan = traced(grid, prices, few, ending)
-    assert plan == traced(grid, prices, kept, ending)
-    assert followed(grid, prices, plan, ending)[1] == pytest.approx(ending.cost_s, rel=1e-3)
+    plan = trace_plan(grid, few, ending)
+    assert plan == trace_plan(grid, kept, ending)
+    assert follow_plan(grid, plan, ending)[1] == pytest.approx(ending.cost_s, rel=1e-3)
 
 
 def test_levels_are_refined_until_the_cost_is_known_to_a_thousandth():

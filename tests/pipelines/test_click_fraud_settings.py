@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rheostat.errors import InputError
-from rheostat.pipelines.click_fraud import parser
-from rheostat.pipelines.running import ClickFraudSettings, parse_seconds, read_settings
+from rheostat.pipelines.click_fraud import PIPELINE
+from rheostat.pipelines.running import ClickFraudSettings, parse_seconds
 
 KAFKA = {"source": "kafka", "bootstrap": "127.0.0.1:9092", "topic": "clicks", "checkpoint": "c", "out": "o"}
 
@@ -76,5 +76,5 @@ def test_what_is_not_a_duration(text: str) -> None:
 
 def test_the_program_has_an_option_for_every_setting() -> None:
     given = ["--master=local[1]", "--source=log", "--log=in", "--checkpoint=kept", "--out=out", "--trigger=100ms"]
-    found = read_settings(parser().parse_args([*given, "--fetch-wait-ms=20", "--cap=none"]), ClickFraudSettings)
+    found = PIPELINE.read_settings(PIPELINE.parser().parse_args([*given, "--fetch-wait-ms=20", "--cap=none"]))
     assert (found.log, found.trigger_s, found.fetch_wait_ms, found.cap) == ("in", 0.1, 20, None)

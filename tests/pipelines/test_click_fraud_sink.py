@@ -67,7 +67,7 @@ def test_a_batch_that_was_not_finished_does_not_count(tmp_path: Path) -> None:
     write(tmp_path, 0, ("ip", "a", FIRST, [1]))
     write(tmp_path, 1, ("ip", "a", FIRST, [1, 2]), success=False)
     totals = verify(tmp_path)
-    assert totals.checksum == IdChecksum().add(1)
+    assert totals.checksum == IdChecksum().add_many([1])
     assert totals.incomplete == ("batch=1",)
 
 
@@ -77,6 +77,6 @@ def test_an_empty_sink(tmp_path: Path) -> None:
     assert (totals.checksum, totals.by_kind, totals.batches, totals.rows) == (None, {}, 1, 0)
 
 
-def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such folder"):
         verify(tmp_path / "nowhere")

@@ -12,9 +12,9 @@ from pyarrow import parquet
 from rheostat.errors import InputError
 from rheostat.load.checksum import IdChecksum
 from rheostat.pipelines.click_fraud import make_wait
-from rheostat.pipelines.running import TaxiSettings, read_settings
+from rheostat.pipelines.running import TaxiSettings
 from rheostat.pipelines.sink import verify_records
-from rheostat.pipelines.taxi_attractions import ATTRACTIONS, Attraction, parser, squared_distance
+from rheostat.pipelines.taxi_attractions import ATTRACTIONS, PIPELINE, Attraction, squared_distance
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_the_settings_say_all_faults_at_once() -> None:
 
 def test_the_program_has_an_option_for_every_setting() -> None:
     given = ["--master=local[1]", "--source=log", "--log=in", "--checkpoint=kept", "--out=out", "--lookup-ms=18"]
-    found = read_settings(parser().parse_args(given), TaxiSettings)
+    found = PIPELINE.read_settings(PIPELINE.parser().parse_args(given))
     assert (found.log, found.lookup_ms, found.query_name, found.trigger_s) == ("in", 18.0, "taxi_attractions", 2.0)
 
 
@@ -73,6 +73,6 @@ def test_every_record_counts_once_for_each_time_that_it_is_there(tmp_path: Path)
     assert (totals.batches, totals.incomplete) == (2, ("batch=2",))
 
 
-def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such folder"):
         verify_records(tmp_path / "nowhere")

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from rheostat.policies.trend import Detector, Watched
+from rheostat.policies.trend import Detector, DetectorState
 
 
 def found_at(detector: Detector, residuals: Iterable[float]) -> int | None:
     """Which residual is the change point, counted from 1; None: none is."""
-    state = Watched()
+    state = DetectorState()
     for number, residual in enumerate(residuals, 1):
         worsening, state = detector.watch(residual, state)
         if worsening.changed:
@@ -52,8 +52,8 @@ def test_abrupt_change_must_last_for_three_in_a_row():
 
 def test_the_score_says_which_of_the_two_it_was():
     detector = Detector(limit=0.08, in_a_row=1, allowance=0.02, patience=5.0)
-    abrupt, _ = detector.watch(0.1, Watched())
-    gradual, _ = detector.watch(0.04, Watched(total=0.39))
+    abrupt, _ = detector.watch(0.1, DetectorState())
+    gradual, _ = detector.watch(0.04, DetectorState(total=0.39))
     assert (abrupt.gradual, gradual.gradual) == (False, True)
     assert [abrupt.score, gradual.score] == pytest.approx([1.25, 1.025])
 

@@ -8,7 +8,17 @@ from rheostat.decide.decide import decide
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.errors import InputError
 from rheostat.model import Objective, ReasonCode, Recommendation
-from rheostat.policies.hpa import DOWN, UP, HpaOptions, HpaPolicy, HpaState, Pods, by_average, by_utilization, by_value
+from rheostat.policies.hpa import (
+    DOWN,
+    UP,
+    HpaOptions,
+    HpaPolicy,
+    HpaState,
+    Pods,
+    size_by_average,
+    size_by_utilization,
+    size_by_value,
+)
 from rheostat.testing.policies import check_policy
 
 CONTEXT = PolicyContext(Objective(30.0), 15.0)
@@ -52,7 +62,7 @@ def test_utilization_as_the_controller_computes_it(value, target, pods, replicas
 
     kubernetes/kubernetes, pkg/controller/podautoscaler/replica_calculator_test.go: TestReplicaCalc….
     """
-    assert by_utilization(value, target, pods, 0.1) == replicas
+    assert size_by_utilization(value, target, pods, 0.1) == replicas
 
 
 @pytest.mark.parametrize(
@@ -69,7 +79,7 @@ def test_utilization_as_the_controller_computes_it(value, target, pods, replicas
 )
 def test_a_value_as_the_controller_computes_it(value, target, pods, replicas):
     """kubernetes/kubernetes, pkg/controller/podautoscaler/replica_calculator_test.go: TestReplicaCalc…."""
-    assert by_value(value, target, pods, 0.1) == replicas
+    assert size_by_value(value, target, pods, 0.1) == replicas
 
 
 @pytest.mark.parametrize(
@@ -85,12 +95,12 @@ def test_a_value_as_the_controller_computes_it(value, target, pods, replicas):
 )
 def test_an_average_as_the_controller_computes_it(total, target, current, replicas):
     """kubernetes/kubernetes, pkg/controller/podautoscaler/replica_calculator_test.go: TestReplicaCalc…."""
-    assert by_average(total, target, Pods(current, current), 0.1) == replicas
+    assert size_by_average(total, target, Pods(current, current), 0.1) == replicas
 
 
 def test_a_missing_pod_counts_as_a_whole_target_where_that_is_above_100_percent():
     """Two of 0.1 and a missing one at a target of 3: (0.2 + 3) ÷ 3 ÷ 3 = 0.356, × 3 → 2."""
-    assert by_utilization(0.1, 3.0, Pods(3, 2, missing=1), 0.1) == 2
+    assert size_by_utilization(0.1, 3.0, Pods(3, 2, missing=1), 0.1) == 2
 
 
 def asked(policy: HpaPolicy, *samples: dict[str, Any]) -> list[Recommendation]:

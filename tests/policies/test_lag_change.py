@@ -6,16 +6,15 @@ from tests.policies.samples import seen
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.errors import InputError
 from rheostat.model import Objective, ReasonCode
-from rheostat.policies.hpa import gate_by_lag, relative_change, slope
-from rheostat.testing.policies import check_policy
+from rheostat.policies.hpa import fit_slope, gate_by_lag, relative_change
 
 CONTEXT = PolicyContext(Objective(30.0), 15.0)
 
 
 def test_the_slope_is_that_of_the_least_squares():
-    assert slope([(0.0, 0.0), (1.0, 3.0), (2.0, 3.0)]) == pytest.approx(1.5)
-    assert slope([(7.0, 5.0)]) is None
-    assert slope([(7.0, 5.0), (7.0, 6.0)]) is None
+    assert fit_slope([(0.0, 0.0), (1.0, 3.0), (2.0, 3.0)]) == pytest.approx(1.5)
+    assert fit_slope([(7.0, 5.0)]) is None
+    assert fit_slope([(7.0, 5.0), (7.0, 6.0)]) is None
 
 
 def test_the_relative_change_is_arrival_over_consumption():
@@ -86,7 +85,3 @@ def test_an_unknown_change_is_no_reason_to_go_down(processed, words):
 def test_the_lag_alone_is_refused():
     with pytest.raises(InputError, match="never scales down"):
         load_policy("hpa", {"metrics": {"lag_change": 1.0}}, CONTEXT)
-
-
-def test_the_preset_holds_the_laws():
-    check_policy(lambda: load_policy("hpa", {"preset": "s4"}, CONTEXT))

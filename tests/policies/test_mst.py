@@ -17,6 +17,7 @@ from rheostat.config.loading import load_settings
 from rheostat.decide.decide import DecisionSettings, decide, learn
 from rheostat.decide.placement import Choice, Placing
 from rheostat.decide.policy import PolicyContext, load_policy
+from rheostat.judge.jobs import load_job
 from rheostat.learn.throughput import MstModel, Point
 from rheostat.model import (
     Assessment,
@@ -30,7 +31,6 @@ from rheostat.model import (
     RoundTrip,
 )
 from rheostat.policies.mst import (
-    NO_HOLD,
     Demand,
     MstAlphaPolicy,
     MstOptions,
@@ -43,7 +43,9 @@ from rheostat.policies.mst import (
     reach,
 )
 from rheostat.policies.threshold import ThresholdNearPolicy, ThresholdPolicy
-from rheostat.sim.jobfile import load_job
+
+NO_HOLD = {"hold_s": 0.0, "hold_both": False}
+"""Guard settings beside the profile ``faithful``, which brings the hold of S1: S2 has none."""
 
 
 def mst(preset: str = "faithful", name: str = "mst", **options: Any) -> MstPolicy:
@@ -360,22 +362,22 @@ def test_algorithm_4_stops_at_the_first_set_that_does_not_do_and_ours_looks_on()
     """8 executors at 400 ms, 7 at 400 ms, then two of 0 ms: of 100·n − ND, 7 carry 300, 6 carry 600."""
     model = MstModel(alpha=100.0, gamma=1.0)
     reached = Reach((0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 400.0, 400.0))
-    demands = [Demand(model, 8.0)]
-    assert enough_below(demands, [350.0], 8, reached, in_turn=True) == 8
-    assert enough_below(demands, [350.0], 8, reached, in_turn=False) == 4
+    demands = [Demand(model, 8.0, 350.0)]
+    assert enough_below(demands, 8, reached, in_turn=True) == 8
+    assert enough_below(demands, 8, reached, in_turn=False) == 4
 
 
 def test_growing_passes_over_what_does_not_carry_enough():
     model = MstModel(alpha=100.0, gamma=1.0)
     reached = Reach((0.0, 0.0, 0.0, 150.0, 150.0, 600.0))
-    assert least_above([Demand(model, 2.0)], [240.0], 2, reached) == (4, True)
-    assert least_above([Demand(model, 2.0)], [900.0], 2, reached) == (4, False)
-    assert least_above([Demand(model, 4.0)], [900.0], 4, reached) == (4, False), "the fifth would lower it"
+    assert least_above([Demand(model, 2.0, 240.0)], 2, reached) == (4, True)
+    assert least_above([Demand(model, 2.0, 900.0)], 2, reached) == (4, False)
+    assert least_above([Demand(model, 4.0, 900.0)], 4, reached) == (4, False), "the fifth would lower it"
 
 
 def test_on_the_simulated_nodes_it_measures_what_is_true_and_takes_the_nearest():
     """C(n, ND) = 75 n^0.9 − 0.2 ND, eight nodes, a restart of 120 s for each change, of which no measurement knows."""
-    settings = load_settings({"objective": "lag < 60s", "profile": "faithful", "policy": "mst", "guard": dict(NO_HOLD)})
+    settings = load_settings({"objective": "lag < 60s", "profile": "faithful", "policy": "mst", "guard": NO_HOLD})
     made = DecisionSettings(mst(), Bounds(1, 8), settings.guard, Objective(60.0), 15.0)
     load = [(0.0, 80.0), (300.0, 80.0), (1200.0, 200.0)]
     cycles = run(load_job("gesscale"), load, made, AnalysisSettings(60.0))
@@ -422,9 +424,9 @@ def test_each_query_is_measured_by_itself():
 
 def test_a_query_without_a_model_keeps_what_it_has():
     """a is not known and has a third of 9; b asks for (900 + 9000 ÷ 60) ÷ 0.9 at 100/s: 3 + 11.7 → 15."""
-    one = [Demand(None, 3.0), Demand(LINEAR, 6.0)]
-    assert least_above(one, [210.0, 1050.0 / 0.9], 9, Reach()) == (15, True)
-    assert enough_below(one, [210.0, 270.0], 9, Reach(), in_turn=True) == 6
+    unknown = Demand(None, 3.0, 210.0)
+    assert least_above([unknown, Demand(LINEAR, 6.0, 1050.0 / 0.9)], 9, Reach()) == (15, True)
+    assert enough_below([unknown, Demand(LINEAR, 6.0, 270.0)], 9, Reach(), in_turn=True) == 6
 
 
 # ---------------------------------------------------------------------------------- the family, and the page
@@ -479,7 +481,7 @@ def test_the_faithful_preset():
 
 def test_with_the_profile_faithful_and_without_its_hold_several_leave_at_once_after_a_change():
     """A minute after a change: S1's hold would last for 240 s."""
-    settings = load_settings({"objective": "lag < 30s", "profile": "faithful", "policy": "mst", "guard": dict(NO_HOLD)})
+    settings = load_settings({"objective": "lag < 30s", "profile": "faithful", "policy": "mst", "guard": NO_HOLD})
     assert settings.preset == "faithful"
     made = DecisionSettings(mst(), Bounds(1, 20), settings.guard, Objective(30.0), 60.0)
     state = replace_policy(made, knows(LINEAR))
@@ -495,6 +497,6 @@ def test_the_page_has_its_options(name):
 
 @given(st.floats(0.0, 3000.0), st.integers(1, 30), st.booleans())
 def test_without_nodes_it_is_as_with_nodes_that_are_all_in_one_place(rate, number, in_turn):
-    demands, here = [Demand(MstModel(alpha=100.0, beta=0.9), 2.0)], Reach(distances=(0.0,) * (number + 1))
-    found = enough_below(demands, [rate], number, Reach(), in_turn=in_turn)
-    assert found == enough_below(demands, [rate], number, here, in_turn=in_turn)
+    demands, here = [Demand(MstModel(alpha=100.0, beta=0.9), 2.0, rate)], Reach(distances=(0.0,) * (number + 1))
+    found = enough_below(demands, number, Reach(), in_turn=in_turn)
+    assert found == enough_below(demands, number, here, in_turn=in_turn)

@@ -16,9 +16,9 @@ from rheostat.errors import InputError
 from rheostat.learn.slow_records import Sample, SlowModel, train
 from rheostat.model import Assessment, Objective, ReasonCode, Recommendation
 from rheostat.policies.capacity import Figure, Learned, Recovery
-from rheostat.policies.proactive import Collected, Outlook, ProactiveOptions, ProactivePolicy, ProactiveState
+from rheostat.policies.proactive import Outlook, ProactiveOptions, ProactivePolicy, ProactiveState, TrainingRows
 from rheostat.policies.reactive import ReactiveState
-from rheostat.policies.trend import LoadPoint, Watched
+from rheostat.policies.trend import DetectorState, LoadPoint
 from rheostat.sample_store import MemorySampleStore
 from rheostat.testing.policies import check_policy
 from rheostat.testing.stories import STORIES, Job
@@ -103,7 +103,7 @@ def with_rows(count: int, start: int = 0) -> ProactiveState:
     """About to take row number ``count`` of those above, in exploration, at 3 executors."""
     found = in_control()
     kept = tuple(row._replace(at=900.0 + row.at) for row in rows()[start : start + count])
-    return replace(found, mode="exploration", model=None, data=Collected(kept, unchecked=len(kept)))
+    return replace(found, mode="exploration", model=None, data=TrainingRows(kept, unchecked=len(kept)))
 
 
 class TestTheCheck:
@@ -339,7 +339,7 @@ class TestResiduals:
     def test_a_sample_that_does_not_count_has_no_residual(self, changes):
         late = seen(**{"executors": 2, "backlog_excess": 9000.0, **changes})
         _, state = told(proactive(net=False), [late], expecting(600.0))
-        assert state.watched == Watched()
+        assert state.watched == DetectorState()
 
     def test_the_prediction_is_that_for_the_number_in_force(self):
         """Whatever was proposed, one executor is in force: 9.9 % slow at 396/s, as the model says of one."""
@@ -351,7 +351,7 @@ class TestResiduals:
 def test_what_a_change_point_drops_and_what_it_keeps():
     before = in_control(
         2,
-        data=Collected(tuple(rows()), archived=1000, unchecked=7),
+        data=TrainingRows(tuple(rows()), archived=1000, unchecked=7),
         outlook=Outlook(985.0, 5.0, ((600.0,),) * 12),
         level=2.2,
         recovery=Recovery(2, 0.0, ready=True, recovered=True, took_s=(35.0,)),
@@ -364,9 +364,9 @@ def test_what_a_change_point_drops_and_what_it_keeps():
         None,
         None,
         None,
-        Watched(),
+        DetectorState(),
     )
-    assert after.data == Collected((), archived=1000, since=1000.0)
+    assert after.data == TrainingRows((), archived=1000, since=1000.0)
     assert after.reactive.streak == 0
     assert (after.reactive.learned.w_max, after.reactive.learned.samples) == (EACH, 1)
     assert after.reactive.learned.figures == before.reactive.learned.figures
@@ -405,7 +405,7 @@ class TestSeveralTopics:
         ]
         learned = train(rows, None).model
         series = tuple(LoadPoint(400.0 + 15 * place, (100.0, 1900.0)) for place in range(40))
-        state = in_control(1, model=learned, series=series, data=Collected(topics=("a", "b")))
+        state = in_control(1, model=learned, series=series, data=TrainingRows(topics=("a", "b")))
         (first,), _ = told(proactive(), [self.sample(1000.0, 100.0, 1900.0, executors=1)], state)
         assert (first.target, first.reason.code) == (1, ReasonCode.FORECAST)
 

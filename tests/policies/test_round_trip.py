@@ -14,8 +14,7 @@ from tests.policies.samples import Fixed, outcome, seen
 
 from rheostat.analyze.state import AnalysisSettings
 from rheostat.config.models import GuardSettings
-from rheostat.decide.decide import DecisionSettings, decide, learn
-from rheostat.decide.guard import STEPS
+from rheostat.decide.decide import STEPS, DecisionSettings, decide, learn
 from rheostat.decide.policy import PolicyContext, load_policy, policy_names
 from rheostat.model import Action, Assessment, Bounds, Decision, Objective, OutcomeStatus, ReasonCode
 

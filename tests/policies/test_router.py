@@ -18,10 +18,11 @@ from rheostat.decide.decide import DecisionSettings
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.model import Action, Assessment, Bounds, Objective, ReasonCode, Recommendation
 from rheostat.policies.capacity import Figure, Learned, Recovery
-from rheostat.policies.router import CHAIN, Load, RouterOptions, RouterPolicy, RouterState, Spikes, Turn, add_rate
+from rheostat.policies.router import CHAIN, Load, RouterOptions, RouterPolicy, RouterState, Turn, add_rate
 from rheostat.policies.router_table import Table
 
 CONTEXT = PolicyContext(Objective(30.0), 15.0)
+OPTIONS = RouterOptions.model_validate({})
 
 
 def router(preset: str = "default", **options: Any) -> RouterPolicy:
@@ -39,7 +40,7 @@ def loaded(*rates: float) -> Load:
     load = Load()
     for place, rate in enumerate((*rates, rates[-1])):
         at = 960.0 + 60 * (place - len(rates))
-        load = add_rate(load, at, rate, (60.0, 600.0), Spikes(3.0, 0.05, 3))
+        load = add_rate(load, at, rate, OPTIONS)
     return load
 
 

@@ -12,7 +12,6 @@ from rheostat.policies.router import (
     Bucket,
     Load,
     RouterOptions,
-    Spikes,
     Times,
     add_rate,
     apply_limits,
@@ -34,7 +33,7 @@ from rheostat.policies.router_table import (
 )
 from rheostat.policies.trend import Fit, Point, line
 
-SPIKES = Spikes(deviations=3.0, floor=0.01, reset=3)
+OPTIONS = RouterOptions.model_validate({"sigma_floor": 0.01})
 
 
 def rows(*pairs: tuple[int, float]) -> Learned:
@@ -50,7 +49,7 @@ TALK = rows((4, 10_000.0), (10, 20_000.0), (18, 35_000.0))
 def told(rates, each_s: float = 60.0, first_s: float = 0.0) -> Load:
     load = Load()
     for place, rate in enumerate(rates):
-        load = add_rate(load, first_s + each_s * place, rate, (60.0, 600.0), SPIKES)
+        load = add_rate(load, first_s + each_s * place, rate, OPTIONS)
     return load
 
 
@@ -80,15 +79,15 @@ def test_the_tested_point_is_left_out():
     """With it, σ of the line through all seven would be 3.5, and 10 off none of them an outlier."""
     points = [Point(x, 10 + 2 * x + e) for x, e in enumerate((1, -1, 0, 0, -1, 1))]
     far = Point(6, 22 + 10)
-    assert is_outlier(line(points), far, SPIKES)
+    assert is_outlier(line(points), far, OPTIONS)
     assert abs(far.value - line([*points, far]).at(6)) < 3 * line([*points, far]).deviation
 
 
 def test_a_steady_load_has_a_floor_under_sigma():
     """No error at all: σ is 1 % of 100, so 103 is none and 103.1 is one."""
     level = line([Point(60.0 * k, 100.0) for k in range(6)])
-    assert not is_outlier(level, Point(360.0, 102.9), SPIKES)
-    assert is_outlier(level, Point(360.0, 103.1), SPIKES)
+    assert not is_outlier(level, Point(360.0, 102.9), OPTIONS)
+    assert is_outlier(level, Point(360.0, 103.1), OPTIONS)
 
 
 def test_a_spike_stays_out_of_the_baseline():
@@ -111,7 +110,7 @@ def test_a_trough_is_fitted_by_a_parabola():
 
 
 def test_time_that_runs_backwards_starts_anew():
-    load = add_rate(told([100.0] * 6), 10.0, 7.0, (60.0, 600.0), SPIKES)
+    load = add_rate(told([100.0] * 6), 10.0, 7.0, OPTIONS)
     assert (load.baseline, load.fit, bucket_of(load).rate) == ((), None, 7.0)
 
 

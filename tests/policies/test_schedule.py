@@ -6,8 +6,7 @@ from tests.policies.options import documented
 from tests.policies.samples import seen
 
 from rheostat.config.models import GuardSettings
-from rheostat.decide.decide import DecisionSettings, decide
-from rheostat.decide.guard import STEPS
+from rheostat.decide.decide import STEPS, DecisionSettings, decide
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.errors import InputError
 from rheostat.model import Action, Bounds, Decision, Objective, ReasonCode

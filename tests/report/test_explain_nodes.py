@@ -1,9 +1,10 @@
 from dataclasses import replace
 
+from tests.journal import synthetic
+
 from rheostat.journal.records import DecisionRecord, Header, SessionRecord
 from rheostat.model import NodeReading, Nodes, Placement
 from rheostat.report.explain import Story, explain_decision
-from rheostat.research.bench import speed as synthetic
 
 NODES = Nodes(5.0, (NodeReading("a", 2, 0), NodeReading("b", 1, 1), NodeReading("c", 0, 3)))
 

@@ -10,9 +10,9 @@ import pytest
 from rheostat.cli import main
 from rheostat.journal.store import read_journal
 from rheostat.judge.report import COLUMNS
-from rheostat.report.html import EVERY_SCORE, FIGURES, OF_COMMANDS, WHERE, figure_rows, figures_page
+from rheostat.report.html import FIGURES, OF_COMMANDS, WHERE, figure_rows, figures_page
 from rheostat.report.replay import replay_score
-from rheostat.report.score import RunFacts, score
+from rheostat.report.score import EVERY_SCORE, RunFacts, score
 
 PAGE = Path(__file__).parents[2] / "docs" / "figures.md"
 

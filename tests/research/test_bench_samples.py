@@ -8,8 +8,8 @@ from rheostat.research.bench.rescale import (
     Sample,
     cold_batch,
     count_finished,
-    first_begun,
-    first_ended,
+    find_first_end,
+    find_first_start,
     longest_pause,
     lowest_share,
 )
@@ -43,7 +43,7 @@ STARTING = [
     ],
 )
 def test_when_executors_have_begun_to_work(executors, at):
-    assert first_begun(STARTING, executors) == at
+    assert find_first_start(STARTING, executors) == at
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_when_executors_have_begun_to_work(executors, at):
     ],
 )
 def test_when_executors_have_ended_a_task(executors, at):
-    assert first_ended(STARTING, executors) == at
+    assert find_first_end(STARTING, executors) == at
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rheostat.research.bench.harness import Block, abba, added, added_at_median, pairs
+from rheostat.research.bench.harness import Block, abba, compare_means, compare_medians, pairs
 
 SLOWER = [Block(attached, [204 if attached else 200] * 20) for attached in abba(4)]
 
@@ -48,14 +48,14 @@ def test_neighbours_of_one_kind_are_an_error():
     ],
 )
 def test_what_attaching_adds(blocks, percent):
-    assert added(blocks).percent == pytest.approx(percent)
+    assert compare_means(blocks).percent == pytest.approx(percent)
 
 
 def test_a_drift_is_not_taken_for_a_cost():
     blocks = drifting(4, 0)
     usual = 203.5  # without: 200, 203, 204, 207
-    assert added(blocks).percent == pytest.approx(0.0)
-    assert added(blocks).ci95 == pytest.approx((-100 / usual, 100 / usual))
+    assert compare_means(blocks).percent == pytest.approx(0.0)
+    assert compare_means(blocks).ci95 == pytest.approx((-100 / usual, 100 / usual))
 
 
 def test_the_interval_is_that_of_the_pairs():
@@ -64,14 +64,14 @@ def test_the_interval_is_that_of_the_pairs():
     blocks = [
         Block(attached, [200 + (shares[number // 2] if attached else 0)] * 20) for number, attached in enumerate(turns)
     ]
-    found = added(blocks)
+    found = compare_means(blocks)
     assert found.percent == 5.0
     assert found.ci95 == pytest.approx((3.0, 7.0), abs=1.0)
 
 
 def test_no_interval_of_two_pairs():
-    assert added(SLOWER[:4]).ci95 is None
-    assert added_at_median(SLOWER[:4]).ci95 is None
+    assert compare_means(SLOWER[:4]).ci95 is None
+    assert compare_medians(SLOWER[:4]).ci95 is None
 
 
 @pytest.mark.parametrize(
@@ -83,4 +83,4 @@ def test_no_interval_of_two_pairs():
 )
 def test_the_median_batch(attached_ms, percent):
     blocks = [Block(attached, attached_ms if attached else [200] * 20) for attached in abba(4)]
-    assert added_at_median(blocks).percent == pytest.approx(percent, abs=0.01)
+    assert compare_medians(blocks).percent == pytest.approx(percent, abs=0.01)

@@ -10,19 +10,21 @@ from rheostat.load.curves import Pieces
 from rheostat.model import ReasonCode
 from rheostat.policies.proactive import ProactiveState
 from rheostat.research.papers.page import rows_of, write_experiment
-from rheostat.research.papers.results import Cycle, Experiment, Part, Result, SeedResult, Trial, judge_seeds, run
+from rheostat.research.papers.results import Experiment, Part, Result, SeedResult, judge_seeds
 from rheostat.research.papers.s1 import (
-    INTERVAL_S,
     SLA,
     Cost,
     Costs,
+    Cycle,
     LoopTask,
+    Trial,
     bell,
     cost_results,
     measure_loop,
     modes,
+    part_of,
+    run,
     settings,
-    the_job,
     world_cup,
 )
 
@@ -40,7 +42,7 @@ def trial() -> Trial:
     """After the hold of the start, 1000/s rise to 2000/s within five minutes; one executor carries 1300/s."""
     load = Pieces([(0.0, 1000.0), (300.0, 1000.0), (600.0, 2000.0), (700.0, 2000.0)])
     chosen = settings("proactive:faithful", 5.0, explore_every_s=5.0)
-    return run(the_job(), load, chosen, executors=1, seed=1, interval_s=INTERVAL_S)
+    return run(load, chosen, seed=1)
 
 
 class TestATrial:
@@ -172,7 +174,7 @@ def test_a_cost_above_that_of_the_document_does_not_hold():
 
 
 def test_the_page_has_each_statement_and_the_plots(tmp_path, trial):
-    found = Experiment("s1", [Part("5.3: control", [RESULT], {"ours": trial}), Part("5.5", [RESULT])])
+    found = Experiment("s1", [part_of("5.3: control", [RESULT], {"ours": trial}, 1), Part("5.5", [RESULT])])
     text = write_experiment(tmp_path / "report.html", found).read_text(encoding="utf-8")
     assert "2 of 2 statements" in text
     assert all(words in text for words in ("1.79 v 1.83", "Slow records, a share", "5.3: control"))
@@ -181,7 +183,8 @@ def test_the_page_has_each_statement_and_the_plots(tmp_path, trial):
 
 def test_what_never_began_in_a_run_is_told_on_the_page_and_in_json(tmp_path, trial):
     quiet = replace(trial, unready="control never began: a model needs 450 samples that count, 12 did")
-    found = Experiment("s1", [Part("5.3: control", [RESULT], {"ours": replace(trial, unready=None), "short": quiet})])
+    trials = {"ours": replace(trial, unready=None), "short": quiet}
+    found = Experiment("s1", [part_of("5.3: control", [RESULT], trials, 1)])
     told = "5.3: control, short: control never began: a model needs 450 samples that count, 12 did"
     assert found.to_json()["notes"] == [told]
     assert told in write_experiment(tmp_path / "report.html", found).read_text(encoding="utf-8")
@@ -189,7 +192,7 @@ def test_what_never_began_in_a_run_is_told_on_the_page_and_in_json(tmp_path, tri
 
 def test_the_page_says_which_seeds_and_has_figure_36(tmp_path, trial):
     seen = judge_seeds(RESULT, [SeedResult(3, "1.70 v 1.80", holds=True), SeedResult(8, "1.90 v 1.80", holds=False)])
-    part = Part("5.4", [seen], {"ours": trial, "unknown": replace(trial, policy=None)}, shares=True)
+    part = part_of("5.4", [seen], {"ours": trial, "unknown": replace(trial, policy=None)}, 3, shares=True)
     text = write_experiment(tmp_path / "report.html", Experiment("s1", [part], (3, 8))).read_text(encoding="utf-8")
     assert all(words in text for words in ("Seeds: 3, 8.", "Plotted: seed 3.", "1.90 v 1.80 (no)"))
     assert trial.w_max == pytest.approx(1300, rel=0.1)

@@ -7,7 +7,7 @@ import pytest
 from rheostat.cli import main
 from rheostat.model import ReasonCode
 from rheostat.research.papers.live import s1_plans, s1_results
-from rheostat.research.papers.results import Cycle, Trial
+from rheostat.research.papers.s1 import Cycle, Trial
 
 SCORE = {"valid": True, "records_in": 1000, "records_out": 1000}
 

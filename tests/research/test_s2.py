@@ -9,6 +9,7 @@ from rheostat.cli import main
 from rheostat.errors import InputError
 from rheostat.judge.simulate import simulate
 from rheostat.load.curves import Pieces
+from rheostat.research.papers.page import write_experiment
 from rheostat.research.papers.s2 import (
     ALGORITHMS,
     DOCUMENT,
@@ -23,6 +24,7 @@ from rheostat.research.papers.s2 import (
     judge_order,
     measure,
     model_part,
+    part_of,
     policy_spec,
     prepare_load,
     profile_part,
@@ -32,7 +34,6 @@ from rheostat.research.papers.s2 import (
     the_job,
     trips,
     usl,
-    write_nodes,
 )
 from rheostat.sim.capacity import capacity_curve
 
@@ -166,8 +167,8 @@ class TestAccuracy:
 
 def test_the_page_has_the_tables_and_the_plots(tmp_path):
     drawn = PlotData([(0.0, 1.0)], [(30.0, 1.0)], [(0.0, 2.0)], [(0.0, 1.0)])
-    found = NodesExperiment("s2", [], (7,), (table(),), {"Gesscale": drawn})
-    text = write_nodes(tmp_path / "report.html", found).read_text(encoding="utf-8")
+    found = NodesExperiment("s2", [part_of("Table III", [], table(), {"Gesscale": drawn}, 7)], (7,))
+    text = write_experiment(tmp_path / "report.html", found).read_text(encoding="utf-8")
     assert all(words in text for words in ("Supply and demand, seed 7", "Gesscale: the document", "999.5"))
     assert found.to_json()["tables"][0]["rows"][0][1] == "accuracy_O"
 

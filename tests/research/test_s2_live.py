@@ -33,7 +33,8 @@ from rheostat.research.papers.live import (
     s2_results,
     seconds_without,
 )
-from rheostat.research.papers.s2 import Measures, write_nodes
+from rheostat.research.papers.page import write_experiment
+from rheostat.research.papers.s2 import Measures
 
 APART = pairs_of(ROUND_TRIPS_MS)
 GROWN = (Move((), ("core",), ()), Move(("core",), ("near",), ()), Move(("core", "near"), ("far",), ()))
@@ -257,7 +258,7 @@ class TestTheStatements:
         kept = [batch(100 * k, n, 1.0 + 2.0 * k / n, 10.0 * k) for k in (1, 2, 3, 4) for n in (1, 2, 3)]
         runs = {"Gesscale": run(batches=kept, lasts=600.0, ended=605.0), "THR-NLUnaware": run(batches=kept)}
         found = judge_runs(runs, {"Gesscale": SCORE, "THR-NLUnaware": SCORE}, 1)
-        text = write_nodes(tmp_path / "report.html", found).read_text(encoding="utf-8")
+        text = write_experiment(tmp_path / "report.html", found).read_text(encoding="utf-8")
         assert all(words in text for words in ("Table III, shortened", "Nodes", "THR-NLUnaware: the document"))
         rows = found.to_json()["tables"][0]["rows"]
         assert [row[0] for row in rows][::2] == ["", "Gesscale: the document", "THR-NLUnaware: the document"]

@@ -3,8 +3,8 @@
 import pytest
 from tests.sim.jobs import plain, stage
 
+from rheostat.judge.jobs import load_job
 from rheostat.sim.capacity import batch_s, capacity_curve, demand, long_batch_rate
-from rheostat.sim.jobfile import load_job
 
 WAVES = {
     "executors": [1, 4],

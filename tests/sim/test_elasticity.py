@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.load.curves import Pieces, constant, staircase
@@ -35,7 +35,6 @@ steps = st.lists(st.tuples(st.floats(0, 200), st.integers(0, 20)), min_size=1, m
 )
 
 
-@settings(max_examples=50)
 @given(supply=steps, demand=steps, start=st.floats(0, 50), lasts=st.floats(1, 200))
 def test_over_less_under_is_mean_supply_less_mean_demand(supply, demand, start, lasts):
     got, end = elasticity(supply, demand, start, start + lasts), start + lasts

@@ -4,7 +4,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.sim.history import History, Lag
@@ -55,7 +55,6 @@ def test_a_run_that_never_commits_lags_to_the_end():
     assert (lag.greatest, lag.seconds_over(20.0), lag.quantile(0.5)) == (80.0, 60.0, 40.0)
 
 
-@settings(max_examples=25)
 @given(
     waits=st.lists(st.tuples(st.floats(0.5, 30), st.floats(-20, 25)), min_size=1, max_size=15),
     limit=st.floats(0, 40),

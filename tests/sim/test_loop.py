@@ -5,6 +5,7 @@ from tests.sim.jobs import plain, simulated
 from rheostat.config.loading import load_settings
 from rheostat.journal.records import DecisionRecord, OutcomeRecord
 from rheostat.journal.store import MemoryJournal
+from rheostat.judge.jobs import load_job
 from rheostat.load.curves import Pieces, staircase
 from rheostat.loop.build import build_decision_settings
 from rheostat.loop.clock import ManualClock
@@ -12,7 +13,6 @@ from rheostat.loop.loop import Loop
 from rheostat.model import OutcomeStatus, ReasonCode
 from rheostat.sim.capacity import capacity_curve
 from rheostat.sim.job import SimulatedJob
-from rheostat.sim.jobfile import load_job
 
 LOAD = Pieces([(0, 50), (60, 50), (160, 700), (300, 700), (400, 50), (700, 50)])
 

@@ -14,6 +14,7 @@ from rheostat.config.loading import load_settings
 from rheostat.errors import InputError
 from rheostat.journal.records import DecisionRecord
 from rheostat.journal.store import JournalWriter, MemoryJournal, read_journal
+from rheostat.judge.jobs import load_job
 from rheostat.load.curves import Pieces, constant
 from rheostat.load.trips import experiment_curve
 from rheostat.loop.build import build_decision_settings
@@ -24,7 +25,7 @@ from rheostat.report.replay import replay
 from rheostat.sim.capacity import best_curve, capacity_curve, demand
 from rheostat.sim.history import demand_steps, integral
 from rheostat.sim.job import SimulatedJob
-from rheostat.sim.jobfile import NodeMap, job_of, load_job
+from rheostat.sim.jobfile import NodeMap, job_of
 
 NODES = {
     "names": ["mid", "near", "far", "next"],

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.sim.jobs import PLAIN, decision
 
@@ -99,7 +99,6 @@ def known_positions(seen):
             yield from query.offsets.partitions if query.offsets else ()
 
 
-@settings(max_examples=40)
 @given(jobs, st.sampled_from([MICRO, RECORD]), rates, asked, events)
 def test_records_are_conserved_and_positions_are_in_order(job, model, levels, asks, happens):
     sim = simulated({**job, **model}, curve(levels), happens)
@@ -113,7 +112,6 @@ def test_records_are_conserved_and_positions_are_in_order(job, model, levels, as
     assert all(before >= after >= 0 for _, _, before, after in history.commits)
 
 
-@settings(max_examples=40)
 @given(jobs, st.sampled_from([MICRO, RECORD]), rates, asked, events)
 def test_looking_changes_nothing(job, model, levels, asks, happens):
     rarely, often = (simulated({**job, **model}, curve(levels), happens) for _ in range(2))
@@ -135,7 +133,6 @@ PLAIN_ONE = {"partitions": 1, "trigger_s": 0.0}
 SLOWER = {"kind": "slow", "at_s": 1, "for_s": 1, "factor": 3}
 
 
-@settings(max_examples=60)
 @given(jobs, st.sampled_from([0.0, 0.2]), rates, asked, events)
 @example(PLAIN_ONE, 0.0, [(1, 5)], [(0, 3)], [SLOWER])
 def test_a_placement_that_stands_is_the_one_that_would_be_made_anew(job, slows, levels, asks, happens):
@@ -146,7 +143,6 @@ def test_a_placement_that_stands_is_the_one_that_would_be_made_anew(job, slows, 
     assert usual.history.batches == anew.history.batches
 
 
-@settings(max_examples=40)
 @given(jobs, st.sampled_from([MICRO, RECORD]), rates, asked, events)
 def test_executors_are_paid_for_from_the_request_until_they_are_gone(job, model, levels, asks, happens):
     sim = simulated({**job, **model}, curve(levels), happens)

@@ -33,7 +33,7 @@ def test_makespan(work, slots, seconds):
 
 def fleet(executors=1, **changes):
     made = Fleet(plain(**changes), 1, executors, History())
-    made.look(0.0)
+    made.check_settled(0.0)
     return made
 
 
@@ -78,7 +78,7 @@ def test_waves_progress_and_are_credited_as_if_each_task_had_been_placed(stages,
     crews = [fleet(executors + 1, executor={"cores": cores}) for _ in range(2)]
     for crew in crews:
         crew.running[-1].in_use = after % 2 == 0
-        crew.look(0.0)
+        crew.check_settled(0.0)
     in_waves = place([Equal(count, quarters / 4) for count, quarters in stages], 1.0, crews[0].used, crews[0])
     one_by_one, at = [], 1.0
     for placed, (count, quarters) in zip(in_waves, stages, strict=True):
@@ -98,7 +98,7 @@ def test_of_several_that_are_free_at_once_the_lowest_number_takes_the_next_task_
     """Executor 1 of three is cold: of two tasks it does the second all the same, and executor 2 none."""
     crew = fleet(3, executor={"cold_task_s": 2.0})
     crew.running[1].warm = [False]
-    crew.look(0.0)
+    crew.check_settled(0.0)
     placed = place([Equal(2, 1.0)], 0.0, crew.running, crew)[0]
     assert spans(placed) == [(0.0, 1.0, 0, True), (0.0, 3.0, 1, True)]
 
@@ -107,7 +107,7 @@ def test_the_first_task_of_a_cold_slot_takes_longer():
     """Executor 1 is cold by 2 s: its first task ends at 3, meanwhile executor 0 does the other three."""
     crew = fleet(2, executor={"cold_task_s": 2.0})
     crew.running[1].warm = [False]
-    crew.look(0.0)
+    crew.check_settled(0.0)
     placed = place([[1.0] * 4], 0.0, crew.running, crew)[0]
     assert spans(placed) == [(0.0, 1.0, 0, True), (0.0, 3.0, 1, True), (1.0, 2.0, 0, True), (2.0, 3.0, 0, True)]
     credit([placed])
@@ -149,7 +149,7 @@ def test_a_lost_task_waits_for_a_slot_that_is_free_earlier():
 def test_in_a_settled_fleet_no_slot_is_cold_whatever_the_work():
     """6 tasks of 1 s that are listed one by one, on three warm slots: 2 s, and not 2 s later on each."""
     crew = fleet(3, executor={"cold_task_s": 2.0})
-    crew.look(0.0)
+    crew.check_settled(0.0)
     assert crew.settled
     assert place([[1.0] * 6], 0.0, crew.used, crew)[0].end == 2.0
 

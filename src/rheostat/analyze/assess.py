@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rheostat.analyze.batches import Finished, QueryFigures, read_query
+from rheostat.analyze.batches import QueryFigures, read_query
 from rheostat.analyze.executors import ClusterFigures, machine_names, read_cluster, watch_executors
 from rheostat.analyze.offsets import OffsetFigures
 from rheostat.analyze.state import (
     AnalysisSettings,
     AnalysisState,
-    ClusterHistory,
     Counters,
     Machines,
     QueryHistory,
+    known_fields,
     largest,
-    sweep,
     total,
 )
 from rheostat.config.models import ELSEWHERE
-from rheostat.model import Assessment, Batch, Cluster, Observation, QueryLoad, QueryReading, StageLoad, StageWork
+from rheostat.model import Assessment, Batch, Observation, QueryLoad, QueryReading, StageLoad, StageWork
 
 if TYPE_CHECKING:
     from rheostat.config.models import Settings
@@ -41,18 +39,10 @@ NEEDED = ("arrival_rate", "backlog", "backlog_excess", "batch_s", "executors", "
 """Figures that every decision needs. The processed rate, the busy ratio and the split of the backlog are not among
 them: in overload they may stay unknown for minutes, and an increase must not wait then."""
 
+_UNREAD = ("planning_s", "add_batch_s", "commit_s", "work_s", "state_rows", "dropped_late")
+"""Figures of batches that nothing else checks."""
+
 _ROUNDING = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class _Slow:
-    """Fields of the assessment about slow executors and nodes."""
-
-    names: tuple[str, ...] = ()
-    executors: tuple[str, ...] = ()
-    on: tuple[str, ...] = ()
-    nodes: tuple[str, ...] = ()
-    factor: float | None = None
 
 
 def analyze(
@@ -69,115 +59,45 @@ def analyze(
 
     ``observation.at`` comes from the loop's own clock and is trusted.
     """
-    invalid: set[str] = set()
-    sweep(observation, invalid)
+    at, invalid = observation.at, set[str]()
+    for query in observation.queries:
+        known_fields(query.batch, "batch", _UNREAD, invalid)
     cluster, cluster_history = read_cluster(observation.cluster, state.cluster, settings, invalid)
     past = {history.query_id: history for history in state.queries}
-    readings: list[QueryReading] = []
-    figures: list[QueryFigures] = []
-    histories: list[QueryHistory] = []
-    for query in observation.queries:
-        if query.failed_because is None:
-            figure, history = read_query(
-                query,
-                past.pop(query.query_id, None),
-                observation.at,
-                settings,
-                executors_changed=cluster.changed,
-                invalid=invalid,
-            )
-            readings.append(query)
-            figures.append(figure)
-            histories.append(history)
-    machines = _update_machines(observation.cluster, cluster_history, histories, state.machines, settings)
-    slow = _slow(machines, observation)
-    useful_executors, stages = _stages(readings, figures, cluster.slots_per_executor)
-    load = _read_load(observation.at, figures, cluster)
-    assessment = replace(
-        load,
-        missing=tuple([name for name in NEEDED if getattr(load, name) is None]),
-        invalid=tuple(sorted(invalid)),
-        by_query=tuple(map(_load, readings, figures)) if len(figures) > 1 else (),
-        nodes=observation.nodes,
-        sink=None if cluster.at is None else read_sink(zip(readings, figures, strict=True), cluster_history.counters),
-        slow=slow.names,
-        slow_executors=slow.executors,
-        slow_on=slow.on,
-        slow_nodes=slow.nodes,
-        slow_factor=slow.factor,
-        skew=machines.skew,
-        useful_executors=useful_executors,
-        stages=stages,
-    )
-    histories += _keep_absent(past.values(), observation.at, settings.rate_window_s)
-    state = AnalysisState(queries=tuple(histories), cluster=cluster_history, machines=machines)
-    return assessment, state
+    readings = [query for query in observation.queries if query.failed_because is None]
+    figures, histories = list[QueryFigures](), list[QueryHistory]()
+    for query in readings:
+        before = past.pop(query.query_id, None)
+        each, history = read_query(query, before, at, settings, executors_changed=cluster.changed, invalid=invalid)
+        figures.append(each)
+        histories.append(history)
+    offsets = [history.offsets for history in histories]
+    machines = watch_executors(state.machines, cluster_history, observation.cluster, offsets, settings.rate_window_s)
+    # A query that returns within the rate window continues its history.
+    kept = [each for each in past.values() if 0 <= at - each.seen_at <= settings.rate_window_s]
+    state = AnalysisState(queries=(*histories, *kept), cluster=cluster_history, machines=machines)
+    return _assess(observation, readings, figures, cluster, state, invalid), state
 
 
-def _update_machines(
-    cluster: Cluster | None,
-    history: ClusterHistory,
-    queries: Sequence[QueryHistory],
-    past: Machines,
-    settings: AnalysisSettings,
-) -> Machines:
-    at, window_s = history.at, settings.rate_window_s
-    if cluster is None or at is None or (past.at is not None and 0 <= at - past.at < window_s):
-        return past
-    return watch_executors(past, at, history.counters, cluster, [query.offsets for query in queries], window_s)
-
-
-def _slow(machines: Machines, seen: Observation) -> _Slow:
-    if not (machines.slow or machines.nodes) or seen.cluster is None:
-        return _Slow()
-    places = seen.cluster.roster.places
-    slow = tuple([name for name in machines.slow if name in places])
-    nodes = () if seen.nodes is None else {node.name for node in seen.nodes.nodes}
-    return _Slow(
-        names=machine_names(slow, places),
-        executors=slow,
-        on=tuple([places[name] if places[name] in nodes else ELSEWHERE for name in slow]) if nodes else (),
-        nodes=tuple([name for name, _ in machines.nodes if name in nodes]),
-        factor=machines.factor if slow else None,
-    )
-
-
-def _stages(
-    readings: Sequence[QueryReading], queries: Sequence[QueryFigures], slots: int | None
-) -> tuple[int | None, tuple[StageLoad, ...]]:
-    """Executors that the stages of the last batches keep busy, and the stages, where a batch has several.
-
-    Queries use slots side by side.
-    """
-    if not any(reading.batch is not None and reading.batch.stages for reading in readings):
-        return None, ()
-    stages: list[StageLoad] = []
-    useful = 0
-    for reading, query in zip(readings, queries, strict=True):
-        batch = reading.batch
-        loads = () if batch is None else stage_loads(batch.stages, batch.records, query.offsets.arrival_rate)
-        useful += useful_tasks(loads, query.partitions or 0)
-        stages += loads
-    partitions = total([query.partitions for query in queries])
-    return -(-useful // slots) if slots and partitions else None, tuple(stages)
-
-
-def _keep_absent(histories: Iterable[QueryHistory], now: float, patience_s: float) -> list[QueryHistory]:
-    """Histories of absent queries: one that returns within the rate window continues its history."""
-    return [each for each in histories if 0 <= now - each.seen_at <= patience_s]
-
-
-def _read_load(at: float, queries: Sequence[QueryFigures], cluster: ClusterFigures) -> Assessment:
-    query = queries[0] if len(queries) == 1 else _combine(queries)
+def _assess(
+    observation: Observation,
+    readings: Sequence[QueryReading],
+    figures: Sequence[QueryFigures],
+    cluster: ClusterFigures,
+    state: AnalysisState,
+    invalid: set[str],
+) -> Assessment:
+    query = figures[0] if len(figures) == 1 else _combine(figures)
     offsets = query.offsets
     draining, drain_s = _drain_time(offsets.backlog, offsets.arrival_rate, query.processed_rate)
+    useful_executors, stages = _read_stages(readings, figures, cluster.slots_per_executor)
     return Assessment(
-        at=at,
+        at=observation.at,
         executors=cluster.executors,
         requested=cluster.requested,
         slots_per_executor=cluster.slots_per_executor,
         arrival_rate=offsets.arrival_rate,
-        arrival_rates=_by_topic([each.offsets for each in queries]),
+        arrival_rates=_by_topic([each.offsets for each in figures]),
         processed_rate=query.processed_rate,
         waiting=offsets.waiting,
         in_flight=offsets.in_flight,
@@ -190,9 +110,9 @@ def _read_load(at: float, queries: Sequence[QueryFigures], cluster: ClusterFigur
         batch_s=query.batch_s,
         trigger_s=query.trigger_s,
         period_s=query.period_s,
-        last_batch_s=query.finished.duration_s,
-        last_batch_id=query.finished.batch_id,
-        last_batch_records=query.finished.records,
+        last_batch_s=query.last_batch_s,
+        last_batch_id=query.last_batch_id,
+        last_batch_records=query.last_batch_records,
         occupancy=query.occupancy,
         pressure=query.pressure,
         throughput=query.throughput,
@@ -204,26 +124,46 @@ def _read_load(at: float, queries: Sequence[QueryFigures], cluster: ClusterFigur
         capped=query.capped,
         failed_tasks=cluster.failed_tasks,
         partitions=query.partitions,
-        metrics_age_s=_age(at, (cluster.at, query.oldest)),
-        queries=len(queries),
+        metrics_age_s=_age(observation.at, (cluster.at, query.oldest)),
+        missing=_find_missing(query, cluster),
+        invalid=tuple(sorted(invalid)),
+        queries=len(figures),
+        by_query=tuple(map(_load_of, readings, figures)) if len(figures) > 1 else (),
+        nodes=observation.nodes,
+        sink=None if cluster.at is None else read_sink(readings, figures, state.cluster.counters),
+        skew=state.machines.skew,
+        useful_executors=useful_executors,
+        stages=stages,
+        **_read_slow(state.machines, observation),
     )
+
+
+def _find_missing(query: QueryFigures, cluster: ClusterFigures) -> tuple[str, ...]:
+    offsets = query.offsets
+    needed = (
+        offsets.arrival_rate,
+        offsets.backlog,
+        query.backlog_excess,
+        query.batch_s,
+        cluster.executors,
+        offsets.lag_s,
+    )
+    return tuple([name for name, value in zip(NEEDED, needed, strict=True) if value is None])
 
 
 def _by_topic(offsets: Sequence[OffsetFigures]) -> tuple[tuple[str, float], ...]:
     """Arrival rates by topic, summed over the queries, where a query reads several topics; else empty."""
-    several = any(len(each.by_topic) > 1 for each in offsets)
-    if not several or not all(each.by_topic for each in offsets):
+    if not any(len(each.by_topic) > 1 for each in offsets) or not all(each.by_topic for each in offsets):
         return ()
-    found: dict[str, float] = {}
+    rates: dict[str, float] = {}
     for topic, rate in (pair for each in offsets for pair in each.by_topic):
-        found[topic] = found.get(topic, 0.0) + rate
-    return tuple(sorted(found.items()))
+        rates[topic] = rates.get(topic, 0.0) + rate
+    return tuple(sorted(rates.items()))
 
 
 def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
     """Combine the figures of several queries, or of none."""
     offsets = [each.offsets for each in queries]
-    oldest = [each.oldest for each in queries if each.oldest is not None]
     return QueryFigures(
         offsets=OffsetFigures(
             waiting=total(o.waiting for o in offsets),
@@ -233,11 +173,10 @@ def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
             lag_s=largest(o.lag_s for o in offsets),
             exact=all(o.exact for o in offsets),
         ),
-        finished=Finished(
-            duration_s=largest(q.finished.duration_s for q in queries),
-            batch_id=total(q.finished.batch_id for q in queries),
-        ),
-        running=_any_true(q.running for q in queries),
+        last_batch_s=largest(q.last_batch_s for q in queries),
+        last_batch_id=total(q.last_batch_id for q in queries),
+        last_batch_records=None,
+        running=_any_true([q.running for q in queries]),
         processed_rate=total(q.processed_rate for q in queries),
         backlog_excess=total(q.backlog_excess for q in queries),
         batch_s=largest(q.batch_s for q in queries),
@@ -245,15 +184,15 @@ def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
         period_s=largest(q.period_s for q in queries),
         occupancy=largest(q.occupancy for q in queries),
         batches=min((q.batches for q in queries), default=0),
-        capped=_any_true(q.capped for q in queries),
+        capped=_any_true([q.capped for q in queries]),
         partitions=total(q.partitions for q in queries),
-        oldest=min(oldest, default=None),
+        oldest=min((q.oldest for q in queries if q.oldest is not None), default=None),
         pressure=largest(q.pressure for q in queries),
         throughput=total(q.throughput for q in queries),
     )
 
 
-def _load(reading: QueryReading, query: QueryFigures) -> QueryLoad:
+def _load_of(reading: QueryReading, query: QueryFigures) -> QueryLoad:
     return QueryLoad(
         query_id=reading.query_id,
         arrival_rate=query.offsets.arrival_rate,
@@ -284,12 +223,11 @@ def _drain_time(
     return draining, backlog / (processed_rate - arrival_rate) if backlog is not None and draining else None
 
 
-def _any_true(values: Iterable[bool | None]) -> bool | None:
+def _any_true(values: Sequence[bool | None]) -> bool | None:
     """True if one is true; else None if one is unknown or there is none."""
-    found = list(values)
-    if True in found:
+    if True in values:
         return True
-    return None if None in found or not found else False
+    return None if None in values or not values else False
 
 
 def _age(now: float, times: Iterable[float | None]) -> float | None:
@@ -298,32 +236,61 @@ def _age(now: float, times: Iterable[float | None]) -> float | None:
     return None if oldest is None else max(0.0, now - oldest)
 
 
-# Stages of a batch: the slots that each needs, and how many executors the largest keeps busy.
+def _read_slow(machines: Machines, observation: Observation) -> dict[str, Any]:
+    """Fields of the assessment about slow executors and nodes, where there are any."""
+    if not (machines.slow or machines.nodes) or observation.cluster is None:
+        return {}
+    places = observation.cluster.roster.places
+    slow = tuple([name for name in machines.slow if name in places])
+    nodes = () if observation.nodes is None else {node.name for node in observation.nodes.nodes}
+    return {
+        "slow": machine_names(slow, places),
+        "slow_executors": slow,
+        "slow_on": tuple([places[name] if places[name] in nodes else ELSEWHERE for name in slow]) if nodes else (),
+        "slow_nodes": tuple([name for name, _ in machines.nodes if name in nodes]),
+        "slow_factor": machines.factor if slow else None,
+    }
 
+
+# Stages of a batch: the slots that each needs, and how many executors the largest keeps busy.
 
 COUNTS = 0.05
 """A stage with a smaller share of the batch's task time is ignored."""
 
 
-def stage_loads(stages: Sequence[StageWork], records: int | None, arrival_rate: float | None) -> tuple[StageLoad, ...]:
-    """The load of each stage; empty for a batch whose tasks took no time.
+def _read_stages(
+    readings: Sequence[QueryReading], queries: Sequence[QueryFigures], slots: int | None
+) -> tuple[int | None, tuple[StageLoad, ...]]:
+    """Executors that the stages of the last batches keep busy, and the stages, where a batch has several.
 
-    Args:
-        stages: of the last batch.
-        records: of that batch.
-        arrival_rate: records/s.
+    Queries use slots side by side.
+    """
+    if not any(reading.batch is not None and reading.batch.stages for reading in readings):
+        return None, ()
+    stages, useful = list[StageLoad](), 0
+    for reading, query in zip(readings, queries, strict=True):
+        batch = reading.batch
+        loads = () if batch is None else stage_loads(batch.stages, batch.records, query.offsets.arrival_rate)
+        useful += useful_tasks(loads, query.partitions or 0)
+        stages += loads
+    partitions = total([query.partitions for query in queries])
+    return -(-useful // slots) if slots and partitions else None, tuple(stages)
+
+
+def stage_loads(stages: Sequence[StageWork], records: int | None, arrival_rate: float | None) -> tuple[StageLoad, ...]:
+    """The load of each stage of a batch of so many records; empty where its tasks took no time.
 
     >>> stage_loads([StageWork(4, 6.0), StageWork(16, 2.0)], 1000, 500.0)
     (StageLoad(tasks=4, share=0.75, demand=3.0), StageLoad(tasks=16, share=0.25, demand=1.0))
     """
-    whole_s = math.fsum(stage.busy_s for stage in stages)
+    whole_s = math.fsum([stage.busy_s for stage in stages])
     if whole_s <= 0:
         return ()
-    each_s = arrival_rate / records if arrival_rate is not None and records else None
+    batches_per_s = arrival_rate / records if arrival_rate is not None and records else None
     return tuple(
         [
-            StageLoad(stage.tasks, stage.busy_s / whole_s, None if each_s is None else stage.busy_s * each_s)
-            for stage in stages
+            StageLoad(tasks, busy_s / whole_s, None if batches_per_s is None else busy_s * batches_per_s)
+            for tasks, busy_s in stages
         ]
     )
 
@@ -339,17 +306,16 @@ def useful_tasks(stages: Sequence[StageLoad], partitions: int) -> int:
 
 # A sick sink delays batches after their tasks, where executors cannot help.
 
-
 MOST = 0.5
 """Share of the batch above which the sink's part is its largest."""
 
 _LATE = 0.5
 
 
-def read_sink(queries: Iterable[tuple[QueryReading, QueryFigures]], counters: Counters) -> str | None:
+def read_sink(readings: Sequence[QueryReading], figures: Sequence[QueryFigures], counters: Counters) -> str | None:
     """Why the sink is sick, from the first query that it delays; None: healthy. ``counters``: of this reading."""
-    for reading, figures in queries:
-        if _is_late(figures):
+    for reading, query in zip(readings, figures, strict=True):
+        if _is_late(query):
             why = _late_finished_batch(reading.batch) or _late_running_batch(reading, counters)
             if why is not None:
                 return why
@@ -367,21 +333,11 @@ def sink_part(batch: Batch) -> float | None:
     return max(0.0, batch.duration_s - batch.planning_s - batch.work_s)
 
 
-def tasks_ended(idle_since: Sequence[float | None]) -> float | None:
-    """Since when no executor has had a task; None: one has, there is no executor, or it is unknown.
-
-    >>> tasks_ended([10.0, 25.0]), tasks_ended([10.0, None]), tasks_ended([])
-    (25.0, None, None)
-    """
-    known = [since for since in idle_since if since is not None]
-    return max(known) if known and len(known) == len(idle_since) else None
-
-
-def _is_late(figures: QueryFigures) -> bool:
-    batch_s, trigger_s, period_s, excess = figures.batch_s, figures.trigger_s, figures.period_s, figures.backlog_excess
+def _is_late(query: QueryFigures) -> bool:
+    batch_s, trigger_s, period_s = query.batch_s, query.trigger_s, query.period_s
     if batch_s is None or trigger_s is None or period_s is None:
         return False
-    return batch_s >= trigger_s and ((excess or 0.0) > 0 or batch_s >= _LATE * period_s)
+    return batch_s >= trigger_s and ((query.backlog_excess or 0.0) > 0 or batch_s >= _LATE * period_s)
 
 
 def _late_finished_batch(batch: Batch | None) -> str | None:
@@ -393,7 +349,7 @@ def _late_finished_batch(batch: Batch | None) -> str | None:
 
 
 def _late_running_batch(query: QueryReading, counters: Counters) -> str | None:
-    running, ended = query.running, tasks_ended(counters.idle_since)
+    running, ended = query.running, largest(counters.idle_since)
     if running is None or not running.active or running.since is None or ended is None:
         return None
     age_s, idle_s = running.at - running.since, running.at - max(ended, running.since)

@@ -41,10 +41,6 @@ MOST_IDLE = 32
 """Idle executors that are listed: an assessment is part of every journal record."""
 
 
-_Counts = tuple[float | None, int | None, int | None]
-"""Of an executor: seconds of ended tasks, tasks finished, tasks failed."""
-
-
 @dataclass(frozen=True, slots=True)
 class ClusterFigures:
     """Figures of the executors; None: unknown. ``changed``: their number differs from the last known reading."""
@@ -60,16 +56,25 @@ class ClusterFigures:
     changed: bool = False
 
 
-class _Columns(NamedTuple):
-    """One reading, an entry for each executor; None where a figure is unknown or impossible."""
+class _Reading(NamedTuple):
+    """One executor now, as in :class:`Executor`; None where a figure is unknown or impossible."""
 
-    ids: tuple[str, ...]
-    cores: Sequence[int | None]
-    active: Sequence[int | None]
-    failed: Sequence[int | None]
-    finished: Sequence[int | None]
-    busy_s: Sequence[float | None]
-    added_at: Sequence[float | None]
+    executor_id: str
+    cores: int | None
+    active: int | None
+    added_at: float | None
+    busy_s: float | None
+    finished: int | None
+    failed: int | None
+
+
+class _Counts(NamedTuple):
+    """The counters of one executor at the reading before."""
+
+    busy_s: float | None
+    finished: int | None
+    failed: int | None
+    idle_since: float | None
 
 
 def read_cluster(
@@ -79,92 +84,91 @@ def read_cluster(
     at = known(cluster.at, "cluster.at", invalid) if cluster is not None else None
     if cluster is None or at is None:
         return ClusterFigures(), past
-    roster = cluster.roster
-    now = _Columns(
-        ids=roster.ids,
-        cores=known_column(roster.cores, "executor.cores", invalid),
-        active=known_column(cluster.active_tasks, "executor.active_tasks", invalid),
-        failed=known_column(cluster.failed_tasks, "executor.failed_tasks", invalid),
-        finished=known_column(cluster.finished_tasks, "executor.finished_tasks", invalid),
-        busy_s=known_column(cluster.busy_s, "executor.busy_s", invalid),
-        added_at=known_column(roster.added_at, "executor.added_at", invalid),
-    )
-    history = _remember(now, at, past, settings)
+    readings = _read_executors(cluster, invalid)
+    history = past if at == past.at else _remember(readings, at, past, settings)
+    cores = [each.cores for each in readings if each.cores is not None]
     figures = ClusterFigures(
         at=at,
-        executors=len(now.ids),
+        executors=len(readings),
         requested=known(cluster.requested, "cluster.requested", invalid),
-        slots_per_executor=_least(now.cores),
+        slots_per_executor=min(cores, default=None) if len(cores) == len(readings) else None,
         busy_ratio=_busy_ratio(_ending_after(at - settings.rate_window_s, history.intervals)),
-        active_tasks=total([0, *now.active]),
+        active_tasks=total([0, *(each.active for each in readings)]),
         idle_s=_idle_times(history.counters.idle_since, at),
         failed_tasks=_count_failed(history.intervals, at - settings.failure_window_s),
-        changed=past.executors != len(now.ids),
+        changed=past.executors != len(readings),
     )
     return figures, history
 
 
-def _least(cores: Sequence[int | None]) -> int | None:
-    known_cores = [each for each in cores if each is not None]
-    return min(known_cores, default=None) if len(known_cores) == len(cores) else None
+def _read_executors(cluster: Cluster, invalid: set[str]) -> list[_Reading]:
+    columns = (
+        cluster.roster.ids,
+        known_column(cluster.roster.cores, "executor.cores", invalid),
+        known_column(cluster.active_tasks, "executor.active_tasks", invalid),
+        known_column(cluster.roster.added_at, "executor.added_at", invalid),
+        known_column(cluster.busy_s, "executor.busy_s", invalid),
+        known_column(cluster.finished_tasks, "executor.finished_tasks", invalid),
+        known_column(cluster.failed_tasks, "executor.failed_tasks", invalid),
+    )
+    return [_Reading(*row) for row in zip(*columns, strict=True)]
 
 
-def _remember(now: _Columns, at: float, past: ClusterHistory, settings: AnalysisSettings) -> ClusterHistory:
+def _counts_by_id(counters: Counters) -> dict[str, _Counts]:
+    ids, *columns = counters
+    return dict(zip(ids, map(_Counts, *columns), strict=True))
+
+
+def _remember(now: Sequence[_Reading], at: float, past: ClusterHistory, settings: AnalysisSettings) -> ClusterHistory:
     """The history with this reading. It starts again when time runs backwards."""
-    if at == past.at:
-        return past
+    before = _counts_by_id(past.counters)
     intervals: tuple[Interval, ...] = ()
     if past.at is not None and at > past.at:
-        intervals = _append(past.intervals, _interval(now, at, past.at, past.counters), settings)
-    idle_before = dict(
-        zip(past.counters.ids, zip(past.counters.finished, past.counters.idle_since, strict=True), strict=True)
-    )
+        intervals = _append(past.intervals, _interval(now, at, past.at, before), settings)
     counters = Counters(
-        ids=now.ids,
-        busy_s=tuple(now.busy_s),
-        finished=tuple(now.finished),
-        failed=tuple(now.failed),
-        idle_since=tuple(
-            [
-                _idle_since(active, finished, added_at, idle_before.get(name), at)
-                for name, active, finished, added_at in zip(
-                    now.ids, now.active, now.finished, now.added_at, strict=True
-                )
-            ]
-        ),
+        ids=tuple([each.executor_id for each in now]),
+        busy_s=tuple([each.busy_s for each in now]),
+        finished=tuple([each.finished for each in now]),
+        failed=tuple([each.failed for each in now]),
+        idle_since=tuple([_idle_since(each, before.get(each.executor_id), at) for each in now]),
     )
-    return ClusterHistory(at=at, executors=len(now.ids), counters=counters, intervals=intervals)
+    return ClusterHistory(at=at, executors=len(now), counters=counters, intervals=intervals)
 
 
-def _interval(now: _Columns, at: float, begin: float, past: Counters) -> Interval:
+def _interval(now: Sequence[_Reading], at: float, begin: float, past: Mapping[str, _Counts]) -> Interval:
     """Work of the executors whose past is known and whose counters did not fall."""
-    known_before = dict(zip(past.ids, zip(past.busy_s, past.finished, past.failed, strict=True), strict=True))
-    counts = zip(now.busy_s, now.finished, now.failed, strict=True)
-    counted: list[tuple[_Counts, _Counts]] = []
+    counted: list[tuple[_Counts, _Reading]] = []
     slot_s = active_s = 0.0
-    for name, cores, active, added_at, after in zip(now.ids, now.cores, now.active, now.added_at, counts, strict=True):
-        before, since = known_before.get(name), begin
-        if before is None and added_at is not None and added_at >= begin:
-            before, since = (0.0, 0, 0), min(at, added_at)
-        if before is None or cores is None or active is None or _fell(before, after):
+    for after in now:
+        before, since = past.get(after.executor_id), begin
+        if before is None and after.added_at is not None and after.added_at >= begin:
+            before, since = _Counts(0.0, 0, 0, None), min(at, after.added_at)
+        if before is None or after.cores is None or after.active is None or _has_fallen(before, after):
             continue
         counted.append((before, after))
-        slot_s += cores * (at - since)
-        active_s += active * (at - since)
+        slot_s += after.cores * (at - since)
+        active_s += after.active * (at - since)
     return Interval(
         at=at,
         span_s=at - begin,
         slot_s=slot_s,
-        busy_s=_growth([(before[0], after[0]) for before, after in counted]),
+        busy_s=_growth([(before.busy_s, after.busy_s) for before, after in counted]),
         active_s=active_s,
-        finished=_growth([(before[1], after[1]) for before, after in counted]),
-        failed=_growth([(before[2], after[2]) for before, after in counted]),
+        finished=_growth([(before.finished, after.finished) for before, after in counted]),
+        failed=_growth([(before.failed, after.failed) for before, after in counted]),
     )
 
 
-def _fell(before: _Counts, after: _Counts) -> bool:
-    pairs = zip(before, after, strict=True)
-    return any(then is not None and now is not None and now < then for then, now in pairs)
+def _has_fallen(before: _Counts, after: _Reading) -> bool:
+    return (
+        _is_less(after.busy_s, before.busy_s)
+        or _is_less(after.finished, before.finished)
+        or _is_less(after.failed, before.failed)
+    )
+
+
+def _is_less(now: float | None, then: float | None) -> bool:
+    return now is not None and then is not None and now < then
 
 
 def _growth(pairs: Sequence[tuple[Number | None, Number | None]]) -> Number | None:
@@ -200,24 +204,16 @@ def _merge(first: Interval, second: Interval) -> Interval:
     )
 
 
-def _idle_since(
-    active: int | None,
-    finished: int | None,
-    added_at: float | None,
-    before: tuple[int | None, float | None] | None,
-    at: float,
-) -> float | None:
+def _idle_since(now: _Reading, before: _Counts | None, at: float) -> float | None:
     """Since when an executor has no task, as far as was seen; None: it has one, or this is unknown.
 
-    One that has just come and never finished a task has been idle since its start. ``before``: tasks that it had
-    finished at the reading before, and since when it was idle.
+    One that has just come and never finished a task has been idle since its start.
     """
-    if active != 0 or finished is None:
+    if now.active != 0 or now.finished is None:
         return None
     if before is None:
-        return added_at if finished == 0 and added_at is not None else at
-    finished_before, idle_since = before
-    return idle_since if idle_since is not None and finished_before == finished else at
+        return now.added_at if now.finished == 0 and now.added_at is not None else at
+    return before.idle_since if before.idle_since is not None and before.finished == now.finished else at
 
 
 def _idle_times(idle_since: Sequence[float | None], at: float) -> tuple[float, ...]:
@@ -264,10 +260,9 @@ _LEAST_RECORDS = 10
 
 
 def partition_skew(history: OffsetHistory) -> float | None:
-    """Share of the largest partition of a query ÷ an even share.
+    """Share of the largest partition of a query ÷ an even share; None: unknown, or fewer than 10 records each.
 
-    Of the records that arrived lately or of those that wait, whichever is more uneven; None: unknown, or fewer than 10
-    records per partition.
+    Of the records that arrived lately or of those that wait, whichever is more uneven.
     """
     return max([max(sizes) * len(sizes) / sum(sizes) for sizes in _sizes(history)], default=None)
 
@@ -297,17 +292,17 @@ def task_times(then: Counters, now: Counters, span_s: float) -> dict[str, float]
     >>> task_times(then, Counters(("1", "2"), (22.0, 10.0), (11, 5), (0, 0), (None, None)), 60.0)
     {'1': 2.0, '2': 60.0}
     """
-    before = dict(zip(then.ids, zip(then.busy_s, then.finished, then.idle_since, strict=True), strict=True))
-    times: dict[str, float] = {}
-    unended: dict[str, float] = {}
-    for name, busy_s, finished, idle_since in zip(now.ids, now.busy_s, now.finished, now.idle_since, strict=True):
-        busy_then, finished_then, idle_then = before.get(name, (None, None, None))
-        if busy_s is None or finished is None or busy_then is None or finished_then is None:
+    before, times, unended = _counts_by_id(then), dict[str, float](), dict[str, float]()
+    for name, after in _counts_by_id(now).items():
+        past = before.get(name)
+        if past is None or after.busy_s is None or after.finished is None:
             continue
-        ended = finished - finished_then
+        if past.busy_s is None or past.finished is None:
+            continue
+        ended = after.finished - past.finished
         if ended >= _LEAST_TASKS:
-            times[name] = (busy_s - busy_then) / ended
-        elif ended == 0 and idle_since is None and idle_then is None:
+            times[name] = (after.busy_s - past.busy_s) / ended
+        elif ended == 0 and after.idle_since is None and past.idle_since is None:
             unended[name] = span_s
     return times | unended if times else {}
 
@@ -322,16 +317,13 @@ def slow_factors(times: Mapping[str, float], hosts: Mapping[str, str], limit: fl
     """
     if len(times) < 2 or max(times.values()) < limit * min(times.values()):
         return {}
-    found = {}
-    for name, time_s in times.items():
-        usual_s = median([other_s for other, other_s in times.items() if other != name])
-        if 0 < limit * usual_s <= time_s:
-            found[name] = time_s / usual_s
-    for members, others in _nodes(times, hosts):
+    factors: dict[str, float] = {}
+    alone = [([name], [other for other in times if other != name]) for name in times]
+    for members, others in [*alone, *_nodes(times, hosts)]:
         usual_s = median([times[name] for name in others])
         if all(0 < limit * usual_s <= times[name] for name in members):
-            found |= {name: times[name] / usual_s for name in members}
-    return found
+            factors |= {name: times[name] / usual_s for name in members}
+    return factors
 
 
 def _nodes(names: Iterable[str], hosts: Mapping[str, str]) -> Iterable[tuple[list[str], list[str]]]:
@@ -346,15 +338,18 @@ def _nodes(names: Iterable[str], hosts: Mapping[str, str]) -> Iterable[tuple[lis
 
 
 def watch_executors(
-    past: Machines, at: float, counters: Counters, cluster: Cluster, offsets: Sequence[OffsetHistory], window_s: float
+    past: Machines, history: ClusterHistory, cluster: Cluster | None, offsets: Sequence[OffsetHistory], window_s: float
 ) -> Machines:
     """Update slow executors and nodes, when a window ends, with the ``offsets`` of all queries."""
+    at, counters = history.at, history.counters
+    if cluster is None or at is None:
+        return past
     if past.at is None or at < past.at:
         return Machines(at=at, counters=counters)
     if at - past.at < window_s:
         return past
     skew = largest([partition_skew(each) for each in offsets])
-    begun = Machines(
+    machines = Machines(
         at=at,
         counters=counters,
         suspects=past.suspects,
@@ -367,8 +362,8 @@ def watch_executors(
     cold = _cold_executors(past.counters, cluster.executors, past.at)
     warm = {name: task_s for name, task_s in times.items() if name not in cold}
     if skew is None or len(warm) < 2:
-        return begun
-    return _find_slow(begun, at, warm, cluster, max([partition_heat(each) for each in offsets]))
+        return machines
+    return _find_slow(machines, at, warm, cluster, max([partition_heat(each) for each in offsets]))
 
 
 def _cold_executors(then: Counters, executors: Iterable[Executor], at: float) -> set[str]:
@@ -392,18 +387,18 @@ def _cold_executors(then: Counters, executors: Iterable[Executor], at: float) ->
     }
 
 
-def _find_slow(begun: Machines, at: float, times: Mapping[str, float], cluster: Cluster, heat: float) -> Machines:
+def _find_slow(machines: Machines, at: float, times: Mapping[str, float], cluster: Cluster, heat: float) -> Machines:
     """Slow executors of the window that just ended, from mean task times."""
     hosts = cluster.roster.places
-    found = slow_factors(times, hosts, max(SLOW, EXPLAINED * heat))
-    kept = [name for name in begun.slow if name in hosts and name not in times]
-    slow = tuple([name for name in found if name in begun.suspects] + kept)
-    factor = max([found[name] for name in slow if name in found], default=begun.factor if kept else None)
-    fast = {hosts[name] for name in times if name in hosts and name not in found}
-    before = {place: then for place, then in begun.nodes if place not in fast}
+    factors = slow_factors(times, hosts, max(SLOW, EXPLAINED * heat))
+    kept = [name for name in machines.slow if name in hosts and name not in times]
+    slow = tuple([name for name in factors if name in machines.suspects] + kept)
+    factor = max([factors[name] for name in slow if name in factors], default=machines.factor if kept else None)
+    fast = {hosts[name] for name in times if name in hosts and name not in factors}
+    before = {place: then for place, then in machines.nodes if place not in fast}
     now = dict.fromkeys(_slow_nodes(slow, hosts), at)
     nodes = tuple(sorted((before | now).items()))
-    return begun._replace(suspects=(*found, *kept), slow=slow, factor=factor, nodes=nodes)
+    return machines._replace(suspects=(*factors, *kept), slow=slow, factor=factor, nodes=nodes)
 
 
 def _slow_nodes(slow: Collection[str], hosts: Mapping[str, str]) -> set[str]:

@@ -1,25 +1,24 @@
 """Backlog, arrival rate and lag of one query, from the offsets of its sources.
 
-Everything is a pass over columns: one entry for each partition, None where it is unknown. The curve of a partition,
-A(t), is the number of records that have arrived in it until t; it is sampled at each look and linear in between.
+Figures are columns: one entry for each partition, None where it is unknown. The curve A(t) of a partition is the number
+of records that have arrived in it until t; it is sampled at each look and linear in between.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from math import inf
 
-from rheostat.analyze.state import AnalysisSettings, OffsetHistory, known, known_column, largest, total
+from rheostat.analyze.state import AnalysisSettings, OffsetHistory, known, known_column, thin, total
 from rheostat.model import Offsets
 
 Key = tuple[str, int]
 Times = tuple[float, ...]
-Counts = tuple[int, ...]
-Curve = tuple[Times, Counts]
+Curve = tuple[Times, tuple[int, ...]]
+Samples = tuple[int | None, ...]
 Column = Sequence[int | None]
-Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,71 +56,75 @@ def read_offsets(
     at = known(offsets.at, "offsets.at", invalid) if offsets is not None else None
     if offsets is None or at is None or not offsets.topics:
         return OffsetFigures(), past
-    absent_since = _absent_since(offsets, past, at, settings.rate_window_s)
-    unread = [None] * len(absent_since)
-    keys = [*zip(offsets.topics, offsets.numbers, strict=True), *absent_since]
+    window_s = settings.rate_window_s
+    past_keys = list(zip(past.topics, past.numbers, strict=True))
+    read = list(zip(offsets.topics, offsets.numbers, strict=True))
+    absent_since = _absent_since(read, past_keys, past.absent_since, at, window_s)
+    keys, unread = [*read, *absent_since], [None] * len(absent_since)
     latest = [*known_column(offsets.latest, "offsets.latest", invalid), *unread]
     planned = [*known_column(offsets.planned, "offsets.planned", invalid), *unread]
     committed = [*known_column(offsets.committed, "offsets.committed", invalid), *unread]
-    columns, before = _align(past, keys)
+    columns, before = _align(past, past_keys, keys)
     ends = _ends(latest, planned, committed, columns, before, invalid)
-    times, columns = add_look(past.times, columns, at, latest)
-    curves = [known_samples(times, column) for column in columns]
-    arrivals = [None if count is None else curve for count, curve in zip(latest, curves, strict=True)]
     reached = [
         None if end is None or plan is None or done is None else max(plan, done)
         for end, plan, done in zip(ends, planned, committed, strict=True)
     ]
+    arrived = total(ends)
+    times, columns = add_look(past.times, columns, at, latest)
+    curves = [known_samples(times, column) for column in columns]
+    arrivals = [None if count is None else curve for count, curve in zip(latest, curves, strict=True)]
+    arrival_rate = _rate(arrivals, window_s)
+    last_committed = [then if done is None else done for done, then in zip(committed, before, strict=True)]
     figures = OffsetFigures(
         at=at,
-        waiting=total(_differences(ends, reached)),
-        in_flight=total(_differences(reached, committed)),
-        backlog=total(_differences(ends, committed)),
-        arrival_rate=_rate(arrivals, settings.rate_window_s),
-        lag_s=largest(map(_lag, curves, committed, ends, [max(now, at)] * len(keys))),
+        waiting=_difference(arrived, total(reached)),
+        in_flight=_difference(total(reached), total(committed)),
+        backlog=_difference(arrived, total(committed)),
+        arrival_rate=arrival_rate,
+        lag_s=_lag(curves, committed, ends, max(now, at)),
         partitions=len(keys),
         exact=offsets.exact,
         committed_known=None not in committed,
-        progress=sum([max(0, grown) for grown in _differences(committed, before) if grown is not None]),
-        by_topic=_rates_by_topic(keys, arrivals, settings.rate_window_s),
+        progress=_progress(before, committed),
+        by_topic=_rates_by_topic(keys, arrivals, arrival_rate, window_s),
     )
-    committed = [then if done is None else done for done, then in zip(committed, before, strict=True)]
-    times, rows = _needed_looks(times, columns, curves, committed, at, settings)
+    first_at = first_needed(curves, at - window_s, last_committed)
+    times, rows = keep_looks(times, list(zip(*columns, strict=True)), first_at, settings.max_samples)
     topics, numbers = zip(*keys, strict=True)
     history = OffsetHistory(
         topics=topics,
         numbers=numbers,
         times=times,
         rows=rows,
-        committed=tuple(committed),
-        absent_since=(*[None] * len(offsets.topics), *absent_since.values()),
-        complete=bool(rows) and not absent_since and None not in committed and not any(None in row for row in rows),
+        committed=tuple(last_committed),
+        absent_since=(*[None] * len(read), *absent_since.values()),
+        complete=_is_complete(rows, last_committed, absent_since),
     )
     return figures, history
 
 
-def _absent_since(offsets: Offsets, past: OffsetHistory, at: float, patience_s: float) -> dict[Key, float]:
-    """By partition that this reading leaves out: when it was first left out."""
-    there = set(zip(offsets.topics, offsets.numbers, strict=True))
-    since = {
-        (topic, number): at if first is None else first
-        for topic, number, first in zip(past.topics, past.numbers, past.absent_since, strict=True)
-        if (topic, number) not in there
-    }
-    return {key: first for key, first in since.items() if at - first <= patience_s}
+def _absent_since(
+    read: Sequence[Key], past: Sequence[Key], since: Sequence[float | None], at: float, patience_s: float
+) -> dict[Key, float]:
+    """By partition that this reading leaves out, for a while: when it was first left out."""
+    there = set(read)
+    absent = {key: at if first is None else first for key, first in zip(past, since, strict=True) if key not in there}
+    return {key: first for key, first in absent.items() if at - first <= patience_s}
 
 
-def _align(past: OffsetHistory, keys: Sequence[Key]) -> tuple[list[tuple[int | None, ...]], list[int | None]]:
+def _align(
+    past: OffsetHistory, past_keys: Sequence[Key], keys: Sequence[Key]
+) -> tuple[list[Samples], list[int | None]]:
     """The columns of the history and its committed offsets, in the order of ``keys``."""
-    known_keys = list(zip(past.topics, past.numbers, strict=True))
-    columns = dict(zip(known_keys, zip(*past.rows, strict=True), strict=False))
-    committed = dict(zip(known_keys, past.committed, strict=True))
+    columns = dict(zip(past_keys, zip(*past.rows, strict=True), strict=False))
+    committed = dict(zip(past_keys, past.committed, strict=True))
     unknown = (None,) * len(past.times)
     return [columns.get(key, unknown) for key in keys], [committed.get(key) for key in keys]
 
 
 def _ends(
-    latest: Column, planned: Column, committed: Column, columns: Sequence[Column], before: Column, invalid: set[str]
+    latest: Column, planned: Column, committed: Column, columns: Sequence[Samples], before: Column, invalid: set[str]
 ) -> list[int | None]:
     """How many records are known to have arrived in each partition.
 
@@ -141,34 +144,48 @@ def _ends(
     return ends
 
 
-def _differences(ends: Column, starts: Column) -> list[int | None]:
-    return [None if end is None or start is None else end - start for end, start in zip(ends, starts, strict=True)]
+def _progress(before: Column, committed: Column) -> int:
+    pairs = zip(before, committed, strict=True)
+    return sum([done - then for then, done in pairs if then is not None and done is not None and done > then])
+
+
+def _is_complete(rows: Sequence[Samples], committed: Column, absent_since: Mapping[Key, float]) -> bool:
+    return bool(rows) and not absent_since and None not in committed and not any(None in row for row in rows)
+
+
+def _difference(end: int | None, start: int | None) -> int | None:
+    return None if end is None or start is None else end - start
 
 
 def _rate(curves: Sequence[Curve | None], window_s: float) -> float | None:
-    """Records/s that arrive in these partitions; the curves that were sampled at the same looks are summed first."""
-    together: dict[Times, list[Counts]] = {}
+    """Records/s that arrive in these partitions; curves with samples of the same times are summed first."""
+    by_times: dict[Times, list[tuple[int, ...]]] = {}
     for curve in curves:
         if curve is None:
             return None
-        together.setdefault(curve[0], []).append(curve[1])
+        by_times.setdefault(curve[0], []).append(curve[1])
     return total(
         [
             _mean_rate(times, [sum(row) for row in zip(*counts, strict=True)], window_s)
-            for times, counts in together.items()
+            for times, counts in by_times.items()
         ]
     )
 
 
 def _rates_by_topic(
-    keys: Sequence[Key], curves: Sequence[Curve | None], window_s: float
+    keys: Sequence[Key], curves: Sequence[Curve | None], arrival_rate: float | None, window_s: float
 ) -> tuple[tuple[str, float], ...]:
-    by_topic: dict[str, list[Curve | None]] = {}
-    for (topic, _), curve in zip(keys, curves, strict=True):
-        by_topic.setdefault(topic, []).append(curve)
-    rates = [(topic, _rate(by_topic[topic], window_s)) for topic in sorted(by_topic)]
-    found = [(topic, rate) for topic, rate in rates if rate is not None]
-    return tuple(found) if len(found) == len(rates) else ()
+    topics = sorted({topic for topic, _ in keys})
+    rates = (
+        {topics[0]: arrival_rate}
+        if len(topics) == 1
+        else {
+            topic: _rate([curve for key, curve in zip(keys, curves, strict=True) if key[0] == topic], window_s)
+            for topic in topics
+        }
+    )
+    known_rates = [(topic, rate) for topic, rate in rates.items() if rate is not None]
+    return tuple(known_rates) if len(known_rates) == len(rates) else ()
 
 
 def _mean_rate(times: Times, counts: Sequence[int], window_s: float) -> float | None:
@@ -179,44 +196,23 @@ def _mean_rate(times: Times, counts: Sequence[int], window_s: float) -> float | 
     return (counts[-1] - count_at(times, counts, start)) / (times[-1] - start)
 
 
-def _lag(curve: Curve, committed: int | None, end: int | None, now: float) -> float | None:
-    """The age now − A⁻¹(committed); 0 when nothing is uncommitted; None before two samples.
+def _lag(curves: Sequence[Curve], committed: Column, ends: Column, now: float) -> float | None:
+    """The largest age now − A⁻¹(committed); 0 when nothing is uncommitted; None before two samples.
 
     Where the committed offset lies before the oldest sample, this is the age of that sample: a lower bound.
     """
-    times, counts = curve
-    if committed is None or end is None or len(times) < 2:
+    known_rows = [
+        (curve, done, end)
+        for curve, done, end in zip(curves, committed, ends, strict=True)
+        if done is not None and end is not None and len(curve[0]) > 1
+    ]
+    if len(known_rows) < len(curves):
         return None
-    return 0.0 if end <= committed else max(0.0, now - arrival_time(times, counts, committed))
+    oldest = min([arrival_time(curve, done) for curve, done, end in known_rows if end > done], default=now)
+    return max(0.0, now - oldest)
 
 
-def _needed_looks(
-    times: Times,
-    columns: Sequence[Column],
-    curves: Sequence[Curve],
-    committed: Column,
-    at: float,
-    settings: AnalysisSettings,
-) -> tuple[Times, tuple[tuple[int | None, ...], ...]]:
-    """The looks at which something is known, from the first sample on that the next rate or lag needs."""
-    since = at - settings.rate_window_s
-    first_at = min(
-        [
-            samples[first_needed(samples, counts, since=since, behind=-1 if done is None else done)]
-            for (samples, counts), done in zip(curves, committed, strict=True)
-            if samples
-        ],
-        default=at,
-    )
-    looks = zip(times, zip(*columns, strict=True), strict=True)
-    useful = [(time, row) for time, row in looks if row.count(None) < len(row)]
-    times, rows = tuple([time for time, _ in useful]), tuple([row for _, row in useful])
-    return thin(times, rows, first=bisect_right(times, first_at) - 1, most=settings.max_samples)
-
-
-def add_look(
-    times: Times, columns: Sequence[Column], at: float, latest: Column
-) -> tuple[Times, list[tuple[int | None, ...]]]:
+def add_look(times: Times, columns: Sequence[Samples], at: float, latest: Column) -> tuple[Times, list[Samples]]:
     """The sampled counts of all partitions with one more look.
 
     Where a count falls the topic was created anew: what was known of that partition is forgotten. A time that runs
@@ -240,41 +236,42 @@ def add_look(
     return (*times, at), [(*column, count) for column, count in zip(kept, latest, strict=True)]
 
 
-def _last_known(column: Column) -> int | None:
+def _last_known(column: Samples) -> int | None:
     for count in reversed(column):
         if count is not None:
             return count
     return None
 
 
-def known_samples(times: Times, column: Column) -> Curve:
+def known_samples(times: Times, column: Samples) -> Curve:
     """The samples of a partition, without the looks at which its count was unknown."""
-    if None in column:
+    counts = tuple([count for count in column if count is not None])
+    if len(counts) < len(times):
         times = tuple([at for at, count in zip(times, column, strict=True) if count is not None])
-    return times, tuple([count for count in column if count is not None])
+    return times, counts
 
 
-def first_needed(times: Times, counts: Counts, *, since: float, behind: int) -> int:
-    """The first sample that A(since) and A⁻¹(behind) need.
+def first_needed(curves: Sequence[Curve], since: float, committed: Column) -> float:
+    """Time of the first sample that A(since) and A⁻¹(committed) need of any curve; infinite without samples.
 
-    >>> first_needed((0.0, 10.0, 20.0, 30.0), (0, 10, 20, 30), since=25.0, behind=15)
-    1
+    >>> first_needed([((0.0, 10.0, 20.0, 30.0), (0, 10, 20, 30))], since=25.0, committed=[15])
+    10.0
     """
-    return max(0, min(bisect_right(times, since), bisect_right(counts, behind)) - 1)
+    behind = [
+        (times, 0 if done is None else bisect_right(counts, done))
+        for (times, counts), done in zip(curves, committed, strict=True)
+        if times
+    ]
+    return min([times[max(0, min(bisect_right(times, since), after) - 1)] for times, after in behind], default=inf)
 
 
-def thin(times: Times, rows: tuple[Row, ...], *, first: int, most: int) -> tuple[Times, tuple[Row, ...]]:
-    """The samples from ``first`` on, and never more than ``most``.
-
-    If that is too much, every second sample of the older half goes, so that the past gets coarser and the present
-    stays sharp.
-    """
-    if first > 0:
-        times, rows = times[first:], rows[first:]
-    while len(times) > most:
-        half = len(times) // 2
-        times, rows = times[:half:2] + times[half:], rows[:half:2] + rows[half:]
-    return times, rows
+def keep_looks(times: Times, rows: Sequence[Samples], first_at: float, most: int) -> tuple[Times, tuple[Samples, ...]]:
+    """The looks at which something is known, from the one at ``first_at`` on, thinned to at most ``most``."""
+    unknown = (None,) * len(rows[0])
+    looks = [(at, row) for at, row in zip(times, rows, strict=True) if row != unknown]
+    first = sum(at <= first_at for at, _ in looks) - 1
+    kept = thin(looks[max(0, first) :], most)
+    return tuple([at for at, _ in kept]), tuple([row for _, row in kept])
 
 
 def count_at(times: Times, counts: Sequence[int], at: float) -> float:
@@ -293,14 +290,15 @@ def count_at(times: Times, counts: Sequence[int], at: float) -> float:
     return counts[before] + share * (counts[after] - counts[before])
 
 
-def arrival_time(times: Times, counts: Counts, count: int) -> float:
+def arrival_time(curve: Curve, count: int) -> float:
     """A⁻¹(count). Before the first sample: its time, so that an age made from it is a lower bound.
 
-    >>> arrival_time((0.0, 10.0, 20.0), (100, 200, 200), 150)
+    >>> arrival_time(((0.0, 10.0, 20.0), (100, 200, 200)), 150)
     5.0
-    >>> arrival_time((0.0, 10.0, 20.0, 30.0), (100, 200, 200, 210), 200)
+    >>> arrival_time(((0.0, 10.0, 20.0, 30.0), (100, 200, 200, 210)), 200)
     20.0
     """
+    times, counts = curve
     after = bisect_right(counts, count)
     if after == 0:
         return times[0]

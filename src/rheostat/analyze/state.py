@@ -1,16 +1,11 @@
-"""State of the analysis between observations.
-
-Everything is frozen, bounded and JSON-compatible. Figures of partitions and executors are columns.
-"""
+"""State of the analysis between observations: frozen, bounded and JSON-compatible. What is None is unknown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import NamedTuple, TypeVar
-
-from rheostat.model import Observation
+from typing import Any, NamedTuple, TypeVar
 
 
 class Turns(NamedTuple):
@@ -90,7 +85,7 @@ class QueryHistory:
 
 
 class Counters(NamedTuple):
-    """Counters of the executors at the last reading, as columns; None: unknown.
+    """Counters of the executors at the last reading, as columns.
 
     Attributes:
         idle_since: since when each has had no task; None: it has one, or unknown.
@@ -169,8 +164,7 @@ class AnalysisState:
 # Impossible figures are named and become unknown; a sum with an unknown term is unknown.
 
 Number = TypeVar("Number", int, float)
-
-_BATCH = ("planning_s", "add_batch_s", "commit_s", "work_s", "state_rows", "dropped_late")
+T = TypeVar("T")
 
 
 def known(value: Number | None, name: str, invalid: set[str]) -> Number | None:
@@ -179,6 +173,11 @@ def known(value: Number | None, name: str, invalid: set[str]) -> Number | None:
         return value
     invalid.add(name)
     return None
+
+
+def known_fields(reading: object, section: str, names: Sequence[str], invalid: set[str]) -> list[Any]:
+    """``known`` for some fields of a reading; without a reading, None for each."""
+    return [None if reading is None else known(getattr(reading, name), f"{section}.{name}", invalid) for name in names]
 
 
 def known_column(values: Sequence[Number | None], name: str, invalid: set[str]) -> list[Number | None]:
@@ -192,19 +191,24 @@ def total(values: Iterable[Number | None]) -> Number | None:
     >>> total([1, 2]), total([1, None]), total([])
     (3, None, None)
     """
-    found = tuple(values)
-    return None if not found or None in found else sum(found)  # type: ignore[arg-type] # there is no None in it
+    terms = tuple(values)
+    return None if not terms or None in terms else sum(terms)  # type: ignore[arg-type] # there is no None in it
 
 
 def largest(values: Iterable[Number | None]) -> Number | None:
     """The largest; None if one of them is unknown or there is none."""
-    found = tuple(values)
-    return None if not found or None in found else max(found)  # type: ignore[type-var] # there is no None in it
+    terms = tuple(values)
+    return None if not terms or None in terms else max(terms)  # type: ignore[type-var] # there is no None in it
 
 
-def sweep(observation: Observation, invalid: set[str]) -> None:
-    """Name impossible figures of batches that nothing else checks."""
-    for query in observation.queries:
-        if query.batch is not None:
-            for field in _BATCH:
-                known(getattr(query.batch, field), f"batch.{field}", invalid)
+def thin(series: Sequence[T], most: int) -> tuple[T, ...]:
+    """At most so many of a series: every second one of the older half goes, so that the present stays sharp.
+
+    >>> thin(range(9), 8)
+    (0, 2, 4, 5, 6, 7, 8)
+    """
+    kept = tuple(series)
+    while len(kept) > most:
+        half = len(kept) // 2
+        kept = kept[:half:2] + kept[half:]
+    return kept

@@ -29,13 +29,7 @@ _FETCH_WAIT_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A cycle of a run; None: not known.
-
-    Attributes:
-        latest, committed: offsets in records, summed over the partitions.
-        lag_s: age of the oldest uncommitted record, by the analysis.
-        registered, requested: executors.
-    """
+    """A cycle of a run; None: not known. Offsets in records, summed over the partitions; numbers of executors."""
 
     at: float
     latest: int | None
@@ -99,12 +93,8 @@ class RealBatch:
 class Setup:
     """The settings of a job that a job file takes over from the journal.
 
-    Attributes:
-        settings: the autoscaler's settings, as JSON.
-        kind: of the source, as ``kafka``.
-        longest_wait_s: how long a reading task may wait for the next record: Kafka's fetch.max.wait.ms.
-        cores: task slots of an executor.
-        batch_cap: most records in a batch; None: no cap.
+    ``settings``: of the autoscaler, as JSON. ``longest_wait_s``: of a reading task for the next record, as Kafka's
+    fetch.max.wait.ms. ``cores``: task slots of an executor.
     """
 
     settings: dict[str, Any]
@@ -118,27 +108,24 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class RealRun:
-    """A run of one query.
+    """A run of one query; ``began``: the first decision; ``actions``: decisions that acted.
 
-    Attributes:
-        began: first decision.
-        actions: decisions that acted.
-        start_ups: ``(seconds from the request, executors requested together)`` of each that registered, from
-            the first batch on: before it the cluster itself may still be starting.
+    ``start_ups``: ``(seconds from the request, executors requested together)`` of each that registered, from the first
+    batch on: before it the cluster itself may still be starting.
     """
 
     name: str
     began: float
     setup: Setup
-    looks: tuple[Snapshot, ...]
+    snapshots: tuple[Snapshot, ...]
     batches: tuple[RealBatch, ...]
     actions: tuple[Decision, ...]
     start_ups: tuple[tuple[float, int], ...]
     executors: tuple[Lifetime, ...]
 
-    def arrived(self, at: Sequence[float]) -> npt.NDArray[np.float64]:
-        """Records that had arrived by these times: by the latest offsets, straight lines between looks."""
-        known = [(look.at, float(look.latest)) for look in self.looks if look.latest is not None]
+    def count_arrived(self, at: Sequence[float]) -> npt.NDArray[np.float64]:
+        """Records that had arrived by these times: by the latest offsets, straight lines between snapshots."""
+        known = [(snapshot.at, float(snapshot.latest)) for snapshot in self.snapshots if snapshot.latest is not None]
         if not known:
             return np.zeros(len(at))
         found: npt.NDArray[np.float64] = np.interp(at, [when for when, _ in known], [count for _, count in known])
@@ -146,7 +133,7 @@ class RealRun:
 
     def arrival_rate(self, begin: float, end: float) -> float:
         """Records/s that arrived between two times."""
-        first, last = self.arrived([begin, end])
+        first, last = self.count_arrived([begin, end])
         return float(last - first) / (end - begin) if end > begin else 0.0
 
 
@@ -177,22 +164,18 @@ def relative_error(measured: npt.NDArray[np.float64], simulated: npt.NDArray[np.
 
 
 def run_of(name: str, records: Iterable[Record]) -> RealRun:
-    """A run from the records of its journal.
-
-    Raises:
-        InputError: they do not hold a run of one query.
-    """
+    """A run from the records of its journal. Raises InputError: they do not hold a run of one query."""
     records = list(records)
     cycles = [each for each in records if isinstance(each, DecisionRecord) and each.observation is not None]
     sessions = [each for each in records if isinstance(each, SessionRecord)]
     settings = dict(sessions[-1].header.settings) if sessions else {}
     assessments = assess_all((each.observation for each in cycles if each.observation is not None), settings)
-    seen = [
+    readings = [
         (each, query, assessment)
         for each, assessment in zip(cycles, assessments, strict=True)
         if (query := _query_of(name, each.observation)) is not None
     ]
-    finished = _finished_batches(query.batch for _, query, _ in seen)
+    finished = _finished_batches(query.batch for _, query, _ in readings)
     if not finished:
         raise InputError([Fault("journal", name, "a journal of a running query", "no finished batch was seen in it")])
     executors = _lifetimes(cycles)
@@ -201,8 +184,8 @@ def run_of(name: str, records: Iterable[Record]) -> RealRun:
     return RealRun(
         name=name,
         began=cycles[0].at,
-        setup=_setup_of(name, settings, [(each, query) for each, query, _ in seen]),
-        looks=tuple(_snapshot_of(each.at, query, assessment) for each, query, assessment in seen),
+        setup=_setup_of(name, settings, [(each, query) for each, query, _ in readings]),
+        snapshots=tuple(_snapshot_of(each.at, query, assessment) for each, query, assessment in readings),
         batches=_batches(finished, executors, starts),
         actions=actions,
         start_ups=tuple((to - since, together) for since, to, together in starts if since > finished[0].at),
@@ -232,9 +215,9 @@ def _snapshot_of(at: float, query: QueryReading, assessment: Assessment) -> Snap
     )
 
 
-def _setup_of(name: str, settings: dict[str, Any], seen: Sequence[tuple[DecisionRecord, QueryReading]]) -> Setup:
-    query = next((query for _, query in reversed(seen) if query.sources and query.trigger_s is not None), None)
-    clusters = [record.observation.cluster for record, _ in seen if record.observation is not None]
+def _setup_of(name: str, settings: dict[str, Any], readings: Sequence[tuple[DecisionRecord, QueryReading]]) -> Setup:
+    query = next((query for _, query in reversed(readings) if query.sources and query.trigger_s is not None), None)
+    clusters = [record.observation.cluster for record, _ in readings if record.observation is not None]
     cores = next((each for cluster in clusters if cluster is not None for each in cluster.roster.cores), None)
     if not settings or query is None or query.trigger_s is None or cores is None:
         message = "the trigger, the source or the executors are unknown"
@@ -262,11 +245,9 @@ def _longest_wait_s(source: SourceInfo) -> float:
 
 def _finished_batches(batches: Iterable[Batch | None]) -> list[Batch]:
     """Each batch with records once, in order, with all of its times."""
-    found: dict[int, Batch] = {}
-    for each in batches:
-        if each is not None and each.records and each.planning_s is not None and each.add_batch_s is not None:
-            found[each.batch_id] = each
-    return [found[number] for number in sorted(found)]
+    known = [each for each in batches if each is not None]
+    whole = {each.batch_id: each for each in known if each.records and None not in (each.planning_s, each.add_batch_s)}
+    return [whole[number] for number in sorted(whole)]
 
 
 def _lifetimes(cycles: Sequence[DecisionRecord]) -> tuple[Lifetime, ...]:
@@ -275,13 +256,11 @@ def _lifetimes(cycles: Sequence[DecisionRecord]) -> tuple[Lifetime, ...]:
         if record.observation is None or record.observation.cluster is None:
             continue
         at, roster = record.observation.cluster.at, record.observation.cluster.roster
-        there = dict(zip(roster.ids, roster.added_at, strict=True))
-        for name, added_at in there.items():
-            before = found.get(name)
-            added = added_at if added_at is not None else at
-            found[name] = Lifetime(before.added_at if before else added, at, None)
+        for name, added_at in zip(roster.ids, roster.added_at, strict=True):
+            begin = found[name].added_at if name in found else at if added_at is None else added_at
+            found[name] = Lifetime(begin, at, None)
         for name, life in found.items():
-            if name not in there and life.missed_at is None:
+            if name not in roster.ids and life.missed_at is None:
                 found[name] = replace(life, missed_at=at)
     return tuple(sorted(found.values(), key=lambda life: life.added_at))
 
@@ -289,13 +268,12 @@ def _lifetimes(cycles: Sequence[DecisionRecord]) -> tuple[Lifetime, ...]:
 def _start_ups(actions: Sequence[Decision], executors: Sequence[Lifetime]) -> list[tuple[float, float, int]]:
     """``(request, registration, requested together)`` of each executor that came after a request."""
     found = []
-    for number, action in enumerate(actions):
-        if action.target is None or action.target <= (action.current or 0):
-            continue
-        until = actions[number + 1].at if number + 1 < len(actions) else float("inf")
-        came = [life.added_at for life in executors if action.at <= life.added_at < until]
-        together = action.target - (action.current or 0)
-        found += [(action.at, at, together) for at in came[:together]]
+    ends = [*(action.at for action in actions[1:]), float("inf")]
+    for action, end in zip(actions, ends, strict=False):
+        together = (action.target or 0) - (action.current or 0)
+        if together > 0:
+            came = [life.added_at for life in executors if action.at <= life.added_at < end]
+            found += [(action.at, at, together) for at in came[:together]]
     return found
 
 

@@ -16,10 +16,11 @@ import csv
 import io
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import pairwise, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,12 +48,7 @@ _MOST_BYTES = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class CapacityFit:
-    """C(n) = α · n^β.
-
-    Attributes:
-        alpha, beta: of all points.
-        points: ``(n, measured, predicted from the other numbers)``, records/s.
-    """
+    """C(n) = α · n^β; ``points``: ``(n, measured, predicted from the other numbers)``, records/s."""
 
     alpha: float
     beta: float
@@ -113,11 +109,8 @@ def read_profiles(path: Path) -> list[tuple[int, float]]:
 class Recording:
     """A recorded run; arrays of one length, NaN where nothing was recorded.
 
-    Attributes:
-        seconds: begin of each interval.
-        throughput: records/s in the interval.
-        backlog: records, in all partitions.
-        workers: mean over the interval, so not always whole.
+    ``seconds``: begin of each interval. ``throughput``: records/s. ``backlog``: records, in all partitions.
+    ``workers``: mean over the interval, so not always whole.
     """
 
     name: str
@@ -139,15 +132,11 @@ class ModelErrors:
 
     def to_json(self) -> dict[str, float | str]:
         """As JSON."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return asdict(self)
 
 
 def read_recordings(path: Path) -> tuple[Recording, ...]:
-    """The runs of a file.
-
-    Raises:
-        InputError: the file cannot be read, or a row is wrong.
-    """
+    """The runs of a file. Raises InputError: the file cannot be read, or a row is wrong."""
     columns = ("second", "throughput", "consumer_lag", "task_managers")
     runs: dict[str, list[dict[str, float]]] = defaultdict(list)
     for row in _read_rows(path, "recorded", columns, label="run"):
@@ -202,14 +191,11 @@ def fit_recording(run: Recording, load: Pieces) -> Figures:
 
 def measure_errors(run: Recording, load: Pieces, figures: Figures) -> ModelErrors:
     """Replay a run, and compare the simulated with the measured figures."""
-    throughput, backlog = _play(run, load, figures)
-    return ModelErrors(
-        run.name,
-        relative_error(run.throughput, throughput),
-        relative_error(run.throughput, np.full_like(run.throughput, np.nanmean(run.throughput))),
-        relative_error(run.backlog, backlog),
-        relative_error(run.backlog, np.full_like(run.backlog, np.nanmean(run.backlog))),
-    )
+    simulated, measured = _play(run, load, figures), (run.throughput, run.backlog)
+    errors = []
+    for ours, theirs in zip(simulated, measured, strict=True):
+        errors += [relative_error(theirs, ours), relative_error(theirs, np.full_like(theirs, np.nanmean(theirs)))]
+    return ModelErrors(run.name, *errors)
 
 
 def _play(run: Recording, load: Pieces, figures: Figures) -> tuple[Array, Array]:
@@ -218,10 +204,21 @@ def _play(run: Recording, load: Pieces, figures: Figures) -> tuple[Array, Array]
     start = round(float(next(w for w in run.workers if _is_whole(w))))
     events = [CodeChange(kind="code", at_s=at, factor=1.0, pause_s=figures.pause_s) for at, _, same in restarts if same]
     sim = SimulatedJob(_job_of(run, figures), load, 1, start, events=events)
+    reason = Reason(ReasonCode.FIXED, "as recorded")
     for at, number, same in restarts:
         if not same:
             sim.advance(at)
-            sim.apply(_decision(at, number))
+            sim.apply(
+                Decision(
+                    at=at,
+                    decision_id=1,
+                    action=Action.UP,
+                    current=None,
+                    target=number,
+                    reason=reason,
+                    recommendation=Recommendation(number, reason),
+                )
+            )
     end = float(run.seconds[-1]) + float(np.median(np.diff(run.seconds)))
     sim.advance(end)
     return _mean_by_interval(run, load, sim.history.commits, end)
@@ -250,16 +247,14 @@ def _restarts(run: Recording) -> list[tuple[float, int, bool]]:
     """``(second, workers from then on, whether they are as many as before)`` of each restart."""
     found: list[tuple[float, int, bool]] = []
     current, since = None, None
-    for at, workers in zip(run.seconds, run.workers, strict=True):
-        if current is None:
-            current = round(float(workers)) if _is_whole(workers) else None
-        elif _is_whole(workers):
-            number = round(float(workers))
-            if since is not None or number != current:
-                found.append((float(at if since is None else since), number, number == current))
+    for at, workers in zip(run.seconds.tolist(), run.workers.tolist(), strict=True):
+        if _is_whole(workers):
+            number = round(workers)
+            if current is not None and (since is not None or number != current):
+                found.append((at if since is None else since, number, number == current))
             current, since = number, None
-        elif not np.isnan(workers) and since is None:
-            since = float(at)
+        elif current is not None and since is None and not math.isnan(workers):
+            since = at
     return found
 
 
@@ -280,48 +275,29 @@ def _job_of(run: Recording, figures: Figures) -> JobFile:
     )
 
 
-def _decision(at: float, target: int) -> Decision:
-    reason = Reason(ReasonCode.FIXED, "as recorded")
-    return Decision(
-        at=at,
-        decision_id=1,
-        action=Action.UP,
-        current=None,
-        target=target,
-        reason=reason,
-        recommendation=Recommendation(target, reason),
-    )
-
-
 # CSV files
 
 
 def _read_rows(path: Path, field: str, columns: Sequence[str], label: str | None = None) -> list[dict[str, float]]:
     """The rows with these columns as numbers, NaN where a cell is empty; ``label`` is kept as text."""
+    found, faults = list[dict[str, Any]](), list[Fault]()
+    wanted = [*columns, *([label] if label else [])]
     try:
         reader = csv.DictReader(io.StringIO(read_text(path, _MOST_BYTES, "utf-8-sig")))
-        wanted = [*columns, *([label] if label else [])]
         missing = [name for name in wanted if name not in (reader.fieldnames or ())]
         if missing:
             message = f"columns are missing: {', '.join(missing)}"
             raise InputError([Fault(field, str(path), "a CSV file with these columns", message)])
-        return _numbers(reader, path, field, columns, label)
+        for number, row in enumerate(reader, start=2):
+            try:
+                read: dict[str, Any] = {name: float(row[name]) if row[name] else math.nan for name in columns}
+            except (TypeError, ValueError):
+                faults.append(Fault(field, f"{path}:{number}", "numbers", "a cell is not a number"))
+                continue
+            found.append(read if label is None else {**read, label: row[label]})
     except (OSError, ValueError, csv.Error) as error:
         message = f"it cannot be read: {reason_of(error)}"
         raise InputError([Fault(field, str(path), "a CSV file", message)]) from error
-
-
-def _numbers(
-    rows: Iterable[Mapping[str, str]], path: Path, field: str, columns: Sequence[str], label: str | None
-) -> list[dict[str, float]]:
-    found, faults = [], []
-    for number, row in enumerate(rows, start=2):
-        try:
-            read = {name: float(row[name]) if row[name] else math.nan for name in columns}
-        except (TypeError, ValueError):
-            faults.append(Fault(field, f"{path}:{number}", "numbers", "a cell is not a number"))
-            continue
-        found.append({**read, **({label: row[label]} if label else {})})
     if faults:
         raise InputError(faults)
-    return found  # type: ignore[return-value]
+    return found

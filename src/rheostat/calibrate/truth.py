@@ -9,9 +9,10 @@ the records that waited then; and it is the expected run: batch times without no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from rheostat.calibrate.fit import WARM_UP_S, Calibration
 from rheostat.calibrate.measured import RealBatch, RealRun, Snapshot, assess_all, relative_error
 from rheostat.errors import Fault, InputError
 from rheostat.load.curves import Pieces
-from rheostat.model import Assessment
 from rheostat.report.html import BLUE, GREY, RED, PlotFigure, frame, heading, line, note_list, table, write_page
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile
@@ -27,8 +27,7 @@ from rheostat.sim.jobfile import JobFile
 _ROUNDING_S = 1e-3
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """One snapshot of a run; seconds since its start; None: not known."""
 
     at: float
@@ -37,14 +36,13 @@ class Moment:
     executors: int | None
 
 
+Batches = tuple[tuple[float, float, int], ...]
+"""``(second, duration, records)`` of each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A window of a real run, measured and simulated.
-
-    Attributes:
-        start: of the window, on the journal's clock.
-        batches, sim_batches: ``(second, duration, records)``.
-    """
+    """A window of a real run, measured and simulated; ``start``: of the window, on the journal's clock."""
 
     name: str
     start: float
@@ -52,8 +50,8 @@ class Replay:
     objective_s: float
     measured: tuple[Moment, ...]
     simulated: tuple[Moment, ...]
-    batches: tuple[tuple[float, float, int], ...]
-    sim_batches: tuple[tuple[float, float, int], ...]
+    batches: Batches
+    sim_batches: Batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,103 +73,107 @@ class Errors:
 
     def to_json(self) -> dict[str, float]:
         """As JSON."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return asdict(self)
 
 
 def window_of(run: RealRun, warm_up_s: float = WARM_UP_S) -> tuple[RealBatch, float]:
     """The batch that the window begins with, and its end.
 
     The first batch after the warm-up that does not lie in a change of executors, and that comes next to one that was
-    seen too. The window ends with the last record that arrived, or the last look.
+    seen too. The window ends with the last record that arrived, or the last snapshot.
 
     Raises:
         InputError: there is no such batch.
     """
-    later = [
-        batch
-        for before, batch in zip(run.batches, run.batches[1:], strict=False)
-        if batch.start >= run.batches[0].end + warm_up_s
-        and batch.batch_id == before.batch_id + 1
-        and batch.executors
-        and not (batch.joined or batch.cold or batch.shrunk or batch.starting_s or before.joined)
-    ]
-    if not later:
+    for before, batch in pairwise(run.batches):
+        changing = batch.joined or batch.cold or batch.shrunk or batch.starting_s or before.joined
+        warm = batch.start >= run.batches[0].end + warm_up_s
+        if warm and batch.batch_id == before.batch_id + 1 and batch.executors and not changing:
+            break
+    else:
         message = "no two batches in a row were seen after the warm-up, with all executors warm"
         raise InputError([Fault("journal", run.name, f"a run longer than {warm_up_s:g} s", message)])
-    known = [look for look in run.looks if look.latest is not None]
-    most = max((look.latest or 0 for look in known), default=0)
-    return later[0], next((look.at for look in known if look.latest == most), run.looks[-1].at)
+    known = [snapshot for snapshot in run.snapshots if snapshot.latest is not None]
+    most = max((snapshot.latest or 0 for snapshot in known), default=0)
+    return batch, next((snapshot.at for snapshot in known if snapshot.latest == most), run.snapshots[-1].at)
 
 
-def load_of(run: RealRun, origin: float, first: RealBatch, waiting: float, end: float) -> Pieces:
-    """The load from ``origin`` on: ``waiting`` records until the first batch begins, then as measured."""
-    inside = [look.at for look in run.looks if look.latest is not None and first.start < look.at <= end]
-    at = [first.start, *inside]
-    arrived = run.arrived(at)
+def replay(run: RealRun, job: JobFile, *, warm_up_s: float = WARM_UP_S, seed: int = 1) -> Replay:
+    """Replay a run in the simulator. Raises InputError: the run has no window; see :func:`window_of`."""
+    first, end = window_of(run, warm_up_s)
+    every = max(1.0, run.setup.trigger_s)
+    origin = first.start - first.start % every - every
+    begin = first.start - origin
+    quiet, load = job.model_copy(update={"batch_noise_cv": 0.0}), _load_of(run, origin, first, end)
+    sim = SimulatedJob(quiet, load, seed, first.executors or 1, keep_batches=True, begins_at=begin)
+    snapshots = [snapshot for snapshot in run.snapshots if first.start <= snapshot.at <= end]
+    actions = [each for each in run.actions if each.at >= snapshots[0].at]
+    observations = []
+    for snapshot in snapshots:
+        while actions and actions[0].at <= snapshot.at:
+            action = actions.pop(0)
+            sim.advance(max(sim.now, action.at - origin))
+            sim.apply(action)
+        observations.append(sim.observe(snapshot.at - origin))
+    simulated = [
+        Moment(each.at + origin - first.start, each.backlog, each.lag_s, each.executors)
+        for each in assess_all(observations, run.setup.settings)
+    ]
+    ours = [(at - begin, stop - at, records) for at, stop, records, _ in sim.history.batches if records]
+    inside = [batch for batch in ours if 0 <= batch[0] + _ROUNDING_S < end - first.start]
+    return _replay_of(run.name, run, job, (first, end), snapshots, simulated, inside)
+
+
+def _load_of(run: RealRun, origin: float, first: RealBatch, end: float) -> Pieces:
+    """From ``origin`` on the records that the first batch found, until it begins; then as measured."""
+    at = [first.start, *(k.at for k in run.snapshots if k.latest is not None and first.start < k.at <= end)]
     ahead = max(1e-3, first.start - origin)
-    points: list[tuple[float, float]] = [(0.0, waiting / ahead), (ahead, waiting / ahead)]
-    for begin, until, less, more in zip(at, at[1:], arrived, arrived[1:], strict=False):
+    waiting = _waiting_records(run, first) / ahead
+    points: list[tuple[float, float]] = [(0.0, waiting), (ahead, waiting)]
+    for (begin, until), (less, more) in zip(pairwise(at), pairwise(run.count_arrived(at)), strict=True):
         rate = max(0.0, float(more - less)) / (until - begin) if until > begin else 0.0
         points += [(begin - origin, rate), (until - origin, rate)]
     return Pieces(points)
 
 
-def replay(run: RealRun, job: JobFile, *, warm_up_s: float = WARM_UP_S, seed: int = 1) -> Replay:
-    """Replay a run in the simulator.
-
-    Raises:
-        InputError: the run has no window; see :func:`window_of`.
-    """
-    first, end = window_of(run, warm_up_s)
-    every = max(1.0, run.setup.trigger_s)
-    origin = first.start - first.start % every - every
-    load = load_of(run, origin, first, _waiting_records(run, first), end)
-    quiet = job.model_copy(update={"batch_noise_cv": 0.0})
-    begin = first.start - origin
-    sim = SimulatedJob(quiet, load, seed, first.executors or 1, keep_batches=True, begins_at=begin)
-    looks = [look for look in run.looks if first.start <= look.at <= end]
-    assessments = _play(sim, run, looks, origin)
-    ours = [(start, stop - start, records) for start, stop, records, _ in sim.history.batches if records]
-    return Replay(
-        name=run.name,
-        start=first.start,
-        seconds=end - first.start,
-        objective_s=job.objective_s,
-        measured=_measured_moments(looks, first.start),
-        simulated=tuple(
-            Moment(each.at + origin - first.start, each.backlog, each.lag_s, each.executors) for each in assessments
-        ),
-        batches=_inside(run, first.start, end, 0.0),
-        sim_batches=tuple(
-            (at - begin, took, n) for at, took, n in ours if 0 <= at - begin + _ROUNDING_S < end - first.start
-        ),
-    )
-
-
-def _measured_moments(looks: Sequence[Snapshot], start: float) -> tuple[Moment, ...]:
-    return tuple(Moment(look.at - start, look.backlog, look.lag_s, look.registered) for look in looks)
-
-
 def _waiting_records(run: RealRun, first: RealBatch) -> float:
     """Records that the first batch found: those since the trigger of the one before, or what a cap had left over."""
-    later = [look.committed for look in run.looks if look.at >= first.end and look.committed is not None]
+    later = [
+        snapshot.committed for snapshot in run.snapshots if snapshot.at >= first.end and snapshot.committed is not None
+    ]
     cap = run.setup.batch_cap
     if cap is None or first.records < 0.99 * cap or not later:
         return float(first.records)
-    return max(float(first.records), float(run.arrived([first.start])[0]) - (later[0] - first.records))
+    return max(float(first.records), float(run.count_arrived([first.start])[0]) - (later[0] - first.records))
 
 
-def _play(sim: SimulatedJob, run: RealRun, looks: Sequence[Snapshot], origin: float) -> list[Assessment]:
-    """The assessment of the simulated run at each snapshot, with the run's decisions at their times."""
-    actions = [each for each in run.actions if each.at >= looks[0].at]
-    found = []
-    for look in looks:
-        while actions and actions[0].at <= look.at:
-            action = actions.pop(0)
-            sim.advance(max(sim.now, action.at - origin))
-            sim.apply(action)
-        found.append(sim.observe(look.at - origin))
-    return assess_all(found, run.setup.settings)
+def _replay_of(
+    name: str,
+    run: RealRun,
+    job: JobFile,
+    window: tuple[RealBatch, float],
+    snapshots: Sequence[Snapshot],
+    simulated: Iterable[Moment],
+    sim_batches: Iterable[tuple[float, float, int]],
+) -> Replay:
+    start, end = window[0].start, window[1]
+    return Replay(
+        name=name,
+        start=start,
+        seconds=end - start,
+        objective_s=job.objective_s,
+        measured=tuple(
+            Moment(snapshot.at - start, snapshot.backlog, snapshot.lag_s, snapshot.registered) for snapshot in snapshots
+        ),
+        simulated=tuple(simulated),
+        batches=_batches_inside(run, start, end),
+        sim_batches=tuple(sim_batches),
+    )
+
+
+def _batches_inside(run: RealRun, start: float, end: float) -> Batches:
+    inside = [batch for batch in run.batches if start <= batch.start < end]
+    return tuple((batch.start - start, batch.duration_s, batch.records) for batch in inside)
 
 
 # How far off the simulator is
@@ -184,7 +186,7 @@ def errors_of(run: Replay) -> Errors:
         for m, s in zip(run.measured, run.simulated, strict=True)
         if m.backlog is not None and s.backlog is not None
     ]
-    measured, simulated = np.array([m for m, _ in pairs], float), np.array([s for _, s in pairs], float)
+    measured, simulated = np.array(pairs, float).reshape(-1, 2).T
     ours = relative_error(measured, simulated)
 
     def worse(constant: float) -> float:
@@ -208,51 +210,44 @@ def _percentile_error(measured: Sequence[float | None], simulated: Sequence[floa
     return abs(s / m - 1) if m else float("inf")
 
 
-def laid_over(run: RealRun, other: RealRun, job: JobFile, *, warm_up_s: float = WARM_UP_S) -> Replay:
+def overlay(run: RealRun, other: RealRun, job: JobFile, *, warm_up_s: float = WARM_UP_S) -> Replay:
     """Two equal real runs as if the second were a simulation of the first.
 
-    Seconds count from the first decision, as those of a timetable do. Between two looks of the second run its figures
-    are on a straight line; a batch counts in the seconds of the window.
+    Seconds count from the first decision, as those of a timetable do. Between two snapshots of the second run its
+    figures are on a straight line; a batch counts in the seconds of the window.
     """
     first, end = window_of(run, warm_up_s)
     moved = other.began - run.began
-    looks = [look for look in run.looks if first.start <= look.at <= end and look.at + moved <= other.looks[-1].at]
-    at = [look.at for look in looks]
-    backlog = _between(other, moved, at, lambda look: look.backlog)
-    lag = _between(other, moved, at, lambda look: look.lag_s)
-    return Replay(
-        name=other.name,
-        start=first.start,
-        seconds=end - first.start,
-        objective_s=job.objective_s,
-        measured=_measured_moments(looks, first.start),
-        simulated=tuple(Moment(k.at - first.start, b, s, None) for k, b, s in zip(looks, backlog, lag, strict=True)),
-        batches=_inside(run, first.start, end, 0.0),
-        sim_batches=_inside(other, first.start, end, moved),
+    snapshots = [
+        snapshot
+        for snapshot in run.snapshots
+        if first.start <= snapshot.at <= end and snapshot.at + moved <= other.snapshots[-1].at
+    ]
+
+    def interpolate(value_of: Callable[[Snapshot], float | None]) -> list[float]:
+        known = [
+            (snapshot.at - moved, value) for snapshot in other.snapshots if (value := value_of(snapshot)) is not None
+        ]
+        at, seconds, values = (
+            [snapshot.at for snapshot in snapshots],
+            [second for second, _ in known],
+            [value for _, value in known],
+        )
+        found: list[float] = np.interp(at, seconds, values).tolist()
+        return found
+
+    values = zip(
+        snapshots,
+        interpolate(lambda snapshot: snapshot.backlog),
+        interpolate(lambda snapshot: snapshot.lag_s),
+        strict=True,
     )
-
-
-def _between(run: RealRun, moved: float, at: Sequence[float], of: Callable[[Snapshot], float | None]) -> list[float]:
-    known = [(look.at - moved, value) for look in run.looks if (value := of(look)) is not None]
-    found = np.interp(at, [when for when, _ in known], [value for _, value in known])
-    return [float(value) for value in found]
-
-
-def _inside(run: RealRun, start: float, end: float, moved: float) -> tuple[tuple[float, float, int], ...]:
-    starts = [(batch.start - moved, batch) for batch in run.batches]
-    return tuple((at - start, batch.duration_s, batch.records) for at, batch in starts if start <= at < end)
-
-
-def spread(pairs: Sequence[Replay]) -> Errors:
-    """The means of the figures of several."""
-    found = [errors_of(each) for each in pairs]
-    return Errors(*(float(np.mean([getattr(each, name) for each in found])) for name in Errors.__slots__))
+    simulated = [Moment(snapshot.at - first.start, backlog, lag_s, None) for snapshot, backlog, lag_s in values]
+    batches = _batches_inside(other, first.start + moved, end + moved)
+    return _replay_of(other.name, run, job, (first, end), snapshots, simulated, batches)
 
 
 # The report: each run and its replay in one plot, in one HTML file
-
-
-_TITLES = ("Backlog, records", "Lag, s", "Batch time, s", "Executors")
 
 _NOTES = (
     "Measured: the journal of a real run that the job file was not fitted to. Simulated: the production simulator with "
@@ -264,9 +259,7 @@ _NOTES = (
 )
 
 
-def write_truth(
-    path: Path, fitted: Calibration, runs: Sequence[tuple[Replay, Errors]], notes: Iterable[str] = ()
-) -> Path:
+def write_truth(path: Path, fitted: Calibration, runs: Sequence[tuple[Replay, Errors]]) -> Path:
     """Write the report and return its path.
 
     Raises:
@@ -274,17 +267,10 @@ def write_truth(
     """
     parts: list[str] = []
     for number, (run, errors) in enumerate(runs):
-        parts += [
-            heading(f"{run.name}: {run.seconds:.0f} s"),
-            _plots(run, with_script=number == 0),
-            table(_error_rows(errors)),
-        ]
-    parts += [
-        heading("What the job file holds, and how sure it is"),
-        table(estimate_rows(fitted)),
-        heading("How to read this"),
-        note_list([*_NOTES, *notes]),
-    ]
+        plots = _plots(run, with_script=number == 0)
+        parts += [heading(f"{run.name}: {run.seconds:.0f} s"), plots, table(_error_rows(errors))]
+    parts += [heading("What the job file holds, and how sure it is"), table(estimate_rows(fitted))]
+    parts += [heading("How to read this"), note_list(_NOTES)]
     verdict = [
         f"{run.name}: backlog off by {errors.backlog:.1%}, median batch time by {errors.batch:.1%}, lag p95 by "
         f"{errors.lag_p95:.1%}"
@@ -315,24 +301,24 @@ def _error_rows(errors: Errors) -> list[list[str]]:
 
 
 def _plots(run: Replay, *, with_script: bool) -> str:
-    figure = PlotFigure(_TITLES, "seconds since the start of the replay", height=1050)
-    for name, moments, color, dash in (
-        ("measured", run.measured, BLUE, "solid"),
-        ("simulated", run.simulated, RED, "dot"),
+    titles = ("Backlog, records", "Lag, s", "Batch time, s", "Executors")
+    figure = PlotFigure(titles, "seconds since the start of the replay", height=1050)
+    figure.limit(2, run.objective_s)
+    for name, moments, batches, color, dash, symbol in (
+        ("measured", run.measured, run.batches, BLUE, "solid", "circle"),
+        ("simulated", run.simulated, run.sim_batches, RED, "dot", "x"),
     ):
         at = [each.at for each in moments]
         style: dict[str, Any] = {"dash": dash, "legendgroup": name}
         figure.add(1, line(name, at, [each.backlog for each in moments], color, **style))
         figure.add(2, line(name, at, [each.lag_s for each in moments], color, showlegend=False, **style))
-        steps = [each.executors for each in moments]
-        figure.add(4, line(name, at, steps, color, shape="hv", showlegend=False, **style))
-    figure.limit(2, run.objective_s)
-    figure.add(3, _marks("measured", run.batches, BLUE, "circle"))
-    figure.add(3, _marks("simulated", run.sim_batches, RED, "x"))
+        figure.add(3, _marks(name, batches, color, symbol))
+        executors = [each.executors for each in moments]
+        figure.add(4, line(name, at, executors, color, shape="hv", showlegend=False, **style))
     return figure.html(with_script=with_script)
 
 
-def _marks(name: str, batches: Sequence[tuple[float, float, int]], color: str, symbol: str) -> dict[str, Any]:
+def _marks(name: str, batches: Batches, color: str, symbol: str) -> dict[str, Any]:
     return {
         "name": name,
         "legendgroup": name,

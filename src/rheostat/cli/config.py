@@ -14,9 +14,11 @@ from pydantic import BaseModel
 from rich.markup import escape
 
 from rheostat.cli.common import JsonFlag, console, print_json, show_idle, write_text
-from rheostat.config.reference import models_in, table
+from rheostat.config.faults import models_in
+from rheostat.config.reference import table
 from rheostat.errors import Fault, InputError
-from rheostat.sim.events import Event
+from rheostat.judge.jobs import load_job, preset_names
+from rheostat.sim.events import Event, LastingEvent
 from rheostat.sim.jobfile import (
     Distribution,
     Driver,
@@ -30,8 +32,6 @@ from rheostat.sim.jobfile import (
     Stage,
     State,
     job_of,
-    load_job,
-    preset_names,
 )
 
 config = typer.Typer(no_args_is_help=True, help="Check a settings file or a job file, print the documented reference.")
@@ -44,7 +44,7 @@ def check(
 ) -> None:
     """List everything that is wrong with a settings file or a job file, and settings without effect."""
     from rheostat.config.loading import read_document
-    from rheostat.decide.settings_check import checked_settings, no_effect
+    from rheostat.decide.settings_check import check_settings, no_effect
 
     values, faults = read_document(file)
     result: dict[str, Any]
@@ -54,7 +54,7 @@ def check(
         console().print(f"[green]✓[/green] a job file: {escape(job.name)}, {escape(job.objective)}; {use}")
         result = {"job": job.model_dump(mode="json", by_alias=True)}
     else:
-        settings = checked_settings(values, faults)
+        settings = check_settings(values, faults)
         idle = no_effect(values, settings)
         console().print(f"[green]✓[/green] {settings.mode}: {settings.parsed_objective}")
         show_idle(idle)
@@ -105,11 +105,11 @@ _HEAD = """# Job files
 
 <!-- Made by `rheostat config reference --jobs --out docs/jobs.md`; do not edit. -->
 
-A job file describes the job that the simulator runs: what a batch costs, what an executor costs, how the number of
-them is changed, and what happens meanwhile. It is YAML. Unknown keys and keys given twice are errors, and everything
-that is wrong is named at once (`rheostat config check FILE`). Times are in seconds. Every command that takes a job
-takes the name of a preset or the path of a file, and overrides by dotted keys behind `job.`:
-`--set job.executor.start_up.median_s=30`, `--set job.stages.0.cost_ms=2`.
+A job file describes the job that the simulator runs: the costs of a batch and of an executor, how the number of
+executors is changed, and injected events. It is YAML; times are in seconds. Unknown keys and duplicate keys are errors.
+`rheostat config check FILE` reports all errors at once. Every command that takes a job takes the name of a preset or
+the path of a file, and overrides by dotted keys after `job.`: `--set job.executor.start_up.median_s=30`,
+`--set job.stages.0.cost_ms=2`.
 
 ```yaml
 schema: rheostat.job/1
@@ -129,16 +129,14 @@ events:
 ## How a batch runs
 
 A batch begins on the grid of the trigger, or at once if the one before ended too late for it. It takes what has
-arrived, at most the cap. Its time is `driver.planning_s`, then the stages one after the other, then `driver.commit_s`
-and `state.commit_s`. A task takes `task_ms + its records × cost_ms`; tasks go to slots in order, each to the first that
-is free, so T equal tasks on s slots take ⌈T ÷ s⌉ waves. Executors that register meanwhile take waiting tasks; the first
-task in each of their slots is cold. Executors are taken away between two batches. Records count as committed when their
-batch ends, so lag is a sawtooth.
+arrived, at most the cap. Its time is `driver.planning_s`, the stages in order, `driver.commit_s` and `state.commit_s`.
+A task takes `task_ms + its records × cost_ms` and goes to the first free slot, so T equal tasks on s slots take ⌈T ÷ s⌉
+waves. Executors that register meanwhile take waiting tasks; the first task in each of their slots is cold. Executors
+are removed between two batches. Records are committed when their batch ends, so lag is a sawtooth.
 
-A job of the model `record` has no batches: see `record`. It is seen as a job with a trigger of `commit_every_s` whose
-batch time is the share of the interval that its records took, so that batch ÷ trigger is its utilization. Its
-executors share all work and count as busy alike: a slow one or a slow node lowers what they carry together, but is
-never named, and `guard.replace_slow` does nothing.
+A job of the model `record` has no batches. It looks like a job with a trigger of `commit_every_s` whose batch time is
+the share of the interval that its records took, so that batch ÷ trigger is its utilization. Its executors share all
+work: a slow one lowers their capacity but is never identified, and `guard.replace_slow` has no effect.
 """
 
 
@@ -152,17 +150,22 @@ def _models() -> Iterator[str]:
     for name, model in _SECTIONS:
         yield from ["", f"## {name.removesuffix('[]').capitalize()}", "", _description(model), ""]
         yield from table(model, f"{name}.")
-    head = "A duration that varies: `executor.start_up` and `rescale.pause` have these keys."
+    head = "`executor.start_up` and `rescale.pause` have these keys."
     yield from ["", "## Durations", "", head, "", *table(Distribution, "")]
 
 
 def _events() -> Iterator[str]:
-    head = "Entries of `events`. The kind tells what it is; an event without `for_s` lasts to the end or is a moment."
-    yield from ["", "## Events", "", head]
+    moments = " and ".join(f"`{_kind(model)}`" for model in models_in(Event) if not issubclass(model, LastingEvent))
+    head = f"Entries of `events`, each with its `kind` and these keys; {moments} are moments without `for_s`."
+    yield from ["", "## Events", "", head, "", *table(LastingEvent, "")]
+    common = tuple(f"| `{key}`" for key in LastingEvent.model_fields)
     for model in models_in(Event):
-        kind = typing.get_args(model.model_fields["kind"].annotation)[0]
-        rows = [row for row in table(model, "") if not row.startswith("| `kind`")]
-        yield from ["", f"### `{kind}`", "", _description(model), "", *rows]
+        rows = [row for row in table(model, "") if not row.startswith(common)]
+        yield from ["", f"### `{_kind(model)}`", "", _description(model), *(["", *rows] if len(rows) > 2 else [])]
+
+
+def _kind(model: type[BaseModel]) -> str:
+    return str(typing.get_args(model.model_fields["kind"].annotation)[0])
 
 
 def _presets() -> Iterator[str]:

@@ -41,7 +41,7 @@ def demo(
     as_json: JsonFlag = False,
 ) -> None:
     """Run load, pipeline, cluster and autoscaler on this machine; report savings and violations."""
-    from rheostat.decide.settings_check import checked_settings
+    from rheostat.decide.settings_check import check_settings
     from rheostat.demo.run import DemoPlan
 
     faults: list[Fault] = []
@@ -54,7 +54,7 @@ def demo(
         "partitions": tried(number_of, None, faults, "partitions", partitions, int),
         "seed": tried(number_of, None, faults, "seed", seed, int),
     }
-    tried(checked_settings, None, faults, {"objective": "lag < 60s", "profile": "demo", "policy": policy})
+    tried(check_settings, None, faults, {"objective": "lag < 60s", "profile": "demo", "policy": policy})
     wrong: list[Fault] = []
     plan = tried(DemoPlan, None, wrong, **{name: value for name, value in given.items() if value is not None})
     faults += [replace(fault, field=_OPTIONS.get(fault.field, fault.field)) for fault in wrong]

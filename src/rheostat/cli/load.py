@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rheostat import __version__
 from rheostat.cli.common import JsonFlag, console, print_json, say
 from rheostat.errors import RheostatError, to_install
-from rheostat.load.request import KafkaTarget, LoadRequest, LoadTexts, LogTarget, read_request
+from rheostat.load.request import KafkaTarget, LoadRequest, LogTarget, read_request
 from rheostat.load.shapes import GRAMMAR, KINDS
 
 if TYPE_CHECKING:
@@ -66,14 +66,14 @@ def load(
     json: JsonFlag = False,
 ) -> int:
     """Produce click-fraud records at the rates of a shape, a trace or a variation file; or taxi trips."""
-    texts = LoadTexts(**{name: value for name, value in locals().items() if name != "json"})
-    request = read_request(texts)
+    given = {name: value for name, value in locals().items() if name != "json"}
+    request = read_request(**given)
     for reason, number in sorted(request.trips.left_out.items() if request.trips is not None else ()):
         say(f"skipped: {number:,} {'row' if number == 1 else 'rows'}, {reason}")
     result = _produce(request, _open_sink(request.target))
     _show(result)
     if json:
-        print_json(_to_json(request, result, texts))
+        print_json(_to_json(request, result, shape or trace or variation or trips))
     return 0 if result.whole else 1
 
 
@@ -151,14 +151,14 @@ def _records(number: int) -> str:
     return f"{number:,} {'record' if number == 1 else 'records'}"
 
 
-def _to_json(request: LoadRequest, result: LoadResult, texts: LoadTexts) -> dict[str, Any]:
+def _to_json(request: LoadRequest, result: LoadResult, text: str | None) -> dict[str, Any]:
     target = request.target
     return {
         "schema": "rheostat.load/1",
         "version": __version__,
         "topic": target.topic if isinstance(target, KafkaTarget) else None,
         "log": str(target.folder) if isinstance(target, LogTarget) else None,
-        "load": texts.shape or texts.trace or texts.variation or texts.trips,
+        "load": text,
         "trips": request.trips and _trips_to_json(request.trips),
         "seed": request.payload.seed,
         "seconds_scheduled": request.curve.duration,

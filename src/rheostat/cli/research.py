@@ -128,22 +128,12 @@ def _run_live(name: str, seed: int, out: Path | None) -> Experiment:
 
 def _finish(result: Experiment, out: Path | None, *, as_json: bool) -> None:
     from rheostat.research.papers.page import rows_of, write_experiment
-    from rheostat.research.papers.s2 import NodesExperiment, write_nodes
-    from rheostat.research.papers.s5 import RouterExperiment, write_routers
 
     common.show_rows(f"experiment {result.name}", rows_of(result))
     say(*result.notes)
     as_dict: dict[str, Any] = result.to_json()
     if out is not None:
-        page = out / "report.html"
-        match result:
-            case NodesExperiment():
-                written = write_nodes(page, result)
-            case RouterExperiment():
-                written = write_routers(page, result)
-            case _:
-                written = write_experiment(page, result)
-        say(f"Report: {written}")
+        say(f"Report: {write_experiment(out / 'report.html', result)}")
         (out / "experiment.json").write_text(common.to_json(as_dict) + "\n", encoding="utf-8")
     if as_json:
         print_json(as_dict)

@@ -78,9 +78,9 @@ def _pairs(texts: list[str], faults: list[Fault]) -> dict[str, str]:
 def _settings(file: Path | None, given: dict[str, Any], faults: list[Fault]) -> dict[str, Any]:
     """The settings of the file, overridden by the options, and checked."""
     from rheostat.config.loading import read_document
-    from rheostat.decide.settings_check import checked_settings
+    from rheostat.decide.settings_check import check_settings
 
     read, wrong = ({}, []) if file is None else tried(read_document, ({}, []), faults, file)
     settings = {**read, **given}
-    tried(checked_settings, None, faults, settings, wrong)
+    tried(check_settings, None, faults, settings, wrong)
     return settings

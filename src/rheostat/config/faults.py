@@ -1,49 +1,61 @@
 """Pydantic's errors as faults: one for each wrong key, with its dotted path, the allowed values and the closest key.
 
-Works on any tree of documented models: models in models, lists of models, and lists whose items a key (``kind``)
-distinguishes.
+Works on any tree of models: models in models, lists of models, and lists whose items a key (``kind``) distinguishes.
 """
 
 from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from rheostat.config.reference import allowed_of, keys_of, models_in
-from rheostat.errors import Fault, closest, did_you_mean
+from rheostat.errors import Fault, InputError, closest, did_you_mean
+
+M = TypeVar("M", bound=BaseModel)
 
 _LONGEST_VALUE = 80
 
-_NO_MAPPING = "input should hold keys with values"
-
 _MESSAGES = {
-    "dataclass_type": _NO_MAPPING,
-    "dict_type": _NO_MAPPING,
-    "mapping_type": _NO_MAPPING,
-    "missing": "this key is required",
-    "missing_argument": "this key is required",
-    "model_attributes_type": _NO_MAPPING,
-    "model_type": _NO_MAPPING,
+    **dict.fromkeys(
+        ("dataclass_type", "dict_type", "mapping_type", "model_attributes_type", "model_type"),
+        "input should hold keys with values",
+    ),
+    **dict.fromkeys(("missing", "missing_argument"), "this key is required"),
     "path_type": "input should be a path",
     "tuple_type": "input should be a valid list",
 }
 """Messages in place of pydantic's, which name Python's types there."""
 
 
+def validate(model: type[M], values: object, faults: Iterable[Fault] = ()) -> M:
+    """The values as a model; ``faults`` were found while they were read.
+
+    Raises:
+        InputError: these faults and all faults of the values, fields as dotted keys.
+    """
+    try:
+        valid = model.model_validate(values)
+    except ValidationError as error:
+        raise InputError([*faults, *faults_of(error, model)]) from None
+    if faults:
+        raise InputError(faults)
+    return valid
+
+
 def faults_of(error: ValidationError, root: type[Any]) -> Iterator[Fault]:
     """The faults behind an error of ``root``, one for each field, by its dotted key; items of lists by their index."""
-    seen = set()
+    reported = set()
     for details in error.errors(include_url=False):
-        for fault in _translate(details, _locate(root, details["loc"])):
-            if fault.field not in seen:
-                seen.add(fault.field)
+        for fault in _translate(details, _locate(root, details["loc"]), root):
+            if fault.field not in reported:
+                reported.add(fault.field)
                 yield fault
 
 
@@ -57,7 +69,6 @@ def has_key(root: type[BaseModel], dotted: str) -> bool:
 class _Place:
     """Where an error lies: the innermost model, the path to it, and the rest of the location within that model."""
 
-    root: type[Any]
     model: type[Any]
     path: tuple[str, ...]
     rest: tuple[str, ...]
@@ -75,21 +86,18 @@ class _Place:
         """The dotted key, with the index or the key of the item where a value is a long list or a mapping."""
         if self.info is None:
             return self.field
-        (first, *others), arguments = self._types, typing.get_args(self._types[0])
+        first, arguments = self.types[0], typing.get_args(self.types[0])
+        one_value = len(self.types) > 1 or not arguments
         fixed = typing.get_origin(first) is tuple and Ellipsis not in arguments
-        return ".".join((*self.path, *self.rest[: 1 if others or fixed or not arguments else 2]))
-
-    @property
-    def is_choice(self) -> bool:
-        """Whether the value may have several types; each then has an error, and none says what is wrong."""
-        return len(self.rest) > 1 and len(self._types) > 1
+        return ".".join((*self.path, *self.rest[: 1 if one_value or fixed else 2]))
 
     @property
     def allowed(self) -> str:
         return "keys with values" if self.info is None else allowed_of(self.info)
 
     @property
-    def _types(self) -> tuple[Any, ...]:
+    def types(self) -> tuple[Any, ...]:
+        """The types that the value may have, without None."""
         annotation = None if self.info is None else self.info.annotation
         if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
             return (annotation,)
@@ -101,16 +109,14 @@ def _locate(root: type[Any], location: tuple[int | str, ...]) -> _Place:
     while len(rest) > 1 and rest[0] in keys_of(model):
         inner = models_in(keys_of(model)[str(rest[0])].annotation)
         steps = 2 if isinstance(rest[1], int) else 1
-        if len(inner) > 1:
+        tags = int(len(inner) > 1)  # of several models, the location also holds the kind
+        if tags:
             inner = tuple(each for each in inner if rest[steps : steps + 1] and rest[steps] in _kinds(each))
-            tags = 1
-        else:
-            tags = 0
         if not inner:
             break
         path += [str(part) for part in rest[:steps]]
         model, rest = inner[0], rest[steps + tags :]
-    return _Place(root, model, tuple(path), tuple(str(part) for part in rest))
+    return _Place(model, tuple(path), tuple(str(part) for part in rest))
 
 
 def _kinds(model: type[BaseModel]) -> tuple[Any, ...]:
@@ -118,11 +124,11 @@ def _kinds(model: type[BaseModel]) -> tuple[Any, ...]:
     return () if kind is None else typing.get_args(kind.annotation)
 
 
-def _translate(details: ErrorDetails, place: _Place) -> Iterable[Fault]:
+def _translate(details: ErrorDetails, place: _Place, root: type[Any]) -> Iterable[Fault]:
     given = _shorten(details.get("input"))
     match details["type"]:
         case "extra_forbidden" | "unexpected_keyword_argument":
-            return [_unknown_key(place, given)]
+            return [_unknown_key(place, given, root)]
         case "missing" | "missing_argument" if place.field == place.key:
             return [Fault(place.field, "nothing", place.allowed, _MESSAGES["missing"])]
         case "faults":
@@ -135,7 +141,9 @@ def _translate(details: ErrorDetails, place: _Place) -> Iterable[Fault]:
         case _:
             of_key = details["type"] == "literal_error" and details["loc"][-1] == "[key]"
             allowed = details["ctx"]["expected"] if of_key else place.allowed
-            message = "input has none of the allowed types" if place.is_choice else _message(details)
+            # where a value may have several types, each has an error, and none says what is wrong
+            choice = len(place.rest) > 1 and len(place.types) > 1
+            message = "input has none of the allowed types" if choice else _message(details)
             return [Fault(place.key, given, allowed, message)]
 
 
@@ -157,8 +165,8 @@ def _unknown_kind(details: ErrorDetails, place: _Place) -> Fault:
     return Fault(_join(place.field, "kind"), given, "one of: " + ", ".join(kinds), message)
 
 
-def _unknown_key(place: _Place, given: str) -> Fault:
-    name, known, all_known = place.rest[-1], keys_of(place.model), dict(_all_keys(place.root))
+def _unknown_key(place: _Place, given: str, root: type[Any]) -> Fault:
+    name, known, all_known = place.rest[-1], keys_of(place.model), dict(_all_keys(root))
     close = closest(name, known) or closest(name, all_known.values())
     same = [dotted for dotted, key in all_known.items() if key == name]
     here = [_join(*place.path, close)] if close and close in known else []
@@ -182,3 +190,70 @@ def _join(*parts: str) -> str:
 def _shorten(value: object) -> str:
     text = repr(list(value) if isinstance(value, tuple) else value)
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
+
+
+# Fields in words, for messages and for the reference pages
+
+_WORDS = {bool: "true or false", int: "integer", float: "number", str: "text", Path: "path", type(None): "null"}
+_PLURALS = {bool: "true or false", int: "integers", float: "numbers", str: "text"}
+_COUNTS = {1: "one", 2: "two", 3: "three"}
+_LIMITS = {
+    "ge": "≥ {:g}",
+    "gt": "> {:g}",
+    "le": "≤ {:g}",
+    "lt": "< {:g}",
+    "min_length": "of length ≥ {}",
+    "max_length": "of length ≤ {}",
+}
+
+
+def keys_of(model: type[Any]) -> dict[str, FieldInfo]:
+    """The fields of a model or a dataclass by their keys in a file."""
+    if is_dataclass(model):
+        return {name: FieldInfo.from_annotation(kind) for name, kind in typing.get_type_hints(model).items()}
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def models_in(annotation: Any) -> tuple[type[BaseModel], ...]:
+    """The models that values of this type hold: the type itself, or what it is a choice or a list of."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return (annotation,)
+    return tuple(model for argument in typing.get_args(annotation) for model in models_in(argument))
+
+
+def allowed_of(field: FieldInfo) -> str:
+    """What a field takes, in words: type, range and unit.
+
+    >>> from rheostat.config.models import Settings
+    >>> allowed_of(Settings.model_fields["sample_s"])
+    'number ≥ 0.2 and ≤ 3600 (s)'
+    """
+    given = [(text, getattr(limit, name, None)) for limit in field.metadata for name, text in _LIMITS.items()]
+    limits = " and ".join(text.format(value) for text, value in given if value is not None)
+    extra = field.json_schema_extra
+    unit = extra.get("unit") if isinstance(extra, Mapping) else None
+    words = " ".join(filter(None, [_type(field.annotation), limits, f"({unit})" if unit else ""]))
+    return words + " or null" if type(None) in typing.get_args(field.annotation) else words
+
+
+def _type(annotation: Any) -> str:
+    """A type in words, without its None."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Literal:
+        return "one of " + ", ".join(f"`{value}`" for value in arguments)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_type(argument) for argument in arguments if argument is not type(None))
+    if origin is tuple:
+        count = "" if Ellipsis in arguments else f"{_COUNTS.get(len(arguments), len(arguments))} "
+        return f"list of {count}{_plural(arguments[0])}"
+    if origin is typing.Annotated:
+        return _type(arguments[0])
+    return "keys with values" if origin is not None or models_in(annotation) else _WORDS.get(annotation, "a value")
+
+
+def _plural(annotation: Any) -> str:
+    if models_in(annotation):
+        return "keys with values"
+    if typing.get_origin(annotation) is tuple:
+        return "lists of numbers" if Ellipsis in typing.get_args(annotation) else "pairs of numbers"
+    return _PLURALS.get(annotation) or _type(annotation)

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
-from rheostat.config.faults import faults_of
+from rheostat.config.faults import validate
 from rheostat.config.models import Settings
 from rheostat.errors import Fault, InputError
 from rheostat.files import read_text, reason_of
@@ -26,13 +25,7 @@ def load_settings(given: str | Path | Mapping[str, Any]) -> Settings:
     'act'
     """
     values, faults = (given, []) if isinstance(given, Mapping) else read_document(given)
-    try:
-        settings = Settings.model_validate(values)
-    except ValidationError as error:
-        raise InputError([*faults, *faults_of(error, Settings)]) from None
-    if faults:
-        raise InputError(faults)
-    return settings
+    return validate(Settings, values, faults)
 
 
 # YAML: safe values only, every key at most once
@@ -90,7 +83,7 @@ def read_document(path: str | Path) -> tuple[dict[str, Any], list[Fault]]:
     Raises:
         InputError: the file cannot be read, is not YAML, or holds something else than a mapping.
     """
-    text = _text(Path(path))
+    text = _read(Path(path), _MOST_BYTES, str(path), "a readable text file")
     try:
         loader = _Loader(text, f"{path}, ")
         document = loader.get_single_data()
@@ -108,12 +101,11 @@ def read_document(path: str | Path) -> tuple[dict[str, Any], list[Fault]]:
 def _place_of(error: Exception, text: str) -> tuple[str, str]:
     """The line of an error, and the message with the line."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        began = error.context_mark
-        line, problem = error.problem_mark.line + 1, error.problem or "it is not understood"
-        context = (
-            "" if not error.context or began is None else f", {error.context} that begins in line {began.line + 1}"
-        )
-        return f"line {line}", f"line {line}, column {error.problem_mark.column + 1}: {problem}{context}"
+        line, column = error.problem_mark.line + 1, error.problem_mark.column + 1
+        message = f"line {line}, column {column}: {error.problem or 'it is not understood'}"
+        if error.context and error.context_mark is not None:
+            message += f", {error.context} that begins in line {error.context_mark.line + 1}"
+        return f"line {line}", message
     if isinstance(error, yaml.reader.ReaderError):
         line = text.count("\n", 0, error.position) + 1
         return f"line {line}", f"line {line}: a character that YAML does not allow (U+{ord(text[error.position]):04X})"
@@ -153,12 +145,12 @@ def read_pairs(texts: Iterable[str], faults: list[Fault], what: str = "setting")
     return pairs
 
 
-def _text(path: Path) -> str:
+def _read(file: Path, most_bytes: int, field: str, allowed: str) -> str:
     try:
-        return read_text(path, _MOST_BYTES)
+        return read_text(file, most_bytes)
     except (OSError, ValueError) as error:
         message = f"the file cannot be read: {reason_of(error)}"
-        raise InputError([Fault(str(path), str(path), "a readable text file", message)]) from None
+        raise InputError([Fault(field, str(file), allowed, message)]) from None
 
 
 # Secrets: from a file or the environment, never from a command line or a settings file
@@ -172,23 +164,15 @@ _SECRET_MOST_BYTES = 4096
 
 
 def read_token(file: Path | None, field: str, environ: Mapping[str, str]) -> str | None:
-    """The token of the node servers, None if there is none.
-
-    Args:
-        file: with the token; None: read it from the environment.
-        field: name of the file in faults.
-        environ: the environment.
+    """The token of the node servers from a file or else the environment; None if there is none.
 
     Raises:
-        InputError: the file cannot be read, or the token is too short or has characters that are invalid in a header.
+        InputError: the file (``field`` in faults) cannot be read, or the token is too short or has characters that are
+            invalid in a header.
     """
     token = environ.get(TOKEN_VARIABLE, "")
     if file is not None:
-        try:
-            token = read_text(file, _SECRET_MOST_BYTES).strip()
-        except (OSError, ValueError) as error:
-            message = f"the file cannot be read: {reason_of(error)}"
-            raise InputError([Fault(field, str(file), "a file with the token", message)]) from None
+        token = _read(file, _SECRET_MOST_BYTES, field, "a file with the token").strip()
     if (token or file is not None) and (len(token) < _SHORTEST or not re.fullmatch(r"[!-~]+", token)):
         allowed = f"at least {_SHORTEST} printable ASCII characters without spaces"
         message = "the token is too weak"

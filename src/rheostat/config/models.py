@@ -1,7 +1,7 @@
-"""The settings, each with its meaning, its unit and why it has its default.
+"""The settings, each with its unit, its limits, its meaning and the reason for its default.
 
-The meaning of a field and the reason for its default stand in the field itself: the reference page and the error
-messages are made from them. All models are frozen and reject unknown keys.
+Meaning and reason stand in the docstring under each field; the reference page is made from them. All models are frozen
+and reject unknown keys.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
-from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
 from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.model import Bounds, Objective
 
-# Building blocks of documented models
+# Building blocks of models
 
 
 class FrozenModel(BaseModel):
@@ -30,10 +30,9 @@ class FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-def documented(meaning: str, why: str, *, default: Any = ..., unit: str = "", **limits: Any) -> Any:
-    """A field with its meaning, its unit and the reason for its default."""
-    extra: JsonDict = {"unit": unit, "why": why}
-    return Field(default, description=meaning, json_schema_extra=extra, **limits)
+def quantity(unit: str = "", **limits: Any) -> Any:
+    """The unit and the limits (``ge``, ``gt``, ``le``) of a field, for its ``Annotated`` type."""
+    return Field(json_schema_extra={"unit": unit}, **limits)
 
 
 def reject(faults: list[Fault]) -> PydanticCustomError:
@@ -41,12 +40,33 @@ def reject(faults: list[Fault]) -> PydanticCustomError:
     return PydanticCustomError("faults", "{message}", {"message": faults[0].message, "faults": tuple(faults)})
 
 
+def raise_faults(*faults: Fault) -> None:
+    """Reject what is validated, if there are faults."""
+    if faults:
+        raise reject(list(faults))
+
+
+def tuples_of_lists(given: Any) -> Any:
+    """Turn the lists of a YAML or JSON value into tuples, at any depth of lists."""
+    return tuple([tuples_of_lists(item) for item in given]) if isinstance(given, list) else given
+
+
+def check_objective_or_bounds(given: str | tuple[int, int] | None) -> Any:
+    """Reject a text that is no objective, and numbers that are no bounds."""
+    try:
+        if given is not None:
+            Objective.parse(given) if isinstance(given, str) else Bounds(*given)
+    except InputError as error:
+        raise_faults(*(replace(fault, field="") for fault in error.faults))
+    return given
+
+
 # Guard
 
-_SECONDS: dict[str, Any] = {"unit": "s", "ge": 0, "le": 86_400}
-_BATCHES: dict[str, Any] = {"unit": "batches", "ge": 0, "le": 1000}
-_SHARE: dict[str, Any] = {"unit": "share", "ge": 0, "le": 1}
-_EXECUTORS: dict[str, Any] = {"unit": "executors", "ge": 1, "le": 100_000}
+_SECONDS = quantity("s", ge=0, le=86_400)
+_BATCHES = quantity("batches", ge=0, le=1000)
+_SHARE = quantity("share", ge=0, le=1)
+_EXECUTORS = quantity("executors", ge=1, le=100_000)
 
 AlignTo = Literal["nothing", "waves", "partitions", "state"]
 
@@ -54,225 +74,119 @@ AlignTo = Literal["nothing", "waves", "partitions", "state"]
 class GuardSettings(FrozenModel):
     """Limits on the recommendations of every policy."""
 
-    max_age_cycles: float = documented(
-        "Metrics older than this many sample periods are stale: the number of executors is held.",
-        "one late sample is normal, two in a row mean that the job is no longer observed",
-        default=2.0,
-        unit="sample periods",
-        ge=1,
-        le=1000,
-    )
-    metrics_delay_s: float = documented(
-        "Known delay of all metrics; max_age_cycles counts beyond it.",
-        "Spark's driver answers directly; metrics from a monitoring system may be minutes old",
-        default=0.0,
-        unit="s",
-        ge=0,
-        le=3600,
-    )
-    warm_up_s: float = documented(
-        "No decrease before a query has run for this time.",
-        "the number of batches shows better than time whether a job is warm, see warm_up_batches",
-        default=0.0,
-        **_SECONDS,
-    )
-    warm_up_batches: int = documented(
-        "No decrease until this many batches have finished since the query started or the number of executors changed.",
-        "the first batch on new executors is cold and does not show their capacity",
-        default=2,
-        **_BATCHES,
-    )
-    hold_s: float | None = documented(
-        "Hold after a change of executors; null: hold until hold_batches have finished.",
-        "the job itself shows when it has recovered; S1 waits a fixed 240 s",
-        default=None,
-        **_SECONDS,
-    )
-    hold_batches: int = documented(
-        "With hold_s null: hold until this many batches that started at the new number have finished.",
-        "one cold batch is what a change costs when executors join a running query",
-        default=1,
-        **_BATCHES,
-    )
-    hold_fallback_s: float = documented(
-        "With hold_s null: the hold ends after this time at the latest.",
-        "the hold of S1, so that it never lasts longer than the published one",
-        default=240.0,
-        **_SECONDS,
-    )
-    hold_both: bool = documented(
-        "Whether the hold also blocks increases; else only decreases.",
-        "a surge needs executors at once; S1 makes no decision during its hold",
-        default=False,
-    )
-    largest_step_up: int | None = documented(
-        "The largest increase by one decision; null: no limit.",
-        "a surge needs its executors at once, and the bounds limit the cost",
-        default=None,
-        **_EXECUTORS,
-    )
-    largest_step_down: int | None = documented(
-        "The largest decrease by one decision; null: no limit.",
-        "one at a time, as in S1: a wrong decrease costs little before it is noticed",
-        default=1,
-        **_EXECUTORS,
-    )
-    cooldown_up_s: float = documented(
-        "Least time between a change and the next increase.",
-        "none, as in S1: waiting under a rising load builds backlog",
-        default=0.0,
-        **_SECONDS,
-    )
-    cooldown_down_s: float = documented(
-        "Least time between a change and the next decrease.",
-        "four sample periods: the effect of a change is visible before an executor is removed",
-        default=60.0,
-        **_SECONDS,
-    )
-    failure_window_s: float = documented(
-        "No decrease if tasks have failed within this time; 0: failures are ignored.",
-        "four sample periods: retried tasks distort rates and batch times for about as long",
-        default=60.0,
-        **_SECONDS,
-    )
-    catching_up: bool = documented(
-        "Whether decreases are blocked while the backlog exceeds that of a healthy job.",
-        "the executors are needed until the backlog is processed",
-        default=True,
-    )
-    no_room_backoff_s: float = documented(
-        "Time without increases after a request that the cluster did not grant; doubles with each one in a row.",
-        "a full cluster rarely has room again within seconds",
-        default=60.0,
-        **_SECONDS,
-    )
-    no_room_backoff_max_s: float = documented(
-        "Upper limit of the doubled no_room_backoff_s.",
-        "ten minutes: new room is not left unused for longer",
-        default=600.0,
-        **_SECONDS,
-    )
+    max_age_cycles: Annotated[float, quantity("sample periods", ge=1, le=1000)] = 2.0
+    """Metrics older than this many sample periods are stale: the number of executors is held. Default: one late sample
+    is normal, two in a row mean that the job is no longer observed."""
+    metrics_delay_s: Annotated[float, quantity("s", ge=0, le=3600)] = 0.0
+    """Known delay of all metrics; max_age_cycles counts beyond it. Default: Spark's driver answers directly; metrics
+    from a monitoring system may be minutes old."""
+    warm_up_s: Annotated[float, _SECONDS] = 0.0
+    """No decrease before a query has run for this time. Default: the number of batches shows better than time whether a
+    job is warm, see warm_up_batches."""
+    warm_up_batches: Annotated[int, _BATCHES] = 2
+    """No decrease until this many batches have finished since the query started or the number of executors changed.
+    Default: the first batch on new executors is cold and does not show their capacity."""
+    hold_s: Annotated[float | None, _SECONDS] = None
+    """Hold after a change of executors; null: hold until hold_batches have finished. Default: the job itself shows when
+    it has recovered; S1 waits a fixed 240 s."""
+    hold_batches: Annotated[int, _BATCHES] = 1
+    """With hold_s null: hold until this many batches that started at the new number have finished. Default: one cold
+    batch is what a change costs when executors join a running query."""
+    hold_fallback_s: Annotated[float, _SECONDS] = 240.0
+    """With hold_s null: the hold ends after this time at the latest. Default: the hold of S1, so that it never lasts
+    longer than the published one."""
+    hold_both: bool = False
+    """Whether the hold also blocks increases; else only decreases. Default: a surge needs executors at once; S1 makes
+    no decision during its hold."""
+    largest_step_up: Annotated[int | None, _EXECUTORS] = None
+    """The largest increase by one decision; null: no limit. Default: a surge needs its executors at once, and the
+    bounds limit the cost."""
+    largest_step_down: Annotated[int | None, _EXECUTORS] = 1
+    """The largest decrease by one decision; null: no limit. Default: one at a time, as in S1: a wrong decrease costs
+    little before it is noticed."""
+    cooldown_up_s: Annotated[float, _SECONDS] = 0.0
+    """Least time between a change and the next increase. Default: none, as in S1: waiting under a rising load builds
+    backlog."""
+    cooldown_down_s: Annotated[float, _SECONDS] = 60.0
+    """Least time between a change and the next decrease. Default: four sample periods: the effect of a change is
+    visible before an executor is removed."""
+    failure_window_s: Annotated[float, _SECONDS] = 60.0
+    """No decrease if tasks have failed within this time; 0: failures are ignored. Default: four sample periods: retried
+    tasks distort rates and batch times for about as long."""
+    catching_up: bool = True
+    """Whether decreases are blocked while the backlog exceeds that of a healthy job. Default: the executors are needed
+    until the backlog is processed."""
+    no_room_backoff_s: Annotated[float, _SECONDS] = 60.0
+    """Time without increases after a request that the cluster did not grant; doubles with each one in a row. Default: a
+    full cluster rarely has room again within seconds."""
+    no_room_backoff_max_s: Annotated[float, _SECONDS] = 600.0
+    """Upper limit of the doubled no_room_backoff_s. Default: ten minutes: new room is not left unused for longer."""
 
-    failover: bool = documented(
-        "Whether a region's traffic has failed over: no decrease until it is back. Can be switched while the job runs.",
-        "only operators know of a failover; increases continue",
-        default=False,
-    )
-    failover_return_s: float = documented(
-        "No decrease for this long after `failover` was switched off.",
-        "traffic returns over minutes and needs the executors",
-        default=300.0,
-        **_SECONDS,
-    )
-    tolerance: float = documented(
-        "Ignore changes of at most this share of the current number; 0: none are ignored.",
-        "one executor in twenty is worth a change; the policy hpa has its own tolerance, 0.1 of its metric",
-        default=0.0,
-        **_SHARE,
-    )
-    align_to: AlignTo = documented(
-        "Align the number with waves of tasks over the partitions, with even shares of the partitions, or with even "
-        "shares of the state's partitions.",
-        "the read stage is not always the bottleneck; try it where it is, or where state is large",
-        default="nothing",
-    )
-    align_most: float = documented(
-        "Largest increase by alignment, as a share of the desired number; if more is needed, nothing is added.",
-        "3 executors go to 4 where that takes each slot from two partitions to one; 51 never go to 100",
-        default=0.34,
-        **_SHARE,
-    )
-    state_partitions: int = documented(
-        "With align_to state: the number of state partitions, `spark.sql.shuffle.partitions` of the first start.",
-        "the default of Spark",
-        default=200,
-        unit="partitions",
-        ge=1,
-        le=1_000_000,
-    )
-    most_partitions: float | None = documented(
-        "No decrease that leaves a slot with more partitions than this; null: no limit.",
-        "memory grows with the partitions of an executor, by an amount that depends on the job",
-        default=None,
-        unit="partitions",
-        gt=0,
-        le=1_000_000,
-    )
-    batch_cap: bool = documented(
-        "Whether increases are blocked while the batch cap (maxOffsetsPerTrigger), not the executors, limits the rate.",
-        "full batches that end before their trigger do not get faster with more executors",
-        default=True,
-    )
-    sick_sink: bool = documented(
-        "Whether increases are blocked while batches wait for their sink.",
-        "executors that wait for the sink cost money and do not help",
-        default=True,
-    )
-    replace_slow: bool = documented(
-        "Whether a slow executor is replaced: one is added, then the slow one is removed.",
-        "slowness is inferred, and with unknown nodes the new executor may start on the same slow node",
-        default=False,
-    )
-    scale_down_hold_s: float = documented(
-        "A decrease goes no lower than the largest recommendation within this time; 0: disabled.",
-        "policies that need it have their own; it would delay each decrease of the others",
-        default=0.0,
-        **_SECONDS,
-    )
-    round_trip_cooldowns: float = documented(
-        "Least time between an increase and the next decrease, as a multiple of cooldown_down_s.",
-        "up and down within two cooldowns costs two changes without benefit",
-        default=2.0,
-        unit="cooldowns",
-        ge=0,
-        le=1000,
-    )
-    quota_cores: int | None = documented(
-        "Largest number of cores of all executors; null: no quota.",
-        "bounds count executors, a quota counts cores",
-        default=None,
-        unit="cores",
-        ge=1,
-        le=10_000_000,
-    )
-    ineffective_share: float | None = documented(
-        "Least share of the expected rate increase, (after ÷ before − 1) of the rate before. An increase that achieves "
-        "less is undone once, and none follows for ineffective_s; null: disabled.",
-        "below noise and sublinear scaling: something other than executors limits the job",
-        default=0.3,
-        unit="share",
-        gt=0,
-        le=1,
-    )
-    ineffective_s: float = documented(
-        "How long an ineffective increase is remembered.",
-        "ten minutes: the bottleneck may have changed, and trying costs one change",
-        default=600.0,
-        unit="s",
-        ge=0,
-        le=604_800,
-    )
-    rescale_catch_up_lags: float | None = documented(
-        "Time to catch up with the lag that a change itself adds; counts for the size and for whether to wait; "
-        "null: the cost of a change is ignored.",
-        "as in the policy reactive; has no effect where changes are cheap",
-        default=2.0,
-        unit="lags of the objective",
-        gt=0,
-        le=10_000,
-    )
+    failover: bool = False
+    """Whether a region's traffic has failed over: no decrease until it is back. Can be switched while the job runs.
+    Default: only operators know of a failover; increases continue."""
+    failover_return_s: Annotated[float, _SECONDS] = 300.0
+    """No decrease for this long after `failover` was switched off. Default: traffic returns over minutes and needs the
+    executors."""
+    tolerance: Annotated[float, _SHARE] = 0.0
+    """Ignore changes of at most this share of the current number; 0: none are ignored. Default: one executor in twenty
+    is worth a change; the policy hpa has its own tolerance, 0.1 of its metric."""
+    align_to: AlignTo = "nothing"
+    """Align the number with waves of tasks over the partitions, with even shares of the partitions, or with even shares
+    of the state's partitions. Default: the read stage is not always the bottleneck; try it where it is, or where state
+    is large."""
+    align_most: Annotated[float, _SHARE] = 0.34
+    """Largest increase by alignment, as a share of the desired number; if more is needed, nothing is added. Default: 3
+    executors go to 4 where that takes each slot from two partitions to one; 51 never go to 100."""
+    state_partitions: Annotated[int, quantity("partitions", ge=1, le=1_000_000)] = 200
+    """With align_to state: the number of state partitions, `spark.sql.shuffle.partitions` of the first start. Default:
+    the default of Spark."""
+    most_partitions: Annotated[float | None, quantity("partitions", gt=0, le=1_000_000)] = None
+    """No decrease that leaves a slot with more partitions than this; null: no limit. Default: memory grows with the
+    partitions of an executor, by an amount that depends on the job."""
+    batch_cap: bool = True
+    """Whether increases are blocked while the batch cap (maxOffsetsPerTrigger), not the executors, limits the rate.
+    Default: full batches that end before their trigger do not get faster with more executors."""
+    sick_sink: bool = True
+    """Whether increases are blocked while batches wait for their sink. Default: executors that wait for the sink cost
+    money and do not help."""
+    replace_slow: bool = False
+    """Whether a slow executor is replaced: one is added, then the slow one is removed. Default: slowness is inferred,
+    and with unknown nodes the new executor may start on the same slow node."""
+    scale_down_hold_s: Annotated[float, _SECONDS] = 0.0
+    """A decrease goes no lower than the largest recommendation within this time; 0: disabled. Default: policies that
+    need it have their own; it would delay each decrease of the others."""
+    round_trip_cooldowns: Annotated[float, quantity("cooldowns", ge=0, le=1000)] = 2.0
+    """Least time between an increase and the next decrease, as a multiple of cooldown_down_s. Default: up and down
+    within two cooldowns costs two changes without benefit."""
+    quota_cores: Annotated[int | None, quantity("cores", ge=1, le=10_000_000)] = None
+    """Largest number of cores of all executors; null: no quota. Default: bounds count executors, a quota counts
+    cores."""
+    ineffective_share: Annotated[float | None, quantity("share", gt=0, le=1)] = 0.3
+    """Least share of the expected rate increase, (after ÷ before − 1) of the rate before. An increase that achieves
+    less is undone once, and none follows for ineffective_s; null: disabled. Default: below noise and sublinear scaling:
+    something other than executors limits the job."""
+    ineffective_s: Annotated[float, quantity("s", ge=0, le=604_800)] = 600.0
+    """How long an ineffective increase is remembered. Default: ten minutes: the bottleneck may have changed, and trying
+    costs one change."""
+    rescale_catch_up_lags: Annotated[float | None, quantity("lags of the objective", gt=0, le=10_000)] = 2.0
+    """Time to catch up with the lag that a change itself adds; counts for the size and for whether to wait; null: the
+    cost of a change is ignored. Default: as in the policy reactive; has no effect where changes are cheap."""
 
     @model_validator(mode="after")
     def _back_off_grows(self) -> Self:
         if self.no_room_backoff_max_s < self.no_room_backoff_s:
             allowed = f"≥ no_room_backoff_s ({self.no_room_backoff_s:g})"
             message = "the back-off would start above its limit"
-            raise reject([Fault("no_room_backoff_max_s", f"{self.no_room_backoff_max_s:g}", allowed, message)])
+            raise_faults(Fault("no_room_backoff_max_s", f"{self.no_room_backoff_max_s:g}", allowed, message))
         return self
 
 
 # Workers
 
+
+RoundTrips = Mapping[str, Mapping[str, float]]
+"""Node → node → ms."""
 
 _ADDRESS = "http://HOST:PORT or https://HOST:PORT, each once"
 _NAMED = "NAME=http://HOST:PORT, each name and each address once"
@@ -281,60 +195,33 @@ _NAMED = "NAME=http://HOST:PORT, each name and each address once"
 class WorkersSettings(FrozenModel):
     """The cluster layer, for the actuator ``workers``."""
 
-    nodes: tuple[str, ...] = documented(
-        "Addresses of the node servers, `http://HOST:PORT` or `NAME=http://HOST:PORT`; a node without a name here has "
-        "that of its server. See [node.md](node.md).",
-        "they depend on your cluster",
-        default=(),
-    )
-    backup: int = documented(
-        "Hot standby: registered, unused Workers on all nodes together.",
-        "the standby of S1; a requested executor starts at once on a running Worker",
-        default=2,
-        unit="Workers",
-        ge=0,
-        le=1000,
-    )
-    token_file: Path | None = documented(
-        "File with the token for the node servers; null: the variable RHEOSTAT_NODE_TOKEN, if set.",
-        "a secret does not belong in a settings file or the journal",
-        default=None,
-        strict=False,
-    )
-    timeout_s: float = documented(
-        "Timeout of a node server; after it, the server is not asked for a while.",
-        "an answer takes milliseconds, and an increase waits for it",
-        default=2.0,
-        unit="s",
-        ge=0.1,
-        le=60,
-    )
-    every_s: float = documented(
-        "Time between two checks of the standby while the number of executors is unchanged.",
-        "a lost Worker matters only at the next increase, and a check costs one request a node",
-        default=15.0,
-        unit="s",
-        ge=1,
-        le=3600,
-    )
+    nodes: tuple[str, ...] = ()
+    """Addresses of the node servers, `http://HOST:PORT` or `NAME=http://HOST:PORT`; a node without a name here has that
+    of its server. See [node.md](node.md). Default: they depend on your cluster."""
+    backup: Annotated[int, quantity("Workers", ge=0, le=1000)] = 2
+    """Hot standby: registered, unused Workers on all nodes together. Default: the standby of S1; a requested executor
+    starts at once on a running Worker."""
+    token_file: Annotated[Path | None, Field(strict=False)] = None
+    """File with the token for the node servers; null: the variable RHEOSTAT_NODE_TOKEN, if set. Default: a secret does
+    not belong in a settings file or the journal."""
+    timeout_s: Annotated[float, quantity("s", ge=0.1, le=60)] = 2.0
+    """Timeout of a node server; after it, the server is not asked for a while. Default: an answer takes milliseconds,
+    and an increase waits for it."""
+    every_s: Annotated[float, quantity("s", ge=1, le=3600)] = 15.0
+    """Time between two checks of the standby while the number of executors is unchanged. Default: a lost Worker matters
+    only at the next increase, and a check costs one request a node."""
 
-    round_trips_ms: Literal["measured"] | Mapping[str, Mapping[str, float]] | None = documented(
-        "Network round trips between the nodes: `measured` by the node servers, or given, as in "
-        "`{near: {mid: 20, far: 300}}`, for named nodes. With either, each change chooses the nodes: executors are "
-        "added on near nodes first and removed from far nodes first. null: nodes are ignored.",
-        "most clusters are in one place",
-        default=None,
-        unit="ms",
-    )
+    round_trips_ms: Annotated[Literal["measured"] | RoundTrips | None, quantity("ms")] = None
+    """Network round trips between the nodes: `measured` by the node servers, or given, as in `{near: {mid: 20, far:
+    300}}`, for named nodes. With either, each change chooses the nodes: executors are added on near nodes first and
+    removed from far nodes first. null: nodes are ignored. Default: most clusters are in one place."""
 
     @field_validator("nodes", mode="before")
     @classmethod
-    def _addresses_are_understood(cls, given: Any) -> Any:
+    def _addresses_are_valid(cls, given: Any) -> Any:
         if not isinstance(given, list | tuple):
             return given
-        faults = list(_node_faults(given))
-        if faults:
-            raise reject(faults)
+        raise_faults(*_node_faults(given))
         return tuple(given)
 
     @field_validator("round_trips_ms", mode="before")
@@ -345,12 +232,9 @@ class WorkersSettings(FrozenModel):
         nodes = info.data.get("nodes")
         nameless = [text for text in nodes or () if named_address(text)[0] is None]
         names = None if nodes is None else {name for name, _ in map(named_address, nodes) if name is not None}
-        faults = list(round_trip_faults(given, names))
-        if nameless:
-            message = "the round trips go by names, and these nodes have none in workers.nodes"
-            faults.insert(0, Fault("", ", ".join(nameless), "NAME=http://HOST:PORT", message))
-        if faults:
-            raise reject(faults)
+        message = "the round trips go by names, and these nodes have none in workers.nodes"
+        unnamed = [Fault("", ", ".join(nameless), "NAME=http://HOST:PORT", message)] if nameless else []
+        raise_faults(*unnamed, *round_trip_faults(given, names))
         return given
 
     @property
@@ -387,19 +271,12 @@ def _wrong_with(name: str | None, address: str, before: Sequence[tuple[str | Non
 class MetricsSettings(FrozenModel):
     """Rheostat's metrics, for Prometheus."""
 
-    port: int | None = documented(
-        "Port of the driver's metrics endpoint, `/metrics`; null: no endpoint. Needs the extra `metrics`.",
-        "a port is opened only on request",
-        default=None,
-        ge=1,
-        le=65_535,
-    )
-    host: str = documented(
-        "Address to listen on; `0.0.0.0` for all. Anyone who can reach it can read the metrics.",
-        "loopback: the metrics are not visible to other machines by default",
-        default="127.0.0.1",
-        min_length=1,
-    )
+    port: Annotated[int | None, quantity(ge=1, le=65_535)] = None
+    """Port of the driver's metrics endpoint, `/metrics`; null: no endpoint. Needs the extra `metrics`. Default: a port
+    is opened only on request."""
+    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    """Address to listen on; `0.0.0.0` for all. Anyone who can reach it can read the metrics. Default: loopback: the
+    metrics are not visible to other machines by default."""
 
     @field_validator("host")
     @classmethod
@@ -409,7 +286,7 @@ class MetricsSettings(FrozenModel):
             port = re.fullmatch(r"\[?(.+?)\]?:(\d+)", rest)
             meant = "" if port is None else f": say host: {port[1]} and port: {port[2]}"
             message = f"this is no address alone{meant}"
-            raise reject([Fault("", given, "an address or a name, without http:// and without a port", message)])
+            raise_faults(Fault("", given, "an address or a name, without http:// and without a port", message))
         return given
 
 
@@ -436,102 +313,51 @@ class Settings(FrozenModel):
     building it directly raises pydantic's ``ValidationError``.
     """
 
-    objective: str = Field(
-        description="The service level: `lag < DURATION [for PERCENT%]`, percent of the time, 99 by default.",
-        json_schema_extra={"why": "only you know how late a result may be", "unit": ""},
-    )
-    executors: tuple[int, int] | None = documented(
-        "Least and greatest number of executors, `[least, greatest]`; null: watch only.",
-        "nothing is scaled without explicit bounds",
-        default=None,
-        unit="executors",
-    )
-    mode: Mode = documented(
-        "act: scale; dry-run: decide and record only; watch: observe and assess only. "
-        "Default: act with bounds in `executors`, else watch.",
-        "bounds are given to be used",
-        default="watch",
-    )
-    profile: Literal["default", "demo", "faithful"] = documented(
-        "A named set of values for the other keys, which override it.",
-        "for production; demo is for runs of minutes, faithful has the constants of S1 and no guard",
-        default="default",
-    )
-    sample_s: float = documented(
-        "Time between two samples; each sample makes one decision.",
-        "the check interval of S1 in exploration",
-        default=15.0,
-        unit="s",
-        ge=0.2,
-        le=3600,
-    )
-    rate_window_s: float = documented(
-        "Window over which rates and the busy share are averaged.",
-        "four sample periods: smooths single batches, follows a rise within a minute",
-        default=60.0,
-        unit="s",
-        ge=1,
-        le=86_400,
-    )
-    policy: str = documented(
-        "Name of a registered policy, or `NAME:PRESET`: with the option `preset`, as in `hpa:faithful`.",
-        "needs no history; corrects a surplus or a violation within minutes",
-        default="reactive",
-        min_length=1,
-    )
-    policy_options: Mapping[str, Any] = documented(
-        "Options of that policy, checked by the policy itself.",
-        "every policy has defaults of its own",
-        default={},
-    )
-    preset: Literal["default", "faithful"] = documented(
-        "Defaults of the policy: Rheostat's, or those of its paper.",
-        "the defaults correct the papers; faithful is for comparisons",
-        default="default",
-    )
-    queries: tuple[str, ...] | None = documented(
-        "Names or ids of the streaming queries to control; null: all of the session.",
-        "the queries of a session share its executors",
-        default=None,
-    )
-    allow_redone_work: bool = documented(
-        "Whether an executor may be removed even if its running tasks or map output are then recomputed.",
-        "a decrease is never urgent enough to discard work",
-        default=False,
-    )
-    journal: Path | None = documented(
-        "Folder of the journal; null: no journal is written.",
-        "files are written only on request",
-        default=None,
-        strict=False,
-    )
-    state: Path | None = documented(
-        "Folder of the state that survives a restart of the driver; null: next to the journal, if there is one.",
-        "one folder to keep for one job",
-        default=None,
-        strict=False,
-    )
-    actuator: Literal["executors", "workers"] = documented(
-        "executors: change the executors of the application; workers: also change the Workers of the cluster, "
-        "through node servers, with some in hot standby.",
-        "most clusters have fixed Workers",
-        default="executors",
-    )
-    workers: WorkersSettings = documented(
-        "The cluster layer, see below; for the actuator workers.",
-        "see each key below",
-        default=WorkersSettings(),
-    )
-    metrics: MetricsSettings = documented(
-        "Rheostat's metrics for Prometheus, see below and [prometheus.md](prometheus.md).",
-        "see each key below",
-        default=MetricsSettings(),
-    )
-    guard: GuardSettings = documented(
-        "Limits on every recommendation, see below.",
-        "see each key below",
-        default=GuardSettings(),
-    )
+    objective: str
+    """The service level: `lag < DURATION [for PERCENT%]`, percent of the time, 99 by default. Required: only you know
+    how late a result may be."""
+    executors: Annotated[tuple[int, int] | None, quantity("executors")] = None
+    """Least and greatest number of executors, `[least, greatest]`; null: watch only. Default: nothing is scaled without
+    explicit bounds."""
+    mode: Mode = "watch"
+    """act: scale; dry-run: decide and record only; watch: observe and assess only. If it is not set: act with bounds in
+    `executors`, else watch. Default: bounds are given to be used."""
+    profile: Literal["default", "demo", "faithful"] = "default"
+    """A named set of values for the other keys, which override it. Default: for production; demo is for runs of
+    minutes, faithful has the constants of S1 and no guard."""
+    sample_s: Annotated[float, quantity("s", ge=0.2, le=3600)] = 15.0
+    """Time between two samples; each sample makes one decision. Default: the check interval of S1 in exploration."""
+    rate_window_s: Annotated[float, quantity("s", ge=1, le=86_400)] = 60.0
+    """Window over which rates and the busy share are averaged. Default: four sample periods: smooths single batches,
+    follows a rise within a minute."""
+    policy: Annotated[str, Field(min_length=1)] = "reactive"
+    """Name of a registered policy, or `NAME:PRESET`: with the option `preset`, as in `hpa:faithful`. Default: needs no
+    history; corrects a surplus or a violation within minutes."""
+    policy_options: Mapping[str, Any] = {}
+    """Options of that policy, checked by the policy itself. Default: every policy has defaults of its own."""
+    preset: Literal["default", "faithful"] = "default"
+    """Defaults of the policy: Rheostat's, or those of its paper. Default: the defaults correct the papers; faithful is
+    for comparisons."""
+    queries: tuple[str, ...] | None = None
+    """Names or ids of the streaming queries to control; null: all of the session. Default: the queries of a session
+    share its executors."""
+    allow_redone_work: bool = False
+    """Whether an executor may be removed even if its running tasks or map output are then recomputed. Default: a
+    decrease is never urgent enough to discard work."""
+    journal: Annotated[Path | None, Field(strict=False)] = None
+    """Folder of the journal; null: no journal is written. Default: files are written only on request."""
+    state: Annotated[Path | None, Field(strict=False)] = None
+    """Folder of the state that survives a restart of the driver; null: next to the journal, if there is one. Default:
+    one folder to keep for one job."""
+    actuator: Annotated[str, Field(min_length=1)] = "executors"
+    """Name of a registered actuator. executors: change the executors of the application; workers: also change the
+    Workers of the cluster, through node servers, with some in hot standby. Default: most clusters have fixed ones."""
+    workers: WorkersSettings = WorkersSettings()
+    """The cluster layer, see below; for the actuator workers. Default: see each key below."""
+    metrics: MetricsSettings = MetricsSettings()
+    """Rheostat's metrics for Prometheus, see below and [prometheus.md](prometheus.md). Default: see each key below."""
+    guard: GuardSettings = GuardSettings()
+    """Limits on every recommendation, see below. Default: see each key below."""
 
     @model_validator(mode="before")
     @classmethod
@@ -544,42 +370,21 @@ class Settings(FrozenModel):
             values["mode"] = "watch" if values.get("executors") is None else "act"
         return values
 
-    @field_validator("objective")
-    @classmethod
-    def _objective_is_understood(cls, text: str) -> str:
-        try:
-            Objective.parse(text)
-        except InputError as error:
-            raise reject([Fault("", f.given, f.allowed, f.message) for f in error.faults]) from None
-        return text
-
-    @field_validator("executors", "queries", mode="before")
-    @classmethod
-    def _list_is_a_tuple(cls, given: Any) -> Any:
-        return tuple(given) if isinstance(given, list) else given
+    _lists = field_validator("executors", "queries", mode="before")(tuples_of_lists)
+    _values = field_validator("objective", "executors")(check_objective_or_bounds)
 
     @field_validator("queries")
     @classmethod
     def _somebody_is_looked_after(cls, given: tuple[str, ...] | None) -> tuple[str, ...] | None:
         if given == ():
-            raise reject([Fault("", "[]", "at least one name or id; or null: all", "no query would be looked after")])
+            raise_faults(Fault("", "[]", "at least one name or id; or null: all", "no query would be looked after"))
         return given
 
     @field_validator("journal", "state")
     @classmethod
     def _path_can_exist(cls, given: Path | None) -> Path | None:
         if given is not None and "\0" in str(given):
-            raise reject([Fault("", repr(str(given)), "a path without NUL characters", "no system has such a path")])
-        return given
-
-    @field_validator("executors")
-    @classmethod
-    def _bounds_hold(cls, given: tuple[int, int] | None) -> tuple[int, int] | None:
-        try:
-            if given is not None:
-                Bounds(*given)
-        except InputError as error:
-            raise reject([Fault("", f.given, f.allowed, f.message) for f in error.faults]) from None
+            raise_faults(Fault("", repr(str(given)), "a path without NUL characters", "no system has such a path"))
         return given
 
     @model_validator(mode="after")
@@ -591,8 +396,7 @@ class Settings(FrozenModel):
         if self.actuator == "workers" and not self.workers.nodes:
             message = "the actuator workers needs node servers"
             faults.append(Fault("workers.nodes", "none", "[http://HOST:PORT, …]", message))
-        if faults:
-            raise reject(faults)
+        raise_faults(*faults)
         return self
 
     @property
@@ -667,7 +471,7 @@ def round_trip_faults(given: Mapping[Any, Any], names: Collection[str] | None) -
             yield from _entry_faults(given, a, b, ms, names)
 
 
-def pairs_of(given: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
+def pairs_of(given: RoundTrips) -> dict[tuple[str, str], float]:
     """(a, b) with a < b → round trip, ms, of a map without faults.
 
     >>> pairs_of({"near": {"mid": 20.0, "far": 300.0}})

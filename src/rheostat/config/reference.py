@@ -1,17 +1,21 @@
-"""The reference page of all settings, generated from the fields of the models."""
+"""The reference page of all settings, generated from the models and the docstrings under their fields."""
 
 from __future__ import annotations
 
-import types
-import typing
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
-from pathlib import Path
-from typing import Any, Literal
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from rheostat.config.faults import allowed_of, keys_of
 from rheostat.config.models import PROFILES, GuardSettings, MetricsSettings, Settings, WorkersSettings
 
 _HEAD = """# Configuration
@@ -37,36 +41,9 @@ guard:
 
 _SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("workers", "Settings of the `workers` actuator. Keys are under `workers`.", WorkersSettings),
-    (
-        "metrics",
-        "Rheostat's metrics, see [prometheus.md](prometheus.md). Keys are under `metrics`.",
-        MetricsSettings,
-    ),
-    (
-        "guard",
-        "Steps that every policy's recommendation passes. Keys are under `guard`.",
-        GuardSettings,
-    ),
+    ("metrics", "Rheostat's metrics, see [prometheus.md](prometheus.md). Keys are under `metrics`.", MetricsSettings),
+    ("guard", "Steps that every policy's recommendation passes. Keys are under `guard`.", GuardSettings),
 )
-
-_WORDS = {
-    bool: "true or false",
-    int: "integer",
-    float: "number",
-    str: "text",
-    Path: "path",
-    type(None): "null",
-}
-_PLURALS = {str: "text", float: "numbers", int: "integers", bool: "true or false"}
-_COUNTS = {1: "one", 2: "two", 3: "three"}
-_LIMITS = {
-    "ge": "≥ {:g}",
-    "gt": "> {:g}",
-    "le": "≤ {:g}",
-    "lt": "< {:g}",
-    "min_length": "of length ≥ {}",
-    "max_length": "of length ≤ {}",
-}
 
 
 def reference() -> str:
@@ -79,104 +56,67 @@ def reference() -> str:
 
 def table(model: type[BaseModel], prefix: str) -> Iterator[str]:
     """The keys of one model as a Markdown table, each with ``prefix`` before its name."""
-    yield "| key | takes | default | meaning | why this default |"
-    yield "|---|---|---|---|---|"
-    for name, field in keys_of(model).items():
-        cells = [f"`{prefix}{name}`", allowed_of(field), _default(field), str(field.description), _extra(field, "why")]
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    yield from _rows("key", "takes", "default", "meaning", "why this default")
+    explained = explain_fields(model)
+    for key, name in zip(keys_of(model), model.model_fields, strict=True):
+        if name in explained:
+            field = model.model_fields[name]
+            cells = [f"`{prefix}{key}`", allowed_of(field), _default(field), *explained[name]]
+            yield _row(cell.replace("|", "\\|") for cell in cells)
 
 
-def keys_of(model: type[Any]) -> dict[str, FieldInfo]:
-    """The fields of a model or a dataclass by their keys in a file."""
-    if is_dataclass(model):
-        return {name: FieldInfo.from_annotation(kind) for name, kind in typing.get_type_hints(model).items()}
-    return {field.alias or name: field for name, field in model.model_fields.items()}
+def explain_fields(model: type[BaseModel]) -> dict[str, tuple[str, str]]:
+    """The meaning of each field and the reason for its default, from the docstring under it in the source."""
+    explained = {}
+    for each in reversed(model.__mro__):
+        for name, text in _read_docstrings(each.__module__).get(each.__name__, {}).items():
+            meaning, why = re.split(r" (?:Default|Required): ", text, maxsplit=1)
+            explained[name] = (meaning, why.removesuffix("."))
+    return explained
 
 
-def models_in(annotation: Any) -> tuple[type[BaseModel], ...]:
-    """The models that values of this type hold: the type itself, or what it is a choice or a list of."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return (annotation,)
-    return tuple(model for argument in typing.get_args(annotation) for model in models_in(argument))
-
-
-def allowed_of(field: FieldInfo) -> str:
-    """What a field takes, in words: type, range and unit.
-
-    >>> allowed_of(Settings.model_fields["sample_s"])
-    'number ≥ 0.2 and ≤ 3600 (s)'
-    """
-    limits = [
-        text.format(getattr(limit, name))
-        for limit in field.metadata
-        for name, text in _LIMITS.items()
-        if getattr(limit, name, None) is not None
-    ]
-    unit = _extra(field, "unit")
-    words = " ".join(filter(None, [_type(field.annotation), " and ".join(limits), f"({unit})" if unit else ""]))
-    return words + " or null" if type(None) in typing.get_args(field.annotation) else words
-
-
-def _type(annotation: Any) -> str:
-    """A type in words, without its None."""
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is Literal:
-        return "one of " + ", ".join(f"`{value}`" for value in arguments)
-    if origin in (typing.Union, types.UnionType):
-        return " or ".join(_type(argument) for argument in arguments if argument is not type(None))
-    if origin is tuple:
-        return _list_type(arguments)
-    if origin is typing.Annotated:
-        return _type(arguments[0])
-    if origin is not None or (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-        return "keys with values"
-    return _WORDS.get(annotation, "a value")
-
-
-def _list_type(arguments: tuple[Any, ...]) -> str:
-    of = arguments[0]
-    if Ellipsis not in arguments:
-        return f"list of {_COUNTS.get(len(arguments), len(arguments))} {_PLURALS.get(of, 'values')}"
-    if models_in(of):
-        return "list of keys with values"
-    if typing.get_origin(of) is tuple:
-        return "list of lists of numbers" if Ellipsis in typing.get_args(of) else "list of pairs of numbers"
-    return f"list of {_PLURALS.get(of) or _type(of)}"
+@cache
+def _read_docstrings(module: str) -> dict[str, dict[str, str]]:
+    """Class → field → the docstring under it, of the models in a module of ours."""
+    found: dict[str, dict[str, str]] = {}
+    source = inspect.getsource(sys.modules[module]) if module.startswith("rheostat.") else ""
+    for model in [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]:
+        for node, under in pairwise(model.body):
+            match node, under:
+                case ast.AnnAssign(target=ast.Name(id=field)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found.setdefault(model.name, {})[field] = " ".join(text.split())
+    return found
 
 
 def _profiles() -> Iterator[str]:
-    names = list(PROFILES)
-    flat = {name: dict(_flat(PROFILES[name])) for name in names}
-    keys = list(dict.fromkeys(key for values in flat.values() for key in values))
+    flat = {name: dict(_flatten(values)) for name, values in PROFILES.items()}
     yield from ["", "## Profiles", "", "What each profile sets; an empty cell is the default.", ""]
-    yield "| key | " + " | ".join(names) + " |"
-    yield "|---" * (len(names) + 1) + "|"
-    for key in keys:
-        yield f"| `{key}` | " + " | ".join(_yaml(flat[name][key]) if key in flat[name] else "" for name in names) + " |"
+    yield from _rows("key", *flat)
+    for key in dict.fromkeys(key for values in flat.values() for key in values):
+        yield _row([f"`{key}`", *(_yaml(values[key]) if key in values else "" for values in flat.values())])
 
 
 def _published(profile: str) -> Iterator[str]:
     yield from ["", f"### Profile `{profile}` compared with the published constants of S1", ""]
-    yield "| what | here | published | ratio | note |"
-    yield "|---|---|---|---|---|"
+    yield from _rows("what", "here", "published", "ratio", "note")
     for row in profile_ratios(profile):
         unit = f" {row.unit}" if row.unit else ""
         figures = ["" if value is None else f"{value:g}{unit}" for value in (row.ours, row.published)]
-        ratio = "" if row.ratio is None else f"{row.ratio:.3g}"
-        yield "| " + " | ".join([row.meaning, *figures, ratio, row.note]) + " |"
+        yield _row([row.meaning, *figures, "" if row.ratio is None else f"{row.ratio:.3g}", row.note])
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _rows(*heads: str) -> Iterator[str]:
+    yield _row(heads)
+    yield "|---" * len(heads) + "|"
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
-
-
-def _extra(field: FieldInfo, name: str) -> str:
-    extra = field.json_schema_extra
-    return str(extra.get(name, "")) if isinstance(extra, Mapping) else ""
+        yield from _flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else [(prefix + key, value)]
 
 
 def _default(field: FieldInfo) -> str:
@@ -229,23 +169,16 @@ def profile_ratios(profile: str) -> tuple[Ratio, ...]:
     ('sample_s', 2.0, 15.0)
     """
     settings = Settings.model_validate({"objective": "lag < 24h", "profile": profile})
-    samples, guard = settings.policy_options.get("samples_to_shrink", 10), settings.guard
+    samples, guard, every_s = settings.policy_options.get("samples_to_shrink", 10), settings.guard, settings.sample_s
+    hold_s, step, no_cooldown = guard.hold_s, guard.largest_step_down, "S1 has no cooldown"
     hold = f"until {guard.hold_batches} batch(es) ended at the new number, at most {guard.hold_fallback_s:g} s"
-    step = "no limit, the policy decreases by one"
-    no_cooldown = "S1 has no cooldown"
+    no_limit = "no limit, the policy decreases by one" if step is None else ""
     return (
-        Ratio("sample_s", "time between two checks", "s", settings.sample_s, 15.0),
+        Ratio("sample_s", "time between two checks", "s", every_s, 15.0),
         Ratio("samples_to_shrink", "samples in a row to shrink", "", samples, 10.0),
-        Ratio("time_to_shrink_s", "least time to shrink (samples × time)", "s", settings.sample_s * samples, 150.0),
-        Ratio("guard.hold_s", "hold after a rescale", "s", guard.hold_s, 240.0, hold if guard.hold_s is None else ""),
-        Ratio(
-            "guard.largest_step_down",
-            "largest decrease at once",
-            "executors",
-            guard.largest_step_down,
-            1.0,
-            step if guard.largest_step_down is None else "",
-        ),
+        Ratio("time_to_shrink_s", "least time to shrink (samples × time)", "s", every_s * samples, 150.0),
+        Ratio("guard.hold_s", "hold after a rescale", "s", hold_s, 240.0, hold if hold_s is None else ""),
+        Ratio("guard.largest_step_down", "largest decrease at once", "executors", step, 1.0, no_limit),
         Ratio("guard.cooldown_up_s", "cooldown before an increase", "s", guard.cooldown_up_s, None, no_cooldown),
         Ratio("guard.cooldown_down_s", "cooldown before a decrease", "s", guard.cooldown_down_s, None, no_cooldown),
     )

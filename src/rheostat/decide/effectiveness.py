@@ -6,7 +6,7 @@ before − 1) on top. Then warm batches at the new number are looked at, four of
 
 * nothing is left over, or the job catches up, or the best rate reached the share of the promise that is asked for: the
   increase did what it was for;
-* else something else limits the job. :func:`cause_of` says what, from the most certain to what is left.
+* else something else limits the job. :func:`find_cause` says what, from the most certain to what is left.
 
 An increase during a trial goes on trial together with the one before: what both promised has to come.
 
@@ -48,7 +48,6 @@ class Trial(NamedTuple):
     """An increase whose effect is looked at.
 
     Attributes:
-        at: when it was done.
         rate: records/s before.
         best: the highest rate since, on warm batches.
         samples: batches looked at.
@@ -71,7 +70,6 @@ class Useless(NamedTuple):
         at: when that was found.
         rate: the highest rate that it reached, records/s.
         promised: the rate that it promised.
-        before_rate: the rate before it.
         undone: whether it has been taken back, or need not be any more.
     """
 
@@ -86,28 +84,24 @@ class Useless(NamedTuple):
 
 
 def limited_rate(assessment: Assessment) -> float | None:
-    """The processed rate, if the number in force is at its limit and warm; else None."""
-    return assessment.processed_rate if _limited(assessment) and assessment.batches >= _SETTLED else None
+    """The processed rate, if the job is at its limit and warm; else None."""
+    return assessment.processed_rate if _is_limited(assessment) and assessment.batches >= _SETTLED else None
 
 
-def _limited(assessment: Assessment) -> bool:
+def _is_limited(assessment: Assessment) -> bool:
     """Whether records are left over although batches run back to back, or are as large as their cap allows."""
     if assessment.missing or assessment.invalid or not assessment.backlog_excess:
         return False
-    back_to_back = (
-        assessment.batch_s is not None
-        and assessment.trigger_s is not None
-        and assessment.batch_s >= assessment.trigger_s
-    )
-    return bool(assessment.capped) or back_to_back
+    batch_s, trigger_s = assessment.batch_s, assessment.trigger_s
+    return bool(assessment.capped) or (batch_s is not None and trigger_s is not None and batch_s >= trigger_s)
 
 
-def begun(before: int, after: int, at: float, rate: float | None, share: float | None) -> Trial | None:
+def start_trial(before: int, after: int, at: float, rate: float | None, share: float | None) -> Trial | None:
     """A trial of this increase; None where nothing could be said of it.
 
-    >>> begun(2, 3, 0.0, 800.0, 0.3)
+    >>> start_trial(2, 3, 0.0, 800.0, 0.3)
     Trial(before=2, after=3, at=0.0, rate=800.0, best=0.0, samples=0, batches=0)
-    >>> begun(6, 7, 0.0, 800.0, 0.3) is None
+    >>> start_trial(6, 7, 0.0, 800.0, 0.3) is None
     True
     """
     if share is None or not rate or not 0 < before < after:
@@ -116,25 +110,18 @@ def begun(before: int, after: int, at: float, rate: float | None, share: float |
     return Trial(before, after, at, rate) if missing_share >= _NOISE else None
 
 
-def judged(trial: Trial, assessment: Assessment, share: float, patience_s: float) -> Trial | Useless | None:
+def judge_trial(trial: Trial, assessment: Assessment, share: float, patience_s: float) -> Trial | Useless | None:
     """What this sample says of a trial: it goes on, the increase is useless, or (None) the trial is over.
 
-    Args:
-        trial: as it stands.
-        assessment: a sample at any number of executors; only those at ``trial.after`` count.
-        share: of the promise that has to be kept, in (0, 1].
-        patience_s: a trial that takes longer says nothing.
+    Only samples at ``trial.after`` executors count. ``share``: of the promise that has to be kept, in (0, 1]. A trial
+    that takes longer than ``patience_s`` says nothing.
     """
     if assessment.at - trial.at > patience_s or assessment.backlog_excess == 0:
         return None
-    rate, first = assessment.processed_rate, assessment.batches <= max(_WARM, trial.batches)
-    if (
-        first
-        or rate is None
-        or assessment.executors != trial.after
-        or not _limited(assessment)
-        or assessment.draining is not False
-    ):
+    rate, falls_behind = assessment.processed_rate, _is_limited(assessment) and assessment.draining is False
+    if rate is None or not falls_behind or assessment.executors != trial.after:
+        return trial
+    if assessment.batches <= max(_WARM, trial.batches):
         return trial
     trial = trial._replace(best=max(trial.best, rate), samples=trial.samples + 1, batches=assessment.batches)
     promised = trial.rate * (trial.after / trial.before - 1)
@@ -142,7 +129,7 @@ def judged(trial: Trial, assessment: Assessment, share: float, patience_s: float
         return None
     if trial.samples < _SAMPLES:
         return trial
-    cause = cause_of(assessment, trial)
+    cause = find_cause(assessment, trial)
     if cause is None:
         return None
     return Useless(
@@ -156,7 +143,7 @@ def judged(trial: Trial, assessment: Assessment, share: float, patience_s: float
     )
 
 
-def cause_of(assessment: Assessment, trial: Trial) -> Cause | None:
+def find_cause(assessment: Assessment, trial: Trial) -> Cause | None:
     """What limits the job, from the most certain to what is left; None: a further wave of tasks does, or nobody knows.
 
     *Capped batch*: batches are full and end before their trigger. *Sink*: it is sick. *Useful parallelism*: the slots
@@ -183,14 +170,14 @@ def cause_of(assessment: Assessment, trial: Trial) -> Cause | None:
     return Cause.BROKER if assessment.busy_ratio >= _IN_USE else Cause.DRIVER
 
 
-def still_useless(useless: Useless, assessment: Assessment, current: int, memory_s: float) -> Useless | None:
+def update_useless(useless: Useless, assessment: Assessment, current: int, memory_s: float) -> Useless | None:
     """What is remembered of a useless increase at this sample.
 
     It is forgotten after ``memory_s``; when its cause is gone (a sink that was sick is healthy again, batches are no
     longer full); and when the rate of a job at its limit differs by more than a fifth from what it was, in either
     direction: less, and the executors were of use after all; more, and the limit has risen.
     """
-    if assessment.at - useless.at >= memory_s or _gone(useless.cause, assessment):
+    if assessment.at - useless.at >= memory_s or _is_gone(useless.cause, assessment):
         return None
     if assessment.executors == current and _differs(useless, assessment):
         return None
@@ -206,7 +193,7 @@ def _differs(useless: Useless, assessment: Assessment) -> bool:
     return rate > (1 + _OTHER) * max(known) or rate < (1 - _OTHER) * min(known)
 
 
-def _gone(cause: Cause, assessment: Assessment) -> bool:
+def _is_gone(cause: Cause, assessment: Assessment) -> bool:
     if cause is Cause.SINK:
         return assessment.sink is None and not assessment.missing
     return cause is Cause.CAPPED and assessment.capped is False
@@ -266,7 +253,7 @@ def required_rate(arriving: float, lag: float, threshold: float, catch_up_s: flo
     return arriving + max(0.0, lag - threshold) / catch_up_s
 
 
-def measured(cost: Cost | None, outcome: Outcome) -> Cost | None:
+def update_cost(cost: Cost | None, outcome: Outcome) -> Cost | None:
     """The means with one more change, from its outcome; the same where it does not tell how long it took."""
     if outcome.took_s is None:
         return cost
@@ -278,7 +265,7 @@ def measured(cost: Cost | None, outcome: Outcome) -> Cost | None:
     return Cost(changes, _mean(cost.delay_s, delay_s, changes), _mean(cost.pause_s, pause_s, changes), cost.cold_s)
 
 
-def watched(cold: Cold, cost: Cost | None, assessment: Assessment) -> tuple[Cold | None, Cost | None]:
+def update_cold(cold: Cold, cost: Cost | None, assessment: Assessment) -> tuple[Cold | None, Cost | None]:
     """What this sample says of the first batches after a change: what is looked at further, and the means.
 
     A first batch that was not seen, because the next one ended before the sample, says nothing.
@@ -296,10 +283,10 @@ def watched(cold: Cold, cost: Cost | None, assessment: Assessment) -> tuple[Cold
     return None, cost._replace(cold_s=mean)
 
 
-def in_words(cost: Cost) -> str:
-    """The cost for people.
+def describe_cost(cost: Cost) -> str:
+    """The cost in words.
 
-    >>> in_words(Cost(3, 4.0, 0.0, 2.5))
+    >>> describe_cost(Cost(3, 4.0, 0.0, 2.5))
     'a change takes 4.0 s to come, then 2.5 s of work'
     """
     return f"a change takes {cost.delay_s:.1f} s to come, then {cost.blocked_s:.1f} s of work"

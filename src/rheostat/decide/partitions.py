@@ -1,6 +1,6 @@
 """A number of executors that the partitions divide evenly among themselves.
 
-:func:`aligned` is that of the policy ``flink``. Source: the alignment of the Flink Kubernetes operator's autoscaler,
+:func:`align` is that of the policy ``flink``. Source: the alignment of the Flink Kubernetes operator's autoscaler,
 apache/flink-kubernetes-operator, flink-autoscaler/src/main/java/org/apache/flink/autoscaler/JobVertexScaler.java
 (``scale``).
 
@@ -18,23 +18,16 @@ from typing import Literal
 Alignment = Literal["evenly-spread", "maximize-utilisation"]
 
 
-def aligned(current: int, wanted: int, groups: int, mode: Alignment, limits: tuple[int, int | None] = (1, None)) -> int:
+def align(current: int, wanted: int, groups: int, mode: Alignment, limits: tuple[int, int | None] = (1, None)) -> int:
     """The number near ``wanted`` on which ``groups`` are spread well; ``current`` where there is none.
 
     First upwards from ``wanted``, for a decrease up to ``current``: a divisor of ``groups``; with
     ``maximize-utilisation`` also the first number on which an instance has fewer whole groups than on ``wanted``.
     Then downwards: the least number on which it has no more of them than on ``wanted``, or the number just below that
     if it is a divisor (so that 3 on 7 partitions go to 1 where 2 are wanted). What would turn the direction does not
-    count.
+    count, nor what is beyond the limits (least and most; None: no limit). More instances than groups never come out.
 
-    Args:
-        current: the number in force.
-        wanted: the number that the load needs, ≥ 1.
-        groups: partitions or key groups, ≥ 1; more instances than groups never come out.
-        mode: what "well" is.
-        limits: least and most; None: no limit.
-
-    >>> aligned(16, 24, 128, "evenly-spread"), aligned(10, 25, 128, "maximize-utilisation")
+    >>> align(16, 24, 128, "evenly-spread"), align(10, 25, 128, "maximize-utilisation")
     (32, 26)
     """
     least, most = limits
@@ -48,8 +41,8 @@ def aligned(current: int, wanted: int, groups: int, mode: Alignment, limits: tup
         fewer = mode == "maximize-utilisation" and groups // number < groups // wanted
         if groups % number == 0 or fewer:
             return number
-    found = max(least, _below(wanted, groups))
-    return found if found != current and (found > current) == up else current
+    below = max(least, _below(wanted, groups))
+    return below if below != current and (below > current) == up else current
 
 
 def _below(wanted: int, groups: int) -> int:
@@ -58,16 +51,6 @@ def _below(wanted: int, groups: int) -> int:
         if groups // number > groups // wanted:
             return number if groups % number == 0 else number + 1
     return 0
-
-
-def loads(partitions: int, slots: int) -> tuple[int, ...]:
-    """Partitions of each slot, the most loaded first: as even as they can be.
-
-    >>> loads(8, 3 * 2), loads(8, 4 * 2)
-    ((2, 2, 1, 1, 1, 1), (1, 1, 1, 1, 1, 1, 1, 1))
-    """
-    each, more = divmod(partitions, slots)
-    return (each + 1,) * more + (each,) * (slots - more)
 
 
 def waves(partitions: int, slots: int) -> int:
@@ -80,26 +63,18 @@ def waves(partitions: int, slots: int) -> int:
 
 
 def in_waves(current: int, wanted: int, partitions: int, slots: int, most: int) -> int:
-    """The number near ``wanted`` on which the last wave of tasks is full, or fuller.
+    """The number near ``wanted``, and at most ``most``, on which the last wave of tasks is full, or fuller.
 
     More than wanted where that saves a wave; for an increase else the least number with as many waves, as the others
-    would only wait in the last wave. ``wanted`` where neither is possible.
-
-    Args:
-        current: the number in force; the result is on the same side of it as ``wanted``.
-        wanted: what is to be aligned.
-        partitions: tasks of the stage, ≥ 1.
-        slots: of one executor, ≥ 1.
-        most: no more than this.
+    would only wait in the last wave. ``wanted`` where neither is possible. ``slots``: of one executor.
 
     >>> in_waves(2, 3, 8, 2, most=4), in_waves(2, 3, 8, 2, most=3), in_waves(40, 51, 100, 1, most=68)
     (4, 3, 50)
     """
     up, now = wanted > current, waves(partitions, wanted * slots)
-    top = most if up else min(most, current - 1)
     if now > 1:
         fewer = waves(partitions, (now - 1) * slots)
-        if fewer <= top:
+        if fewer <= (most if up else min(most, current - 1)):
             return fewer
     least = waves(partitions, now * slots)
     return least if up and current < least < wanted else wanted

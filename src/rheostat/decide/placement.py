@@ -28,7 +28,7 @@ from typing import NamedTuple
 from rheostat.model import Nodes, Placement
 from rheostat.text import names
 
-_Known = Mapping[tuple[str, str], float]
+_RoundTrips = Mapping[tuple[str, str], float]
 
 
 class Placing(StrEnum):
@@ -42,7 +42,6 @@ class Choice(NamedTuple):
     """How nodes are chosen, and what is known against some of them.
 
     Attributes:
-        placing: by the least latency, or at random.
         seed: of ``ANY``.
         slow: nodes that get an executor only where no other has room.
         first: the nodes of executors that go before others, one entry for each, in this order.
@@ -59,7 +58,7 @@ class Choice(NamedTuple):
 _NEAREST = Choice()
 
 
-class _Apart(NamedTuple):
+class _Distance(NamedTuple):
     """How far a node is from the executors of M; compared in this order.
 
     Attributes:
@@ -80,34 +79,30 @@ def nd_max(used: Collection[str], nodes: Nodes) -> float | None:
     >>> nd_max(["a", "b", "a"], nodes), nd_max(["a"], nodes), nd_max(["a", "b", "c"], nodes)
     (20.0, 0.0, None)
     """
-    known = _known(nodes)
+    round_trips = _round_trips(nodes)
     most = 0.0
     for pair in combinations(sorted(set(used)), 2):
-        if pair not in known:
+        if pair not in round_trips:
             return None
-        most = max(most, known[pair])
+        most = max(most, round_trips[pair])
     return most
 
 
-def grown(used: tuple[str, ...], nodes: Nodes, count: int, choice: Choice = _NEAREST) -> tuple[str, ...]:
+def choose_nodes_to_add(used: tuple[str, ...], nodes: Nodes, count: int, choice: Choice = _NEAREST) -> tuple[str, ...]:
     """The nodes to add, in order (Algorithm 3, repeated); fewer than ``count`` where no more are free.
 
-    Args:
-        used: the node of each executor. From none, the first node by name is taken.
-        nodes: what there is.
-        count: executors to add, ≥ 0.
-        choice: nearest first, nodes without a known round trip last; or any, each free place alike. Slow nodes come
-            after all others.
+    Nearest first, those without a known round trip last; or any, each free place alike. Slow nodes come after all
+    others. ``used`` is the node of each executor; from none, the first node by name is taken.
     """
     slow, never = choice.slow, choice.never_slow
     free = {node.name: node.free for node in nodes.nodes if node.free > 0 and not (never and node.name in slow)}
     if choice.placing is Placing.ANY:
-        sound = _drawn({name: room for name, room in free.items() if name not in slow}, count, f"{choice.seed}:add")
+        sound = _draw({name: room for name, room in free.items() if name not in slow}, count, f"{choice.seed}:add")
         rest = {name: room for name, room in free.items() if name in slow}
-        return sound + _drawn(rest, count - len(sound), f"{choice.seed}:add")
-    there, known, added = Counter(used), _known(nodes), list[str]()
+        return sound + _draw(rest, count - len(sound), f"{choice.seed}:add")
+    there, round_trips, added = Counter(used), _round_trips(nodes), list[str]()
     while free and len(added) < count:
-        name = min(free, key=lambda name: (name in slow, _apart(name, there, known), name))
+        name = min(free, key=lambda name: (name in slow, _distance(name, there, round_trips), name))
         added.append(name)
         there[name] += 1
         free[name] -= 1
@@ -116,24 +111,22 @@ def grown(used: tuple[str, ...], nodes: Nodes, count: int, choice: Choice = _NEA
     return tuple(added)
 
 
-def shrunk(used: tuple[str, ...], nodes: Nodes, count: int, choice: Choice = _NEAREST) -> tuple[str, ...]:
+def choose_nodes_to_leave(
+    used: tuple[str, ...], nodes: Nodes, count: int, choice: Choice = _NEAREST
+) -> tuple[str, ...]:
     """The nodes to give up, in order (as in Algorithm 4): vanished ones, slow ones, then the farthest of what is left.
 
-    Args:
-        used: the node of each executor.
-        nodes: what there is.
-        count: executors to give up, ≥ 0; all, where it is more.
-        choice: the farthest first; or any, each executor alike.
+    With ``ANY``, each executor alike instead of the farthest. All of ``used``, where ``count`` is more.
     """
     lost, kept = _split(used, nodes)
-    slow = _present(choice.first, kept)
-    gone, left, known = [*lost, *slow], Counter(kept) - Counter(slow), _known(nodes)
+    slow = _intersect(choice.first, kept)
+    gone, left, round_trips = [*lost, *slow], Counter(kept) - Counter(slow), _round_trips(nodes)
     if count <= len(gone):
         return tuple(gone[:count])
     if choice.placing is Placing.ANY:
-        return (*gone, *_drawn(left, count - len(gone), f"{choice.seed}:leave"))
+        return (*gone, *_draw(left, count - len(gone), f"{choice.seed}:leave"))
     for _ in range(min(count - len(gone), left.total())):
-        name = max(left, key=lambda name: (_apart(name, left, known), name))
+        name = max(left, key=lambda name: (_distance(name, left, round_trips), name))
         gone.append(name)
         left[name] -= 1
         if not left[name]:
@@ -142,36 +135,25 @@ def shrunk(used: tuple[str, ...], nodes: Nodes, count: int, choice: Choice = _NE
 
 
 def place(nodes: Nodes, used: tuple[str, ...], target: int, choice: Choice = _NEAREST) -> tuple[Placement, str]:
-    """Where ``target`` executors are to be, and a sentence for the reason.
+    """Where ``target`` executors are to be, and a sentence for the reason. ``used``: the node of each executor.
 
     Executors on a node that has vanished leave, and others come in their place. Where too few nodes are free,
     ``Placement.use`` has fewer entries than ``target``.
-
-    Args:
-        nodes: what there is.
-        used: the node of each executor.
-        target: executors wanted, ≥ 0.
-        choice: how nodes are chosen.
     """
     lost, kept = _split(used, nodes)
-    add = grown(kept, nodes, max(0, target - len(kept)), choice)
-    leave = shrunk(used, nodes, max(len(lost), len(used) - target), choice)
+    add = choose_nodes_to_add(kept, nodes, max(0, target - len(kept)), choice)
+    leave = choose_nodes_to_leave(used, nodes, max(len(lost), len(used) - target), choice)
     use = tuple(sorted((Counter(kept) - Counter(leave[len(lost) :]) + Counter(add)).elements()))
     placed = Placement(use, add, leave, tuple(sorted(choice.slow)))
-    return placed, _sentence(nodes, used, target, placed, never_slow=choice.never_slow)
+    return placed, _describe(nodes, used, target, placed, never_slow=choice.never_slow)
 
 
-def full(nodes: Nodes, missing: int, *, never_slow: bool = False) -> str:
-    """Why nothing is added: the sentence of a hold, which has moved nobody.
+def no_room_text(nodes: Nodes, missing: int, *, never_slow: bool = False) -> str:
+    """Why nothing is added, where ``missing`` executors have no room.
 
     >>> from rheostat.model import NodeReading
-    >>> full(Nodes(0.0, (NodeReading("a", 2, 0),)), 1)
+    >>> no_room_text(Nodes(0.0, (NodeReading("a", 2, 0),)), 1)
     'no node has room for 1 more, greatest round trip 0 ms'
-
-    Args:
-        nodes: what there is.
-        missing: executors for which there is no room, ≥ 1.
-        never_slow: whether the slow nodes are left out of account.
     """
     return f"{_no_room(missing, never_slow=never_slow)}, greatest round trip {_ms(nd_max(nodes.in_use, nodes))}"
 
@@ -180,19 +162,19 @@ def _no_room(missing: int, *, never_slow: bool) -> str:
     return f"no node{' that is not slow' if never_slow else ''} has room for {missing} more"
 
 
-def _known(nodes: Nodes) -> dict[tuple[str, str], float]:
+def _round_trips(nodes: Nodes) -> dict[tuple[str, str], float]:
     return {(trip.a, trip.b): trip.ms for trip in nodes.round_trips}
 
 
-def _apart(name: str, there: Mapping[str, int], known: _Known) -> _Apart:
+def _distance(name: str, there: Mapping[str, int], round_trips: _RoundTrips) -> _Distance:
     unknown, most, summed = 0, 0.0, 0.0
     for other, count in there.items():
-        ms = 0.0 if other == name else known.get((name, other) if name < other else (other, name))
+        ms = 0.0 if other == name else round_trips.get((name, other) if name < other else (other, name))
         if ms is None:
             unknown += count
         else:
             most, summed = max(most, ms), summed + ms * count
-    return _Apart(unknown, most, summed)
+    return _Distance(unknown, most, summed)
 
 
 def _split(used: Iterable[str], nodes: Nodes) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -201,7 +183,7 @@ def _split(used: Iterable[str], nodes: Nodes) -> tuple[tuple[str, ...], tuple[st
     return tuple(name for name in ordered if name not in there), tuple(name for name in ordered if name in there)
 
 
-def _present(wanted: Iterable[str], there: Iterable[str]) -> list[str]:
+def _intersect(wanted: Iterable[str], there: Iterable[str]) -> list[str]:
     """The entries of ``wanted`` that are there, each no more often than it is."""
     left, found = Counter(there), list[str]()
     for name in wanted:
@@ -210,14 +192,14 @@ def _present(wanted: Iterable[str], there: Iterable[str]) -> list[str]:
     return found
 
 
-def _drawn(counts: Mapping[str, int], count: int, salt: str) -> tuple[str, ...]:
+def _draw(counts: Mapping[str, int], count: int, salt: str) -> tuple[str, ...]:
     """So many of the places, at random; one more leaves the ones before as they are."""
     places = [(name, number) for name, several in counts.items() for number in range(several)]
     places.sort(key=lambda place: (blake2b(f"{salt}:{place[0]}:{place[1]}".encode()).digest(), place))
     return tuple(name for name, _ in places[:count])
 
 
-def _sentence(nodes: Nodes, used: tuple[str, ...], target: int, placed: Placement, *, never_slow: bool) -> str:
+def _describe(nodes: Nodes, used: tuple[str, ...], target: int, placed: Placement, *, never_slow: bool) -> str:
     there = {node.name for node in nodes.nodes}
     slow = sorted(set(placed.add) & set(placed.slow))
     vanished = sorted({name for name in placed.leave if name not in there})
@@ -226,20 +208,20 @@ def _sentence(nodes: Nodes, used: tuple[str, ...], target: int, placed: Placemen
     parts = [f"{names(vanished)} vanished"] if vanished else []
     parts += [f"added on {names(placed.add)}"] if placed.add else []
     parts += [f"given up on {names(given_up)}"] if given_up else []
-    parts += [f"no other has room than {names(slow)}, which is slow"] if slow else []
+    parts += [f"slow nodes are used, as no other has room: {names(slow)}"] if slow else []
     parts += [_no_room(missing, never_slow=never_slow)] if missing > 0 else []
     before, after = _ms(nd_max(used, nodes)), _ms(nd_max(placed.use, nodes))
     parts += [f"greatest round trip {before}" if before == after else f"greatest round trip {before} → {after}"]
-    strange = _strange(nodes, used, placed)
-    parts += [f"the round trip to {names(strange)} is not known"] if strange else []
+    unmeasured = _unmeasured(nodes, used, placed)
+    parts += [f"the round trip to {names(unmeasured)} is not known"] if unmeasured else []
     return ", ".join(parts)
 
 
-def _strange(nodes: Nodes, used: tuple[str, ...], placed: Placement) -> list[str]:
+def _unmeasured(nodes: Nodes, used: tuple[str, ...], placed: Placement) -> list[str]:
     """The nodes added whose round trip to one that was in use before is not known."""
-    known, there, found = _known(nodes), Counter(used) - Counter(placed.leave), list[str]()
+    round_trips, there, found = _round_trips(nodes), Counter(used) - Counter(placed.leave), list[str]()
     for name in placed.add:
-        found += [name] if _apart(name, there, known).unknown and name not in found else []
+        found += [name] if _distance(name, there, round_trips).unknown and name not in found else []
         there[name] += 1
     return found
 

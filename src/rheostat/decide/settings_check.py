@@ -1,42 +1,48 @@
-"""Settings and the policy that they name, checked together: all that is wrong with both is told at once."""
+"""Settings and the policy that they name, checked together: all that is wrong with both is reported at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from pydantic import BaseModel
 
-from rheostat.config.loading import load_settings
+from rheostat.config.faults import keys_of, validate
 from rheostat.config.models import Settings, with_preset, with_profile
-from rheostat.config.reference import keys_of
-from rheostat.decide.guard import STEPS
+from rheostat.decide.decide import STEPS
 from rheostat.decide.policy import Policy, PolicyContext, load_policy
 from rheostat.errors import Fault, InputError, tried
 from rheostat.model import Objective
+from rheostat.plugins import ACTUATORS
 
 _SOME_OBJECTIVE = Objective(60.0)
 _SOME_PERIOD_S = 15.0
 """Stand in where the settings do not say: no option is right or wrong because of them."""
 
 
-def checked_settings(values: Mapping[str, Any], before: Iterable[Fault] = ()) -> Settings:
-    """Settings whose policy exists and takes its options.
+def check_settings(values: Mapping[str, Any], before: Iterable[Fault] = ()) -> Settings:
+    """Settings whose actuator and policy exist, and whose policy takes its options.
 
-    Args:
-        values: in the shape of a settings file.
-        before: faults that were found while they were read.
+    ``before``: faults found while the values were read.
 
     Raises:
-        InputError: every fault of the settings, of the policy and of its options.
+        InputError: every fault of the settings, the actuator, the policy and its options.
     """
     faults = list(before)
-    settings = tried(load_settings, None, faults, values)
+    settings = tried(validate, None, faults, Settings, values)
     faults += [fault for fault in policy_faults(values) if fault not in faults]
+    faults += actuator_faults(values)
     if settings is None or faults:
         raise InputError(faults)
     return settings
+
+
+def actuator_faults(values: Mapping[str, Any]) -> list[Fault]:
+    """What is wrong with the name of the actuator; a value that is no name at all is a fault of the settings."""
+    name = values.get("actuator")
+    return ACTUATORS.faults(name) if name and isinstance(name, str) else []
 
 
 def policy_faults(values: Mapping[str, Any]) -> list[Fault]:
@@ -62,17 +68,10 @@ def policy_faults(values: Mapping[str, Any]) -> list[Fault]:
 _BESIDE_STEPS = frozenset({"hold_fallback_s", "failover", "failover_return_s", "failure_window_s"})
 """Guard settings that are read outside the steps too, so they have an effect even if the policy manages those steps."""
 
-
-_OUTSIDE = frozenset(
-    {
-        "hold_fallback_s",
-        "max_age_cycles",
-        "metrics_delay_s",
-        "no_room_backoff_s",
-        "no_room_backoff_max_s",
-        "quota_cores",
-    }
-)
+_OUTSIDE = frozenset({"hold_fallback_s", "max_age_cycles", "metrics_delay_s", "quota_cores"}) | {
+    "no_room_backoff_s",
+    "no_room_backoff_max_s",
+}
 """Keys of the guard that count while a number outside the bounds is brought into them, or lost executors come again."""
 
 
@@ -89,26 +88,15 @@ class NoEffect:
 
 
 def no_effect(values: Mapping[str, Any], settings: Settings) -> list[NoEffect]:
-    """What has no effect of the given settings.
-
-    Args:
-        values: as they were given, in the shape of a settings file.
-        settings: what they became; the policy and its options are right.
-    """
-    given, found = dict(_flat(with_preset(values))), dict[str, str]()
-    policy = _policy(settings)
-    self_managed_steps: frozenset[str] = frozenset() if policy is None else policy.self_managed_steps
-    for reasons in (
-        _layers(settings),
-        _sizes(settings),
-        _guards(settings, self_managed_steps),
-        _brought(settings, self_managed_steps),
+    """Which of the given values have no effect on the settings that they became, and why."""
+    given, policy = dict(_flat(with_preset(values))), _load_policy(settings)
+    self_managed: frozenset[str] = frozenset() if policy is None else policy.self_managed_steps
+    reasons = dict(_options(given, policy)) | _preset(given, settings, policy)
+    for key, why in chain(
+        _cluster(settings), _bounds(settings), _guard(settings, self_managed), _self_managed(settings, self_managed)
     ):
-        for field, why in reasons:
-            if field in given:
-                found.setdefault(field, why)
-    found |= _preset(given, settings, policy) | dict(_options(given, policy))
-    return [NoEffect(field, repr(given[field]), found[field]) for field in given if field in found]
+        reasons.setdefault(key, why)
+    return [NoEffect(key, repr(value), reasons[key]) for key, value in given.items() if key in reasons]
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -120,7 +108,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield f"{prefix}{key}", value
 
 
-def _policy(settings: Settings) -> Policy[Any] | None:
+def _load_policy(settings: Settings) -> Policy[Any] | None:
     context = PolicyContext(settings.parsed_objective, settings.sample_s, settings.preset)
     try:
         return load_policy(settings.policy, settings.policy_options, context)
@@ -128,11 +116,11 @@ def _policy(settings: Settings) -> Policy[Any] | None:
         return None
 
 
-def _layers(settings: Settings) -> Iterator[tuple[str, str]]:
+def _cluster(settings: Settings) -> Iterator[tuple[str, str]]:
     """The cluster, and what is served and watched."""
     if settings.actuator != "workers":
         for key in type(settings.workers).model_fields:
-            yield f"workers.{key}", "the actuator is executors: say actuator: workers"
+            yield f"workers.{key}", f"the actuator is {settings.actuator}: say actuator: workers"
     if settings.mode != "act":
         why = f"in mode {settings.mode} nothing is asked for"
         yield from (("allow_redone_work", why), ("workers.backup", why), ("workers.every_s", why))
@@ -145,7 +133,7 @@ def _layers(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "rate_window_s", why
 
 
-def _sizes(settings: Settings) -> Iterator[tuple[str, str]]:
+def _bounds(settings: Settings) -> Iterator[tuple[str, str]]:
     """What the bounds leave nothing to do for."""
     if settings.bounds is None:
         return
@@ -168,7 +156,7 @@ def _sizes(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "policy_options.executors", f"the bounds make it {settings.bounds.clamp(wanted)}"
 
 
-def _guards(settings: Settings, self_managed_steps: frozenset[str]) -> Iterator[tuple[str, str]]:
+def _guard(settings: Settings, self_managed: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Keys of the guard that other keys of it make void."""
     guard = settings.guard
     if guard.hold_s is not None:
@@ -186,20 +174,20 @@ def _guards(settings: Settings, self_managed_steps: frozenset[str]) -> Iterator[
         yield "guard.no_room_backoff_max_s", "with no_room_backoff_s: 0 there is no back-off that could double"
     if guard.cooldown_down_s == 0:
         yield "guard.round_trip_cooldowns", "it is a multiple of cooldown_down_s, which is 0"
-    elif 0 < guard.round_trip_cooldowns <= 1 and "cooldown_down" not in self_managed_steps:
+    elif 0 < guard.round_trip_cooldowns <= 1 and "cooldown_down" not in self_managed:
         yield "guard.round_trip_cooldowns", "cooldown_down_s alone lasts as long"
     if 0 < guard.scale_down_hold_s < settings.sample_s:
         why = f"only the present proposal lies within it: a decision is made each {settings.sample_s:g} s"
         yield "guard.scale_down_hold_s", why
 
 
-def _brought(settings: Settings, self_managed_steps: frozenset[str]) -> Iterator[tuple[str, str]]:
+def _self_managed(settings: Settings, self_managed: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Guard settings that are read only by steps which the policy manages itself."""
     for key in type(settings.guard).model_fields:
         readers = [step.name for step in STEPS if key in step.settings]
         if not settings.guard.hold_both:
             readers = [name for name in readers if name != "hold_all" or key == "hold_both"]
-        if readers and self_managed_steps.issuperset(readers) and key not in _BESIDE_STEPS:
+        if readers and self_managed.issuperset(readers) and key not in _BESIDE_STEPS:
             steps = " and ".join(readers)
             yield f"guard.{key}", f"the policy {settings.policy} does {steps} by rules of its own"
 
@@ -221,14 +209,14 @@ def _options(given: Mapping[str, Any], policy: Policy[Any] | None) -> Iterator[t
     for name, field in fields.items():
         extra = field.json_schema_extra
         needs: Any = extra.get("only_with") if isinstance(extra, Mapping) else None
-        if needs is not None and f"policy_options.{name}" in given and not _met(getattr(options, needs[0]), needs[1]):
+        if needs is not None and f"policy_options.{name}" in given and not _meets(getattr(options, needs[0]), needs[1]):
             yield f"policy_options.{name}", f"it counts only with {needs[0]} {needs[1]}"
 
 
-def _met(value: Any, wanted: str) -> bool:
+def _meets(value: Any, wanted: str) -> bool:
     """Whether an option is as another one needs it: ``set``, ``null``, ``true``, ``not VALUE``, ``VALUE``, or a key.
 
-    >>> _met(None, "null"), _met(3, "set"), _met("off", "not off"), _met({"lag": 1.0}, "lag")
+    >>> _meets(None, "null"), _meets(3, "set"), _meets("off", "not off"), _meets({"lag": 1.0}, "lag")
     (True, True, False, True)
     """
     if wanted in ("set", "null"):

@@ -1,21 +1,28 @@
-"""All that is remembered between two cycles, as JSON, and what proposers and guard steps are given and answer.
-
-A proposer (:data:`rheostat.decide.decide.PROPOSERS`) is a pure function of the :class:`Context` that may start a
-change. A step (:data:`rheostat.decide.guard.STEPS`) is a pure function of the target so far and the context that may
-stop or lessen it. Both return None where they have nothing to say.
-"""
+"""All that is remembered between two cycles, as JSON, and how it changes: by an assessment, a decision, an outcome."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Generic, NamedTuple, TypeVar
 
 from rheostat.analyze.state import AnalysisState
 from rheostat.config.models import GuardSettings
-from rheostat.decide.effectiveness import Cold, Cost, Trial, Useless
-from rheostat.decide.placement import Placing
-from rheostat.model import Assessment, Bounds, Placement, Reason, ReasonCode, Recommendation
+from rheostat.decide.effectiveness import (
+    Cold,
+    Cost,
+    Trial,
+    Useless,
+    judge_trial,
+    start_trial,
+    update_cold,
+    update_cost,
+    update_useless,
+)
+from rheostat.model import Assessment, Outcome, OutcomeStatus
+
+_MADE = frozenset({OutcomeStatus.APPLIED, OutcomeStatus.PARTIAL, OutcomeStatus.RECORDED})
+_REFUSED = frozenset({OutcomeStatus.NO_ROOM, OutcomeStatus.FAILED})
+_MOST_RECOMMENDATIONS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,7 @@ class GuardState:
         pending: the change that is being executed.
         raised_at: the last increase.
         failover_at: when the switch ``failover`` was last seen on.
-        proposed: what was proposed within ``scale_down_hold_s``, each less than the one before; at most 32.
+        proposed: what was recommended within ``scale_down_hold_s``, each less than the one before; at most 32.
         trial: an increase whose effect is being looked at.
         useless: an increase that brought nothing.
         cost_up, cost_down: what a change has cost so far.
@@ -144,91 +151,143 @@ class State(Generic[S]):
         return replace(self, next_id=max(number, self.next_id))
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What proposers and steps may look at.
+# By an assessment.
 
-    Attributes:
-        current: the number in force; of a proposal that starts from another number, that one.
-        recommendation: of the policy; None: it has not been asked yet.
-        sample_s: time between two assessments.
-        objective_s: lag that is to hold; None: unknown.
-        capacity: records/s that so many executors carry, by the policy's model; it returns None without one.
-        fewer_do: whether the policy says that fewer are enough and waits before it proposes them.
-        gate: why no change may start on this sample, and it must not count; None: it counts.
-        active: whether decisions go to the actuator.
-        proposed: the target of the proposal that the steps shape.
-        avoids_slow_nodes: whether this proposal never takes a slow node.
-        asks_again: whether this proposal asks for a number even where it stays.
-        placing, seed: how nodes are taken.
+
+def observe(assessment: Assessment, guard: GuardState, settings: GuardSettings) -> GuardState:
+    """The state as this assessment finds it: started, and without a change that nobody answered for."""
+    pending = guard.pending
+    if pending is not None and assessment.at - pending.at >= settings.hold_fallback_s:
+        guard = _give_up(pending, guard)
+    if guard.started_at is None:
+        guard = replace(guard, started_at=assessment.at)
+    if settings.failover:
+        guard = replace(guard, failover_at=assessment.at)
+    if guard.cold is not None:
+        cold, cost = update_cold(guard.cold, guard.cost_up if guard.cold.up else guard.cost_down, assessment)
+        guard = _with_cost(guard, cost, cold, up=guard.cold.up)
+    if guard.trial is not None or guard.useless is not None:
+        guard = _judge_increases(assessment, guard, settings)
+    if guard.replacing is not None and guard.pending is None and _is_replaced(guard.replacing, assessment):
+        guard = replace(guard, replacing=None)
+    return guard
+
+
+def _give_up(pending: Pending, guard: GuardState) -> GuardState:
+    """The state without a change whose outcome did not come; an increase may have been made all the same."""
+    if pending.target <= pending.before:
+        return replace(guard, pending=None, changed_to=None)
+    return replace(
+        guard,
+        pending=None,
+        raised_at=max(pending.at, guard.raised_at or pending.at),
+        down_blocked_at=max(pending.at, guard.down_blocked_at or pending.at),
+    )
+
+
+def _with_cost(guard: GuardState, cost: Cost | None, cold: Cold | None, *, up: bool) -> GuardState:
+    return replace(guard, cold=cold, cost_up=cost) if up else replace(guard, cold=cold, cost_down=cost)
+
+
+def _judge_increases(assessment: Assessment, guard: GuardState, settings: GuardSettings) -> GuardState:
+    """A trial goes on or ends; a useless increase stays known or is forgotten."""
+    trial, useless, share = guard.trial, guard.useless, settings.ineffective_share
+    if share is None:
+        return replace(guard, trial=None, useless=None)
+    if useless is not None and guard.pending is None and assessment.executors is not None:
+        current = max(assessment.requested or 0, assessment.executors)
+        useless = update_useless(useless, assessment, current, settings.ineffective_s)
+    if trial is not None:
+        verdict = judge_trial(trial, assessment, share, settings.ineffective_s)
+        trial = None if isinstance(verdict, Useless) else verdict
+        useless = verdict if isinstance(verdict, Useless) else useless
+    return replace(guard, trial=trial, useless=useless)
+
+
+def _is_replaced(replacing: Replacing, assessment: Assessment) -> bool:
+    """Whether it is gone or as fast as the others, or nobody came in its place."""
+    there = max(assessment.requested or 0, assessment.executors or 0)
+    return replacing.executor not in assessment.slow_executors or there <= replacing.before
+
+
+def compare_with_request(assessment: Assessment, requests: RequestState) -> RequestState:
+    """Whether the number that was asked for is there, has been there, or is missing, and since when."""
+    if assessment.executors is None or assessment.requested is None:
+        return requests
+    if assessment.executors >= assessment.requested:
+        return replace(requests, reached=assessment.requested, missing_since=None)
+    return requests if requests.missing_since is not None else replace(requests, missing_since=assessment.at)
+
+
+# By a recommendation and a decision.
+
+
+def remember_recommendation(at: float, target: int | None, guard: GuardState, settings: GuardSettings) -> GuardState:
+    """The state with one more recommendation, if the window of decreases is looked at.
+
+    Only those are kept that a later one does not surpass, the oldest and greatest first. Where there are too many, the
+    second and the third become one, with the greater number and the later time.
     """
-
-    assessment: Assessment
-    current: int
-    recommendation: Recommendation | None
-    bounds: Bounds
-    settings: GuardSettings
-    sample_s: float
-    state: GuardState
-    objective_s: float | None = None
-    capacity: Callable[[int], float | None] | None = None
-    fewer_do: bool = False
-    requests: RequestState = field(default_factory=RequestState)
-    gate: Reason | None = None
-    active: bool = False
-    proposed: int | None = None
-    avoids_slow_nodes: bool = False
-    asks_again: bool = False
-    placing: Placing = Placing.NEAREST
-    seed: int = 0
-
-    @property
-    def recommended(self) -> int:
-        """The policy's number; the one in force where it has no opinion."""
-        target = None if self.recommendation is None else self.recommendation.target
-        return self.current if target is None else target
+    if settings.scale_down_hold_s == 0:
+        return replace(guard, proposed=()) if guard.proposed else guard
+    if target is None:
+        return guard
+    begin = at - settings.scale_down_hold_s
+    kept = tuple([each for each in guard.proposed if each.at > begin and each.target > target])
+    if len(kept) == _MOST_RECOMMENDATIONS:
+        kept = (kept[0], PastRecommendation(kept[2].at, kept[1].target), *kept[3:])
+    return replace(guard, proposed=(*kept, PastRecommendation(at, target)))
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """A change that a proposer wants.
+# By an outcome.
 
-    Attributes:
-        current: the number that the change starts from; None: the number in force.
+
+def learn_outcome(outcome: Outcome, guard: GuardState, settings: GuardSettings) -> GuardState:
+    """What an outcome teaches.
+
+    APPLIED, PARTIAL, RECORDED: the hold and the cooldowns start at ``outcome.at``, and an increase ends the back-off.
+    NO_ROOM, and FAILED on the way up: no increases for ``no_room_backoff_s``, doubled each time in a row. FAILED on the
+    way down: the cooldown of decreases starts. HELD (nothing was idle): nothing, so the next proposal is tried at once.
+    What was granted in part is a change, whatever the status.
     """
-
-    target: int
-    reason: Reason
-    current: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a step wants instead, and why.
-
-    Attributes:
-        reason: None: the reason so far stands.
-        remark: added to the text of that reason.
-        current: the number that the change then starts from; None: as before.
-        placement: where executors come and go; None: unknown.
-    """
-
-    target: int
-    reason: Reason | None
-    remark: str = ""
-    current: int | None = None
-    placement: Placement | None = None
+    status = outcome.status
+    pending = guard.pending if guard.pending and guard.pending.decision_id == outcome.decision_id else None
+    before = outcome.before if outcome.before is not None else pending.before if pending else outcome.target
+    after = outcome.target if status is OutcomeStatus.RECORDED or outcome.after is None else outcome.after
+    if pending is not None:
+        guard = replace(guard, pending=None)
+    if status in _MADE or (outcome.after is not None and outcome.after != before):
+        guard = _remember_change(outcome, before, after, pending, guard, settings)
+    if status in _MADE and after > before:
+        return replace(guard, no_room_until=None, backoff_s=None)
+    if status is OutcomeStatus.NO_ROOM or (status in _REFUSED and outcome.target > before):
+        first, most = settings.no_room_backoff_s, settings.no_room_backoff_max_s
+        backoff_s = first if guard.backoff_s is None else min(most, 2 * guard.backoff_s)
+        return replace(guard, no_room_until=outcome.at + backoff_s, backoff_s=backoff_s)
+    return replace(guard, down_blocked_at=outcome.at) if status in _REFUSED else guard
 
 
-def move(current: int, target: int) -> str:
-    """The change in words.
-
-    >>> move(3, 5), move(3, 3)
-    ('3 → 5', '3 stays')
-    """
-    return f"{current} stays" if current == target else f"{current} → {target}"
-
-
-def stay(context: Context, code: ReasonCode, text: str, **figures: float | None) -> Change:
-    """Hold the number in force."""
-    return Change(context.current, Reason(code, f"{text}: {context.current} stays", figures))
+def _remember_change(
+    outcome: Outcome, before: int, after: int, pending: Pending | None, guard: GuardState, settings: GuardSettings
+) -> GuardState:
+    """The state after the number has changed from ``before`` to ``after``, or might have (``RECORDED``)."""
+    at, up, trial = outcome.at, after > before, guard.trial
+    raised = up and (guard.changed_to is None or after > guard.changed_to)
+    guard = replace(guard, changed_at=at, down_blocked_at=at, raised_at=at if raised else guard.raised_at, trial=None)
+    if outcome.status is OutcomeStatus.RECORDED:
+        return replace(guard, changed_to=None)
+    guard = replace(guard, changed_to=after)
+    if after == before:
+        return guard
+    if guard.useless is not None and after <= guard.useless.before:
+        guard = replace(guard, useless=guard.useless._replace(undone=True))
+    if settings.rescale_catch_up_lags is not None:
+        cost = update_cost(guard.cost_up if up else guard.cost_down, outcome)
+        guard = _with_cost(guard, cost, None if cost is None else Cold(up), up=up)
+    if not up or (guard.replacing is not None and guard.replacing.before == before):
+        return guard
+    if trial is not None and trial.after == before:
+        return replace(guard, trial=start_trial(trial.before, after, at, trial.rate, settings.ineffective_share))
+    if pending is not None and pending.before == before:
+        return replace(guard, trial=start_trial(before, after, at, pending.rate, settings.ineffective_share))
+    return guard

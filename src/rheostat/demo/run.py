@@ -10,15 +10,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rheostat import __version__
 from rheostat.attachment import Attachment, attach
 from rheostat.config.models import pairs_of, split_policy
-from rheostat.errors import Fault, InputError, RheostatError, UnavailableError
+from rheostat.errors import Fault, InputError, RheostatError, tried
 from rheostat.host.java import kafka_connector_jars
 from rheostat.host.processes import Launch, Part, module_command, module_environment
 from rheostat.host.spark_daemons import WorkerSize, free_ports
@@ -32,8 +33,8 @@ from rheostat.load.producer import LoadProgress, LoadResult, OpenLoopProducer, R
 from rheostat.load.shapes import parse_shape
 from rheostat.model import Objective
 from rheostat.pipelines import click_fraud, taxi_attractions
-from rheostat.pipelines.running import ClickFraudSettings, PipelineSettings, TaxiSettings
-from rheostat.pipelines.sink import RecordTotals, SinkTotals
+from rheostat.pipelines.running import ClickFraudSettings, Pipeline, PipelineSettings
+from rheostat.pipelines.sink import RecordTotals, SinkTotals, verify
 from rheostat.report.score import Counts, RunFacts, samples_of, score
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 
 SOURCES = ("kafka", "log")
+PIPELINES: Mapping[str, Pipeline[Any]] = {each.name: each for each in (click_fraud.PIPELINE, taxi_attractions.PIPELINE)}
 
 _MOST: Mapping[str, float] = {"base_rate": 1e6, "peak_rate": 1e6, "partitions": 1000}
 """Largest values that one machine can be asked for."""
@@ -68,7 +70,7 @@ class DemoPlan:
     """
 
     program: ClassVar[str] = "click_fraud"
-    """Name of the pipeline's module in :mod:`rheostat.pipelines`."""
+    """Name of the pipeline in :data:`PIPELINES`."""
 
     source: str = "kafka"
     objective: str = "lag < 20s"
@@ -91,8 +93,7 @@ class DemoPlan:
     policy_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        faults = [*self._choice_faults(), *self._number_faults()]
-        if faults:
+        if faults := self._faults():
             raise InputError(faults)
 
     @property
@@ -139,7 +140,7 @@ class DemoPlan:
         }
 
     def payloads(self) -> RecordMaker:
-        """The payloads of the records, warm-up first."""
+        """Makes the records, warm-up first."""
         return Payloads(PayloadSpec(seed=self.seed))
 
     def ground(self, lab: Lab, folder: Path) -> Ground:  # noqa: ARG002
@@ -148,8 +149,6 @@ class DemoPlan:
 
     def counted(self, out: Path) -> SinkTotals | RecordTotals:
         """What the sink holds."""
-        from rheostat.pipelines.sink import verify
-
         return verify(out)
 
     def pipeline(self, folder: Path, bootstrap: str | None, topic: str | None) -> PipelineSettings:
@@ -162,25 +161,23 @@ class DemoPlan:
             "source": self.source,
             "bootstrap": bootstrap,
             "topic": topic,
-            "log": str(folder / "log"),
-            "checkpoint": str(folder / "checkpoint"),
-            "out": str(folder / "out"),
-            "cap": self.cap,
-            "trigger_s": self.trigger_s,
-            "lookup_ms": self.lookup_ms,
-            "fetch_wait_ms": self.fetch_wait_ms,
+            **{name: str(folder / name) for name in ("log", "checkpoint", "out")},
+            **{name: getattr(self, name) for name in ("cap", "trigger_s", "lookup_ms", "fetch_wait_ms")},
         }
 
     def notes(self) -> tuple[str, ...]:
         """What a reader of the figures has to know."""
         top = 1000 / self.lookup_ms if self.lookup_ms else math.inf
+        load = f"Phases of {self.rise_s:g}, {self.plateau_s:g}, {self.fall_s:g} s"
+        if self.shape is not None:
+            load = f"The seconds of the load {self.shape}"
         return (
             f"Each record waits {self.lookup_ms:g} ms for a local look-up, so an executor of one slot handles at most "
             f"{top:g} records/s and capacity grows with executors even on a machine with few cores. The wait is "
             "simulated; broker, cluster, executors, pipeline and records are real.",
             f"A batch is capped at {self.cap} records (maxOffsetsPerTrigger): without a cap an overloaded query "
             "reads its whole backlog in one long batch, and nothing can be measured until it ends.",
-            f"{self._load_words()} count from the first committed batch.",
+            f"{load} count from the first committed batch.",
             "The policy runs with the demo profile, made for runs of minutes; the table compares it with the published "
             "constants.",
             "Executor-hours count from the request of an executor until it has ended. The static run is computed, peak "
@@ -189,52 +186,31 @@ class DemoPlan:
             "even an idle job's lag swings up to about two batches.",
         )
 
-    def _load_words(self) -> str:
-        if self.shape is not None:
-            return f"The seconds of the load {self.shape}"
-        return f"Phases of {self.rise_s:g}, {self.plateau_s:g}, {self.fall_s:g} s"
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def _choice_faults(self) -> list[Fault]:
+    def _faults(self) -> list[Fault]:
+        least, most = self.executors
         faults = []
         if self.source not in SOURCES:
             faults.append(Fault("source", repr(self.source), ", ".join(SOURCES), "unknown source"))
-        least, most = self.executors
         if not 1 <= least <= most:
             faults.append(Fault("executors", f"{least},{most}", "1 ≤ least ≤ greatest", "invalid bounds"))
         if most > self.partitions:
             message = "there are more executors than partitions"
             faults.append(Fault("partitions", str(self.partitions), f"≥ {most}, the greatest number", message))
-        try:
-            objective = Objective.parse(self.objective)
-        except InputError as error:
-            return [*faults, *error.faults]
-        if objective.lag_s < 2 * self.trigger_s:
+        objective = tried(Objective.parse, None, faults, self.objective)
+        if objective is not None and objective.lag_s < 2 * self.trigger_s:
             allowed = f"at least two triggers, {2 * self.trigger_s:g} s"
             faults.append(Fault("objective", self.objective, allowed, "the objective is shorter than two batches"))
-        return faults
-
-    def _number_faults(self) -> list[Fault]:
-        positive = ("base_rate", "peak_rate", "rise_s", "plateau_s", "fall_s", "trigger_s", "cap", "partitions")
-        faults = [
-            Fault(name, repr(getattr(self, name)), _allowed(name), "it is out of range")
-            for name in positive
-            if not (math.isfinite(getattr(self, name)) and 0 < getattr(self, name) <= _MOST.get(name, math.inf))
-        ]
+        for name in ("base_rate", "peak_rate", "rise_s", "plateau_s", "fall_s", "trigger_s", "cap", "partitions"):
+            value, largest = getattr(self, name), _MOST.get(name, math.inf)
+            if not (math.isfinite(value) and 0 < value <= largest):
+                allowed = "a number > 0" + (f" and ≤ {largest:.0f}" if name in _MOST else "")
+                faults.append(Fault(name, repr(value), allowed, "it is out of range"))
         if self.peak_rate < self.base_rate:
-            given = f"{self.peak_rate:g}"
-            faults.append(
-                Fault("peak_rate", given, f"≥ base_rate, {self.base_rate:g}", "the peak rate is below the base rate")
-            )
+            allowed = f"≥ base_rate, {self.base_rate:g}"
+            faults.append(Fault("peak_rate", f"{self.peak_rate:g}", allowed, "the peak rate is below the base rate"))
         if self.seed < 0:
             faults.append(Fault("seed", str(self.seed), "an integer ≥ 0", "the seed is negative"))
         return faults
-
-
-def _allowed(name: str) -> str:
-    return "a number > 0" + (f" and ≤ {_MOST[name]:.0f}" if name in _MOST else "")
 
 
 TOPIC = "records"
@@ -278,13 +254,9 @@ class DemoRun:
 
 
 def run_demo(plan: DemoPlan, folder: Path, say: Callable[[str], None], show: Callable[[Progress], None]) -> DemoRun:
-    """Run a plan; every part that it starts ends with it.
+    """Run a plan; every part that it starts ends with it. ``folder`` gets the journal, ``journal/``.
 
-    Args:
-        plan: what to run.
-        folder: for the journal, ``journal/``.
-        say: receives messages.
-        show: receives the progress, several times a second, from this thread.
+    ``say`` receives messages; ``show`` the progress, several times a second, from this thread.
 
     Raises:
         PartFailedError: a part died.
@@ -299,6 +271,8 @@ def run_demo(plan: DemoPlan, folder: Path, say: Callable[[str], None], show: Cal
 class _Stage:
     """The parts of a run while it lasts."""
 
+    _driver: Part
+
     def __init__(self, plan: DemoPlan, folder: Path, lab: Lab, show: Callable[[Progress], None]) -> None:
         self._plan, self._folder, self._lab, self._show = plan, folder, lab, show
         self._scratch = lab.scratch("demo")
@@ -307,23 +281,27 @@ class _Stage:
         self._progress = LoadProgress(None, 0.0, 0, 0.0)
         self._go = threading.Event()
         self._clock = RunClock()
-        self._driver: Part | None = None
 
     def play(self, connector: list[Path], say: Callable[[str], None]) -> DemoRun:
         sink = self._sink()
         self._ground.start()
         say("Starting the driver: a Spark session, the pipeline, the autoscaler")
         self._driver = self._start_driver(connector)
-        self._wait("starting", self._watch.attached, _SESSION_S, "the autoscaler did not attach")
+        self._require("starting", lambda: bool(self._watch.cycles()), _SESSION_S, "the autoscaler did not attach")
         self._ground.open()
-        self._wait("starting", self._watch.querying, _SESSION_S, "the query did not start")
+        self._require("starting", self._watch.querying, _SESSION_S, "the query did not start")
         say(f"The load begins with {self._plan.base_rate:g} records/s until the first batch is committed")
-        with self._producing(sink) as results:
-            self._wait("warm-up", self._warm, _FIRST_BATCH_S, "no batch was committed")
+        with self._producing(sink) as producing:
+            self._require("warm-up", self._warm, _FIRST_BATCH_S, "no batch was committed")
             self._go.set()
-            self._wait(None, lambda: bool(results), self._plan.seconds + _FIRST_BATCH_S, "the load did not end")
-        load = _delivered(results)
-        drained = self._drain()
+            self._require(None, producing.done, self._plan.seconds + _FIRST_BATCH_S, "the load did not end")
+        load = producing.result()
+        if not load.whole:
+            message = f"{load.failed} records failed, {load.in_doubt} are unconfirmed: {load.error}"
+            raise RheostatError(message)
+        self._progress = LoadProgress(self._plan.seconds, 0.0, self._progress.sent, 0.0)
+        ended = time.time()
+        drained = self._wait("drain", lambda: self._watch.drained_since(ended), self._plan.drain_s)
         self._close_driver()
         return self._result(load, drained)
 
@@ -341,25 +319,29 @@ class _Stage:
         cluster = self._lab.cluster
         bootstrap = self._lab.broker.bootstrap if self._plan.source == "kafka" else None
         conf = cluster.driver_conf(executor_memory_mb=EXECUTOR_MB, jars=connector)
-        pipeline = asdict(self._plan.pipeline(self._scratch, bootstrap, TOPIC if bootstrap else None))
-        settings = {**self._plan.settings(self._folder), **self._ground.settings()}
-        job = Job(self._plan.program, conf | {"spark.ui.enabled": "false"}, pipeline, settings)
-        path = job.write(self._scratch / "job.json")
+        job = {
+            "program": self._plan.program,
+            "conf": conf | {"spark.ui.enabled": "false"},
+            "pipeline": asdict(self._plan.pipeline(self._scratch, bootstrap, TOPIC if bootstrap else None)),
+            "settings": {**self._plan.settings(self._folder), **self._ground.settings()},
+        }
+        path = self._scratch / "job.json"
+        path.write_text(json.dumps(job), encoding="utf-8")
         command = module_command("rheostat.demo.run", str(path))
         environment = module_environment() | cluster.driver_environment()
         return self._lab.run_part("driver", Launch(command, environment, self._scratch))
 
     @contextmanager
-    def _producing(self, sink: Sink) -> Iterator[list[LoadResult | BaseException]]:
-        """Run the producer in a thread; its result or exception is appended to the list."""
-        results: list[LoadResult | BaseException] = []
+    def _producing(self, sink: Sink) -> Iterator[Future[LoadResult]]:
+        """Run the producer in a thread."""
+        results: Future[LoadResult] = Future()
 
         def produce() -> None:
             try:
                 producer = OpenLoopProducer(sink, self._plan.payloads(), self._clock, watch=self._note)
-                results.append(producer.run(self._plan.curve(), self._go, self._plan.base_rate))
+                results.set_result(producer.run(self._plan.curve(), self._go, self._plan.base_rate))
             except BaseException as error:
-                results.append(error)
+                results.set_exception(error)
 
         thread = threading.Thread(target=produce, name="rheostat-load", daemon=True)
         thread.start()
@@ -375,34 +357,29 @@ class _Stage:
     def _note(self, progress: LoadProgress) -> None:
         self._progress = progress
 
-    def _wait(self, phase: str | None, until: Callable[[], bool], timeout_s: float, what: str) -> None:
-        if not self._holds(phase, until, timeout_s):
+    def _require(self, phase: str | None, until: Callable[[], bool], timeout_s: float, what: str) -> None:
+        if not self._wait(phase, until, timeout_s):
             message = f"{what} within {timeout_s:.0f} s"
-            raise UnavailableError(message) if self._driver is None else self._driver.failure(message)
+            raise self._driver.failure(message)
 
-    def _holds(self, phase: str | None, until: Callable[[], bool], timeout_s: float) -> bool:
+    def _wait(self, phase: str | None, until: Callable[[], bool], timeout_s: float) -> bool:
+        """Show the progress until the condition holds; False after the timeout. ``phase`` None: as the load is."""
         deadline = time.monotonic() + timeout_s
         while not until():
             self._lab.check()
-            seen = self._progress
-            name = phase or self._plan.phase(seen.t)
-            self._show(Progress(name, seen.t, seen.rate if seen.sent else None, seen.sent))
+            load = self._progress
+            rate = load.rate if load.sent else None
+            self._show(Progress(phase or self._plan.phase(load.t), load.t, rate, load.sent))
             if time.monotonic() > deadline:
                 return False
             time.sleep(_POLL_S)
         return True
 
-    def _drain(self) -> bool:
-        self._progress = LoadProgress(self._plan.seconds, 0.0, self._progress.sent, 0.0)
-        ended = time.time()
-        return self._holds("drain", lambda: self._watch.drained_since(ended), self._plan.drain_s)
-
     def _close_driver(self) -> None:
         """End the driver between two batches. Only its Python process gets the signal: its JVM must still work."""
-        if self._driver is not None:
-            self._show(Progress("closing", self._progress.t, None, self._progress.sent))
-            os.kill(self._driver.pid, signal.SIGTERM)
-            self._driver.wait_exit(_STOP_S)
+        self._show(Progress("closing", self._progress.t, None, self._progress.sent))
+        os.kill(self._driver.pid, signal.SIGTERM)
+        self._driver.wait_exit(_STOP_S)
 
     def _result(self, load: LoadResult, drained: bool) -> DemoRun:
         records = self._watch.records()
@@ -421,16 +398,6 @@ class _Stage:
         return DemoRun(self._plan, counted, records, load, sink, drained)
 
 
-def _delivered(results: list[LoadResult | BaseException]) -> LoadResult:
-    result = results[0]
-    if isinstance(result, BaseException):
-        raise result
-    if not result.whole:
-        message = f"{result.failed} records failed, {result.in_doubt} are unconfirmed: {result.error}"
-        raise RheostatError(message)
-    return result
-
-
 def _counts(given: IdChecksum, got: IdChecksum | None) -> Counts:
     """Records in and out. If counts agree and checksums differ, the number of lost and doubled records is unknown."""
     if got is None:
@@ -443,7 +410,6 @@ def _counts(given: IdChecksum, got: IdChecksum | None) -> Counts:
 
 # Where executors run: one Worker with room for all, or node servers that start and stop Workers
 
-
 EXECUTOR_MB = 512
 """Heap of each executor."""
 
@@ -453,52 +419,37 @@ RoundTrips = Mapping[str, Mapping[str, float]]
 """Node → node → ms, as in ``workers.round_trips_ms``."""
 
 
-class Ground(Protocol):
+class Ground:
     """Where executors run. One thread calls ``start``, ``settings`` and ``open``, in this order."""
 
     def start(self) -> None:
         """Start before the driver, without Workers: an application takes every core that it finds."""
-        ...
 
     def settings(self) -> Mapping[str, Any]:
-        """Settings of the autoscaler."""
-        ...
+        """Settings of the autoscaler; none where only executors are scaled."""
+        return {}
 
     def open(self) -> None:
         """Make room for executors, after the autoscaler has requested its least number."""
-        ...
 
 
-class OneWorker:
+class OneWorker(Ground):
     """One Worker with a number of slots."""
 
     def __init__(self, lab: Lab, slots: int) -> None:
         self._lab = lab
         self._size = WorkerSize(cores=slots, memory_mb=slots * EXECUTOR_MB)
 
-    def start(self) -> None:
-        """Nothing to start."""
-
-    def settings(self) -> Mapping[str, Any]:
-        """No settings: only executors are scaled."""
-        return {}
-
     def open(self) -> None:
-        """Start the Worker."""
         self._lab.cluster.add_worker(self._size)
 
 
-class NodeServers:
+class NodeServers(Ground):
     """A node server for each name, with room for one Worker of one slot; the k-th node is at 127.0.k.1.
 
-    Distance is simulated: a server delays its answers to the pings of another node. Executors are not slowed.
-
-    Args:
-        lab: with a master.
-        folder: for the folders of the nodes.
-        names: of the nodes, in order of preference among equally near ones.
-        round_trips: of each pair, once.
-        measured: whether the autoscaler measures them; else they are in its settings.
+    Distance is simulated: a server delays its answers to the pings of another node. Executors are not slowed. The
+    autoscaler starts the Workers itself, and measures the round trips unless they are in its settings. ``names`` are in
+    order of preference among equally near ones; ``round_trips`` has each pair once.
     """
 
     def __init__(
@@ -506,8 +457,9 @@ class NodeServers:
     ) -> None:
         self._lab, self._folder = lab, folder
         self._round_trips, self._measured = round_trips, measured
-        pairs = zip(names, free_ports(len(names)), strict=True)
-        self._places = {name: (f"127.0.{k}.1", port) for k, (name, port) in enumerate(pairs, 1)}
+        ports = free_ports(len(names))
+        self._places = {name: (f"127.0.{k}.1", ports[k - 1]) for k, name in enumerate(names, 1)}
+        self._urls = {name: f"http://{host}:{port}" for name, (host, port) in self._places.items()}
 
     def start(self) -> None:
         """Start all servers and wait until they answer."""
@@ -518,31 +470,21 @@ class NodeServers:
 
     def settings(self) -> Mapping[str, Any]:
         """The workers actuator with the nodes and their round trips."""
-        nodes = [f"{name}={url}" for name, url in self._urls().items()]
+        nodes = [f"{name}={url}" for name, url in self._urls.items()]
         trips: Any = "measured" if self._measured else {a: dict(row) for a, row in self._round_trips.items()}
         return {"actuator": "workers", "workers": {"nodes": nodes, "backup": 1, "round_trips_ms": trips}}
 
-    def open(self) -> None:
-        """Nothing to do: the autoscaler starts Workers itself."""
-
     def options(self, name: str) -> list[str]:
-        """Options of ``rheostat node`` for one node."""
-        host, port = self._places[name]
-        peers = ",".join(f"{peer}={url}" for peer, url in self._urls().items())
+        """Options of ``rheostat node`` for one node. In each pair the later node in the list delays its answers."""
+        (host, port), order = self._places[name], list(self._places)
+        peers = ",".join(f"{peer}={url}" for peer, url in self._urls.items())
         options = ["--name", name, "--host", host, "--port", str(port), "--address", host, "--peer", peers]
         options += ["--cores", "1", "--memory", str(EXECUTOR_MB), "--json"]
         options += ["--ping-every", f"{_PING_S:g}", "--grace", f"{_GRACE_S:g}"]
-        later = {a: ms for (a, b), ms in self._delays().items() if b == name}
-        return options + [part for caller, ms in later.items() for part in ("--delay", f"{caller}={ms:g}")]
-
-    def _urls(self) -> dict[str, str]:
-        return {name: f"http://{host}:{port}" for name, (host, port) in self._places.items()}
-
-    def _delays(self) -> dict[tuple[str, str], float]:
-        """(caller, delayed server) → ms; in each pair the later node in the list delays its answers."""
-        order = {name: k for k, name in enumerate(self._places)}
-        pairs = pairs_of(self._round_trips).items()
-        return {((a, b) if order[a] < order[b] else (b, a)): ms for (a, b), ms in pairs}
+        for pair, ms in pairs_of(self._round_trips).items():
+            caller, server = sorted(pair, key=order.index)
+            options += ["--delay", f"{caller}={ms:g}"] if server == name else []
+        return options
 
 
 # The journal of a running demo
@@ -559,11 +501,9 @@ class JournalWatch:
     def records(self) -> tuple[Record, ...]:
         size = sum(file.stat().st_size for file in self._folder.glob("*.jsonl")) if self._folder.is_dir() else 0
         if size and size != self._size:
-            try:
+            with suppress(InputError):  # a line that is being written
                 self._records = tuple(read_journal(self._folder))
                 self._size = size
-            except InputError:
-                return self._records
         return self._records
 
     def cycles(self) -> list[DecisionRecord]:
@@ -574,78 +514,39 @@ class JournalWatch:
         first = next(iter(self.cycles()), None)
         return 0.0 if first is None else now - first.at
 
-    def attached(self) -> bool:
-        """Whether the loop has decided."""
-        return bool(self.cycles())
-
     def querying(self) -> bool:
         """Whether a query was observed."""
         return any(cycle.observation is not None and cycle.observation.queries for cycle in self.cycles()[-3:])
 
     def committed(self) -> bool:
         """Whether a batch with records has finished."""
-        seen = [query for cycle in self.cycles() if cycle.observation for query in cycle.observation.queries]
-        return any(query.batch is not None and query.batch.records for query in seen)
+        queries = [query for cycle in self.cycles() if cycle.observation for query in cycle.observation.queries]
+        return any(query.batch is not None and query.batch.records for query in queries)
 
     def drained_since(self, at: float) -> bool:
         """Whether the backlog was 0 after ``at``."""
-        late = [cycle for cycle in self.cycles() if cycle.at > at and cycle.assessment is not None]
-        return any(cycle.assessment is not None and cycle.assessment.backlog == 0 for cycle in late)
+        assessments = [cycle.assessment for cycle in self.cycles() if cycle.at > at]
+        return any(assessment is not None and assessment.backlog == 0 for assessment in assessments)
 
 
 # The driver process: a session with the autoscaler attached, and the pipeline
 
 
-class _Pipeline(NamedTuple):
-    """Functions of a module of :mod:`rheostat.pipelines`."""
-
-    settings: Callable[..., Any]
-    session: Callable[..., AbstractContextManager[SparkSession]]
-    run: Callable[..., None]
-
-
-PIPELINES: Mapping[str, _Pipeline] = {
-    "click_fraud": _Pipeline(ClickFraudSettings, click_fraud.session, click_fraud.run),
-    "taxi_attractions": _Pipeline(TaxiSettings, taxi_attractions.session, taxi_attractions.run),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """The driver's input.
-
-    Attributes:
-        program: a name in :data:`PIPELINES`.
-        conf: Spark configuration.
-        pipeline: fields of the pipeline's settings.
-        settings: of the autoscaler.
-    """
-
-    program: str
-    conf: Mapping[str, str]
-    pipeline: Mapping[str, Any]
-    settings: Mapping[str, Any]
-
-    def write(self, path: Path) -> Path:
-        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
-        return path
-
-
 def main(argv: list[str]) -> int:
-    """Run until SIGTERM; returns the exit code."""
-    job = Job(**json.loads(Path(argv[0]).read_text(encoding="utf-8")))
+    """Run the job in the file ``argv[0]`` until SIGTERM; returns the exit code."""
+    job = json.loads(Path(argv[0]).read_text(encoding="utf-8"))
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     attached: list[Attachment] = []
 
     def on_session(spark: SparkSession) -> None:
-        attached.append(attach(spark, config=job.settings))
+        attached.append(attach(spark, config=job["settings"]))
 
-    program = PIPELINES[job.program]
-    pipeline = program.settings(**job.pipeline)
+    program = PIPELINES[job["program"]]
     try:
-        with program.session(pipeline, job.conf["spark.master"], [], dict(job.conf)) as spark:
+        pipeline = program.settings(**job["pipeline"])
+        with program.session(pipeline, job["conf"]["spark.master"], [], job["conf"]) as spark:
             try:
                 program.run(pipeline, spark, on_session=on_session, stop=stop)
             finally:

@@ -16,7 +16,7 @@ from rheostat.config.reference import profile_ratios
 from rheostat.demo.run import DemoPlan, DemoRun, JournalWatch, Progress
 from rheostat.journal.records import DecisionRecord
 from rheostat.report.html import Page, write_report
-from rheostat.report.score import series
+from rheostat.report.score import Series
 from rheostat.text import executors, several
 
 
@@ -34,8 +34,12 @@ def verdict(run: DemoRun, baseline: DemoRun | None) -> str:
     saved = f"{1 - used / static:.0%}" if used is not None and static else "an unknown share"
     most = got["executors_max"] or 0
     size, use = several(most, "static executor"), "uses" if most == 1 else "use"
+    records_in, records_out = (
+        "an unknown number of" if number is None else f"{number:,}"
+        for number in (got["records_in"], got["records_out"])
+    )
     return (
-        f"{_count(got['records_in'])} records went in and {_count(got['records_out'])} came out; Rheostat used "
+        f"{records_in} records went in and {records_out} came out; Rheostat used "
         f"{_seconds(used)} executor-seconds where {size} ({kind}) {use} "
         f"{_seconds(static)}: {saved} saved; lag was over the objective of {got['objective_s']:g} s for "
         f"{_share(got['violation_share'])} of the time (p95 {_figure(got['lag_p95_s'])} s, at most "
@@ -55,10 +59,12 @@ def ratio_rows() -> list[list[str]]:
 
 
 def write_page(run: DemoRun, baseline: DemoRun | None, path: Path) -> Path:
+    late = run.load.lateness.max_s
+    lateness = "none was late" if late is None else f"the latest record was sent {late:.2f} s after it was due"
     page = Page(
         title=f"Rheostat demo: {run.plan.policy} on {run.plan.source}",
         verdict=verdict(run, baseline),
-        notes=[*run.plan.notes(), *_loads(run)],
+        notes=[*run.plan.notes(), f"The load: {several(run.load.records, 'record')} acknowledged, {lateness}."],
         score=run.score,
         tables={
             "The demo profile and the constants of the thesis behind reactive (Chania 2020)": ratio_rows(),
@@ -67,31 +73,21 @@ def write_page(run: DemoRun, baseline: DemoRun | None, path: Path) -> Path:
             ),
         },
     )
-    return write_report(path, page, series(run.records), run.plan.objective_s)
+    return write_report(path, page, Series(run.records), run.plan.objective_s)
 
 
 def _static_rows(got: Mapping[str, Any], static: Mapping[str, Any] | None) -> list[list[str]]:
-    rows = [["", "executor-seconds", "lag p95, s", "lag max, s", "over the objective"]]
-    rows.append(["Rheostat", *_cells(got)])
+    def figures(score: Mapping[str, Any]) -> list[str]:
+        lags = (_figure(score["lag_p95_s"]), _figure(score["lag_max_s"]), _share(score["violation_share"]))
+        return [_seconds(score["executor_hours"]), *lags]
+
+    most = executors((static or got)["executors_max"] or 0)
     if static is None:
-        name = f"static, {executors(got['executors_max'] or 0)} (computed: peak × duration)"
-        return [*rows, [name, _seconds(got["static_executor_hours"]), "not run", "not run", "not run"]]
-    return [*rows, [f"static, {executors(static['executors_max'] or 0)} (run)", *_cells(static)]]
-
-
-def _cells(got: Mapping[str, Any]) -> list[str]:
-    figures = (_figure(got["lag_p95_s"]), _figure(got["lag_max_s"]), _share(got["violation_share"]))
-    return [_seconds(got["executor_hours"]), *figures]
-
-
-def _loads(run: DemoRun) -> list[str]:
-    late = run.load.lateness.max_s
-    said = "none was late" if late is None else f"the latest record was sent {late:.2f} s after it was due"
-    return [f"The load: {several(run.load.records, 'record')} acknowledged, {said}."]
-
-
-def _count(value: int | None) -> str:
-    return "an unknown number of" if value is None else f"{value:,}"
+        name, cells = "computed: peak × duration", [_seconds(got["static_executor_hours"]), *["not run"] * 3]
+    else:
+        name, cells = "run", figures(static)
+    header = ["", "executor-seconds", "lag p95, s", "lag max, s", "over the objective"]
+    return [header, ["Rheostat", *figures(got)], [f"static, {most} ({name})", *cells]]
 
 
 def _seconds(hours: float | None) -> str:
@@ -132,48 +128,41 @@ class LiveTable:
             yield self
 
     def say(self, text: str) -> None:
-        """Print a message above the table."""
         self._console.print(text, markup=False)
 
     def show(self, progress: Progress) -> None:
         cycles = self._watch.cycles()
         last = cycles[-1] if cycles else None
         rows = self._rows(progress, last)
-        acted = next((cycle for cycle in reversed(cycles) if cycle.decision.acts), None)
         if self._live is not None:
-            self._live.update(_table(rows, last, acted), refresh=True)
+            acted = next((cycle for cycle in reversed(cycles) if cycle.decision.acts), None)
+            table = Table(show_header=False, title="Rheostat demo", min_width=90, expand=False)
+            table.add_column(style="bold", no_wrap=True)
+            table.add_column()
+            for row in [*rows, ("decision", _decision(last)), ("last change", _decision(acted))]:
+                table.add_row(*row)
+            self._live.update(table, refresh=True)
         elif time.monotonic() - self._shown_at >= _PLAIN_EVERY_S:
             self._shown_at = time.monotonic()
             why = f" · {last.decision.why}" if last else ""
             self.say(" · ".join(f"{name} {value}" for name, value in rows) + why)
 
     def _rows(self, progress: Progress, last: DecisionRecord | None) -> list[tuple[str, str]]:
-        meant = last.assessment if last else None
+        assessment = last.assessment if last else None
         second = "" if progress.second is None else f" {progress.second:.0f} of {self._plan.seconds:.0f} s"
-        lag = _row(meant.lag_s if meant else None, "s", 1)
-        executors = "–" if meant is None or meant.executors is None else str(meant.executors)
+        lag = _row(assessment.lag_s if assessment else None, "s", 1)
+        executors = "–" if assessment is None or assessment.executors is None else str(assessment.executors)
         wanted = last.decision.target if last else None
         arrow = f" → {wanted}" if wanted is not None and str(wanted) != executors else ""
         return [
             ("phase", progress.phase + second),
             ("offered", _row(progress.rate, "/s")),
-            ("arriving", _row(meant.arrival_rate if meant else None, "/s")),
-            ("processed", _row(meant.processed_rate if meant else None, "/s")),
-            ("backlog", _row(meant.backlog if meant else None, "")),
+            ("arriving", _row(assessment.arrival_rate if assessment else None, "/s")),
+            ("processed", _row(assessment.processed_rate if assessment else None, "/s")),
+            ("backlog", _row(assessment.backlog if assessment else None, "")),
             ("lag", f"{lag} (objective < {self._plan.objective_s:g} s)"),
             ("executors", f"{executors}{arrow} (bounds {self._plan.executors[0]}–{self._plan.executors[1]})"),
         ]
-
-
-def _table(rows: list[tuple[str, str]], last: DecisionRecord | None, acted: DecisionRecord | None) -> Table:
-    table = Table(show_header=False, title="Rheostat demo", min_width=90, expand=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
-    for row in rows:
-        table.add_row(*row)
-    table.add_row("decision", _decision(last))
-    table.add_row("last change", _decision(acted))
-    return table
 
 
 def _decision(cycle: DecisionRecord | None) -> str:

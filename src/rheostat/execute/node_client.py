@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
+from rheostat.config.loading import read_token
+from rheostat.config.models import Settings
 from rheostat.errors import RheostatError, UnavailableError
 
 if TYPE_CHECKING:
-    from rheostat.http_client import Answer, Http
+    from rheostat.http_client import Http
 
-
+P = ParamSpec("P")
 T = TypeVar("T")
 _log = logging.getLogger("rheostat")
 _MAX_TROUBLE = 300
@@ -26,7 +28,7 @@ _REFUSES = ("DECOMMISSIONED", "DEAD")
 """States in which the master places no executor on a Worker."""
 
 
-class Way(NamedTuple):
+class PeerTrip(NamedTuple):
     """The round trip from a node to a peer, and how long ago it was measured."""
 
     peer: str
@@ -46,7 +48,7 @@ class NodeState:
         names: web page of each Worker (``host:port``) → its unique name on the node.
         hosts: addresses of its Workers, including leaving ones.
         leaving: Workers that are leaving and may still get an executor, as the master does not know it yet.
-        ways: measured round trips to its peers.
+        peers: measured round trips to its peers.
     """
 
     n_max: int
@@ -57,7 +59,7 @@ class NodeState:
     name: str = "node"
     hosts: frozenset[str] = frozenset()
     leaving: int = 0
-    ways: tuple[Way, ...] = ()
+    peers: tuple[PeerTrip, ...] = ()
 
 
 def parse_state(answer: Any) -> NodeState:
@@ -72,50 +74,54 @@ def parse_state(answer: Any) -> NodeState:
         raise UnavailableError("its master does not answer: nobody knows which Workers are used")
     try:
         workers: Sequence[Mapping[str, Any]] = answer["workers"]
-        used = tuple(str(one["name"]) for one in workers if one["used"])
-        idle = sum(not one["used"] for one in workers if one["state"] in _STAYING)
-        names = {str(one["web"]): str(one["name"]) for one in workers if one["web"] is not None}
         leaving = sum(one["state"] == "leaving" and one.get("standing") not in _REFUSES for one in workers)
         state = NodeState(
             n_max=int(answer["n_max"]),
-            used=used,
-            idle=idle,
+            used=tuple(str(one["name"]) for one in workers if one["used"]),
+            idle=sum(not one["used"] for one in workers if one["state"] in _STAYING),
             free=len(answer["free_ids"]),
-            names=names,
+            names={str(one["web"]): str(one["name"]) for one in workers if one["web"] is not None},
             name=str(answer["name"]),
             hosts=frozenset(str(one["host"]) for one in workers),
             leaving=leaving,
-            ways=_parse_ways(answer.get("peers", ())),
+            peers=_parse_peers(answer.get("peers", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         message = f"this is not what a node says of itself: {error!r}"
         raise UnavailableError(message) from error
-    if state.free < 0 or len(workers) + state.free > max(state.n_max, len(workers)):
+    if len(workers) + state.free > max(state.n_max, len(workers)):
         message = f"it says {len(workers)} Workers and {state.free} free ids of {state.n_max}"
         raise UnavailableError(message)
     return state
 
 
-def _parse_ways(peers: Sequence[Mapping[str, Any]]) -> tuple[Way, ...]:
-    ways = [
-        Way(str(one["name"]), float(one["round_trip_ms"]), float(one["age_s"]))
-        for one in peers
-        if one["round_trip_ms"] is not None
-    ]
-    if not all(0 <= number < float("inf") for way in ways for number in (way.ms, way.age_s)):
-        message = "a round trip or its age is no number, or negative"
-        raise ValueError(message)
-    return tuple(ways)
+def _parse_peers(peers: Sequence[Mapping[str, Any]]) -> tuple[PeerTrip, ...]:
+    measured = [one for one in peers if one["round_trip_ms"] is not None]
+    trips = [PeerTrip(str(one["name"]), float(one["round_trip_ms"]), float(one["age_s"])) for one in measured]
+    if not all(0 <= number < float("inf") for trip in trips for number in (trip.ms, trip.age_s)):
+        raise ValueError("a round trip or its age is no number, or negative")
+    return tuple(trips)
+
+
+class Node(Protocol):
+    """The port of a node server; see :class:`NodeClient`. Every failure is an UnavailableError."""
+
+    @property
+    def address(self) -> str: ...
+
+    def state(self) -> NodeState: ...
+
+    def create(self, target: int) -> int: ...
+
+    def remove(self, used: Sequence[str], free: int) -> int: ...
+
+    def close(self) -> None: ...
 
 
 class NodeClient:
     """Client of one node server. Every call ends within ``timeout_s``; every failure is an UnavailableError.
 
-    Args:
-        address: ``http://host:port``.
-        token: bearer token; None: the node asks for none.
-        timeout_s: for a whole request, s.
-        name: used instead of the node's own name, if given.
+    The address is ``http://host:port``; ``name`` replaces the node's own name.
     """
 
     def __init__(self, address: str, token: str | None, timeout_s: float, name: str | None = None) -> None:
@@ -126,17 +132,16 @@ class NodeClient:
         self._http: Http | None = None
 
     def state(self) -> NodeState:
-        """Read its state."""
-        state = parse_state(self._ask("GET", None))
+        state = parse_state(self._ask("GET"))
         return state if self.name is None else replace(state, name=self.name)
 
     def create(self, target: int) -> int:
         """Ask for ``target`` more Workers; returns how many it creates."""
-        return len(self._list(self._ask("POST", {"target": target}), "creating"))
+        return self._count("creating", self._ask("POST", {"target": target}))
 
     def remove(self, used: Collection[str], free: int) -> int:
         """Ask it to remove all idle Workers but ``free``; returns how many it removes."""
-        return len(self._list(self._ask("DELETE", {"used": sorted(used), "free": free}), "removing"))
+        return self._count("removing", self._ask("DELETE", {"used": sorted(used), "free": free}))
 
     def close(self) -> None:
         """Close the connection. May be called more than once."""
@@ -144,55 +149,38 @@ class NodeClient:
         if http is not None:
             http.close()
 
-    def _list(self, answer: Any, key: str) -> list[Any]:
+    def _count(self, key: str, answer: Any) -> int:
         found = answer.get(key) if isinstance(answer, dict) else None
         if not isinstance(found, list):
             message = f"this is not what a node answers: no {key}"
             raise UnavailableError(message)
-        return found
+        return len(found)
 
-    def _ask(self, method: str, order: Mapping[str, Any] | None) -> Any:
+    def _ask(self, method: str, order: Mapping[str, Any] | None = None) -> Any:
         from rheostat.http_client import Http
 
         if self._http is None:
             self._http = Http(self._timeout_s, self._headers)
-        return _answer(self._http.ask(method, f"{self.address}/taskmanager", order))
+        response = self._http.ask(method, f"{self.address}/taskmanager", order)
+        answer = response.json()
+        if response.ok:
+            return answer
+        faults = answer.get("faults") if isinstance(answer, dict) else None
+        known = [one for one in faults if isinstance(one, dict)] if isinstance(faults, list) else []
+        words = "; ".join(str(one.get("message")) for one in known)
+        message = f"it refuses with {response.status}" + (f": {words}" if words else "")
+        raise UnavailableError(message)
 
 
-def _answer(given: Answer) -> Any:
-    answer = given.json()
-    if given.ok:
-        return answer
-    faults = answer.get("faults") if isinstance(answer, dict) else None
-    told = faults if isinstance(faults, list) else []
-    words = "; ".join(str(one.get("message")) for one in told if isinstance(one, dict))
-    message = f"it refuses with {given.status}" + (f": {words}" if words else "")
-    raise UnavailableError(message)
+def node_clients(settings: Settings) -> list[NodeClient]:
+    """Clients of the node servers that the settings name; connections are opened when they are needed.
 
-
-class Node(Protocol):
-    """The port of a node server; :class:`NodeClient` implements it. Every failure is an UnavailableError."""
-
-    @property
-    def address(self) -> str:
-        """``http://host:port``."""
-        ...
-
-    def state(self) -> NodeState:
-        """Read its state."""
-        ...
-
-    def create(self, target: int) -> int:
-        """Ask for ``target`` more Workers; returns how many it creates."""
-        ...
-
-    def remove(self, used: Sequence[str], free: int) -> int:
-        """Ask it to remove all idle Workers but ``free``; returns how many it removes."""
-        ...
-
-    def close(self) -> None:
-        """Close the connection."""
-        ...
+    Raises:
+        InputError: the token cannot be read.
+    """
+    workers = settings.workers
+    token = read_token(workers.token_file, "workers.token_file", os.environ)
+    return [NodeClient(address, token, workers.timeout_s, name) for name, address in workers.named_nodes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,85 +202,80 @@ class StandbyOptions:
 class _NodeGateway:
     """A node and its failures. Used by one thread at a time."""
 
-    def __init__(self, node: Node, upkeep: StandbyOptions) -> None:
+    def __init__(self, node: Node, options: StandbyOptions) -> None:
         self.node = node
         self.trouble: str | None = None
-        self._upkeep = upkeep
-        self._pause_s = upkeep.first_s
+        self._options = options
+        self._pause_s = options.first_s
         self._again_at = 0.0
 
     def paused(self, at: float) -> bool:
         return self.trouble is not None and at < self._again_at
 
-    def call(self, at: float, ask: Callable[[Node], T]) -> T | None:
-        """Its answer; None if it failed: see ``trouble``. The first failure and the recovery are logged."""
+    def call(self, at: float, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """The node's answer; None if it failed: see ``trouble``. The first failure and the recovery are logged."""
         try:
-            answer = ask(self.node)
+            answer = ask(*args, **kwargs)
         except RheostatError as error:
             if self.trouble is None:
-                _log.warning("node %s: %s; it is tried again (told once)", self.node.address, error)
+                _log.warning("node %s: %s; it is tried again (logged once)", self.node.address, error)
             self.trouble = f"node {self.node.address}: {error}"[:_MAX_TROUBLE]
-            self._again_at, self._pause_s = at + self._pause_s, min(2 * self._pause_s, self._upkeep.longest_s)
+            self._again_at, self._pause_s = at + self._pause_s, min(2 * self._pause_s, self._options.longest_s)
             return None
         if self.trouble is not None:
             _log.warning("node %s answers again", self.node.address)
-        self.trouble, self._pause_s = None, self._upkeep.first_s
+        self.trouble, self._pause_s = None, self._options.first_s
         return answer
 
 
 class NodeGateways:
     """All node servers, by number. A node that failed is skipped for a while. Used by one thread at a time."""
 
-    def __init__(self, nodes: Sequence[Node], upkeep: StandbyOptions) -> None:
-        self._doors = [_NodeGateway(node, upkeep) for node in nodes]
+    def __init__(self, nodes: Sequence[Node], options: StandbyOptions) -> None:
+        self._gateways = [_NodeGateway(node, options) for node in nodes]
 
     @property
     def troubles(self) -> list[str]:
         """The last error of each node whose last call failed."""
-        return [door.trouble for door in self._doors if door.trouble]
+        return [gateway.trouble for gateway in self._gateways if gateway.trouble]
 
     def states(self, at: float) -> dict[int, NodeState]:
         """The states of the nodes that answer; all are asked at once."""
-        open_ = [number for number, door in enumerate(self._doors) if not door.paused(at)]
-        if not open_:
+        asked = {number: gateway for number, gateway in enumerate(self._gateways) if not gateway.paused(at)}
+        if not asked:
             return {}
-        with ThreadPoolExecutor(len(open_), thread_name_prefix="rheostat-node") as pool:
-            states = pool.map(lambda number: self._doors[number].call(at, lambda node: node.state()), open_)
-            return {number: state for number, state in zip(open_, states, strict=True) if state is not None}
+        with ThreadPoolExecutor(len(asked), thread_name_prefix="rheostat-node") as pool:
+            states = pool.map(lambda gateway: gateway.call(at, gateway.node.state), asked.values())
+            return {number: state for number, state in zip(asked, states, strict=True) if state is not None}
 
     def create(self, at: float, wanted: Mapping[int, int]) -> int:
         """Ask each node (by number) for so many more Workers; returns how many they create together."""
-        return sum(
-            self._doors[number].call(at, partial(_create, share=share)) or 0
-            for number, share in wanted.items()
-            if share
-        )
+        created = 0
+        for number, share in wanted.items():
+            if share:
+                gateway = self._gateways[number]
+                created += gateway.call(at, gateway.node.create, share) or 0
+        return created
 
-    def remove(self, at: float, states: Mapping[int, NodeState], keep: Mapping[int, int], pages: Sequence[str]) -> int:
+    def remove(
+        self, at: float, states: Mapping[int, NodeState], keep: Mapping[int, int], pages: Collection[str]
+    ) -> int:
         """Ask nodes to remove idle Workers; returns how many they remove together.
 
         Args:
             at: now.
             states: of the nodes.
-            keep: by the numbers of the nodes that shall remove some, the idle Workers that they keep.
+            keep: number of a node that shall remove some → the idle Workers that it keeps.
             pages: of the Workers that the job uses, read just now.
         """
-        gone = 0
+        removed = 0
         for number, free in keep.items():
-            state = states[number]
+            state, gateway = states[number], self._gateways[number]
             used = sorted({state.names.get(page, page) for page in pages} | set(state.used))
-            gone += self._doors[number].call(at, partial(_remove, used=used, free=free)) or 0
-        return gone
+            removed += gateway.call(at, gateway.node.remove, used, free) or 0
+        return removed
 
     def close(self) -> None:
         """Close the connections."""
-        for door in self._doors:
-            door.node.close()
-
-
-def _create(node: Node, share: int) -> int:
-    return node.create(share)
-
-
-def _remove(node: Node, used: Sequence[str], free: int) -> int:
-    return node.remove(used, free)
+        for gateway in self._gateways:
+            gateway.node.close()

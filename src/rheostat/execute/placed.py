@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from rheostat.config.models import ELSEWHERE
-from rheostat.decide.placement import Choice, grown
+from rheostat.decide.placement import Choice, choose_nodes_to_add
 from rheostat.execute.node_client import NodeGateways, NodeState
 from rheostat.model import NodeReading, Nodes, Placement, RoundTrip
 from rheostat.ports import Clock
 from rheostat.text import several
 
 
-class JobOnNodes(Protocol):
+class JobView(Protocol):
     """The executors of the application. May raise :class:`~rheostat.errors.ActuationError`."""
 
     def registered(self) -> tuple[str, ...]:
@@ -69,22 +69,18 @@ class Change:
 class Placed:
     """Executors and Workers on named nodes. Used by one thread at a time."""
 
-    def __init__(self, doors: NodeGateways, job: JobOnNodes, backup: int, known: LatencyMap) -> None:
-        self._doors, self._job, self._backup, self._known = doors, job, backup, known
-        self._pages: dict[str, str] = {}
+    def __init__(self, nodes: NodeGateways, job: JobView, backup: int, known: LatencyMap) -> None:
+        self._nodes, self._job, self._backup, self._known = nodes, job, backup, known
+        self._node_of: dict[str, str] = {}
         self._slow: frozenset[str] = frozenset()
 
     def begin(self, at: float, placement: Placement, still: Callable[[], bool], first: Sequence[str] = ()) -> Change:
         """Prepare a change of the job: move the idle Workers, and choose the executors to remove.
 
-        Args:
-            at: time of the decision.
-            placement: to carry out.
-            still: whether the change is still wanted.
-            first: executors to remove before others of their node.
+        ``first`` are executors to remove before others of their node; ``still``: whether the change is still wanted.
         """
         self._slow = frozenset(placement.slow)
-        states = self._doors.states(at)
+        states = self._nodes.states(at)
         before = self._executors(states)
         change = Change(placement, before, first_to_leave(placement.leave, before, first))
         if placement.add:
@@ -93,16 +89,16 @@ class Placed:
 
     def settle(self, at: float, change: Change | None, *, settled: bool) -> list[str]:
         """Move the standby to where the next executors would come, after a change and between changes; describe it."""
-        states = self._doors.states(at)
+        states = self._nodes.states(at)
         executors = self._executors(states)
         words = [] if change is None else [*change.words, *_describe_change(change, executors)]
         used = Counter(node for node in executors.values() if node != ELSEWHERE)
-        wanted = standby_moves(used, _stands(states), self._backup, self._seen(), settled=settled)
+        wanted = standby_moves(used, _stands(states), self._backup, self._present(), settled=settled)
         idle = sum(state.idle for state in states.values())
-        created, gone = self._move(at, states, wanted)
-        if created or gone:
-            more = [f"{created} more asked for on {', '.join(wanted.create)}"] if created else []
-            more += [f"{gone} sent away from {', '.join(wanted.keep)}"] if gone else []
+        created, removed = self._move(at, states, wanted)
+        if created or removed:
+            more = [f"{created} more requested on {', '.join(wanted.create)}"] if created else []
+            more += [f"{removed} removed from {', '.join(wanted.keep)}"] if removed else []
             words.append(f"standby: {several(idle, 'idle Worker')}, {', '.join(more)}")
         elif states and idle < self._backup and not any(state.free for state in states.values()):
             words.append(f"standby: {idle} of {self._backup} idle Workers, as the nodes have no room for more")
@@ -111,33 +107,32 @@ class Placed:
     def _make_room(self, at: float, states: Mapping[int, NodeState], change: Change, still: Callable[[], bool]) -> None:
         add, stands = change.placement.add, _stands(states)
         used = Counter(change.placement.use) - Counter(add)
-        taken, lacking, instead = possible(add, used, stands, self._seen())
+        taken, lacking, instead = possible(add, used, stands, self._present())
         if lacking:
             for_them = f"{', '.join(instead)} instead" if instead else "no other node has any"
             change.words.append(f"no room on {', '.join(lacking)}, or no answer: {for_them}")
-        _, gone = self._move(at, states, moves((*taken, *instead), stands))
-        if gone:
+        _, removed = self._move(at, states, moves((*taken, *instead), stands))
+        if removed:
             began = self._known.clock.now()
-            known = self._until_known(began, still)
+            late = "" if self._await_leaving(began, still) else ", and the master may still place executors on them"
             waited_s = self._known.clock.now() - began
-            late = "" if known else ", and the master may still place executors on them"
-            sent = several(gone, "idle Worker")
-            change.words.append(f"{sent} on other nodes sent away first, in {waited_s:.1f} s{late}")
+            sent = several(removed, "idle Worker")
+            change.words.append(f"{sent} on other nodes removed first, in {waited_s:.1f} s{late}")
 
     def _move(self, at: float, states: Mapping[int, NodeState], wanted: Moves) -> tuple[int, int]:
         """The numbers of Workers created and removed. The Workers in use are read from the job now."""
-        numbers = {name: number for number, name in _names(states).items()}
-        created = self._doors.create(at, {numbers[name]: count for name, count in wanted.create.items()})
+        numbers = _numbers(states)
+        created = self._nodes.create(at, {numbers[name]: count for name, count in wanted.create.items()})
         if not wanted.keep:
             return created, 0
         keep = {numbers[name]: count for name, count in wanted.keep.items()}
-        return created, self._doors.remove(at, states, keep, sorted(set(self._job.placed().values())))
+        return created, self._nodes.remove(at, states, keep, self._job.placed().values())
 
-    def _until_known(self, began: float, still: Callable[[], bool]) -> bool:
+    def _await_leaving(self, began: float, still: Callable[[], bool]) -> bool:
         """Wait until the master places nothing on leaving Workers; False: not in time, or no longer wanted."""
         while still():
             now = self._known.clock.now()
-            if not any(state.leaving for state in self._doors.states(now).values()):
+            if not any(state.leaving for state in self._nodes.states(now).values()):
                 return True
             if now - began > self._known.leave_s or self._known.clock.wait(self._known.look_s):
                 return False
@@ -145,53 +140,53 @@ class Placed:
 
     def _executors(self, states: Mapping[int, NodeState]) -> dict[str, str]:
         """Executor → its node, oldest first. The nodes of Workers are remembered, as their server may be gone."""
-        fresh = {host: state.name for state in states.values() for host in state.hosts}
-        fresh |= {page: state.name for state in states.values() for page in state.names}
         pages = self._job.placed()
         in_use = {place for page in pages.values() for place in (page, _host(page))}
-        kept = {place: node for place, node in self._pages.items() if place in in_use}
-        self._pages = kept | fresh
-        return {each: self._node(pages[each]) for each in self._job.registered() if each in pages}
+        self._node_of = {place: node for place, node in self._node_of.items() if place in in_use}
+        self._node_of |= {host: state.name for state in states.values() for host in state.hosts}
+        self._node_of |= {page: state.name for state in states.values() for page in state.names}
+        nodes = {
+            executor: self._node_of.get(page) or self._node_of.get(_host(page), ELSEWHERE)
+            for executor, page in pages.items()
+        }
+        return {executor: nodes[executor] for executor in self._job.registered() if executor in nodes}
 
-    def _seen(self) -> Known:
-        """The present round trips, and the nodes that were slow in the last placement."""
+    def _present(self) -> Known:
         return Known(self._known.round_trips(), self._slow)
-
-    def _node(self, page: str) -> str:
-        return self._pages.get(page) or self._pages.get(_host(page), ELSEWHERE)
 
 
 def _host(page: str) -> str:
     return page.rpartition(":")[0] or page
 
 
-def _names(states: Mapping[int, NodeState]) -> dict[int, str]:
-    """Names of the nodes by number; of two with one name, only the first."""
-    found: dict[int, str] = {}
+def _numbers(states: Mapping[int, NodeState]) -> dict[str, int]:
+    """Numbers of the nodes by name; of two with one name, that of the first."""
+    found: dict[str, int] = {}
     for number, state in states.items():
-        if state.name not in found.values():
-            found[number] = state.name
+        found.setdefault(state.name, number)
     return found
 
 
 def _stands(states: Mapping[int, NodeState]) -> dict[str, Stand]:
-    return {name: Stand(states[number].idle, states[number].free) for number, name in _names(states).items()}
+    return {name: Stand(states[number].idle, states[number].free) for name, number in _numbers(states).items()}
 
 
 def _describe_change(change: Change, now: Mapping[str, str]) -> list[str]:
-    came = [node for executor, node in now.items() if executor not in change.before]
-    went = [node for executor, node in change.before.items() if executor not in now]
-    parts = [*_compare("came on", came, change.placement.add), *_compare("went from", went, change.placement.leave)]
+    started = [node for executor, node in now.items() if executor not in change.before]
+    removed = [node for executor, node in change.before.items() if executor not in now]
+    parts = _compare("started on", started, change.placement.add)
+    parts += _compare("removed from", removed, change.placement.leave)
     return [f"executors {', '.join(parts)}"] if parts else []
 
 
 def _compare(verb: str, found: Collection[str], wanted: Collection[str]) -> list[str]:
-    said = [f"{verb} {', '.join(sorted(found)) or 'no node'}"] if found or wanted else []
-    missed = Counter(wanted) - Counter(found)
-    return [*said, *([f"not, as was wanted, {verb} {', '.join(sorted(missed.elements()))}"] if missed else [])]
+    parts = [f"{verb} {', '.join(sorted(found)) or 'no node'}"] if found or wanted else []
+    if missed := Counter(wanted) - Counter(found):
+        parts.append(f"not {verb} {', '.join(sorted(missed.elements()))} as decided")
+    return parts
 
 
-# Pure functions: which Workers to create and remove, and which executors to remove first.
+# Pure functions: which Workers to create and remove, and which executors to remove first
 
 
 class Stand(NamedTuple):
@@ -220,22 +215,17 @@ def possible(
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """The nodes of ``add`` with room, those without room (or without an answer), and the nodes taken instead.
 
-    Args:
-        add: nodes of the new executors, in order.
-        used: executors of the application by node, without those of ``add``.
-        stands: of the nodes that answer.
-        known: the nearest node with room is taken instead, slow ones last.
+    The nearest node with room is taken instead, slow ones last. ``used``: executors by node, without those of ``add``.
 
     >>> possible(["far", "far"], Counter(mid=1), {"far": Stand(1, 0), "mid": Stand(0, 2)}, Known())
     (('far',), ('far',), ('mid',))
     """
-    room = Counter({name: stand.idle + stand.free for name, stand in stands.items()})
+    room = _room(stands)
     taken, lacking = list[str](), list[str]()
     for name in add:
         (taken if room[name] > 0 else lacking).append(name)
         room[name] -= room[name] > 0
-    there = used + Counter(taken)
-    return tuple(taken), tuple(lacking), _next(there, room, len(lacking), known)
+    return tuple(taken), tuple(lacking), _next_nodes(used + Counter(taken), room, len(lacking), known)
 
 
 def moves(add: Sequence[str], stands: Mapping[str, Stand]) -> Moves:
@@ -244,8 +234,6 @@ def moves(add: Sequence[str], stands: Mapping[str, Stand]) -> Moves:
     Each node gets as many idle Workers as new executors, and keeps no more; if all executors start on one node, further
     idle Workers may stay there.
 
-    >>> moves(["near"], {"near": Stand(2, 0), "far": Stand(1, 0)})
-    Moves(create={}, keep={'far': 0})
     >>> moves(["near", "mid"], {"near": Stand(2, 0), "mid": Stand(0, 3)})
     Moves(create={'mid': 1}, keep={'near': 1})
     """
@@ -262,16 +250,11 @@ def standby_moves(
 
     Unless the job is ``settled``, idle Workers may be about to be used: none is removed, and no more are created than
     are missing in total.
-
-    >>> known = Known((RoundTrip("far", "near", 300.0),))
-    >>> standby_moves(Counter(near=1), {"near": Stand(0, 1), "far": Stand(2, 0)}, 2, known, settled=True)
-    Moves(create={'near': 1}, keep={'far': 1})
     """
-    room = Counter({name: stand.idle + stand.free for name, stand in stands.items()})
-    goals = _next(used, room, backup, known)
-    missing = len(goals) if settled else backup - sum(stand.idle for stand in stands.values())
-    create = Counter[str]()
+    goals = _next_nodes(used, _room(stands), backup, known)
     idle = Counter({name: stand.idle for name, stand in stands.items()})
+    missing = len(goals) if settled else backup - idle.total()
+    create = Counter[str]()
     for name in goals:
         if idle[name] > 0:
             idle[name] -= 1
@@ -285,15 +268,10 @@ def standby_moves(
 def first_to_leave(leave: Sequence[str], executors: Mapping[str, str], first: Sequence[str] = ()) -> tuple[str, ...]:
     """The executors to remove for ``leave``: for each node in turn one of ``first``, else the newest one left there.
 
-    Args:
-        leave: nodes, one entry for each executor to remove.
-        executors: executor → its node, oldest first.
-        first: executors to remove before others of their node, in this order.
+    ``leave`` has one entry for each executor to remove; ``executors`` are executor → its node, oldest first.
 
     >>> first_to_leave(["far", "mid", "far"], {"1": "far", "2": "mid", "3": "far", "4": "near"})
     ('3', '2', '1')
-    >>> first_to_leave(["far"], {"1": "far", "2": "mid", "3": "far"}, ["2", "1"])
-    ('1',)
     """
     named = [each for each in first if each in executors]
     left = [*named, *(each for each in reversed(list(executors)) if each not in named)]
@@ -306,8 +284,12 @@ def first_to_leave(leave: Sequence[str], executors: Mapping[str, str], first: Se
     return tuple(found)
 
 
-def _next(used: Counter[str], room: Counter[str], count: int, known: Known) -> tuple[str, ...]:
+def _room(stands: Mapping[str, Stand]) -> Counter[str]:
+    return Counter({name: stand.idle + stand.free for name, stand in stands.items()})
+
+
+def _next_nodes(used: Counter[str], room: Counter[str], count: int, known: Known) -> tuple[str, ...]:
     """The nodes of the next ``count`` executors."""
     rows = tuple([NodeReading(name, used[name], room[name]) for name in sorted(room)])
     nodes = Nodes(0.0, rows, known.round_trips)
-    return grown(tuple(sorted(used.elements())), nodes, count, Choice(slow=known.slow))
+    return choose_nodes_to_add(tuple(sorted(used.elements())), nodes, count, Choice(slow=known.slow))

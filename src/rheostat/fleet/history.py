@@ -2,12 +2,8 @@
 
 A folder ``job=NAME`` for each job has one file for each collected source (a journal or an archive); collecting a source
 again replaces its file. Spark, pyarrow and others read the data set as one table with the columns
-``job, at, workload, executors, slow, processed``:
-
-* ``workload``: records/s of each topic that the job reads, sorted by topic, or one rate for all topics;
-* ``executors``: number of running executors;
-* ``slow``: share of slow records;
-* ``processed``: records/s committed; missing if unknown.
+``job``, ``at``, ``workload`` (records/s of each topic that the job reads, sorted by topic, or one rate for all),
+``executors`` (running), ``slow`` (share of slow records) and ``processed`` (records/s committed; missing if unknown).
 """
 
 from __future__ import annotations
@@ -18,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rheostat.decide.policy import in_force
-from rheostat.errors import Fault, InputError
+from rheostat.decide.policy import current_target
+from rheostat.errors import Fault, InputError, tried
 from rheostat.journal.records import DecisionRecord, Record, SessionRecord
 from rheostat.journal.store import journal_files, read_journal
 from rheostat.model import Assessment
@@ -31,16 +27,13 @@ if TYPE_CHECKING:
 
 
 _SLOW_INTERVAL_S, _HOLD_S, _MOST_SLOW = 15.0, 240.0, 1.0
-_ARCHIVE = "rows-*.parquet"
 
 
 class Collected(NamedTuple):
     """Result for one source.
 
-    Attributes:
-        rows: number of collected samples.
-        fault: damage, if any. A damaged file of an archive loses its own rows, a damaged line of a journal the rest of
-            its file.
+    ``fault``: damage, if any. A damaged file of an archive loses its own rows, a damaged line of a journal the rest of
+    its file.
     """
 
     source: Path
@@ -55,13 +48,9 @@ def collect(
     job: str | None = None,
     watch: Callable[[int, int, str], None] = lambda _done, _total, _words: None,
 ) -> list[Collected]:
-    """Collect the samples of journals and archives into a history. A damaged source does not stop the others.
+    """Collect the samples of journals and archives (``JOURNAL/samples``) into a history.
 
-    Args:
-        sources: folders of journals, or of archives (``JOURNAL/samples``).
-        history: its folder.
-        job: name of the job; None: the name in the journal, else that of the journal's folder.
-        watch: receives the progress.
+    A damaged source does not stop the others. ``job`` None: the name in the journal, else that of the journal's folder.
 
     Raises:
         InputError: a source is neither journal nor archive; nothing is written then.
@@ -69,11 +58,11 @@ def collect(
     """
     if faults := source_faults(sources):
         raise InputError(faults)
-    found = []
+    results = []
     for number, source in enumerate(sources):
         watch(number, len(sources), "sources")
-        found.append(_collect_source(source, history, job))
-    return found
+        results.append(_collect_source(source, history, job))
+    return results
 
 
 def source_faults(sources: Sequence[Path]) -> list[Fault]:
@@ -91,29 +80,24 @@ def journal_rows(records: Iterable[Record]) -> list[Row]:
     for record in records:
         if isinstance(record, SessionRecord):
             interval_s = _interval_s(record)
-        seen = record.assessment if isinstance(record, DecisionRecord) else None
-        n = in_force(seen) if seen is not None else None
-        if seen is None or not n or not _complete(seen):
+        assessment = record.assessment if isinstance(record, DecisionRecord) else None
+        n = current_target(assessment) if assessment is not None else None
+        if assessment is None or not n or not _is_complete(assessment):
             continue
-        recovery = follow_recovery(seen, n, recovery, _HOLD_S)
-        read = tuple(topic for topic, _ in seen.arrival_rates)
-        if read != topics:
-            rows, topics = [], read
-        if recovery.recovered and ready(seen, n):
-            rows.append(_row(seen, n, interval_s))
+        recovery = follow_recovery(assessment, n, recovery, _HOLD_S)
+        names = tuple(topic for topic, _ in assessment.arrival_rates)
+        if names != topics:
+            rows, topics = [], names
+        if recovery.recovered and ready(assessment, n):
+            rows.append(_row(assessment, n, interval_s))
     return rows
-
-
-def archive_rows(folder: Path, report: Callable[[str], None]) -> list[Row]:
-    """The samples of an archive, oldest first. ``report`` receives messages on damaged files."""
-    archive = ParquetSampleStore(folder, report)
-    return [Row(sample, None) for sample in archive.read(archive.end())]
 
 
 def _collect_source(source: Path, history: Path, job: str | None) -> Collected:
     damage: list[str] = []
     if _is_archive(source):
-        name, rows = job or source.resolve().parent.name, archive_rows(source, damage.append)
+        archive = ParquetSampleStore(source, damage.append)
+        name, rows = job or source.resolve().parent.name, [Row(each, None) for each in archive.read(archive.end())]
     else:
         name, rows = job or _job_of(source), journal_rows(_records(source, damage))
     key = hashlib.sha256(str(source.resolve()).encode()).hexdigest()[:16]
@@ -148,7 +132,7 @@ def _is_source(source: Path) -> bool:
 
 
 def _is_archive(source: Path) -> bool:
-    return source.is_dir() and any(source.glob(_ARCHIVE))
+    return source.is_dir() and any(source.glob("rows-*.parquet"))
 
 
 def _interval_s(session: SessionRecord) -> float:
@@ -158,7 +142,7 @@ def _interval_s(session: SessionRecord) -> float:
     return float(given) if isinstance(given, int | float) and given > 0 else _SLOW_INTERVAL_S
 
 
-def _complete(assessment: Assessment) -> bool:
+def _is_complete(assessment: Assessment) -> bool:
     known = assessment.arrival_rate is not None and assessment.backlog_excess is not None
     return known and not assessment.missing and not assessment.invalid
 
@@ -192,20 +176,16 @@ def job_folder(history: Path, job: str) -> Path:
     >>> str(job_folder(Path("history"), "ads/eu: 50 %"))
     'history/job=ads%2Feu%3A 50 %25'
     """
-    return history / (_JOB + _SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", job))
+    return history / (_JOB + _SPECIAL.sub(lambda match: f"%{ord(match[0]):02X}", job))
 
 
 def jobs_in(history: Path) -> dict[str, list[Path]]:
-    """The jobs of a history by name, each with its files.
-
-    Raises:
-        InputError: there is no history.
-    """
+    """The jobs of a history by name, each with its files. Raises InputError if there is no history."""
     allowed = f"a folder of folders {_JOB}NAME with Parquet files, as 'rheostat fleet collect' writes it"
     if not history.is_dir():
         raise InputError([Fault("history", str(history), allowed, "there is no such folder")])
     jobs = {
-        _ESCAPED.sub(lambda found: chr(int(found[1], 16)), folder.name.removeprefix(_JOB)): _files(folder)
+        _ESCAPED.sub(lambda match: chr(int(match[1], 16)), folder.name.removeprefix(_JOB)): _files(folder)
         for folder in sorted(history.iterdir())
         if folder.is_dir() and folder.name.startswith(_JOB)
     }
@@ -217,11 +197,7 @@ def jobs_in(history: Path) -> dict[str, list[Path]]:
 def write_rows(history: Path, job: str, source: str, rows: Sequence[Row]) -> None:
     """Write the rows of a source, oldest first, in place of its earlier ones.
 
-    Args:
-        history: created if it does not exist.
-        job: its name.
-        source: key of the source within the job; letters and digits.
-        rows: oldest first.
+    ``source``: its key within the job, letters and digits.
 
     Raises:
         InputError: the job's name cannot be the name of a folder.
@@ -234,22 +210,17 @@ def write_rows(history: Path, job: str, source: str, rows: Sequence[Row]) -> Non
 
 
 def read_rows(files: Sequence[Path]) -> list[Row]:
-    """The rows in the files of a job.
-
-    Raises:
-        InputError: all faults of all files.
-    """
-    rows: list[Row] = []
+    """The rows in the files of a job. Raises InputError with all faults of all files."""
     faults: list[Fault] = []
-    for path in files:
-        try:
-            table = read_table(path)
-            rows += map(Row, samples_of(table, str(path)), processed_in(table))
-        except InputError as error:
-            faults += error.faults
+    rows = [row for path in files for row in tried(_read_file, [], faults, path)]
     if faults:
         raise InputError(faults)
     return rows
+
+
+def _read_file(path: Path) -> list[Row]:
+    table = read_table(path)
+    return [*map(Row, samples_of(table, str(path)), processed_in(table))]
 
 
 def _files(folder: Path) -> list[Path]:

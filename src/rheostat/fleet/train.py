@@ -17,8 +17,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,11 +27,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from rheostat.config.faults import faults_of
+from rheostat.config.faults import faults_of, keys_of
 from rheostat.config.loading import read_pairs
-from rheostat.config.reference import keys_of
 from rheostat.errors import Fault, InputError, did_you_mean, to_install, tried
-from rheostat.files import replace_file
+from rheostat.files import replace_text
 from rheostat.fleet.history import Row, jobs_in, read_rows
 from rheostat.sample_store import read_table, write_table
 
@@ -59,21 +56,15 @@ def train_job(job: str, files: Sequence[Path], options: TrainingOptions) -> JobM
 
 
 def train_fleet(spark: SparkSession, jobs: Mapping[str, Sequence[Path]], options: TrainingOptions) -> list[JobModel]:
-    """Train every job, on the slots of a Spark session.
+    """Train every job, on the slots of a Spark session whose executors have Rheostat installed, and see the files.
 
-    Args:
-        spark: any session whose executors have Rheostat installed, and see the files.
-        jobs: name → files, see :func:`rheostat.fleet.history.jobs_in`.
-        options: the same for all jobs.
-
-    Returns:
-        A model or a fault for each job, by name.
+    ``jobs``: name → files, see :func:`rheostat.fleet.history.jobs_in`. Returns a model or a fault for each, by name.
     """
     rows = [(job, [str(path) for path in files]) for job, files in sorted(jobs.items())]
     tasks = min(len(rows), _TASKS_A_SLOT * spark.sparkContext.defaultParallelism)
     listed = spark.createDataFrame(rows, "job string, files array<string>").repartition(tasks)
-    found = listed.mapInArrow(_in_task(options), COLUMNS).toArrow()
-    return sorted(JobModel(**row) for row in found.to_pylist())
+    models = listed.mapInArrow(_in_task(options), COLUMNS).toArrow()
+    return sorted(JobModel(**row) for row in models.to_pylist())
 
 
 def capacity_of(rows: Iterable[Row], objective: float) -> float | None:
@@ -84,33 +75,26 @@ def capacity_of(rows: Iterable[Row], objective: float) -> float | None:
     >>> capacity_of([*slow, Row(Sample(30.0, (100.0,), 2, 0.0), 100.0), Row(Sample(45.0, (900.0,), 2, 0.5), None)], 0.1)
     375.0
     """
-    shown = [
+    rates = [
         min(sum(sample.workload), processed) / sample.executors
         for sample, processed in rows
         if sample.slow >= objective and processed is not None and math.isfinite(processed) and sample.executors > 0
     ]
-    positive = [rate for rate in shown if rate > 0]
+    positive = [rate for rate in rates if rate > 0]
     return fmean(positive) if positive else None
 
 
 @contextmanager
 def session(master: str) -> Iterator[SparkSession]:
     """A Spark session without web UI and progress bar, stopped on exit."""
-    from pyspark.sql import SparkSession
+    from rheostat.pipelines.running import open_session
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("rheostat fleet").master(master)
     conf = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     if master.startswith("local"):
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    for key, value in conf.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    try:
+    with open_session("rheostat fleet", master, conf) as spark:
         spark.sparkContext.setLogLevel("ERROR")
         yield spark
-    finally:
-        spark.stop()
 
 
 def _in_task(options: TrainingOptions) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -141,7 +125,7 @@ def _train(job: str, rows: Sequence[Row], options: TrainingOptions) -> JobModel:
         stable=spread <= options.stability_limit,
         w_max=w_max,
         coefficients=list(trained.model.polynomial.coefficients),
-        model=text_of(trained.model),
+        model=_adapter().dump_json(trained.model).decode(),
     )
 
 
@@ -164,12 +148,11 @@ class JobModel(NamedTuple):
         fault: why there is no model; None if there is one.
         rows: distinct samples.
         outliers: number of excluded samples.
-        degree: of the polynomial.
         cv_error: root mean square error of blocked cross-validation, a share of slow records.
         spread: mean standard deviation of refits at the samples (Algorithm 4), a share of slow records.
         stable: whether the spread is within the limit.
         w_max: records/s that one executor processes; None if unknown.
-        coefficients: of the polynomial.
+        degree, coefficients: of the polynomial.
         model: the :class:`~rheostat.learn.slow_records.SlowModel` as JSON.
     """
 
@@ -186,11 +169,7 @@ class JobModel(NamedTuple):
     model: str | None = None
 
 
-def text_of(model: SlowModel) -> str:
-    return _adapter().dump_json(model).decode()
-
-
-def batch_of(found: Sequence[JobModel]) -> pa.RecordBatch:
+def batch_of(models: Sequence[JobModel]) -> pa.RecordBatch:
     """One row for each job, with the columns :data:`COLUMNS`."""
     import pyarrow as pa
 
@@ -203,26 +182,21 @@ def batch_of(found: Sequence[JobModel]) -> pa.RecordBatch:
     }
     columns = [column.split(" ") for column in COLUMNS.split(", ")]
     schema = pa.schema([(name, kinds[kind]) for name, kind in columns])
-    return pa.RecordBatch.from_pylist([each._asdict() for each in found], schema)
+    return pa.RecordBatch.from_pylist([each._asdict() for each in models], schema)
 
 
-def write_models(out: Path, found: Sequence[JobModel], options: Mapping[str, Any]) -> None:
+def write_models(out: Path, models: Sequence[JobModel], options: Mapping[str, Any]) -> None:
     """Write ``models.parquet`` and ``models.json``, each atomically. ``options``: of the training, as JSON."""
     import pyarrow as pa
 
-    ordered = sorted(found)
+    ordered = sorted(models)
     write_table(out / "models.parquet", pa.Table.from_batches([batch_of(ordered)]))
     jobs = [{**each._asdict(), "model": each.model and json.loads(each.model)} for each in ordered]
-    text = json.dumps({"schema": SCHEMA, "options": options, "jobs": jobs}, allow_nan=False)
-    replace_file(out / "models.json", lambda file: file.write(text.encode()))
+    replace_text(out / "models.json", json.dumps({"schema": SCHEMA, "options": options, "jobs": jobs}, allow_nan=False))
 
 
 def read_models(out: Path) -> dict[str, SlowModel]:
-    """Read the models of all jobs that have one.
-
-    Raises:
-        InputError: there are none, or they are of another version.
-    """
+    """The models of all jobs that have one. Raises InputError if there are none, or they are of another version."""
     path = out / "models.parquet"
     table = read_table(path)
     try:
@@ -252,34 +226,25 @@ class TrainingRequest:
 
 
 def read_request(history: Path, only: Sequence[str], changes: Sequence[str], faults: list[Fault]) -> TrainingRequest:
-    """Check a training request.
-
-    Args:
-        history: its folder.
-        only: names of jobs; empty for all.
-        changes: options of the training as KEY=VALUE.
-        faults: found so far.
+    """Check a training request: jobs by name (none: all), and options of the training as KEY=VALUE.
 
     Raises:
-        InputError: these faults and all others.
+        InputError: the faults that are given, and all others.
     """
     faults = list(faults)
     options = tried(training_options, None, faults, changes)
-    found: dict[str, list[Path]] = tried(jobs_in, {}, faults, history)
-    faults += [_unknown("job", name, tuple(found)) for name in only if found and name not in found]
+    jobs: dict[str, list[Path]] = tried(jobs_in, {}, faults, history)
+    faults += [_unknown("job", name, tuple(jobs)) for name in only if jobs and name not in jobs]
     if faults or options is None:
         raise InputError(faults)
-    return TrainingRequest({name: found[name] for name in only} or found, options)
+    return TrainingRequest({name: jobs[name] for name in only} or jobs, options)
 
 
 def training_options(changes: Sequence[str]) -> TrainingOptions:
-    """Parse options of the training from KEY=VALUE.
+    """Parse options of the training from KEY=VALUE. Raises InputError with all faults.
 
     >>> training_options(["resamples=100", "degrees=[1, 2]"]).degrees
     (1, 2)
-
-    Raises:
-        InputError: all faults.
     """
     from rheostat.learn.slow_records import TrainingOptions
 
@@ -287,13 +252,14 @@ def training_options(changes: Sequence[str]) -> TrainingOptions:
     values = dict(read_pairs(changes, faults, "option"))
     known = tuple(keys_of(TrainingOptions))
     faults += [_unknown(name, name, known) for name in values if name not in known]
+    options = None
     try:
         options = TypeAdapter(TrainingOptions).validate_python(values)
     except ValidationError as error:
-        raise InputError([*faults, *faults_of(error, TrainingOptions)]) from None
+        faults += faults_of(error, TrainingOptions)
     except InputError as error:
-        raise InputError([*faults, *error.faults]) from None
-    if faults:
+        faults += error.faults
+    if faults or options is None:
         raise InputError(faults)
     return options
 

@@ -36,14 +36,7 @@ _PROBE_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """One Java installation.
-
-    Attributes:
-        executable: path of ``java``.
-        version: as reported by it (``"17.0.15"``).
-        major: feature release (17, 21; 8 for ``"1.8"``).
-        home: its ``JAVA_HOME``.
-    """
+    """One Java installation. ``major``: its feature release (17, 21; 8 for version ``"1.8.0_392"``)."""
 
     executable: Path
     version: str
@@ -207,8 +200,7 @@ class JarSet:
 
     Attributes:
         name: folder in the cache, without the revision.
-        organisation, module, revision: its coordinate.
-        megabytes: approximate size of the download, for messages.
+        megabytes: approximate size of the download.
         least: smallest number of jars of a complete set.
         without: (organisation, module) pairs that PySpark has already.
         also: (organisation, module, revision) of further modules.
@@ -225,7 +217,6 @@ class JarSet:
 
     @property
     def folder(self) -> str:
-        """Name in the cache."""
         return f"{self.name}-{self.revision}"
 
     @property
@@ -356,7 +347,6 @@ def _list_jars(folder: Path) -> list[Path]:
 
 
 def _download(jars: JarSet, place: Path, say: Say, java: Java, mirror: str | None) -> None:
-    """Fetch into a folder beside the final one, then rename. The caller holds the set's lock."""
     require_room(place, disk_mb=3 * jars.megabytes + 50, memory_mb=0)
     for stale in place.glob(f".{jars.folder}.*.part"):
         shutil.rmtree(stale, ignore_errors=True)

@@ -179,11 +179,7 @@ class Part:
         return "\n".join(text.splitlines()[-lines:])
 
     def wait_ready(self, is_ready: Callable[[], bool], timeout_s: float) -> None:
-        """Wait until ``is_ready`` returns True.
-
-        Raises:
-            PartFailedError: it ended, or was not ready in time; with the end of its log.
-        """
+        """Wait until ``is_ready``; raise PartFailedError with the end of the log if it ends first, or takes longer."""
         deadline = time.monotonic() + timeout_s
         while not is_ready():
             if not self.alive():
@@ -194,11 +190,7 @@ class Part:
             time.sleep(_POLL_S)
 
     def wait_exit(self, timeout_s: float) -> None:
-        """Wait for a process that ends by itself.
-
-        Raises:
-            PartFailedError: it ended with an error, or not in time.
-        """
+        """Wait for a process that ends by itself; raise PartFailedError if it fails, or takes longer."""
         self._end_expected = True
         try:
             code = self._process.wait(timeout_s)
@@ -286,11 +278,7 @@ class Processes:
         return tuple(self._parts)
 
     def start(self, name: str, launch: Launch, log: Path) -> Part:
-        """Start a process.
-
-        Raises:
-            PartFailedError: it cannot be started, or the lab has been closed.
-        """
+        """Start a process; raise PartFailedError if it cannot be started, or the lab has been closed."""
         marked = Launch(launch.command, {**launch.environment, TOKEN_VARIABLE: self._token}, launch.folder)
         with self._lock:
             if self._closed:

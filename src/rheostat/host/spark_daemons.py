@@ -52,13 +52,7 @@ class WorkerSize:
 
 @dataclass(frozen=True, slots=True)
 class Daemons:
-    """Starts masters and Workers that share a folder.
-
-    Attributes:
-        folder: for work folders, scratch space and an empty ``conf``.
-        java: of the daemons and the executors.
-        home: the PySpark package.
-    """
+    """Starts masters and Workers that share a folder, with the PySpark package in ``home``."""
 
     folder: Path
     java: Java
@@ -75,15 +69,7 @@ class Daemons:
         return self._launch("org.apache.spark.deploy.master.Master", host, options, arguments)
 
     def worker(self, name: str, host: str, size: WorkerSize, master: str, options: Sequence[str] = ()) -> Launch:
-        """A Worker that chooses its ports.
-
-        Args:
-            name: unique among the Workers that the master still remembers.
-            host: address that it and its executors listen on.
-            size: its resources.
-            master: where it registers (``spark://…``).
-            options: for its JVM.
-        """
+        """A Worker that chooses its ports. Its name must be unique among those that the master still remembers."""
         own = (f"-Dspark.worker.idPattern={name}", "-Dspark.port.maxRetries=0", *options)
         arguments = ["--host", host, "--port", "0", "--webui-port", "0", "--cores", str(size.cores)]
         arguments += ["--memory", f"{size.memory_mb}m", "--work-dir", str(self.folder / "work" / name), master]
@@ -108,11 +94,7 @@ class Daemons:
 
 
 def ask_daemon(web_url: str) -> dict[str, Any]:
-    """State of a master or a Worker (``GET /json/``).
-
-    Raises:
-        UnavailableError: it does not answer.
-    """
+    """State of a master or a Worker (``GET /json/``). Raises UnavailableError if it does not answer."""
     from rheostat.http_client import Http
 
     try:
@@ -174,11 +156,7 @@ def require_free(port: int, field: str) -> None:
 
 
 def start_on_free_ports(start: Callable[[], None]) -> None:
-    """Call ``start``, which chooses its ports, up to three times if another program takes one of them first.
-
-    Raises:
-        PartFailedError: it failed for another reason, or for the third time.
-    """
+    """Call ``start``, which chooses its ports, up to three times if another program takes one of them first."""
     for attempt in range(3):
         try:
             start()

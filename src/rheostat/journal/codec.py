@@ -69,7 +69,7 @@ _RUNNING = tuple(field.name for field in fields(RunningBatch))
 
 
 class Encoder:
-    """Writes records relative to earlier ones. A new encoder starts over, with a keyframe that resets readers."""
+    """Encodes records relative to earlier ones. A new encoder starts with a keyframe that resets decoders."""
 
     def __init__(self) -> None:
         self._tables: dict[str, dict[Any, tuple[int, Any]]] = {}
@@ -126,7 +126,9 @@ class Encoder:
 
     def _offsets(self, query: int, offsets: Offsets) -> list[Any]:
         key, columns = (query, offsets.topics, offsets.numbers), (offsets.latest, offsets.planned, offsets.committed)
-        place, bases = self._entry("topologies", key, lambda: _topology(offsets.topics, offsets.numbers, columns))
+        place, bases = self._entry(
+            "topologies", key, lambda: _describe_topology(offsets.topics, offsets.numbers, columns)
+        )
         coders = encode_columns, encode_columns, partial(encode_from_either, other=bases[1])
         out = [offsets.at, place, *_code_columns(coders, columns, bases)]
         exact = offsets.exact and offsets.inexact_because is None
@@ -135,7 +137,7 @@ class Encoder:
     def _cluster(self, cluster: Cluster) -> list[Any]:
         who = cluster.roster
         rows = zip(who.ids, who.hosts, who.cores, who.added_at, who.nodes, strict=True)
-        entries = [self._entry("executors", row, partial(_executor, row)) for row in rows]
+        entries = [self._entry("executors", row, partial(_describe_executor, row)) for row in rows]
         columns = cluster.active_tasks, cluster.failed_tasks, cluster.finished_tasks, cluster.busy_s
         coders = encode_columns, encode_columns, encode_columns, encode_seconds
         codes = _code_counters(coders, columns, [counters for _, counters in entries])
@@ -144,7 +146,7 @@ class Encoder:
     def _nodes(self, nodes: Nodes) -> list[Any]:
         names, pairs = [node.name for node in nodes.nodes], [(trip.a, trip.b) for trip in nodes.round_trips]
         trips = [trip.ms for trip in nodes.round_trips]
-        place, bases = self._entry("maps", (tuple(names), tuple(pairs)), lambda: _map(names, pairs, trips))
+        place, bases = self._entry("maps", (tuple(names), tuple(pairs)), lambda: _describe_map(names, pairs, trips))
         columns = [node.used for node in nodes.nodes], [node.free for node in nodes.nodes], trips
         return [nodes.at, place, *_code_columns((encode_columns, encode_columns, encode_seconds), columns, bases)]
 
@@ -167,7 +169,7 @@ def session_line(session: SessionRecord) -> bytes:
     )
 
 
-def _topology(
+def _describe_topology(
     topics: Sequence[str], numbers: Sequence[int], columns: Iterable[Sequence[Any]]
 ) -> tuple[list[Any], Bases]:
     bases = [[value if isinstance(value, int) else 0 for value in column] for column in columns]
@@ -177,17 +179,17 @@ def _topology(
     return [named, *(encode_columns(base, [0] * len(topics))[0] for base in bases)], bases
 
 
-def _executor(row: tuple[Any, ...]) -> tuple[list[Any], list[int]]:
+def _describe_executor(row: tuple[Any, ...]) -> tuple[list[Any], list[int]]:
     return list(row if row[-1] is not None else row[:-1]), [0, 0, 0, 0]
 
 
-def _map(names: list[str], pairs: list[tuple[str, str]], trips: list[float]) -> tuple[list[Any], Bases]:
+def _describe_map(names: list[str], pairs: list[tuple[str, str]], trips: list[float]) -> tuple[list[Any], Bases]:
     code, base = encode_seconds(trips, [0] * len(pairs))
     return [names, pairs, code], [[0] * len(names), [0] * len(names), base]
 
 
 class Decoder:
-    """Reads the lines of one file, in order."""
+    """Decodes the lines of one file, in order."""
 
     def __init__(self) -> None:
         self._started = False
@@ -200,11 +202,7 @@ class Decoder:
         self._maps: list[tuple[list[str], list[list[str]], Bases]] = []
 
     def line(self, text: bytes, where: str) -> Record | None:
-        """The record of a line; None for a line that only helps to read the next ones.
-
-        Args:
-            text: the line.
-            where: its file and number.
+        """The record of the line at ``where`` (file and number); None if it only helps to read the next ones.
 
         Raises:
             InputError: the line is damaged.
@@ -263,8 +261,7 @@ class Decoder:
     def _decision(self, data: Mapping[str, Any], where: str) -> DecisionRecord:
         """A record whose columns are followed now, and whose values are made when they are first asked for."""
         at, decision, assessment = _time(data), data["decision"], data.get("assessment")
-        seen = data.get("observation")
-        nodes, observation = (None, None) if seen is None else self._observation(seen, at)
+        nodes, observation = self._observation(data["observation"], at) if "observation" in data else (None, None)
 
         def decode_assessment() -> Assessment | None:
             return None if assessment is None else assessment_from_json(assessment, at, nodes)
@@ -278,9 +275,12 @@ class Decoder:
         )
 
     def _observation(self, data: Mapping[str, Any], at: float) -> tuple[Nodes | None, Callable[[], Observation]]:
-        queries = [(self._queries[query["s"]], self._offsets(query.get("o")), query) for query in data.get("q", ())]
-        cluster = None if data.get("c") is None else self._cluster(*data["c"])
-        nodes = None if data.get("n") is None else self._nodes(*data["n"])
+        queries = [
+            (self._queries[query["s"]], self._offsets(*query["o"]) if "o" in query else None, query)
+            for query in data.get("q", ())
+        ]
+        cluster = self._cluster(*data["c"]) if "c" in data else None
+        nodes = self._nodes(*data["n"]) if "n" in data else None
         return nodes, lambda: Observation(
             at=data.get("at", at),
             queries=tuple([_query(*query) for query in queries]),
@@ -289,20 +289,42 @@ class Decoder:
             nodes=nodes,
         )
 
-    def _offsets(self, data: list[Any] | None) -> Callable[[], Offsets] | None:
-        if data is None:
-            return None
-        at, topology, *codes = data
+    def _offsets(self, at: float, topology: int, *codes: Any) -> Callable[[], Offsets]:
         topics, numbers, bases = self._topologies[topology]
         coders = decode_columns, decode_columns, partial(decode_from_either, other=bases[1])
-        columns = _code_columns(coders, codes[:3], bases)
-        return lambda: _make_offsets(at, (topics, numbers), columns, codes[3:])
+        latest, planned, committed = _code_columns(coders, codes[:3], bases)
+        _check_lengths("partitions", len(topics), latest, planned, committed)
+        exact, inexact_because = codes[3:] or (True, None)
+        return lambda: Offsets(
+            at=at,
+            topics=topics,
+            numbers=numbers,
+            latest=tuple(latest),
+            planned=tuple(planned),
+            committed=tuple(committed),
+            exact=exact,
+            inexact_because=inexact_because,
+        )
 
     def _cluster(self, at: float, requested: int | None, executors: Any, *codes: Any) -> Callable[[], Cluster]:
         entries = [self._executors[place] for place in decode_list(executors)]
         coders = decode_columns, decode_columns, decode_columns, decode_seconds
-        columns = _code_counters(coders, codes, [counters for _, counters in entries])
-        return lambda: _make_cluster(at, requested, [row for row, _ in entries], columns)
+        active, failed, finished, busy = _code_counters(coders, codes, [counters for _, counters in entries])
+        _check_lengths("executors", len(entries), active, failed, finished, busy)
+
+        def build() -> Cluster:
+            ids, hosts, cores, added_at, nodes = tuple(zip(*(row for row, _ in entries), strict=True)) or ((),) * 5
+            return Cluster(
+                at=at,
+                roster=Roster(ids=ids, hosts=hosts, cores=cores, added_at=added_at, nodes=nodes),
+                active_tasks=tuple(active),
+                failed_tasks=tuple(failed),
+                finished_tasks=tuple(finished),
+                busy_s=tuple(busy),
+                requested=requested,
+            )
+
+        return build
 
     def _nodes(self, at: float, place: int, *codes: Any) -> Nodes:
         names, pairs, bases = self._maps[place]
@@ -330,40 +352,10 @@ def _query(entry: list[Any], offsets: Callable[[], Offsets] | None, data: Mappin
     )
 
 
-def _make_offsets(at: float, named: tuple[Any, Any], columns: list[list[Any]], exactness: list[Any]) -> Offsets:
-    topics, numbers = named
-    if any(len(column) != len(topics) for column in columns):
-        message = f"positions of another number of partitions than {len(topics)}"
+def _check_lengths(what: str, number: int, *columns: list[Any]) -> None:
+    if any(len(column) != number for column in columns):
+        message = f"figures of another number of {what} than {number}"
         raise ValueError(message)
-    latest, planned, committed = map(tuple, columns)
-    exact, inexact_because = exactness or (True, None)
-    return Offsets(
-        at=at,
-        topics=topics,
-        numbers=numbers,
-        latest=latest,
-        planned=planned,
-        committed=committed,
-        exact=exact,
-        inexact_because=inexact_because,
-    )
-
-
-def _make_cluster(at: float, requested: int | None, rows: list[list[Any]], columns: list[list[Any]]) -> Cluster:
-    if any(len(column) != len(rows) for column in columns):
-        message = f"figures of another number of executors than {len(rows)}"
-        raise ValueError(message)
-    ids, hosts, cores, added_at, nodes = tuple(zip(*rows, strict=True)) or ((),) * 5
-    active, failed, finished, busy = map(tuple, columns)
-    return Cluster(
-        at=at,
-        roster=Roster(ids=ids, hosts=hosts, cores=cores, added_at=added_at, nodes=nodes),
-        active_tasks=active,
-        failed_tasks=failed,
-        finished_tasks=finished,
-        busy_s=busy,
-        requested=requested,
-    )
 
 
 def _batch(row: list[Any]) -> Batch:
@@ -372,7 +364,7 @@ def _batch(row: list[Any]) -> Batch:
 
 
 def _blame(where: str, decode: Callable[[], T]) -> T:
-    """Decode; whatever is wrong becomes a fault of the line."""
+    """Decode; an error becomes a fault of the line."""
     try:
         return decode()
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, struct.error) as error:

@@ -32,18 +32,20 @@ _MAX_COUNT = 1_000_000
 """Executors, partitions or nodes that one number in a journal may stand for."""
 
 _DEFAULTS = tuple((field.name, field.default) for field in fields(Assessment) if field.name not in {"at", "nodes"})
+_OUTCOME_COUNTS = ("target", "before", "after", "method", "redone_tasks")
+_OUTCOME_SECONDS = ("waited_s", "took_s")
 _TUPLES = {"missing", "invalid", "slow", "slow_executors", "slow_on", "slow_nodes"}
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a journal says about the run that writes it.
+    """The run that writes a journal.
 
     Attributes:
         version: of Rheostat.
         settings: everything that decisions depend on, as JSON; a replay is built from it.
-        seed: of the random draws of the run; None: there are none.
-        job: name of the application, for people.
+        seed: of the run's random draws, if there are any.
+        job: name of the application.
     """
 
     version: str
@@ -57,7 +59,7 @@ class SessionRecord:
     """The start of a file, of a run, or of other settings. A replay can begin here.
 
     Attributes:
-        states: state of analysis, plan and loop *before* the record that follows.
+        states: state of analysis, decision and loop *before* the next record.
         note: for people, such as a repaired file or a state that could not be restored.
     """
 
@@ -68,11 +70,10 @@ class SessionRecord:
 
 
 class DecisionRecord:
-    """One cycle: observation, assessment and decision. Each is decoded when it is first asked for.
+    """One cycle: observation, assessment and decision, each decoded on first use.
 
-    Attributes:
-        at: when it was decided.
-        decision_id: unique within a journal, ascending.
+    Assessment and observation are None if the cycle failed before. The observation is exact; an assessment's figures
+    have six digits. ``decision_id`` is unique within a journal, ascending.
     """
 
     def __init__(
@@ -91,22 +92,18 @@ class DecisionRecord:
 
     @classmethod
     def of(cls, observation: Observation | None, assessment: Assessment | None, decision: Decision) -> DecisionRecord:
-        """A record of values that need no decoding."""
         return cls(decision.at, decision.decision_id, lambda: decision, lambda: assessment, lambda: observation)
 
     @cached_property
     def decision(self) -> Decision:
-        """The decision."""
         return self._decode_decision()
 
     @cached_property
     def assessment(self) -> Assessment | None:
-        """The assessment, its figures to six digits. None if the cycle failed before."""
         return self._decode_assessment()
 
     @cached_property
     def observation(self) -> Observation | None:
-        """The observation, exactly as it was made. None if the cycle failed before."""
         return self._decode_observation()
 
     def __repr__(self) -> str:
@@ -124,14 +121,8 @@ class OutcomeRecord:
 Record = SessionRecord | DecisionRecord | OutcomeRecord
 
 
-# JSON.
-
-
 def assessment_to_json(assessment: Assessment, at: float) -> dict[str, Any]:
-    """The figures that differ from their defaults; ``at`` only if it differs from the record's.
-
-    Nodes are left out: they are part of the observation.
-    """
+    """The figures that differ from their defaults, without nodes, which the observation has."""
     out: dict[str, Any] = {} if assessment.at == at else {"at": assessment.at}
     for name, default in _DEFAULTS:
         value = getattr(assessment, name)
@@ -222,13 +213,8 @@ def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
         "id": outcome.decision_id,
         "status": outcome.status.value,
         "reason": _reason_to_json(outcome.reason),
-        "target": outcome.target,
-        "before": outcome.before,
-        "after": outcome.after,
-        "method": outcome.method,
-        "redone_tasks": outcome.redone_tasks,
-        "waited_s": _finite(outcome.waited_s),
-        "took_s": _finite(outcome.took_s),
+        **{name: getattr(outcome, name) for name in _OUTCOME_COUNTS},
+        **{name: _finite(getattr(outcome, name)) for name in _OUTCOME_SECONDS},
     }
 
 
@@ -239,22 +225,12 @@ def outcome_from_json(data: Mapping[str, Any], at: float) -> Outcome:
         decision_id=data["id"],
         status=OutcomeStatus(data["status"]),
         reason=_reason_from_json(data["reason"]),
-        target=data["target"],
-        before=data["before"],
-        after=data["after"],
-        method=data["method"],
-        redone_tasks=data["redone_tasks"],
-        waited_s=data["waited_s"],
-        took_s=data["took_s"],
+        **{name: data[name] for name in (*_OUTCOME_COUNTS, *_OUTCOME_SECONDS)},
     )
 
 
 def counted(number: Any) -> int:
-    """A number of executors, partitions or the like, as it is in a journal.
-
-    Raises:
-        ValueError: it is no count, or so large that expanding it would take all memory.
-    """
+    """Return a count; raise ValueError if it is none, or so large that expanding it would take all memory."""
     if type(number) is not int or not 0 <= number <= _MAX_COUNT:
         message = f"a count is no integer from 0 to {_MAX_COUNT}: {number!r}"
         raise ValueError(message)

@@ -33,23 +33,21 @@ _log = logging.getLogger("rheostat.journal")
 
 
 class Journal(Protocol):
-    """Where a loop records what it does. Each call returns when the record is safe, or raises JournalError."""
+    """Where a loop records what it does. A call returns when the record is safe, or raises JournalError."""
 
     @property
     def last_id(self) -> int:
-        """The highest decision id in it when it was opened; 0: none."""
+        """The highest decision id in the journal when it was opened; 0: none."""
         ...
 
     def start(self, header: Header, note: str | None = None) -> None:
-        """Begin a session: a run, or other settings. It is written together with the next record."""
+        """Begin a session (a run, or other settings); it is written together with the next record."""
         ...
 
-    def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:
-        """Append a record."""
-        ...
+    def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None: ...
 
     def close(self) -> None:
-        """Release the journal. May be called more than once."""
+        """May be called more than once."""
         ...
 
 
@@ -68,11 +66,9 @@ class MemoryJournal:
         self._session: tuple[Header, str | None] | None = None
 
     def start(self, header: Header, note: str | None = None) -> None:
-        """Begin a session with the next record."""
         self._session = (header, note)
 
     def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:
-        """Append a record, unless the journal is broken."""
         if self.broken is not None:
             raise JournalError(self.broken)
         if self._session is not None:
@@ -82,21 +78,15 @@ class MemoryJournal:
         self.records.append(record)
 
     def close(self) -> None:
-        """Do nothing."""
+        pass
 
 
 class JournalWriter:
     """A journal in a folder: one file a day (UTC, by the time of the records), each readable without the others.
 
-    A failed write leaves no trace: its bytes are cut off again, at the latest before the next write. A last line that
-    a crash cut short is removed too, and the next session record says so. One process at a time owns the folder.
-
-    Args:
-        folder: created if needed.
-        forced: whether a record is forced to disk before :meth:`record` returns. A simulated run goes without.
-
-    Attributes:
-        last_id: the highest decision id in the folder when it was opened; 0: none.
+    The bytes of a failed write are cut off again, at the latest before the next write. A last line that a crash cut
+    short is removed too, and the next session record says so. One process at a time owns the folder. Records are
+    on disk when :meth:`record` returns unless ``forced`` is False, as in simulated runs.
 
     Raises:
         InputError: the folder cannot be created or written, or another process owns it.
@@ -117,18 +107,12 @@ class JournalWriter:
         self.last_id = last_decision_id(self.folder)
 
     def start(self, header: Header, note: str | None = None) -> None:
-        """Begin a session; its record is written together with the next one."""
         self._header = header
         self._starting = True
         if note:
             self._notes.append(note)
 
     def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:
-        """Append a record.
-
-        Raises:
-            JournalError: it is not written.
-        """
         try:
             handle = self._open(_file_of(self.folder, record.at, self._file))
             session = b""
@@ -145,14 +129,13 @@ class JournalWriter:
         self._notes.clear()
 
     def close(self) -> None:
-        """Close the journal for good and release its lock. May be called more than once."""
         self._close_file()
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
     def _open(self, file: Path) -> int:
-        """The handle of ``file``, cut off behind its last complete record."""
+        """The handle of ``file``, cut off after its last complete record."""
         if self._lock is None:
             raise ValueError("it is closed")
         if self._handle is not None and file == self._file and os.fstat(self._handle).st_nlink:
@@ -242,9 +225,6 @@ def _end_of_last_line(handle: int) -> int:
     return 0
 
 
-# Reading.
-
-
 def journal_files(path: str | Path) -> list[Path]:
     """The files of a journal, oldest first.
 
@@ -306,8 +286,7 @@ def _fault(path: Path, message: str) -> InputError:
 class StateStore:
     """The snapshot of what a controller must still know after a crash: one JSON file, replaced atomically.
 
-    Attributes:
-        kind: what the state belongs to (policy and its options); a state of another kind is not loaded.
+    ``kind`` is what the state belongs to (policy and options); a state of another kind is not loaded.
     """
 
     def __init__(self, path: str | Path, kind: str) -> None:
@@ -315,11 +294,7 @@ class StateStore:
         self.kind = kind
 
     def save(self, state: Mapping[str, Any]) -> None:
-        """Replace the snapshot; it is on disk when this returns.
-
-        Raises:
-            JournalError: it could not be written; the old one is still there.
-        """
+        """Replace the snapshot on disk. Raises JournalError if that fails; the old one is still there then."""
         try:
             document = {"schema": STATE_SCHEMA, "kind": self.kind, "state": state}
             replace_text(self.path, json.dumps(document, allow_nan=False))

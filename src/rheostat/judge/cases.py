@@ -13,7 +13,7 @@ from typing import Any
 from rheostat.calibrate.measured import Snapshot, read_run
 from rheostat.config.loading import load_settings
 from rheostat.config.models import Settings, policy_label, split_policy
-from rheostat.decide.settings_check import NoEffect, checked_settings, no_effect
+from rheostat.decide.settings_check import NoEffect, check_settings, no_effect
 from rheostat.errors import Fault, InputError, tried
 from rheostat.load.curves import MOST_RECORDS, Pieces, RateCurve, staircase
 from rheostat.load.files import read_trace, trace_files
@@ -279,7 +279,7 @@ def check_policy_specs(job: JobFile, specs: Iterable[PolicySpec]) -> list[Fault]
     faults: dict[tuple[str, str], Fault] = {}
     for spec in specs:
         own: list[Fault] = []
-        tried(checked_settings, None, own, _values_for(job, spec))
+        tried(check_settings, None, own, _values_for(job, spec))
         faults.update({(fault.field, fault.given): fault for fault in own})
     return list(faults.values())
 
@@ -305,7 +305,7 @@ def recent_load(journal: Path, last_s: float) -> LoadSpec:
     Raises:
         InputError: there is no journal, it is damaged, or it is not of a run of one query with known arrivals.
     """
-    levels = levels_of(read_run(journal).looks, last_s)
+    levels = levels_of(read_run(journal).snapshots, last_s)
     if not any(rate > 0 for _, rate in levels):
         message = "no records arrive in that time"
         raise InputError([Fault("journal", str(journal), "a journal with the source's newest offsets", message)])

@@ -12,6 +12,7 @@ from typing import Any
 from rheostat import __version__
 from rheostat.judge.cases import Case, PolicySpec, Ready, Treatment, ready
 from rheostat.judge.crew import Progress, crew
+from rheostat.judge.jobs import load_job
 from rheostat.judge.scoring import (
     LEAST_MEAN_EXECUTORS,
     Bill,
@@ -34,7 +35,7 @@ from rheostat.policies.schedule import OPEN_LOOP
 from rheostat.report.score import RunFacts
 from rheostat.sim.capacity import CostParts, violation_weight
 from rheostat.sim.history import demand_steps
-from rheostat.sim.jobfile import JobFile, load_job
+from rheostat.sim.jobfile import JobFile
 
 MARGIN_LAG = 0.25
 """Share of the objective's lag that a plan with a margin is made for."""

@@ -28,9 +28,10 @@ from rheostat.judge.cases import (
     recent_load,
 )
 from rheostat.judge.compare import Variant, variants_of
+from rheostat.judge.jobs import load_job
 from rheostat.judge.worst_case import Hunt
 from rheostat.report.times import parse_duration
-from rheostat.sim.jobfile import JobFile, load_job
+from rheostat.sim.jobfile import JobFile
 
 _HUNT_S, _SHORTEST_HUNT_S = 3600.0, 60.0
 """Duration of the loads of ``--worst-case``: by default, and at least."""

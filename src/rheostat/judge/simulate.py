@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rheostat.config.models import Settings
+from rheostat.decide.decide import DecisionSettings
 from rheostat.errors import Fault, InputError
 from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord
-from rheostat.journal.store import JournalWriter, States
+from rheostat.journal.store import Journal, JournalWriter, States, StateStore
 from rheostat.judge.cases import PolicySpec, drain_limit_s, settings_for
 from rheostat.load.prepare import Prepared
 from rheostat.loop.build import build_decision_settings, sample_store_in
@@ -79,21 +81,19 @@ def simulate(
     settings = settings_for(job, spec)
     simulated = SimulatedJob(job, load.curve, seed, start_executors(job, load))
     end, recorder = drain_limit_s(load.curve.duration), recorder or Recorder()
-
-    def is_over(now: float, later: float) -> bool:
-        if before_each is not None:
-            before_each(loop, later)
-        return simulated.drained or now >= end
-
-    time = SimulatedTime(is_over)
-    decision_settings = build_decision_settings(settings, recorder.samples, seed)
-    loop = Loop(simulated, decision_settings, simulated, recorder, time, settings, job=job.name)
-    loop.run()
-    simulated.close()
+    loop, seconds = run_loop(
+        simulated,
+        settings,
+        build_decision_settings(settings, recorder.samples, seed),
+        recorder,
+        lambda now, _: simulated.drained or now >= end,
+        job=job.name,
+        before_each=before_each,
+    )
     status = loop.status()
     return Run(
         history=simulated.history,
-        seconds=time.at,
+        seconds=seconds,
         drained=simulated.drained,
         acts=tuple(recorder.acts),
         holds=recorder.holds,
@@ -101,6 +101,35 @@ def simulate(
         last_failure=status.last_failure,
         unready=unready_at_end(loop, [*recorder.holds, *(act.code for act in recorder.acts)]),
     )
+
+
+def run_loop(
+    simulated: SimulatedJob,
+    settings: Settings,
+    deciding: DecisionSettings,
+    journal: Journal,
+    is_over: Callable[[float, float], bool],
+    *,
+    job: str,
+    store: StateStore | None = None,
+    before_each: Callable[[Loop, float], None] | None = None,
+) -> tuple[Loop, float]:
+    """Run the production loop on a simulated job, and close the job; the loop, and the second at which it ended.
+
+    ``is_over`` and ``before_each`` are called before each cycle: the first with the time of the last cycle and of this
+    one, the second with the loop and the time of this one. ``job``: its name in the journal.
+    """
+
+    def over(now: float, later: float) -> bool:
+        if before_each is not None:
+            before_each(loop, later)
+        return is_over(now, later)
+
+    time = SimulatedTime(over)
+    loop = Loop(simulated, deciding, simulated, journal, time, settings, store=store, job=job)
+    loop.run()
+    simulated.close()
+    return loop, time.at
 
 
 def unready_at_end(loop: Loop, codes: Iterable[str]) -> str | None:

@@ -94,16 +94,7 @@ def ask_broker(client: AdminClient, timeout_s: float) -> bool:
 
 
 class Broker:
-    """A broker that can be stopped and started again on the same data and port.
-
-    Args:
-        folder: for data and configuration; its own.
-        log: file for its output.
-        java: that it runs on.
-        jars: its class path.
-        processes: starts and ends it.
-        port: to listen on; None: a free port.
-    """
+    """A broker that can be stopped and started again on the same data and port (None: a free one)."""
 
     def __init__(
         self,
@@ -127,11 +118,7 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """Address for clients, ``host:port``.
-
-        Raises:
-            UnavailableError: the broker has never been started.
-        """
+        """Address for clients, ``host:port``. Raises UnavailableError if it has never been started."""
         if self._ports is None:
             raise UnavailableError("the broker has not been started")
         return f"{HOST}:{self._ports[0]}"
@@ -145,7 +132,7 @@ class Broker:
         """Start and wait until it answers a request. Does nothing if it runs.
 
         Raises:
-            InputError: the given port is in use.
+            InputError: its port is in use.
             PartFailedError: it did not start.
         """
         if self._part is not None:
@@ -244,7 +231,7 @@ class Broker:
         return self._processes.start(name, launch, self._log)
 
     def _admin(self) -> AdminClient:
-        """The admin client, created for each start, so that it does not wait out an old back-off."""
+        """One client per start, so that it does not wait out an old back-off."""
         if self._client is None:
             self._client = quiet_client(self.bootstrap)
         return self._client

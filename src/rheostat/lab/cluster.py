@@ -28,15 +28,7 @@ _START_TIMEOUT_S = 60.0
 
 
 class Cluster:
-    """A master, and Workers that come and go.
-
-    Args:
-        folder: for work folders and scratch space; its own.
-        logs: folder for the logs.
-        java: that master, Workers and executors run on.
-        processes: starts and ends them.
-        size: default size of a Worker.
-    """
+    """A master, and Workers that come and go. ``size``: default size of a Worker."""
 
     def __init__(
         self, folder: Path, logs: Path, *, java: Java, processes: Processes, size: WorkerSize | None = None
@@ -54,11 +46,7 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        """Master URL (``spark://host:port``).
-
-        Raises:
-            UnavailableError: the master has not been started.
-        """
+        """Master URL (``spark://host:port``). Raises UnavailableError before the start."""
         return f"spark://{HOST}:{self._require_ports()[0]}"
 
     @property
@@ -71,11 +59,7 @@ class Cluster:
         return dict(self._workers)
 
     def start(self) -> None:
-        """Start the master and wait until it answers.
-
-        Raises:
-            PartFailedError: it did not start.
-        """
+        """Start the master and wait until it answers."""
         self._daemons.make_folders()
         start_on_free_ports(self._start_master)
 
@@ -95,11 +79,7 @@ class Cluster:
             raise
 
     def add_worker(self, size: WorkerSize | None = None) -> str:
-        """Start a Worker and wait until it has registered with the master; returns its name.
-
-        Raises:
-            PartFailedError: it did not register.
-        """
+        """Start a Worker and wait until it has registered with the master; returns its name."""
         name = next(self._names)
         worker = self._run(name, self._daemons.worker(name, HOST, size or self._size, self.url))
         self._wait_ready(worker, lambda: name in self.registered())
@@ -147,12 +127,8 @@ class Cluster:
         """Spark settings for a driver that uses this cluster.
 
         An application takes every free core unless ``spark.cores.max`` is set, and that cannot be changed later. To
-        scale one: start it without Workers, request the number of executors, then add Workers.
-
-        Args:
-            executor_cores: slots of each executor.
-            executor_memory_mb: heap of each executor; Spark refuses less than 450.
-            jars: for driver and executors, such as :func:`~rheostat.host.java.kafka_connector_jars`.
+        scale one: start it without Workers, request the number of executors, then add Workers. An executor's heap is
+        at least 450 MB.
         """
         conf = {
             "spark.master": self.url,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self, TypeVar
 
-from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError
+from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError, tried
 from rheostat.host.java import (
     Java,
     Say,
@@ -46,10 +45,7 @@ class LabSpec:
     """Parts of a lab.
 
     Attributes:
-        broker: whether there is a Kafka broker.
-        spark: whether there is a Spark master.
-        workers: number of Workers at the start; 0 keeps an application at few executors.
-        size: of each Worker.
+        workers: number of Workers at the start.
         kafka_port: of the broker; None: a free port.
         folder: in which the lab creates its own folder; None: the system's temporary folder.
         keep: keep logs and data at the end.
@@ -69,7 +65,6 @@ class LabSpec:
 
     @staticmethod
     def faults(workers: int, anything: bool, kafka_port: int | None = None) -> list[Fault]:
-        """Faults of the number of Workers, of a lab without parts, and of the port."""
         faults = []
         if not 0 <= workers <= MOST_WORKERS:
             few, many = "there cannot be fewer than no Workers", "each is a process of 250 MB"
@@ -92,10 +87,6 @@ class Lab:
     Nothing is left when it ends, however it ends: parts run under a guardian process that survives ``kill -9`` of this
     one. Data is removed; logs are kept after a failure. Several labs can run at the same time.
 
-    Args:
-        spec: its parts.
-        say: called with messages for the user.
-
     Example::
 
         @pytest.fixture(scope="session")
@@ -114,20 +105,10 @@ class Lab:
 
     @property
     def broker(self) -> Broker:
-        """The broker.
-
-        Raises:
-            UnavailableError: this lab has none.
-        """
         return _require(self._broker, "broker")
 
     @property
     def cluster(self) -> Cluster:
-        """The Spark cluster.
-
-        Raises:
-            UnavailableError: this lab has none.
-        """
         return _require(self._cluster, "Spark cluster")
 
     @property
@@ -193,12 +174,7 @@ class Lab:
         return java, broker_jars(self._say, java) if self.spec.broker else []
 
     def run_part(self, name: str, launch: Launch) -> Part:
-        """Start a process of the caller that ends with the lab; its log is kept with the others.
-
-        Raises:
-            PartFailedError: it cannot be started.
-            UnavailableError: the lab does not run.
-        """
+        """Start a process of the caller that ends with the lab; its log is kept with the others."""
         return _require(self._processes, "processes").start(name, launch, self.folder / "logs" / f"{name}.log")
 
     def check(self) -> None:
@@ -239,24 +215,17 @@ class Lab:
     def _check_requirements(self) -> Java:
         """Check everything that can be checked before the start, and report all faults at once."""
         faults = bash_faults() if self.spec.spark else []
-        java: list[Java] = []
         place = self.spec.folder or Path(tempfile.gettempdir())
-        checks: list[Callable[[], object]] = [lambda: java.append(find_java())]
-        checks.append(lambda: require_writable(place, "folder"))
-        checks.append(lambda: require_room(_nearest_existing(place), disk_mb=DISK_MB, memory_mb=self.spec.memory_mb))
-        if self.spec.spark or self.spec.broker:
-            checks.append(pyspark_home)
+        java = tried(find_java, None, faults)
+        tried(require_writable, None, faults, place, "folder")
+        memory_mb = self.spec.memory_mb
+        tried(lambda: require_room(_nearest_existing(place), disk_mb=DISK_MB, memory_mb=memory_mb), None, faults)
+        tried(pyspark_home, None, faults)
         if self.spec.kafka_port is not None:
-            port = self.spec.kafka_port
-            checks.append(lambda: require_free(port, "kafka_port"))
-        for check in checks:
-            try:
-                check()
-            except InputError as error:
-                faults += error.faults
-        if faults:
+            tried(require_free, None, faults, self.spec.kafka_port, "kafka_port")
+        if faults or java is None:
             raise InputError(faults)
-        return java[0]
+        return java
 
     def _start_parts(self) -> None:
         """Start broker and cluster at the same time; the failure of one ends the wait for the other."""

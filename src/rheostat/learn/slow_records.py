@@ -11,9 +11,9 @@ samples lie: no less than at any easier point, no more than at any harder one.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import combinations_with_replacement, groupby, pairwise
 from math import comb, inf, isfinite
 from operator import itemgetter
@@ -25,18 +25,13 @@ import numpy.typing as npt
 from rheostat.errors import Fault, InputError
 
 Array = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 Points = Sequence[tuple[Sequence[float], int]]
 """Workload of each topic, and executors."""
+CvErrors = tuple[tuple[int, float], ...]
 
-
-# ---------------------------------------------------------------------------------------------------------------- rows
-
-MOST_WORKLOAD = 1e15
-"""Records/s of a topic; more is an error of the measurement."""
-MOST_SLOW = 1e9
-"""Backlog ÷ records of an interval; more is an error of the measurement."""
-MOST_EXECUTORS = 1_000_000
+# More is an error of the measurement: records/s of a topic, backlog ÷ records of an interval, executors.
+_MOST_WORKLOAD, _MOST_SLOW, _MOST_EXECUTORS = 1e15, 1e9, 1_000_000
+_LEAST_ROWS = 20
 
 
 class Sample(NamedTuple):
@@ -45,7 +40,6 @@ class Sample(NamedTuple):
     Attributes:
         at: seconds.
         workload: records/s of each topic, always in the same order; one entry: their sum.
-        executors: at least 1.
         slow: share of slow records, at least 0; above 1 when the backlog is more than one interval brings.
     """
 
@@ -55,53 +49,49 @@ class Sample(NamedTuple):
     slow: float
 
 
-def in_order(samples: Sequence[Sample], least: int) -> list[Sample]:
-    """The samples by time; duplicates count once.
+def _check_samples(samples: Sequence[Sample]) -> list[Sample]:
+    """The different samples by time.
 
     Raises:
-        InputError: an impossible value, workloads of unequal length, fewer than ``least`` different samples. Each
-            fault is reported once, with the first row that has it and the number of such rows.
+        InputError: an impossible value, workloads of unequal length, fewer than 20 different samples. Each fault is
+            reported once, with the first row that has it and the number of such rows.
     """
-    faults = [fault for fault in _value_faults(samples) if fault is not None]
+    topics = len(samples[0].workload) if samples else 0
+    wrong: dict[tuple[str, str], list[tuple[int, object]]] = {}
+    for row, sample in enumerate(samples):
+        for name, allowed, value in _find_wrong_values(sample, topics):
+            wrong.setdefault((name, allowed), []).append((row, value))
+    faults = [
+        Fault(f"samples[{rows[0][0]}].{name}", str(rows[0][1]), allowed, f"impossible value; rows like it: {len(rows)}")
+        for (name, allowed), rows in wrong.items()
+    ]
+    distinct = set(samples)
+    if not faults and len(distinct) < _LEAST_ROWS:
+        message = "there is too little to learn from; collect more samples"
+        faults.append(Fault("samples", str(len(distinct)), f">= {_LEAST_ROWS} different ones", message))
     if faults:
         raise InputError(faults)
-    rows = sorted(set(samples))
-    if len(rows) < least:
-        message = "there is too little to learn from; collect more samples"
-        raise InputError([Fault("samples", str(len(rows)), f">= {least} different ones", message)])
-    return rows
+    return sorted(distinct)
 
 
-def _value_faults(samples: Sequence[Sample]) -> Iterator[Fault | None]:
-    topics = len(samples[0].workload) if samples else 0
-    endless = [(row, s.at) for row, s in enumerate(samples) if not isfinite(s.at)]
-    yield _fault("at", "a finite number of seconds", endless)
-    unequal = [(row, s.workload) for row, s in enumerate(samples) if not s.workload or len(s.workload) != topics]
-    yield _fault("workload", f"as many topics as in row 0 ({topics}), at least one", unequal)
-    loads = [(row, w) for row, s in enumerate(samples) for w in s.workload if not 0 <= w <= MOST_WORKLOAD]
-    yield _fault("workload", f"0 … {MOST_WORKLOAD:g} records/s", loads)
-    numbers = [(row, s.executors) for row, s in enumerate(samples) if not _is_number_of_executors(s.executors)]
-    yield _fault("executors", f"a whole number, 1 … {MOST_EXECUTORS}", numbers)
-    shares = [(row, s.slow) for row, s in enumerate(samples) if not 0 <= s.slow <= MOST_SLOW]
-    yield _fault("slow", f"0 … {MOST_SLOW:g}", shares)
-
-
-def _is_number_of_executors(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= MOST_EXECUTORS
-
-
-def _fault(name: str, allowed: str, wrong: Sequence[tuple[int, object]]) -> Fault | None:
-    if not wrong:
-        return None
-    row, given = wrong[0]
-    rows = len({number for number, _ in wrong})
-    return Fault(f"samples[{row}].{name}", str(given), allowed, f"impossible value; rows like it: {rows}")
+def _find_wrong_values(sample: Sample, topics: int) -> Iterator[tuple[str, str, object]]:
+    if not isfinite(sample.at):
+        yield "at", "a finite number of seconds", sample.at
+    if not 0 < len(sample.workload) == topics:
+        yield "workload", f"as many topics as in row 0 ({topics}), at least one", sample.workload
+    rate = next((rate for rate in sample.workload if not 0 <= rate <= _MOST_WORKLOAD), None)
+    if rate is not None:
+        yield "workload", f"0 … {_MOST_WORKLOAD:g} records/s", rate
+    if type(sample.executors) is not int or not 1 <= sample.executors <= _MOST_EXECUTORS:
+        yield "executors", f"a whole number, 1 … {_MOST_EXECUTORS}", sample.executors
+    if not 0 <= sample.slow <= _MOST_SLOW:
+        yield "slow", f"0 … {_MOST_SLOW:g}", sample.slow
 
 
 # -------------------------------------------------------------------------------------- training: degree and stability
 
-_LEAST_ROWS = 20
 _LEAST_BLOCKS = 5
+_RANGE = "it is out of range"
 _ROWS_A_COLUMN = 2
 _WORTH = 0.98
 """Costs of topics are used if they leave less than this share of the error on blocks left out."""
@@ -112,15 +102,12 @@ class TrainingOptions:
     """Options of the training.
 
     Attributes:
-        degrees: candidates for that of the polynomial.
         resamples: k, of the stability check.
         block: rows in a block of neighbours; fewer where there would not be five blocks.
-        folds: of the cross-validation.
         stability_limit: λ: the mean standard deviation of refits, a share of slow records, up to which a model is
             stable. 0.03 is the largest at which at most one model in twenty that passes errs much more than the best
             one on blocks left out (``rheostat bench train``).
         objective: the share of slow records at which the objective is violated.
-        seed: of the resamples.
         outliers: whether outliers are left out.
     """
 
@@ -135,18 +122,20 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         checks = (
-            ("degrees", self.degrees, bool(self.degrees) and all(1 <= d <= 12 for d in self.degrees), "1 … 12"),
-            ("resamples", self.resamples, self.resamples >= 2, ">= 2"),
-            ("block", self.block, self.block >= 1, ">= 1"),
-            ("folds", self.folds, self.folds >= 2, ">= 2"),
-            ("stability_limit", self.stability_limit, self.stability_limit > 0, "> 0"),
-            ("objective", self.objective, 0 < self.objective < inf, "> 0"),
-            ("seed", self.seed, self.seed >= 0, ">= 0"),
+            ("degrees", bool(self.degrees) and all(1 <= d <= 12 for d in self.degrees), "1 … 12"),
+            ("resamples", self.resamples >= 2, ">= 2"),
+            ("block", self.block >= 1, ">= 1"),
+            ("folds", self.folds >= 2, ">= 2"),
+            ("stability_limit", self.stability_limit > 0, "> 0"),
+            ("objective", 0 < self.objective < inf, "> 0"),
+            ("seed", self.seed >= 0, ">= 0"),
         )
-        wrong = "it is out of range"
-        faults = [Fault(name, str(given), allowed, wrong) for name, given, ok, allowed in checks if not ok]
-        if faults:
-            raise InputError(faults)
+        out_of_range = [(name, allowed) for name, is_valid, allowed in checks if not is_valid]
+        if out_of_range:
+            raise InputError([Fault(name, str(getattr(self, name)), allowed, _RANGE) for name, allowed in out_of_range])
+
+
+DEFAULT = TrainingOptions()
 
 
 @dataclass(frozen=True)
@@ -155,86 +144,71 @@ class Trained:
 
     Attributes:
         degree: of its polynomial: that with the least error.
-        cv_errors: (degree, root mean square error of blocked cross-validation) of each degree that was tried; degrees
-            with more monomials than half of the rows are not.
+        cv_errors: (degree, root mean square error on blocks left out) of each degree that was tried.
         left_out: the outliers, numbered by time.
         rows: distinct samples.
     """
 
     model: SlowModel
     degree: int
-    cv_errors: tuple[tuple[int, float], ...]
+    cv_errors: CvErrors
     left_out: tuple[int, ...]
     rows: int
 
     @property
     def outliers(self) -> int:
-        """Number of rows left out."""
         return len(self.left_out)
 
 
-def train(samples: Sequence[Sample], w_max: float | None, options: TrainingOptions | None = None) -> Trained:
-    """Train a model on samples. The same samples, in any order, give the same model.
+def train(samples: Sequence[Sample], w_max: float | None, options: TrainingOptions = DEFAULT) -> Trained:
+    """Train a model on at least 20 different samples. The same samples, in any order, give the same model.
 
-    Args:
-        samples: workloads, executors and shares of slow records.
-        w_max: records/s that one executor carries; None: not known.
-        options: None: the defaults.
+    ``w_max`` is what one executor carries, records/s; None: not known.
 
     Raises:
-        InputError: fewer than 20 distinct samples, or impossible values.
+        InputError: too few samples, or impossible values.
     """
-    options = options or TrainingOptions()
-    if w_max is not None and not (isfinite(w_max) and w_max > 0):
-        raise InputError([Fault("w_max", str(w_max), "a positive, finite rate, or none", "it is out of range")])
-    rows = in_order(samples, _LEAST_ROWS)
+    if w_max is not None and not 0 < w_max < inf:
+        raise InputError([Fault("w_max", str(w_max), "a positive, finite rate, or none", _RANGE)])
+    rows = _check_samples(samples)
     left_out = find_outliers(rows, options.objective) if options.outliers else ()
     kept = _without(rows, left_out)
-    alike = _search(kept, (1.0,) * len(kept[0].workload), options)
-    apart = _search(kept, record_costs(kept), options) if len(alike.costs) > 1 else alike
-    best = apart if apart.error < _WORTH * alike.error else alike
-    model = SlowModel(
-        polynomial=best.polynomial,
-        costs=best.costs,
-        seen=spans(best.points[:, 0].tolist(), [sample.executors for sample in kept]),
-        w_max=w_max,
-        top=max(sample.slow for sample in kept),
-        objective=options.objective,
-    )
-    return Trained(model, best.polynomial.degree, best.cv_errors, left_out, len(rows))
+    topics = len(kept[0].workload)
+    model, cv_errors = _fit_best_degree(kept, (1.0,) * topics, w_max, options)
+    if topics > 1:
+        other, other_errors = _fit_best_degree(kept, record_costs(kept), w_max, options)
+        if min(error for _, error in other_errors) < _WORTH * min(error for _, error in cv_errors):
+            model, cv_errors = other, other_errors
+    return Trained(model, model.polynomial.degree, cv_errors, left_out, len(rows))
 
 
-class _Fit(NamedTuple):
-    costs: tuple[float, ...]
-    points: Array
-    cv_errors: tuple[tuple[int, float], ...]
-    polynomial: Polynomial
+def _fit_best_degree(
+    rows: Sequence[Sample], costs: tuple[float, ...], w_max: float | None, options: TrainingOptions
+) -> tuple[SlowModel, CvErrors]:
+    """The degree with the least error on blocks left out, fitted to all rows.
 
-    @property
-    def error(self) -> float:
-        return min(error for _, error in self.cv_errors)
-
-
-def _search(rows: Sequence[Sample], costs: tuple[float, ...], options: TrainingOptions) -> _Fit:
-    """The best degree with these costs, fitted to all rows."""
+    Degrees with more monomials than half of the rows are not tried, but for the lowest.
+    """
+    first, *higher = sorted(set(options.degrees))
+    degrees = [first, *(degree for degree in higher if _ROWS_A_COLUMN * columns(2, degree) <= len(rows))]
     points, slow = _arrays(rows, costs)
-    degrees = _choose_degrees(options.degrees, len(rows))
-    basis, values = orthonormal(points, max(degrees))
+    basis, values = orthonormal(points, degrees[-1])
     blocks = Blocks.of(values, slow, _block_length(options, len(rows)))
     errors = blocks.errors(values, slow, [columns(2, degree) for degree in degrees], options.folds)
     degree = min(zip(errors, degrees, strict=True))[1]
-    weights = np.einsum("rc,r->c", values[:, : columns(2, degree)], slow)
-    return _Fit(costs, points, tuple(zip(degrees, errors, strict=True)), basis.polynomial(degree, weights))
+    model = SlowModel(
+        polynomial=basis.polynomial(degree, np.einsum("rc,r->c", values[:, : columns(2, degree)], slow)),
+        costs=costs,
+        seen=spans(points[:, 0].tolist(), [sample.executors for sample in rows]),
+        w_max=w_max,
+        top=max(sample.slow for sample in rows),
+        objective=options.objective,
+    )
+    return model, tuple(zip(degrees, errors, strict=True))
 
 
 class Refits(NamedTuple):
-    """Models of resampled blocks.
-
-    Attributes:
-        basis, weights: the polynomials, (k, columns).
-        costs: of a record of each topic.
-        numbers: of executors in the samples.
-    """
+    """Polynomials of resampled blocks: their weights in the basis, (k, columns)."""
 
     basis: Basis
     weights: Array
@@ -242,38 +216,27 @@ class Refits(NamedTuple):
     numbers: frozenset[int]
 
     def deviation(self, points: Points) -> float:
-        """Their standard deviation at each point, then its mean; at least 0, a share of slow records.
+        """Their standard deviation at each point, then its mean, a share of slow records.
 
-        Points at numbers of executors without samples do not count, since the model does not use the polynomial
-        there. 0 without a point that counts.
+        Points at numbers of executors without samples do not count: the model does not use the polynomial there.
         """
-        asked = [Sample(0.0, tuple(workload), n, 0.0) for workload, n in points if n in self.numbers]
-        if not asked:
+        counted = [Sample(0.0, tuple(workload), n, 0.0) for workload, n in points if n in self.numbers]
+        if not counted:
             return 0.0
-        apart = self.weights - self.weights.mean(axis=0)
-        spread = np.einsum("ki,kj->ij", apart, apart) / len(apart)
-        at_points = self.basis.at(_arrays(asked, self.costs)[0], self.basis.degree)
-        variances = np.einsum("pi,pi->p", np.einsum("pi,ij->pj", at_points, spread), at_points)
-        return float(np.sqrt(np.maximum(variances, 0.0)).mean())
+        at_points = self.basis.at(_arrays(counted, self.costs)[0], self.basis.degree)
+        return float((at_points @ self.weights.T).std(axis=1).mean())
 
 
-def refit_resamples(samples: Sequence[Sample], trained: Trained, options: TrainingOptions | None = None) -> Refits:
+def refit_resamples(samples: Sequence[Sample], trained: Trained, options: TrainingOptions = DEFAULT) -> Refits:
     """Refit the model to resamples of blocks, with the costs and the outliers of the training.
 
-    The degree is chosen again for each resample, by the blocks that it left out [ours]. With the degree of the training
-    for all of them, the result depends on the degree that the noise has chosen: where the load has only risen, a model
-    of degree 1 passes and one of degree 4 does not, trained on similar samples.
-
-    Args:
-        samples: those that were trained on.
-        trained: the result of the training.
-        options: those of the training.
+    The degree is chosen again for each resample, by the blocks that it left out [ours]: with that of the training for
+    all of them, the result depends on the degree that the noise has chosen.
 
     Raises:
         InputError: the samples are not those of the training, or impossible.
     """
-    options = options or TrainingOptions()
-    rows = in_order(samples, _LEAST_ROWS)
+    rows = _check_samples(samples)
     if len(rows) != trained.rows:
         allowed = f"the {trained.rows} that were trained on"
         raise InputError([Fault("samples", str(len(rows)), allowed, "give the samples of the training")])
@@ -287,14 +250,8 @@ def refit_resamples(samples: Sequence[Sample], trained: Trained, options: Traini
     return Refits(basis, weights, model.costs, frozenset(span.executors for span in model.seen))
 
 
-def stability(
-    samples: Sequence[Sample], trained: Trained, points: Points, options: TrainingOptions | None = None
-) -> float:
-    """Mean standard deviation of refits at some points: :func:`refit_resamples` and :meth:`Refits.deviation`.
-
-    Raises:
-        InputError: the samples are not those of the training, or impossible.
-    """
+def stability(samples: Sequence[Sample], trained: Trained, points: Points, options: TrainingOptions = DEFAULT) -> float:
+    """Mean standard deviation of refits at some points, a share of slow records."""
     return refit_resamples(samples, trained, options).deviation(points)
 
 
@@ -308,12 +265,6 @@ def _arrays(rows: Sequence[Sample], costs: Sequence[float]) -> tuple[Array, Arra
     loads = np.array([sample.workload for sample in rows]) @ np.asarray(costs)
     executors = np.array([float(sample.executors) for sample in rows])
     return np.column_stack([loads, executors]), np.array([sample.slow for sample in rows])
-
-
-def _choose_degrees(degrees: Sequence[int], rows: int) -> tuple[int, ...]:
-    """The degrees with at least two rows for each monomial; the lowest always."""
-    ordered = sorted(set(degrees))
-    return tuple(d for d in ordered if d == ordered[0] or _ROWS_A_COLUMN * columns(2, d) <= rows)
 
 
 def _block_length(options: TrainingOptions, rows: int) -> int:
@@ -335,7 +286,7 @@ class SlowModel:
     Attributes:
         polynomial: of (load, executors), where load = Σ costs · workload.
         costs: of a record of each topic, relative to the mean record of the samples; one topic: (1.0,).
-        seen: (executors, lowest load, highest load) of the samples; one number may have several such ranges.
+        seen: ranges of loads with samples; one number of executors may have several.
         w_max: records/s that one executor carries; None: not known.
         top: the largest share among the samples.
         objective: the share at which the objective is violated; the load n·w_max reaches it.
@@ -343,7 +294,7 @@ class SlowModel:
 
     polynomial: Polynomial
     costs: tuple[float, ...]
-    seen: tuple[Seen, ...]
+    seen: tuple[LoadRange, ...]
     w_max: float | None
     top: float
     objective: float
@@ -355,10 +306,6 @@ class SlowModel:
         capacity, and on along this line; within what easier and harder points that were seen allow. The capacity is
         n·w_max, or the load that was seen to be carried by as many executors or fewer, if that is more.
 
-        Args:
-            workload: records/s of each topic, as many as were learned from, at least 0.
-            executors: at least 1.
-
         Raises:
             ValueError: another number of topics, a workload that is negative or not finite, no executor.
         """
@@ -366,16 +313,15 @@ class SlowModel:
             message = f"no prediction for workload {tuple(workload)} on {executors} executors"
             raise ValueError(message)
         load = float(sum(cost * w for cost, w in zip(self.costs, workload, strict=True)))
-        least, most = self._surface.bounds(load, executors)
-        return min(max(self._assumed(load, executors), least), most, CEILING)
-
-    def _assumed(self, load: float, executors: int) -> float:
         capacity = max(executors * (self.w_max or 0.0), self._surface.sound_load(executors))
         if load <= _CARRIED * capacity:
-            return 0.0
-        if load >= CEILING * capacity:
-            return CEILING
-        return self.objective * (load / capacity - _CARRIED) / (1 - _CARRIED)
+            assumed = 0.0
+        elif load >= CEILING * capacity:
+            assumed = CEILING
+        else:
+            assumed = self.objective * (load / capacity - _CARRIED) / (1 - _CARRIED)
+        least, most = self._surface.bounds(load, executors)
+        return min(max(assumed, least), most, CEILING)
 
     @cached_property
     def _surface(self) -> Surface:
@@ -390,7 +336,7 @@ _KNOTS = 512
 """Approximate number of loads in the table; between them it is linear."""
 
 
-class Seen(NamedTuple):
+class LoadRange(NamedTuple):
     """A range of loads without a wide gap between samples, at one number of executors."""
 
     executors: int
@@ -398,30 +344,26 @@ class Seen(NamedTuple):
     high: float
 
 
-def spans(loads: Sequence[float], executors: Sequence[int]) -> tuple[Seen, ...]:
+def spans(loads: Sequence[float], executors: Sequence[int]) -> tuple[LoadRange, ...]:
     """The ranges of loads that samples cover, by number of executors, then by load.
 
-    >>> spans([100.0, 110.0, 900.0, 50.0], [2, 2, 2, 1])
-    (Seen(executors=1, low=50.0, high=50.0), Seen(executors=2, low=100.0, high=110.0), Seen(executors=2, low=900.0, \
-high=900.0))
+    >>> spans([100.0, 110.0, 50.0], [2, 2, 1])
+    (LoadRange(executors=1, low=50.0, high=50.0), LoadRange(executors=2, low=100.0, high=110.0))
     """
-    found: list[Seen] = []
+    ranges: list[LoadRange] = []
     for number, pairs in groupby(sorted(zip(executors, loads, strict=True)), key=itemgetter(0)):
         ordered = [load for _, load in pairs]
         wide = _GAP * ordered[-1]
         starts = [0, *(place for place in range(1, len(ordered)) if ordered[place] - ordered[place - 1] > wide)]
-        found += (Seen(number, ordered[a], ordered[b - 1]) for a, b in pairwise([*starts, len(ordered)]))
-    return tuple(found)
+        ranges += (LoadRange(number, ordered[a], ordered[b - 1]) for a, b in pairwise([*starts, len(ordered)]))
+    return tuple(ranges)
 
 
 class Surface(NamedTuple):
-    """Bounds of f at some loads (knots) and numbers of executors.
+    """Bounds of f at some loads (knots, the first is 0), for the numbers of executors in the samples, ascending.
 
     Attributes:
-        knots: loads, ascending, the first is 0.
-        numbers: of executors in the samples, ascending.
-        least: lower bound of f for each number, at each knot.
-        most: upper bound; infinite where there is none.
+        most: upper bounds; infinite where there is none.
         sound: for each number: the largest load at which f is below the objective for it or for fewer.
     """
 
@@ -435,8 +377,8 @@ class Surface(NamedTuple):
         """Lower and upper bound of f; both non-decreasing in the load and non-increasing in executors."""
         harder = bisect_left(self.numbers, executors)
         easier = bisect_right(self.numbers, executors) - 1
-        least = self._at(self.least[harder], load) if harder < len(self.numbers) else 0.0
-        most = self._at(self.most[easier], load, beyond=inf) if easier >= 0 else inf
+        least = self._at(self.least[harder], load, self.least[harder][-1]) if harder < len(self.numbers) else 0.0
+        most = self._at(self.most[easier], load, inf) if easier >= 0 else inf
         return least, most
 
     def sound_load(self, executors: int) -> float:
@@ -444,27 +386,21 @@ class Surface(NamedTuple):
         easier = bisect_right(self.numbers, executors) - 1
         return self.sound[easier] if easier >= 0 else 0.0
 
-    def _at(self, row: Sequence[float], load: float, beyond: float | None = None) -> float:
+    def _at(self, row: Sequence[float], load: float, beyond: float) -> float:
         after = bisect_left(self.knots, load)
         if after == len(self.knots):
-            return row[-1] if beyond is None else beyond
+            return beyond
         right = self.knots[after]
-        if right == load or after == 0 or row[after] == row[after - 1]:
+        if right == load or row[after] == row[after - 1]:
             return row[after]
         share = (load - self.knots[after - 1]) / (right - self.knots[after - 1])
         return min(row[after], row[after - 1] + share * (row[after] - row[after - 1]))
 
 
-def surface(polynomial: Polynomial, seen: Sequence[Seen], top: float, objective: float) -> Surface:
-    """The table of a polynomial.
-
-    Args:
-        polynomial: of (load, executors).
-        seen: ranges with samples; not empty.
-        top: the polynomial is cut off above it, and below 0.
-        objective: shares of slow records below it are within the objective.
-    """
-    knots = _knots(seen)
+def surface(polynomial: Polynomial, seen: Sequence[LoadRange], top: float, objective: float) -> Surface:
+    """The table of a polynomial of (load, executors) on its ranges with samples, cut off below 0 and above ``top``."""
+    of_each = max(5, _KNOTS // len(seen))
+    knots = np.unique(np.concatenate([[0.0], *(np.linspace(span.low, span.high, of_each) for span in seen)]))
     numbers = sorted({span.executors for span in seen})
     sampled = np.full((len(numbers), knots.size), np.nan)
     for span in seen:
@@ -483,24 +419,15 @@ def surface(polynomial: Polynomial, seen: Sequence[Seen], top: float, objective:
     )
 
 
-def _knots(seen: Iterable[Seen]) -> Array:
-    found = list(seen)
-    each = max(5, _KNOTS // len(found))
-    return np.unique(np.concatenate([[0.0], *(np.linspace(span.low, span.high, each) for span in found)]))
-
-
 def _highest_of_easier(table: Array) -> Array:
     """For each cell the highest value at no more load and no fewer executors; −inf where there is none."""
-    known = np.where(np.isnan(table), -np.inf, table)
-    by_load = np.maximum.accumulate(known, axis=1)
+    by_load = np.maximum.accumulate(np.where(np.isnan(table), -inf, table), axis=1)
     return np.maximum.accumulate(by_load[::-1], axis=0)[::-1]
 
 
 def _lowest_of_harder(table: Array) -> Array:
     """For each cell the lowest value at no less load and no more executors; inf where there is none."""
-    known = np.where(np.isnan(table), np.inf, table)
-    by_load = np.minimum.accumulate(known[:, ::-1], axis=1)[:, ::-1]
-    return np.minimum.accumulate(by_load, axis=0)
+    return -_highest_of_easier(-table[::-1, ::-1])[::-1, ::-1]
 
 
 # ------------------------------------------------------------------- polynomials of several variables, by Gram–Schmidt
@@ -520,40 +447,22 @@ def columns(variables: int, degree: int) -> int:
     return comb(variables + degree, degree)
 
 
-@lru_cache(maxsize=64)
-def _factors(variables: int, degree: int) -> tuple[tuple[int, ...], ...]:
-    """The monomials as the variables they multiply, by total degree: (), (0,), (1,), (0, 0), (0, 1), (1, 1) and on."""
-    return tuple(
-        factors for total in range(degree + 1) for factors in combinations_with_replacement(range(variables), total)
-    )
-
-
 def monomials(points: Array, degree: int) -> Array:
-    """All monomials of up to that total degree.
+    """All monomials of up to that total degree, the lower degrees first: (rows, variables) → (rows, columns).
 
-    Args:
-        points: (rows, variables), standardized.
-        degree: the total degree.
-
-    Returns:
-        (rows, columns), the lower degrees first.
+    Of two variables: 1, x, y, x², xy, y² and so on.
     """
     rows, variables = points.shape
     made: dict[tuple[int, ...], Array] = {(): np.ones(rows)}
-    for factors in _factors(variables, degree)[1:]:
-        made[factors] = made[factors[:-1]] * points[:, factors[-1]]
+    for total in range(1, degree + 1):
+        for factors in combinations_with_replacement(range(variables), total):
+            made[factors] = made[factors[:-1]] * points[:, factors[-1]]
     return np.column_stack(list(made.values()))
 
 
 @dataclass(frozen=True)
 class Polynomial:
-    """A polynomial of standardized variables: all monomials up to a total degree, the lower degrees first.
-
-    Attributes:
-        degree: the total degree, 1 or more.
-        centers: of each variable; subtracted first.
-        scales: of each variable, positive; divided by after that.
-        coefficients: of the monomials 1, z_1, …, z_V, z_1², z_1·z_2, …
+    """A polynomial of standardized variables, z = (x − center) ÷ scale: coefficients of :func:`monomials`.
 
     >>> line = Polynomial(degree=1, centers=(10.0,), scales=(5.0,), coefficients=(1.0, 2.0))
     >>> line.values([[10.0], [15.0]]).tolist()
@@ -572,11 +481,9 @@ class Polynomial:
 
 
 class Basis(NamedTuple):
-    """Polynomials that are orthonormal on some points.
+    """Polynomials that are orthonormal on some points: monomials @ mixing.
 
-    Attributes:
-        mixing: (columns, columns), upper triangular: monomials @ mixing is the basis. The column of a monomial that
-            those before it determine on the points is 0, and so is that of the basis.
+    The mixing is upper triangular. The column of a monomial that those before it determine on the points is 0.
     """
 
     degree: int
@@ -607,20 +514,21 @@ def orthonormal(points: Array, degree: int) -> tuple[Basis, Array]:
     low, high = points.min(axis=0), points.max(axis=0)
     centers, half = low / 2 + high / 2, high / 2 - low / 2
     scales = np.where(half > 0, half, 1.0)
-    raw = np.ascontiguousarray(monomials((points - centers) / scales, degree).T)
-    basis, mixing = np.zeros_like(raw), np.eye(raw.shape[0])
-    for column, rest in enumerate(raw):
-        length = np.linalg.norm(rest)
+    raw = monomials((points - centers) / scales, degree).T
+    size, rows = raw.shape
+    vectors = np.hstack([raw, np.eye(size)])  # values on the points, then the shares of the monomials in them
+    for place, vector in enumerate(vectors):
+        length = np.linalg.norm(vector[:rows])
         for _ in range(2):
-            shares = np.einsum("cr,r->c", basis[:column], rest)
-            rest -= np.einsum("c,cr->r", shares, basis[:column])
-            mixing[column] -= np.einsum("c,cm->m", shares, mixing[:column])
-        left = np.linalg.norm(rest)
+            shares = np.einsum("cr,r->c", vectors[:place, :rows], vector[:rows])
+            vector -= np.einsum("c,cr->r", shares, vectors[:place])
+        left = np.linalg.norm(vector[:rows])
         if left > _DEPENDENT * length:
-            basis[column], mixing[column] = rest / left, mixing[column] / left
+            vector /= left
         else:
-            mixing[column] = 0.0
-    return Basis(degree, centers, scales, np.ascontiguousarray(mixing.T)), np.ascontiguousarray(basis.T)
+            vector[:] = 0.0
+    mixing, values = np.ascontiguousarray(vectors[:, rows:].T), np.ascontiguousarray(vectors[:, :rows].T)
+    return Basis(degree, centers, scales, mixing), values
 
 
 def solve(grams: Array, products: Array) -> Array:
@@ -631,18 +539,9 @@ def solve(grams: Array, products: Array) -> Array:
 
 # ---------------------------------------------------------------------- least squares over blocks of neighbouring rows
 
-_IN_TWO = ["einsum_path", (0, 1), (0, 1)]
-"""(w·G)·w: the matrices first by one of the vectors."""
-
 
 class Blocks(NamedTuple):
-    """Sums over blocks of rows.
-
-    Attributes:
-        starts: the first row of each block; the last one ends with the rows.
-        grams: (blocks, columns, columns).
-        products: (blocks, columns).
-    """
+    """Sums over blocks of rows: (blocks, columns, columns) and (blocks, columns); and the first row of each."""
 
     starts: tuple[int, ...]
     grams: Array
@@ -653,10 +552,10 @@ class Blocks(NamedTuple):
         """Of rows in the order of time, (rows, columns) and (rows,), in blocks of about ``length`` rows."""
         count = max(1, round(slow.size / length))
         starts = [block * slow.size // count for block in range(count)]
-        parts = [(basis[a:b], slow[a:b]) for a, b in zip(starts, [*starts[1:], slow.size], strict=True)]
+        parts = [(basis[a:b], slow[a:b]) for a, b in pairwise([*starts, slow.size])]
         return cls(tuple(starts), np.array([q.T @ q for q, _ in parts]), np.array([q.T @ y for q, y in parts]))
 
-    def errors(self, basis: Array, slow: Array, sizes: Sequence[int], folds: int) -> tuple[float, ...]:
+    def errors(self, basis: Array, slow: Array, sizes: Sequence[int], folds: int) -> list[float]:
         """Root mean square error of blocked cross-validation for the first ``size`` columns, each size.
 
         Block b is left out in fold b mod folds, so that each fold has blocks from all of the time.
@@ -664,26 +563,19 @@ class Blocks(NamedTuple):
         fold_of = np.arange(len(self.starts)) % min(folds, len(self.starts))
         outside = (fold_of != np.unique(fold_of)[:, None]).astype(np.float64)
         grams, products = np.tensordot(outside, self.grams, 1), outside @ self.products
-        lengths = np.diff([*self.starts, slow.size])
-        fold_of_row = np.repeat(fold_of, lengths)
-        found = []
+        fold_of_row = np.repeat(fold_of, np.diff([*self.starts, slow.size]))
+        errors = []
         for size in sizes:
             weights = solve(grams[:, :size, :size], products[:, :size])
             predicted = np.einsum("rc,rc->r", basis[:, :size], weights[fold_of_row])
-            found.append(float(np.sqrt(np.mean((predicted - slow) ** 2))))
-        return tuple(found)
+            errors.append(float(np.sqrt(np.mean((predicted - slow) ** 2))))
+        return errors
 
     def refits(self, times: int, seed: int, sizes: Sequence[int], usual: int) -> Array:
         """Fits to resamples of the blocks, each of as many blocks, drawn with replacement.
 
-        Each has the number of columns with the least error on the blocks that its resample left out, about a third of
-        them. So the choice is repeated, not only the fit.
-
-        Args:
-            times: number of resamples.
-            seed: of the draws.
-            sizes: numbers of columns to choose from.
-            usual: the number where a resample left out nothing.
+        Each has that of the numbers of columns (``sizes``) with the least error on the blocks that its resample left
+        out, about a third of them; ``usual`` where it left out none. So the choice is repeated, not only the fit.
 
         Returns:
             (times, largest size): the weights of each fit; 0 in the columns that it does not have.
@@ -698,7 +590,7 @@ class Blocks(NamedTuple):
         for place, size in enumerate(sizes):
             weights = solve(grams[:, :size, :size], products[:, :size])
             fits[place, :, :size] = weights
-            squares = np.einsum("ki,kij,kj->k", weights, others[:, :size, :size], weights, optimize=_IN_TWO)
+            squares = np.einsum("kj,kj->k", np.einsum("ki,kij->kj", weights, others[:, :size, :size]), weights)
             errors[place] = squares - 2 * np.einsum("ki,ki->k", weights, their_products[:, :size])
         chosen = np.where(left_out.any(axis=1), errors.argmin(axis=0), sizes.index(usual))
         return fits[chosen, np.arange(times)]
@@ -739,7 +631,7 @@ def find_outliers(rows: Sequence[Sample], objective: float) -> tuple[int, ...]:
     return tuple(np.flatnonzero(out).tolist())
 
 
-def _find_wrong_rates(load: Array) -> Flags:
+def _find_wrong_rates(load: Array) -> npt.NDArray[np.bool_]:
     out = np.zeros(load.size, dtype=np.bool_)
     before, at, after = load[:-2], load[1:-1], load[2:]
     low, high = np.minimum(before, after), np.maximum(before, after)
@@ -747,15 +639,13 @@ def _find_wrong_rates(load: Array) -> Flags:
     return out if out.sum() <= _RARE * out.size else np.zeros_like(out)
 
 
-def _find_stalls(loads: Array, executors: npt.NDArray[np.int64], slow: Array, margin: float) -> Flags:
-    found = [np.zeros(0, dtype=np.bool_)]
+def _find_stalls(loads: Array, executors: npt.NDArray[np.int64], slow: Array, margin: float) -> npt.NDArray[np.bool_]:
+    out = np.zeros(slow.size, dtype=np.bool_)
     suspects = np.flatnonzero(slow > margin)
-    for part in (suspects[first : first + _CHUNK] for first in range(0, suspects.size, _CHUNK)):
+    for part in np.array_split(suspects, suspects.size // _CHUNK + 1):
         harder = (loads >= loads[part, None]).all(axis=2) & (executors <= executors[part, None])
         against = (harder & (slow < slow[part, None] - margin)).sum(axis=1)
-        found.append((against >= _WITNESSES) & (against >= _AGREED * (harder.sum(axis=1) - 1)))
-    out = np.zeros(slow.size, dtype=np.bool_)
-    out[suspects] = np.concatenate(found)
+        out[part] = (against >= _WITNESSES) & (against >= _AGREED * (harder.sum(axis=1) - 1))
     return out
 
 

@@ -1,8 +1,7 @@
 """The maximum sustainable throughput of n executors: MST = α·n^β − γ·ND. S2, section IV.C, equations (1) to (3).
 
 The model is fitted to points. A point is the mean of the measurements of one *configuration*, a number of executors at
-a distance. A measurement counts if the job was saturated and not reconfigured; the caller ensures that. At most
-``most_points`` are kept, the oldest is dropped first.
+a distance. A measurement counts if the job was saturated and not reconfigured; the caller ensures that.
 """
 
 from __future__ import annotations
@@ -10,21 +9,35 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from rheostat.errors import Fault, InputError
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+Array = npt.NDArray[np.float64]
 
-    Array = NDArray[np.float64]
+_SIGMAS = 2.0
+_NOISE, _PRIOR = 0.05, 4.0
+"""Prior relative standard deviation of a measurement, and the measurements that it weighs."""
+_SAME_MS, _SAME_SHARE = 2.0, 0.1
+"""Distances that differ by no more than the greater of both are the same configuration."""
+_BETA, _GAMMA = 1, 2
+"""Places in (α, β, γ)."""
+_GRID = 33
+_ROUNDS = 5
+_LEAST_BETA = 1 / _GRID
+_BOUND = 1e-6
+_RANK = 1e-9
+_BOUNDED = "the best fit is at its bound"
 
 
 class Saturated(NamedTuple):
     """A measurement of the job at its limit.
 
     Attributes:
+        at: seconds.
         executors: that processed it; a share of them where several queries run on the same ones.
         distance_ms: ND, the greatest round trip among their nodes, ms.
         throughput: records/s.
@@ -60,14 +73,11 @@ class FitOptions:
     """Options of the fit.
 
     Attributes:
-        most_points: configurations that are kept.
+        most_points: configurations that are kept; the oldest is dropped first.
         most_weight: most measurements that a point weighs; the mean forgets at this pace.
         alpha_only: MST = α·n whatever the points (MDL-NLUnaware of S2, section V).
         beta_from: configurations from which on β is fitted; S2 has 3, and fewer where distances do not matter.
         worst_condition: greatest condition number of a fit.
-        noise: prior relative standard deviation of a measurement.
-        prior: measurements that the prior weighs.
-        same_ms, same_share: distances that differ by no more than the greater of both are the same configuration.
     """
 
     most_points: int = 24
@@ -75,18 +85,23 @@ class FitOptions:
     alpha_only: bool = False
     beta_from: int = 2
     worst_condition: float = 30.0
-    noise: float = 0.05
-    prior: float = 4.0
-    same_ms: float = 2.0
-    same_share: float = 0.1
 
 
 DEFAULT = FitOptions()
 
 
-def configuration(points: Sequence[Point], measured: Saturated, options: FitOptions = DEFAULT) -> Point | None:
+# ------------------------------------------------------------------------------------------------------ measurements
+
+
+def configuration(points: Sequence[Point], measured: Saturated) -> Point | None:
     """The point of a measurement's configuration; None: it is a new one."""
-    return next((point for point in points if _is_same(point, measured, options)), None)
+    for point in points:
+        fewest, longest = min(point.executors, measured.executors), max(point.distance_ms, measured.distance_ms)
+        same_number = abs(point.executors - measured.executors) <= 0.05 * fewest
+        near = max(_SAME_MS, _SAME_SHARE * longest)
+        if same_number and abs(point.distance_ms - measured.distance_ms) <= near:
+            return point
+    return None
 
 
 def add_measurement(points: Sequence[Point], measured: Saturated, options: FitOptions = DEFAULT) -> tuple[Point, ...]:
@@ -95,42 +110,27 @@ def add_measurement(points: Sequence[Point], measured: Saturated, options: FitOp
     Raises:
         InputError: the measurement is impossible, with every fault.
     """
-    faults = _faults(measured)
+    faults = _find_faults(measured)
     if faults:
         raise InputError(faults)
-    old = configuration(points, measured, options)
-    new = Point(measured.executors, measured.distance_ms, measured.throughput, at=measured.at)
+    old = configuration(points, measured)
     kept = [point for point in points if point is not old]
     if old is not None:
         new = _join(old, measured, options)
-    elif len(kept) >= options.most_points:
-        kept.remove(min(kept, key=lambda point: point.at))
+    else:
+        new = Point(measured.executors, measured.distance_ms, measured.throughput, at=measured.at)
+        if len(kept) >= options.most_points:
+            kept.remove(min(kept, key=lambda point: point.at))
     return tuple(sorted([*kept, new], key=lambda point: (point.executors, point.distance_ms)))
 
 
-def point_faults(points: Sequence[Point]) -> list[Fault]:
-    """Faults of impossible points; no point at all is one."""
-    if not points:
-        return [Fault("points", "none", "at least one", "nothing can be fitted to no measurement")]
-    means = [Saturated(point.at, point.executors, point.distance_ms, point.throughput) for point in points]
-    return [fault for mean in means for fault in _faults(mean)]
-
-
-def _faults(measured: Saturated) -> list[Fault]:
-    least = {"executors": 0.0, "throughput": 0.0}
-    faults = []
-    for name, value in measured._asdict().items():
-        if not math.isfinite(value) or (name != "at" and value < 0) or value <= least.get(name, -math.inf):
-            allowed = "finite" if name == "at" else "> 0" if name in least else "≥ 0"
-            faults.append(Fault(name, str(value), allowed, "a measurement of a saturated job cannot have it"))
-    return faults
-
-
-def _is_same(point: Point, measured: Saturated, options: FitOptions) -> bool:
-    apart = abs(point.distance_ms - measured.distance_ms)
-    close = max(options.same_ms, options.same_share * max(point.distance_ms, measured.distance_ms))
-    alike = abs(point.executors - measured.executors) <= 0.05 * min(point.executors, measured.executors)
-    return alike and apart <= close
+def _find_faults(measured: Saturated) -> list[Fault]:
+    allowed = {"at": "finite", "executors": "> 0", "distance_ms": "≥ 0", "throughput": "> 0"}
+    return [
+        Fault(name, str(value), allowed[name], "a measurement of a saturated job cannot have it")
+        for name, value in measured._asdict().items()
+        if not math.isfinite(value) or (allowed[name] == "> 0" and value <= 0) or (allowed[name] == "≥ 0" and value < 0)
+    ]
 
 
 def _join(old: Point, measured: Saturated, options: FitOptions) -> Point:
@@ -150,16 +150,7 @@ def _join(old: Point, measured: Saturated, options: FitOptions) -> Point:
     )
 
 
-# ----------------------------------------------------------------------------------------------------------- the model
-
-_BETA, _GAMMA = 1.0, 0.0
-_SIGMAS = 2.0
-_GRID = 33
-_ROUNDS = 5
-_STEP = 1 / _GRID
-_BOUND = 1e-6
-_RANK = 1e-9
-_BOUNDED = "the best fit is at its bound"
+# --------------------------------------------------------------------------------------------------------- the model
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +165,8 @@ class MstModel:
     """
 
     alpha: float
-    beta: float = _BETA
-    gamma: float = _GAMMA
+    beta: float = 1.0
+    gamma: float = 0.0
     points: int = 1
     error: float = 0.0
     defaulted: tuple[str, ...] = ()
@@ -213,38 +204,34 @@ class MstModel:
 
     def interval(self, executors: float, distance_ms: float = 0.0) -> tuple[float, float]:
         """MST ± two standard errors, records/s, at least 0."""
-        mst, wide = self.mst(executors, distance_ms), _SIGMAS * self.standard_error(executors, distance_ms)
-        return max(0.0, mst - wide), mst + wide
-
-    def standard_errors(self) -> tuple[float | None, float | None, float | None]:
-        """Of α, β and γ; None for what was not fitted."""
-        own = (self.covariance[place][place] for place in range(3))
-        errors = [math.sqrt(each) if each > 0 else None for each in own]
-        return errors[0], errors[1], errors[2]
+        mst, width = self.mst(executors, distance_ms), _SIGMAS * self.standard_error(executors, distance_ms)
+        return max(0.0, mst - width), mst + width
 
 
 def fit(points: Sequence[Point], options: FitOptions = DEFAULT) -> MstModel:
-    """The model of one or more points.
+    """Fit the model to one or more points.
 
     Raises:
         InputError: there is no point, or one of them is impossible.
     """
-    faults = point_faults(points)
+    means = [Saturated(each.at, each.executors, each.distance_ms, each.throughput) for each in points]
+    faults = [fault for mean in means for fault in _find_faults(mean)]
+    if not points:
+        faults.append(Fault("points", "none", "at least one", "nothing can be fitted to no measurement"))
     if faults:
         raise InputError(faults)
-    data = _Data.of(points)
-    fitted = (_fit_form(data, form, options) for form in _list_forms(points, options))
-    return _model(next(each for each in fitted if each is not None), data, points, options)
+    models = (_fit_parameters(points, places, options) for places in _list_forms(len(points), options))
+    return next(model for model in models if model is not None)
 
 
-# ----------------------------------------------------------------------------------------------------- fit
-
-
-class _Form(NamedTuple):
-    """The parameters that are fitted beside α."""
-
-    beta: bool
-    gamma: bool
+def _list_forms(count: int, options: FitOptions) -> list[tuple[int, ...]]:
+    """Places in (α, β, γ) to fit, in the order to try: equations (1), (3), (2), and β without γ."""
+    if count == 1 or options.alpha_only:
+        return [(0,)]
+    forms = [(0, _BETA, _GAMMA) if count >= 3 else (0, _GAMMA)]
+    if count >= options.beta_from:
+        forms.append((0, _BETA))
+    return [*forms, (0, _GAMMA), (0,)]
 
 
 class _Data(NamedTuple):
@@ -255,79 +242,57 @@ class _Data(NamedTuple):
     rate: Array
     weight: Array
 
-    @classmethod
-    def of(cls, points: Sequence[Point]) -> _Data:
-        import numpy as np
 
-        columns = [(each.executors, each.distance_ms, each.throughput, float(each.count)) for each in points]
-        n, distance, rate, count = (np.array(column) for column in zip(*columns, strict=True))
-        return cls(n, distance, rate, count / (rate * rate))
-
-
-class _Fitted(NamedTuple):
-    """The parameters.
-
-    Attributes:
-        free: places in (α, β, γ) of those that were fitted.
-        bound: of those that are at a bound.
-        inverse: (JᵀWJ)⁻¹ of the free ones.
-    """
-
-    alpha: float
-    beta: float
-    gamma: float
-    free: tuple[int, ...]
-    bound: frozenset[int]
-    inverse: Array
-
-
-def _list_forms(points: Sequence[Point], options: FitOptions) -> list[_Form]:
-    """The forms to try, in order: equations (1), (3), (2), and β without γ where distances do not matter."""
-    many = len(points)
-    if many == 1 or options.alpha_only:
-        return [_Form(beta=False, gamma=False)]
-    forms = [_Form(beta=True, gamma=True)] if many >= 3 else [_Form(beta=False, gamma=True)]
-    if many >= options.beta_from:
-        forms.append(_Form(beta=True, gamma=False))
-    return [*forms, _Form(beta=False, gamma=True), _Form(beta=False, gamma=False)]
-
-
-def _fit_form(data: _Data, form: _Form, options: FitOptions) -> _Fitted | None:
-    """The least-squares fit of this form; None where the points do not determine its parameters."""
-    import numpy as np
-
-    beta = _search_beta(data, form) if form.beta else _BETA
-    alpha, gamma, _ = (float(each[0]) for each in _solve_linear(data, np.array([beta]), gamma=form.gamma))
-    power = data.n**beta
-    columns = np.stack([power, alpha * power * np.log(data.n), -data.distance], axis=1)
-    wanted = [0, *([1] if form.beta else []), *([2] if form.gamma else [])]
-    if _condition_number(columns[:, wanted], data) > options.worst_condition:
+def _fit_parameters(points: Sequence[Point], places: tuple[int, ...], options: FitOptions) -> MstModel | None:
+    """The least-squares fit of the parameters at these places; None where the points do not determine them."""
+    rows = [(each.executors, each.distance_ms, each.throughput, float(each.count)) for each in points]
+    n, distance, rate, count = np.array(rows).T
+    data = _Data(n, distance, rate, count / (rate * rate))
+    beta = _search_beta(data, gamma=_GAMMA in places) if _BETA in places else 1.0
+    alpha, gamma, squares = (float(each[0]) for each in _solve_linear(data, np.array([beta]), gamma=_GAMMA in places))
+    power = n**beta
+    derivatives = np.stack([power, alpha * power * np.log(n), -distance], axis=1) * np.sqrt(data.weight)[:, None]
+    lengths = np.linalg.norm(derivatives, axis=0)
+    scaled = derivatives / np.where(lengths > 0, lengths, 1.0)
+    if _condition_number(scaled[:, places]) > options.worst_condition:
         return None
-    at_bound = ([1] if beta >= 1 - _BOUND else []) + ([2] if gamma <= 0 else [])
-    bound = frozenset(at_bound) & frozenset(wanted)
-    free = tuple(each for each in wanted if each not in bound)
-    scaled, lengths = _scale(columns[:, list(free)], data)
-    inverse = np.linalg.inv(scaled.T @ scaled) / np.outer(lengths, lengths)
-    return _Fitted(alpha, beta, gamma, free, bound, inverse)
+    at_bound = ((_BETA, beta >= 1 - _BOUND), (_GAMMA, gamma <= 0))
+    bound = [place for place, is_at_bound in at_bound if is_at_bound and place in places]
+    free = [place for place in places if place not in bound]
+    variance = _PRIOR * _NOISE**2 + squares + sum(point.scatter for point in points)
+    variance /= _PRIOR + sum(point.count for point in points) - len(free)
+    covariance = np.zeros((3, 3))
+    inverse = np.linalg.inv(scaled[:, free].T @ scaled[:, free])
+    covariance[np.ix_(free, free)] = variance * inverse / np.outer(lengths[free], lengths[free])
+    defaulted = [
+        f"{name} = {value:g}: {_BOUNDED if place in bound else _explain_default(place, points, options)}"
+        for place, name, value in ((_BETA, "β", beta), (_GAMMA, "γ", gamma))
+        if place not in free
+    ]
+    return MstModel(
+        alpha=alpha,
+        beta=beta,
+        gamma=gamma,
+        points=len(points),
+        error=math.sqrt(variance),
+        defaulted=tuple(defaulted),
+        covariance=tuple((row[0], row[1], row[2]) for row in covariance.tolist()),
+    )
 
 
-def _search_beta(data: _Data, form: _Form) -> float:
+def _search_beta(data: _Data, *, gamma: bool) -> float:
     """β in (0, 1] with the least squares: a grid over all of it, then finer ones around the best."""
-    import numpy as np
-
-    low, high, best = _STEP, 1.0, 1.0
+    low, high, best = _LEAST_BETA, 1.0, 1.0
     for _ in range(_ROUNDS):
         grid = np.linspace(low, high, _GRID)
-        squares = _solve_linear(data, grid, gamma=form.gamma)[2]
+        squares = _solve_linear(data, grid, gamma=gamma)[2]
         best, step = float(grid[np.argmin(squares)]), float(grid[1] - grid[0])
-        low, high = max(_STEP, best - step), min(1.0, best + step)
+        low, high = max(_LEAST_BETA, best - step), min(1.0, best + step)
     return best
 
 
 def _solve_linear(data: _Data, betas: Array, *, gamma: bool) -> tuple[Array, Array, Array]:
     """α, γ ≥ 0 and the weighted squares for each β, in closed form."""
-    import numpy as np
-
     power = data.n[None, :] ** betas[:, None]
     weight, distance, rate = data.weight[None, :], data.distance[None, :], data.rate[None, :]
     aa, ay = (weight * power * power).sum(axis=1), (weight * power * rate).sum(axis=1)
@@ -345,81 +310,29 @@ def _solve_linear(data: _Data, betas: Array, *, gamma: bool) -> tuple[Array, Arr
     return alphas, gammas, (weight * off * off).sum(axis=1)
 
 
-def _scale(columns: Array, data: _Data) -> tuple[Array, Array]:
-    """The weighted derivatives, each column at unit length, and the lengths."""
-    import numpy as np
-
-    weighted = columns * np.sqrt(data.weight)[:, None]
-    lengths = np.sqrt((weighted * weighted).sum(axis=0))
-    return weighted / np.where(lengths > 0, lengths, 1.0), lengths
-
-
-def _condition_number(columns: Array, data: _Data) -> float:
-    """Greatest ÷ least singular value of the scaled derivatives; infinite below full rank."""
-    import numpy as np
-
+def _condition_number(columns: Array) -> float:
+    """Greatest ÷ least singular value; infinite below full rank."""
     if columns.shape[0] < columns.shape[1]:
         return math.inf
-    values = np.linalg.svd(_scale(columns, data)[0], compute_uv=False)
+    values = np.linalg.svd(columns, compute_uv=False)
     return math.inf if values[-1] <= _RANK * values[0] else float(values[0] / values[-1])
 
 
-# --------------------------------------------------------------------------------------------------- model
-
-
-def _model(best: _Fitted, data: _Data, points: Sequence[Point], options: FitOptions) -> MstModel:
-    off = (data.rate - best.alpha * data.n**best.beta + best.gamma * data.distance) ** 2
-    between = float((data.weight * off).sum())
-    within = sum(point.scatter for point in points)
-    left = sum(point.count for point in points) - len(best.free)
-    variance = (options.prior * options.noise**2 + between + within) / (options.prior + left)
-    covariance = [[0.0] * 3 for _ in range(3)]
-    for row, first in enumerate(best.free):
-        for column, second in enumerate(best.free):
-            covariance[first][second] = variance * float(best.inverse[row, column])
-    return MstModel(
-        alpha=best.alpha,
-        beta=best.beta,
-        gamma=best.gamma,
-        points=len(points),
-        error=math.sqrt(variance),
-        defaulted=_explain_defaults(best, points, options),
-        covariance=tuple((row[0], row[1], row[2]) for row in covariance),
-    )
-
-
-def _explain_defaults(best: _Fitted, points: Sequence[Point], options: FitOptions) -> tuple[str, ...]:
-    reasons = []
-    if 1 not in best.free:
-        reasons.append(f"β = {best.beta:g}: {_BOUNDED if 1 in best.bound else _explain_beta(points, options)}")
-    if 2 not in best.free:
-        reasons.append(f"γ = {best.gamma:g}: {_BOUNDED if 2 in best.bound else _explain_gamma(points, options)}")
-    return tuple(reasons)
-
-
-def _explain_beta(points: Sequence[Point], options: FitOptions) -> str:
-    if options.alpha_only:
-        return "by choice"
-    if len(points) == 1:
-        return "1 configuration, too few for it"
-    if len({point.executors for point in points}) == 1:
-        return "all configurations have the same number of executors"
-    if len(points) < max(3, options.beta_from):
-        return f"{len(points)} configurations, too few for all three"
-    return "the configurations tell it too badly"
-
-
-def _explain_gamma(points: Sequence[Point], options: FitOptions) -> str:
-    if options.alpha_only:
-        return "by choice"
+def _explain_default(place: int, points: Sequence[Point], options: FitOptions) -> str:
     distances = {point.distance_ms for point in points}
+    ratios = [point.distance_ms / point.executors for point in points]
+    if options.alpha_only:
+        return "by choice"
     if len(points) == 1:
         return "1 configuration, too few for it"
-    if distances == {0.0}:
+    if place == _BETA and len({point.executors for point in points}) == 1:
+        return "all configurations have the same number of executors"
+    if place == _BETA and len(points) < max(3, options.beta_from):
+        return f"{len(points)} configurations, too few for all three"
+    if place == _GAMMA and distances == {0.0}:
         return "no distances"
-    if len(distances) == 1:
+    if place == _GAMMA and len(distances) == 1:
         return "all configurations have the same distance"
-    shares = [point.distance_ms / point.executors for point in points]
-    if max(shares) - min(shares) <= 1e-6 * max(shares):
+    if place == _GAMMA and max(ratios) - min(ratios) <= 1e-6 * max(ratios):
         return "distance is in proportion to executors"
-    return "the configurations tell it too badly"
+    return "the configurations do not determine it well enough"

@@ -37,36 +37,43 @@ _PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 
 def ensure_topic(bootstrap: str, topic: str, partitions: int | None = None, *, create: bool = False) -> int:
     """Check that a topic exists, or create it; returns its number of partitions.
 
-    Args:
-        bootstrap: ``host:port``, comma separated.
-        topic: its name.
-        partitions: the number that it must have or is created with. None: any number; 8 for a new topic.
-        create: create it if it is missing.
+    ``partitions``: the number that it must have or is created with. None: any number; 8 for a new topic.
 
     Raises:
         UnavailableError: no broker answers, in ten seconds at most.
         InputError: no such topic, or it has another number of partitions.
     """
     admin = AdminClient(_client_options(bootstrap))
-    found = _count_partitions(admin, bootstrap, topic)
-    if found is None and not create:
+    try:
+        topics = admin.list_topics(timeout=_ANSWER_S).topics  # all: asking for one creates it, if the broker does that
+    except KafkaException as error:
+        message = (
+            f"no Kafka broker answered at {bootstrap} within {_ANSWER_S:.0f} s: start one (rheostat lab up), "
+            f"or give the right --bootstrap ({error.args[0].str()})"
+        )
+        raise UnavailableError(message) from error
+    if topic in topics:
+        own = len(topics[topic].partitions)
+        if partitions not in (None, own):
+            message = f"the topic {topic} exists already, with another number of partitions"
+            raise InputError([Fault("--partitions", str(partitions), str(own), message)])
+        return own
+    if not create:
         message = "the broker has no such topic: create it, or give --create and --partitions"
         raise InputError([Fault("--topic", topic, "a topic of the broker", message)])
-    if found is None:
-        return _create_topic(admin, topic, partitions or 8)
-    if partitions not in (None, found):
-        message = f"the topic {topic} exists already, with another number of partitions"
-        raise InputError([Fault("--partitions", str(partitions), str(found), message)])
-    return found
+    new = NewTopic(topic, partitions or 8, 1)
+    try:
+        admin.create_topics([new], operation_timeout=_CREATE_S)[topic].result(_CREATE_S)
+    except (KafkaException, TimeoutError) as error:
+        message = f"the topic {topic} could not be created: {error}"
+        raise UnavailableError(message) from error
+    return partitions or 8
 
 
 class KafkaSink:
-    """A :class:`~rheostat.load.producer.Sink` into one topic.
+    """A :class:`~rheostat.load.producer.Sink` into a topic that exists (:func:`ensure_topic`).
 
-    Args:
-        bootstrap: ``host:port``, comma separated.
-        topic: must exist: :func:`ensure_topic`.
-        options: librdkafka options besides ours, such as security settings.
+    ``options``: of librdkafka besides ours, such as security settings.
     """
 
     def __init__(self, bootstrap: str, topic: str, options: Mapping[str, Any] | None = None) -> None:
@@ -124,26 +131,3 @@ def _client_options(bootstrap: str) -> dict[str, Any]:
     log.addHandler(logging.NullHandler())
     log.propagate = False
     return {"bootstrap.servers": bootstrap, "log_level": 0, "logger": log, "error_cb": lambda _: None}
-
-
-def _count_partitions(admin: AdminClient, bootstrap: str, topic: str) -> int | None:
-    """Lists all topics: asking for one would create it where the broker creates topics automatically."""
-    try:
-        topics = admin.list_topics(timeout=_ANSWER_S).topics
-    except KafkaException as error:
-        message = (
-            f"no Kafka broker answered at {bootstrap} within {_ANSWER_S:.0f} s: start one (rheostat lab up), "
-            f"or give the right --bootstrap ({error.args[0].str()})"
-        )
-        raise UnavailableError(message) from error
-    return len(topics[topic].partitions) if topic in topics else None
-
-
-def _create_topic(admin: AdminClient, topic: str, partitions: int) -> int:
-    future = admin.create_topics([NewTopic(topic, partitions, 1)], operation_timeout=_CREATE_S)[topic]
-    try:
-        future.result(_CREATE_S)
-    except (KafkaException, TimeoutError) as error:
-        message = f"the topic {topic} could not be created: {error}"
-        raise UnavailableError(message) from error
-    return partitions

@@ -26,9 +26,7 @@ _SCHEMA = pa.schema([("value", pa.string()), ("timestamp", pa.timestamp("us", tz
 class LogWriter:
     """Appends to a log, which is created if it does not exist. One writer at a time.
 
-    Args:
-        folder: of the log.
-        partitions: the number that the log must have or is created with. None: any number; 8 for a new log.
+    ``partitions``: the number that the log must have or is created with. None: any number; 8 for a new log.
 
     Raises:
         InputError: another number of partitions, a folder that is no log and not empty or cannot be written to, or
@@ -40,7 +38,10 @@ class LogWriter:
         self._lock = _open_lock(folder)
         try:
             self.partitions = _read_or_create(folder, partitions)
-            self._remove_unfinished()
+            for partition in range(self.partitions):
+                (folder / f"partition={partition}").mkdir(exist_ok=True)
+            for leftover in folder.glob("partition=*/.*.arrow"):  # from a writer that was killed
+                leftover.unlink()
             self._ends = LogFolder(str(folder)).latest()
             _encode_segment([""], 0.0)  # pyarrow loads pandas at its first conversion: not in the middle of a load
         except BaseException:
@@ -52,12 +53,7 @@ class LogWriter:
         return dict(self._ends)
 
     def append(self, partition: int, values: Sequence[str], timestamp: float) -> int:
-        """Append one segment of at least one value; returns the offset of the first.
-
-        Args:
-            partition: 0 … partitions − 1.
-            values: of the records.
-            timestamp: of all of them, epoch seconds.
+        """Append one segment of at least one value, all with one timestamp (epoch seconds); returns the first's offset.
 
         Raises:
             RheostatError: the disk refused it. Nothing of it is visible then.
@@ -86,22 +82,11 @@ class LogWriter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _remove_unfinished(self) -> None:
-        """Remove the segments that a killed writer left unfinished."""
-        for partition in range(self.partitions):
-            folder = self.folder / f"partition={partition}"
-            folder.mkdir(exist_ok=True)
-            for leftover in folder.glob(".*.arrow"):
-                leftover.unlink()
-
 
 class LogSink:
-    """A :class:`~rheostat.load.producer.Sink` into a log. It writes a segment for each busy partition twice a second.
+    """A :class:`~rheostat.load.producer.Sink` into a log: a segment for each busy partition every ``roll_s`` seconds.
 
-    Args:
-        writer: closed by :meth:`finish`.
-        roll_s: longest time between two segments, in seconds.
-        now: returns epoch seconds, for the records' append time.
+    :meth:`finish` closes the writer. ``now`` returns epoch seconds, for the records' append time.
     """
 
     def __init__(self, writer: LogWriter, roll_s: float = 0.5, now: Callable[[], float] = time.time) -> None:
@@ -112,11 +97,9 @@ class LogSink:
 
     def send(self, records: Records) -> int:
         partitions = self._writer.partitions
-        for index, value in enumerate(records.values):
-            record_id = records.first_id + index
-            partition = (
-                record_id % partitions if records.keys is None else partition_of(records.keys[index], partitions)
-            )
+        for record_id, value in enumerate(records.values, records.first_id):
+            key = None if records.keys is None else records.keys[record_id - records.first_id]
+            partition = record_id % partitions if key is None else partition_of(key, partitions)
             self._waiting.setdefault(partition, []).append((record_id, value))
         return len(records)
 
@@ -134,8 +117,7 @@ class LogSink:
 
     def _write_segments(self) -> Receipt:
         acknowledged: list[int] = []
-        size = failed = 0
-        error = None
+        size, failed, error = 0, 0, None
         waiting, self._waiting = self._waiting, {}
         for partition, records in sorted(waiting.items()):
             values = [value for _, value in records]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -31,13 +32,12 @@ class PayloadSpec:
     """The content of the records.
 
     Attributes:
-        seed: ≥ 0; the same seed gives the same records.
-        users: number of different user ids, ≥ 1.
-        ips: number of different addresses, 1 … 2**24.
+        seed: ≥ 0.
+        users, ips: number of different user ids, ≥ 1, and addresses, 1 … 2**24.
         skew: exponent of the power law; 0: all equally frequent. 0.8 gives the first of 10 000 users about 3 % of the
             records, so that no partition is overwhelmed by one key.
         click_share: share of clicks among the events, 0 … 1; the others are displays.
-        key: the key of the records, which decides their partition.
+        key: of the records, which decides their partition.
     """
 
     seed: int = 0
@@ -61,12 +61,10 @@ class Records:
 
 
 class RecordMaker(Protocol):
-    """Makes the records of a load. Used by one thread."""
+    """Makes the records of a load, the first with id ``first_id``. Used by one thread."""
 
     @property
-    def first_id(self) -> int:
-        """Id of record 0."""
-        ...
+    def first_id(self) -> int: ...
 
     def make(self, begin: int, count: int, timestamp: float) -> Records:
         """Records ``begin`` … ``begin + count − 1``, counted from 0, produced at ``timestamp`` (epoch seconds).
@@ -80,10 +78,6 @@ class Payloads:
     """Makes click-fraud records. Needs numpy.
 
     The first block is drawn at once: a slow first call must not make the first records late.
-
-    Args:
-        spec: their content.
-        first_id: id of record 0.
     """
 
     def __init__(self, spec: PayloadSpec | None = None, first_id: int = 0) -> None:
@@ -96,33 +90,25 @@ class Payloads:
         self._ips = _draw_addresses(self.spec.ips, random)
         self._user_shares = _cumulate_shares(self.spec.users, self.spec.skew)
         self._ip_shares = _cumulate_shares(self.spec.ips, self.spec.skew)
-        self._blocks: dict[int, tuple[list[str], list[str], list[str] | None]] = {0: self._draw_block(0)}
+        self._block = lru_cache(maxsize=2)(self._draw_block)
+        self._block(0)
 
     def make(self, begin: int, count: int, timestamp: float) -> Records:
-        heads: list[str] = []
-        tails: list[str] = []
+        values: list[str] = []
         keys: list[str] = []
+        at = f"{timestamp:.3f}"
         position, end = begin, begin + count
         while position < end:
             number, inside = divmod(position, _BLOCK)
             until = min(_BLOCK, inside + end - position)
-            block_heads, block_tails, block_keys = self._get_block(number)
-            heads += block_heads[inside:until]
-            tails += block_tails[inside:until]
-            keys += [] if block_keys is None else block_keys[inside:until]
+            heads, tails, block_keys = (column[inside:until] for column in self._block(number))
+            ids = range(self.first_id + position, self.first_id + end)
+            values += [f'{{"id":{i}{head}{at}{tail}' for i, head, tail in zip(ids, heads, tails, strict=False)]
+            keys += block_keys
             position += until - inside
-        at = f"{timestamp:.3f}"
-        ids = range(self.first_id + begin, self.first_id + end)
-        values = [f'{{"id":{i}{head}{at}{tail}' for i, head, tail in zip(ids, heads, tails, strict=True)]
         return Records(self.first_id + begin, values, keys if self.spec.key != "none" else None)
 
-    def _get_block(self, number: int) -> tuple[list[str], list[str], list[str] | None]:
-        if number not in self._blocks:
-            latest = list(self._blocks.items())[-1:]
-            self._blocks = dict([*latest, (number, self._draw_block(number))])
-        return self._blocks[number]
-
-    def _draw_block(self, number: int) -> tuple[list[str], list[str], list[str] | None]:
+    def _draw_block(self, number: int) -> tuple[list[str], list[str], list[str]]:
         """The text before and after the timestamp of 4096 records, and their keys."""
         import numpy as np
 
@@ -132,7 +118,7 @@ class Payloads:
         heads = [f',"ip":"{ip}","userID":"{user}","timestamp":' for ip, user in zip(ips, users, strict=True)]
         clicked = (chances[2] < self.spec.click_share).tolist()
         tails = [',"eventType":"click"}' if click else ',"eventType":"display"}' for click in clicked]
-        return heads, tails, {"user": users, "ip": ips, "none": None}[self.spec.key]
+        return heads, tails, {"user": users, "ip": ips, "none": []}[self.spec.key]
 
 
 def _cumulate_shares(count: int, skew: float) -> NDArray[np.float64]:

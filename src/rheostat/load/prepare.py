@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from random import Random
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rheostat.errors import Fault, InputError
-from rheostat.load.curves import Pieces, RateCurve
+from rheostat.load.curves import Pieces, RateCurve, levels
 
 PEAK_WINDOW_S = 30.0
 """Seconds over which the rate is averaged for the peak."""
@@ -27,9 +28,6 @@ class Prepared:
     """A load ready to be played.
 
     Attributes:
-        curve: the load itself.
-        name: shown in tables.
-        seed: of its noise.
         peak: largest mean over 30 s of ``curve``, records/s.
         scale: factor of the rates.
         cut: begin and end of ``curve`` in the given load, seconds; None if all of it is there.
@@ -66,17 +64,10 @@ def prepare(
     2. A load whose bins are wider than ``step_s`` is averaged over steps of that length, and each step is multiplied by
        a gamma variable of mean 1 and coefficient of variation ``noise_cv``: an hour's mean says nothing of its seconds,
        and Poisson noise alone vanishes at high rates. Finer bins have noise of their own; a shape has no bins.
-    3. Rates are multiplied so that the peak of the result is ``peak_rate``.
+    3. Rates are multiplied so that the peak of the result is ``peak_rate`` (records/s); None: they stay as they are.
 
-    Args:
-        curve: the load.
-        name: shown in tables; seeds the noise together with ``seed``, so that two traces do not share theirs.
-        seed: of the noise.
-        peak_rate: records/s, > 0; None: rates stay as they are.
-        noise_cv: ≥ 0.
-        bin_s: width of its bins; None: that of the curve (a :class:`~rheostat.load.files.Trace` has one), or no bins.
-        longest_s: > 0; None: any length.
-        step_s: > 0.
+    The name seeds the noise together with ``seed``, so that two traces do not share theirs. ``bin_s`` defaults to that
+    of the curve (a :class:`~rheostat.load.files.Trace` has one).
 
     Raises:
         InputError: with every number that is out of range; or for a load without a single record.
@@ -84,20 +75,20 @@ def prepare(
     _check(peak_rate=peak_rate, noise_cv=noise_cv, bin_s=bin_s, longest_s=longest_s, step_s=step_s)
     bins = getattr(curve, "bin_s", None) if bin_s is None else bin_s
     played, cut = _cut_around_peak(curve.pieces(), longest_s)
-    noise = noise_cv if bins is not None and bins > step_s else None
-    if noise is not None:
-        played = _add_noise(played, step_s, noise, Random(f"{seed} noise of {name}"))
+    said = []
+    if cut is not None:
+        said.append(f"cut to {cut[0]:.0f} .. {cut[1]:.0f} s of {curve.duration:.0f} s, around the peak")
+    refined = bins is not None and bins > step_s
+    if refined:
+        played = _add_noise(played, step_s, noise_cv, Random(f"{seed} noise of {name}"))
+        said.append(f"bins of {bins:g} s put onto steps of {step_s:g} s, noise {noise_cv:.0%} (seed {seed})")
     own_peak = peak_mean(played)
     if own_peak <= 0:
         raise InputError([Fault("load", name, "a load with records", "it offers nothing at all")])
     peak, scale = (own_peak, 1.0) if peak_rate is None else (peak_rate, peak_rate / own_peak)
     if scale != 1:
         played = Pieces([(t, rate * scale) for t, rate in played.points])
-    said = [
-        "" if cut is None else f"cut to {cut[0]:.0f} .. {cut[1]:.0f} s of {curve.duration:.0f} s, around the peak",
-        "" if noise is None else f"bins of {bins:g} s put onto steps of {step_s:g} s, noise {noise:.0%} (seed {seed})",
-        f"rates × {scale:.6g}: the largest mean over {PEAK_WINDOW_S:g} s is {peak:.6g} records/s",
-    ]
+    said.append(f"rates × {scale:.6g}: the largest mean over {PEAK_WINDOW_S:g} s is {peak:.6g} records/s")
     return Prepared(
         curve=played,
         name=name,
@@ -105,9 +96,9 @@ def prepare(
         peak=peak,
         scale=scale,
         cut=cut,
-        noise_cv=noise or 0.0,
+        noise_cv=noise_cv if refined else 0.0,
         bin_s=bins,
-        said=tuple(filter(None, said)),
+        said=tuple(said),
     )
 
 
@@ -124,12 +115,11 @@ def peak_mean(curve: RateCurve, window_s: float = PEAK_WINDOW_S) -> float:
 
 
 def _check(**numbers: float | None) -> None:
-    faults = []
-    for name, value in numbers.items():
-        zero_allowed = name == "noise_cv"
-        if value is not None and not (math.isfinite(value) and (value > 0 or (zero_allowed and value == 0))):
-            allowed = f"a number {'≥' if zero_allowed else '>'} 0"
-            faults.append(Fault(name, f"{value:g}", allowed, "it is out of range"))
+    faults = [
+        Fault(name, f"{value:g}", f"a number {'≥' if name == 'noise_cv' else '>'} 0", "it is out of range")
+        for name, value in numbers.items()
+        if value is not None and not (0 < value < math.inf or (name == "noise_cv" and value == 0))
+    ]
     if faults:
         raise InputError(faults)
 
@@ -149,8 +139,7 @@ def _add_noise(curve: Pieces, step_s: float, noise_cv: float, random: Random) ->
     if noise_cv > 0:
         shape = 1 / noise_cv**2
         means *= np.array([random.gammavariate(shape, 1 / shape) for _ in means])
-    times, rates = np.repeat(grid, 2)[1:-1].tolist(), np.repeat(means, 2).tolist()
-    return Pieces(list(zip(times, rates, strict=True)))
+    return levels(grid.tolist(), means.tolist())
 
 
 def _find_peak(curve: Pieces, window_s: float) -> tuple[float, float]:
@@ -159,8 +148,8 @@ def _find_peak(curve: Pieces, window_s: float) -> tuple[float, float]:
     lines = _PiecesArray(curve)
     edges = np.unique(np.clip(np.concatenate([lines.times, lines.times - window]), 0.0, curve.duration - window))
     begins, ends = edges[:-1], edges[1:]
-    first = lines.rate_after(begins + window) - lines.rate_after(begins)
-    last = lines.rate_before(ends + window) - lines.rate_before(ends)
+    first = lines.rate(begins + window, "right") - lines.rate(begins, "right")
+    last = lines.rate(ends + window, "left") - lines.rate(ends, "left")
     top = (first > 0) & (last < 0)
     inner = begins[top] + (ends - begins)[top] * first[top] / (first - last)[top]
     places = np.concatenate([edges, inner])
@@ -179,21 +168,16 @@ class _PiecesArray:
         areas = np.diff(self.times) * (self._rates[:-1] + self._rates[1:]) / 2
         self._sums = np.concatenate([[0.0], np.cumsum(areas)])
 
-    def rate_after(self, t: _Floats) -> _Floats:
-        return self._interpolate(np.searchsorted(self.times, t, side="right") - 1, t)
-
-    def rate_before(self, t: _Floats) -> _Floats:
-        return self._interpolate(np.searchsorted(self.times, t, side="left") - 1, t)
-
-    def cumulative(self, t: _Floats) -> _Floats:
-        index = self._clip(np.searchsorted(self.times, t, side="right") - 1)
-        return self._sums[index] + (t - self.times[index]) * (self._rates[index] + self._interpolate(index, t)) / 2
-
-    def _interpolate(self, index: NDArray[np.intp], t: _Floats) -> _Floats:
-        piece = self._clip(index)
+    def rate(self, t: _Floats, side: Literal["left", "right"]) -> _Floats:
+        """Records/s just before t (left) or from t on (right)."""
+        piece = self._find_piece(t, side)
         width = self.times[piece + 1] - self.times[piece]
         share = np.divide(t - self.times[piece], width, out=np.ones_like(t), where=width > 0)
         return self._rates[piece] + np.clip(share, 0.0, 1.0) * (self._rates[piece + 1] - self._rates[piece])
 
-    def _clip(self, index: NDArray[np.intp]) -> NDArray[np.intp]:
-        return np.clip(index, 0, len(self.times) - 2)
+    def cumulative(self, t: _Floats) -> _Floats:
+        piece = self._find_piece(t, "right")
+        return self._sums[piece] + (t - self.times[piece]) * (self._rates[piece] + self.rate(t, "right")) / 2
+
+    def _find_piece(self, t: _Floats, side: Literal["left", "right"]) -> NDArray[np.intp]:
+        return np.clip(np.searchsorted(self.times, t, side=side) - 1, 0, len(self.times) - 2)

@@ -50,24 +50,21 @@ class Schedule:
         return min(self._count(t), self.total)
 
     def due_at(self, record: int) -> float:
-        """Seconds at which a record is due.
-
-        Raises:
-            IndexError: the curve has no such record.
-        """
+        """Seconds at which a record is due. Raises IndexError if the curve has no such record."""
         if not 0 <= record < self.total:
             message = f"record {record} of {self.total}"
             raise IndexError(message)
         low, high = 0.0, self.duration
         for _ in range(60):
             middle = (low + high) / 2
-            if self._count(middle) > record:
-                high = middle
-            else:
-                low = middle
+            low, high = (low, middle) if self._count(middle) > record else (middle, high)
             if high - low < 1e-6:
                 break
         return high
+
+    def oldest_owed_s(self, done: int, t: float) -> float:
+        """Age at ``t`` of the oldest record owed, after ``done`` records; 0 if none is."""
+        return max(0.0, t - self.due_at(done)) if done < self.due(t) else 0.0
 
     def _count(self, t: float) -> int:
         return math.floor(self.curve.cumulative(t) + 1e-6)
@@ -76,8 +73,7 @@ class Schedule:
 class RunClock:
     """Epoch seconds that run evenly: the wall clock read once, then monotonic, so that a load is never set back.
 
-    Attributes:
-        stop: set it, from any thread or a signal handler, to end the run.
+    Set ``stop``, from any thread or a signal handler, to end the run.
     """
 
     def __init__(self, stop: threading.Event | None = None) -> None:
@@ -88,7 +84,6 @@ class RunClock:
         return self._shift + time.monotonic()
 
     def wait(self, seconds: float) -> bool:
-        """Wait; True if the run is to end."""
         return self.stop.wait(seconds)
 
 
@@ -100,8 +95,7 @@ class Receipt:
     """What a sink has stored, or given up, since its last receipt.
 
     Attributes:
-        acknowledged: ids of the stored records.
-        size: size of their values, in bytes.
+        acknowledged, size: ids of the stored records, and bytes of their values.
         failed: number of records that the sink gave up. They may or may not be stored.
         error: why the sink cannot continue; None if it can.
     """
@@ -137,44 +131,6 @@ def partition_of(key: str, partitions: int) -> int:
     return zlib.crc32(key.encode()) % partitions
 
 
-@dataclass(slots=True)
-class MemorySink:
-    """A sink for tests.
-
-    Attributes:
-        room: records it takes at once; None: any number.
-        holds: whether it never acknowledges; at the end the records stay in doubt.
-        fails: ids that it gives up.
-        stored: the values, in order.
-    """
-
-    room: int | None = None
-    holds: bool = False
-    fails: frozenset[int] = frozenset()
-    stored: list[str] = field(default_factory=list)
-    finished: bool = False
-    _open: list[tuple[int, str]] = field(default_factory=list)
-
-    def send(self, records: Records) -> int:
-        taken = len(records) if self.room is None else min(self.room, len(records))
-        self._open += [(records.first_id + index, value) for index, value in enumerate(records.values[:taken])]
-        return taken
-
-    def collect(self) -> Receipt:
-        if self.holds:
-            return Receipt()
-        done = [(record_id, value) for record_id, value in self._open if record_id not in self.fails]
-        failed = len(self._open) - len(done)
-        self._open = []
-        self.stored += [value for _, value in done]
-        size = sum(len(value) for _, value in done)
-        return Receipt([record_id for record_id, _ in done], size, failed, "told to fail" if failed else None)
-
-    def finish(self, timeout_s: float) -> Receipt:  # noqa: ARG002 (it never waits)
-        self.finished = True
-        return self.collect()
-
-
 # What a run reports
 
 
@@ -182,10 +138,8 @@ class MemorySink:
 class Lateness:
     """Delay between the time at which records were due and their hand-over, in seconds; None without records.
 
-    Attributes:
-        max_s: of the latest record.
-        p95_s: 95th percentile (rounded up to the millisecond).
-        behind_at_end_s: age of the oldest record still owed at the end of the curve, or when stopped; 0: none.
+    The percentile is rounded up to the millisecond. ``behind_at_end_s``: age of the oldest record still owed at the end
+    of the curve, or when stopped; 0: none.
     """
 
     max_s: float | None
@@ -208,19 +162,15 @@ class LoadResult:
     """Result of a run.
 
     Attributes:
-        records: acknowledged records, warm-up included.
+        records, checksum, size: number, ids and bytes of the acknowledged records, warm-up included.
         scheduled: records of the curve.
-        warmup_records: records handed over before the start.
+        warmup_records: handed over before the start.
         in_doubt: handed over, but neither acknowledged nor known to be lost when the run ended.
-        checksum: of the acknowledged ids.
-        first_id: of this run.
         next_id: the id after the last one handed over, for the next run.
-        size: bytes of the acknowledged values.
         failed: records that the sink gave up; they are among those in doubt.
         error: why the sink could not continue; None if it could.
         lateness: of the curve's records.
-        began_at: epoch seconds of the first tick.
-        go_at: epoch seconds of the curve's time 0; None if the run ended in the warm-up.
+        began_at, go_at: epoch seconds of the first tick, and of the curve's time 0; None if the warm-up never ended.
         seconds: from the curve's time 0 to the last record handed over or the end of the curve, without flushing.
         stopped: whether the run ended before the curve did.
     """
@@ -276,13 +226,14 @@ class _Tally:
             late_s = first_s + (last_s - first_s) * group / 8
             self.late_by_ms[max(0, math.ceil(late_s * 1000))] += count * (group + 1) // 8 - count * group // 8
 
-    def percentile_late_s(self, share: float) -> float | None:
-        left = share * self.late_by_ms.total()
+    def lateness(self) -> Lateness:
+        left, p95_s = 0.95 * self.late_by_ms.total(), None
         for late_ms in sorted(self.late_by_ms):
             left -= self.late_by_ms[late_ms]
             if left <= 0:
-                return late_ms / 1000
-        return None
+                p95_s = late_ms / 1000
+                break
+        return Lateness(self.max_late_s, p95_s, self.behind_s)
 
 
 # The producer
@@ -308,12 +259,8 @@ class ProducerSettings:
 class OpenLoopProducer:
     """Plays one load into a sink, in the thread that calls :meth:`run`.
 
-    Args:
-        sink: finished when the run ends.
-        payloads: makes the records.
-        clock: its ``wait`` says when to stop; default: a :class:`RunClock`.
-        settings: of the producer.
-        watch: called with the progress at each tick; must be quick.
+    The sink is finished when the run ends. ``wait`` of the clock says when to stop; default: a :class:`RunClock`.
+    ``watch`` receives the progress at each tick, and must be quick.
     """
 
     def __init__(
@@ -322,7 +269,7 @@ class OpenLoopProducer:
         payloads: RecordMaker,
         clock: Clock | None = None,
         settings: ProducerSettings | None = None,
-        watch: Callable[[LoadProgress], None] | None = None,
+        watch: Callable[[LoadProgress], None] = lambda _: None,
     ) -> None:
         self._sink, self._payloads = sink, payloads
         self._clock: Clock = clock or RunClock()
@@ -338,11 +285,8 @@ class OpenLoopProducer:
     ) -> LoadResult:
         """Play a curve until it ends, the clock says stop, or the sink cannot continue. Once per producer.
 
-        Args:
-            curve: the load.
-            start: an event, or a function called at each tick: the warm-up lasts until it is set, or returns True;
-                then the curve's time 0 begins. None: at once.
-            warmup_rate: records/s until then.
+        A warm-up of ``warmup_rate`` records/s lasts until ``start`` is set or returns True, which is looked at in each
+        tick; then the curve's time 0 begins. None: at once.
 
         Raises:
             RheostatError: the sink is broken; it has been finished.
@@ -360,19 +304,18 @@ class OpenLoopProducer:
             raise
         stopped = go_at is None or tally.sent - tally.warmup < schedule.total or ended_at - go_at < schedule.duration
         tally.add_receipt(self._sink.finish(self._settings.stop_flush_s if stopped else self._settings.flush_s))
-        first_id = self._payloads.first_id
         return LoadResult(
             records=tally.checksum.count,
             scheduled=schedule.total,
             warmup_records=tally.warmup,
             in_doubt=tally.sent - tally.checksum.count,
             checksum=tally.checksum,
-            first_id=first_id,
-            next_id=first_id + tally.sent,
+            first_id=self._payloads.first_id,
+            next_id=self._payloads.first_id + tally.sent,
             size=tally.size,
             failed=tally.failed,
             error=tally.error,
-            lateness=Lateness(tally.max_late_s, tally.percentile_late_s(0.95), tally.behind_s),
+            lateness=tally.lateness(),
             began_at=began_at,
             go_at=go_at,
             seconds=0.0 if go_at is None else ended_at - go_at,
@@ -390,28 +333,25 @@ class OpenLoopProducer:
 
     def _play(self, schedule: Schedule, from_s: float, until: Callable[[], bool] | None) -> bool:
         """Send what is due, tick by tick, until the schedule is done or ``until`` is true; False if stopped."""
-        tally, before = self._tally, self._tally.sent
-        over = False
+        tally, before, over = self._tally, self._tally.sent, False
         while True:
             t = self._clock.now() - from_s
             taken = self._send(schedule.due(t) - (tally.sent - before))
             done = tally.sent - before
             if taken and until is None:
-                first_s, last_s = t - schedule.due_at(done - taken), t - schedule.due_at(done - 1)
-                tally.add_lateness(first_s, last_s, taken)
+                tally.add_lateness(t - schedule.due_at(done - taken), t - schedule.due_at(done - 1), taken)
             tally.add_receipt(self._sink.collect())
-            if self._watch is not None:
-                progress_t = t if until is None else None
-                self._watch(LoadProgress(progress_t, schedule.curve.rate(t), tally.sent, tally.newest_late_s))
+            progress_t = t if until is None else None
+            self._watch(LoadProgress(progress_t, schedule.curve.rate(t), tally.sent, tally.newest_late_s))
             if t >= schedule.duration and not over:
                 over = True
-                tally.behind_s = _oldest_owed_s(schedule, done, schedule.duration)
+                tally.behind_s = schedule.oldest_owed_s(done, schedule.duration)
             if until is not None and until():
                 return True
             if t >= schedule.duration and done == schedule.total:
                 return True
             if self._clock.wait(self._pause_s(t, taken)) or tally.error is not None:
-                tally.behind_s = tally.behind_s if over else _oldest_owed_s(schedule, done, t)
+                tally.behind_s = tally.behind_s if over else schedule.oldest_owed_s(done, t)
                 return False
 
     def _send(self, owed: int) -> int:
@@ -430,8 +370,3 @@ class OpenLoopProducer:
         tick = self._settings.tick_s
         left = tick - t % tick
         return left if left > tick / 10 else left + tick
-
-
-def _oldest_owed_s(schedule: Schedule, done: int, t: float) -> float:
-    """Age at ``t`` of the oldest record owed."""
-    return max(0.0, t - schedule.due_at(done)) if done < schedule.due(t) else 0.0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.load.curves import MOST_RECORDS, Cut, RateCurve, Scaled
@@ -24,41 +25,22 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SERVER = re.compile(r"(?:\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 _KEYS = ("user", "ip", "none")
 _KINDS = ("shape", "trace", "variation", "trips")
+_SCALES = ("time_scale", "rate_scale")
 _SYNTHETIC = "synthetic"
 
-
-@dataclass(frozen=True, slots=True)
-class LoadTexts:
-    """The options of ``rheostat load`` as typed on the command line; None where not given."""
-
-    topic: str | None = None
-    bootstrap: str | None = None
-    log: str | None = None
-    partitions: str | None = None
-    create: bool = False
-    shape: str | None = None
-    rate: str | None = None
-    seconds: str | None = None
-    trace: str | None = None
-    variation: str | None = None
-    rate_per_level: str | None = None
-    trips: str | None = None
-    speed: str | None = None
-    copies: str | None = None
-    time_scale: str | None = None
-    rate_scale: str | None = None
-    seed: str | None = None
-    first_id: str | None = None
-    users: str | None = None
-    ips: str | None = None
-    skew: str | None = None
-    click_share: str | None = None
-    key: str | None = None
+_OWNERS: Mapping[str, tuple[str, ...]] = {
+    "rate": ("shape", "trips"),
+    "rate_per_level": ("variation",),
+    **dict.fromkeys(_SCALES, ("trace", "variation")),
+    **dict.fromkeys(("speed", "copies"), ("trips",)),
+    **dict.fromkeys(("users", "ips", "skew", "click_share", "key"), _KINDS[:3]),
+}
+"""The kinds of load for which an option has a meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaTarget:
-    """A topic. ``partitions``: the number it must have or is created with; None: any number."""
+    """A topic. ``partitions``: the number that it must have or is created with; None: any number."""
 
     bootstrap: str
     topic: str
@@ -85,16 +67,18 @@ class LoadRequest:
     trips: TripLoad | None = None
 
 
-def read_request(texts: LoadTexts) -> LoadRequest:
+def read_request(**given: Any) -> LoadRequest:
     """Check everything that can be checked without a broker.
+
+    ``given``: the options of ``rheostat load`` by name (``rate_scale``), as texts; ``create`` is a bool.
 
     Raises:
         InputError: with every fault; fields are the options as typed on the command line.
     """
-    reader = _Reader(texts)
+    reader = _Reader(given)
     target, curve = reader.read_target(), reader.read_curve()
     payload, first_id = reader.read_payload(), reader.read_whole("first_id", 0)
-    if reader.faults or curve is None or target is None:
+    if reader.faults or curve is None:
         raise InputError(reader.faults)
     return LoadRequest(curve, target, payload, first_id, reader.trips)
 
@@ -122,29 +106,30 @@ class _Range:
         return value if fits else None
 
 
+_POSITIVE = _Range(above=True)
+
+
 class _Reader:
     """Reads the options one by one and collects all faults; a faulty number reads as its default."""
 
-    def __init__(self, texts: LoadTexts) -> None:
+    def __init__(self, given: Mapping[str, Any]) -> None:
         self.faults: list[Fault] = []
         self.trips: TripLoad | None = None
-        self._given = {item.name: getattr(texts, item.name) for item in fields(texts)}
+        self._given = defaultdict(lambda: None, given)
         self._seed = self.read_whole("seed", PayloadSpec().seed)
 
-    def read_target(self) -> KafkaTarget | LogTarget | None:
+    def read_target(self) -> KafkaTarget | LogTarget:
         partitions = self._read_number("partitions", None, _Range(1, 10_000, whole=True))
         number = None if partitions is None else int(partitions)
-        if self._given["log"] is None:
-            return self._read_kafka(number)
-        for name in ("topic", "bootstrap", "create"):
-            if self._given[name]:
-                self._add_fault(name, "not together with --log", "a load goes into Kafka or into a log, not into both")
-        if not self._given["log"].strip():
-            self._add_fault("log", "a folder", "name the folder of the log")
-        return LogTarget(Path(self._given["log"]), number)
-
-    def _read_kafka(self, partitions: int | None) -> KafkaTarget:
-        topic, bootstrap = self._given["topic"], self._given["bootstrap"]
+        topic, bootstrap, log = (self._given[name] for name in ("topic", "bootstrap", "log"))
+        if log is not None:
+            for name in ("topic", "bootstrap", "create"):
+                if self._given[name]:
+                    message = "a load goes into Kafka or into a log, not into both"
+                    self._add_fault(name, "not together with --log", message)
+            if not log.strip():
+                self._add_fault("log", "a folder", "name the folder of the log")
+            return LogTarget(Path(log), number)
         if not topic or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
             allowed = "1 to 249 letters, digits, dots, underscores and hyphens"
             self._add_fault("topic", allowed, "name the topic that the load goes to (or --log FOLDER)")
@@ -152,50 +137,40 @@ class _Reader:
         ports = [_SERVER.fullmatch(server.strip()) for server in servers.split(",")]
         if not all(port is not None and 0 < int(port[1]) < 65_536 for port in ports):
             self._add_fault("bootstrap", "HOST:PORT, comma separated", "give the address of the broker")
-        return KafkaTarget(servers, topic or "", partitions, bool(self._given["create"]))
+        return KafkaTarget(servers, topic or "", number, bool(self._given["create"]))
 
     def read_curve(self) -> RateCurve | None:
         kinds = [name for name in _KINDS if self._given[name] is not None]
         rate = self._read_number("rate", None, _Range())
-        seconds = self._read_number("seconds", None, _Range(above=True))
-        per_level = self._read_number("rate_per_level", None, _Range(above=True))
+        seconds = self._read_number("seconds", None, _POSITIVE)
+        per_level = self._read_number("rate_per_level", None, _POSITIVE)
         self._check_misplaced(kinds)
         if len(kinds) != 1:
             given = ", ".join(_option(kind) for kind in kinds) or "none of them"
             allowed = f"one of {', '.join(map(_option, _KINDS))}"
             self.faults.append(Fault("--shape", given, allowed, "give the load in exactly one way"))
             return None
-        sources: Mapping[str, Callable[[], RateCurve]] = {
-            "shape": lambda: self._read_shape(rate, seconds),
-            "trace": lambda: self._read_files(lambda: read_traces(self._paths("trace"))),
-            "variation": lambda: self._read_files(lambda: read_variation(self._paths("variation"), per_level or 1.0)),
-            "trips": lambda: self._read_trips(rate, seconds),
-        }
+        (kind,) = kinds
         try:
-            curve = sources[kinds[0]]()
+            if kind == "shape":
+                curve = self._read_shape(rate, seconds)
+            elif kind == "trips":
+                curve = self._read_trips(rate, seconds)
+            else:
+                curve = self._read_files(kind, per_level or 1.0)
         except InputError as error:
-            self.faults += [Fault(_option(f.field), f.given, f.allowed, f.message) for f in error.faults]
+            self.faults += [replace(fault, field=_option(fault.field)) for fault in error.faults]
             return None
         if seconds is not None and seconds != curve.duration:
             if seconds > curve.duration:
                 self._add_fault("seconds", f"> 0 and ≤ {curve.duration:g}", "the load is shorter than that")
             curve = Cut(curve, seconds)
         if not curve.cumulative(curve.duration) <= MOST_RECORDS:
-            self._add_fault(kinds[0], f"at most {MOST_RECORDS:.1e} records", "the load has more records than ids exist")
+            self._add_fault(kind, f"at most {MOST_RECORDS:.1e} records", "the load has more records than ids exist")
         return curve
 
     def _check_misplaced(self, kinds: list[str]) -> None:
-        """Options that have no meaning for this kind of load."""
-        owners_by_option = {
-            "rate": ("shape", "trips"),
-            "rate_per_level": ("variation",),
-            "time_scale": ("trace", "variation"),
-            "rate_scale": ("trace", "variation"),
-            "speed": ("trips",),
-            "copies": ("trips",),
-            **dict.fromkeys(("users", "ips", "skew", "click_share", "key"), _KINDS[:3]),
-        }
-        for name, owners in owners_by_option.items():
+        for name, owners in _OWNERS.items():
             if self._given[name] is not None and kinds and not set(owners) & set(kinds):
                 allowed = "with " + " or ".join(map(_option, owners))
                 self._add_fault(name, allowed, f"has no meaning together with {_option(kinds[0])}")
@@ -211,14 +186,15 @@ class _Reader:
             self._add_fault("rate", "not with a shape that has rates of its own", "the shape has its own rates")
         return curve
 
-    def _read_files(self, read: Callable[[], RateCurve]) -> RateCurve:
+    def _read_files(self, kind: str, rate_per_level: float) -> RateCurve:
         """The scales are read first, so that their faults are not lost when the files have faults too."""
-        time_scale = self._read_number("time_scale", 1.0, _Range(above=True))
-        rate_scale = self._read_number("rate_scale", 1.0, _Range(above=True))
-        return Scaled(read(), time_scale=time_scale or 1.0, rate_scale=rate_scale or 1.0)
+        time_scale, rate_scale = (self._read_number(name, 1.0, _POSITIVE) or 1.0 for name in _SCALES)
+        paths = self._paths(kind)
+        curve = read_traces(paths) if kind == "trace" else read_variation(paths, rate_per_level)
+        return Scaled(curve, time_scale=time_scale, rate_scale=rate_scale)
 
     def _read_trips(self, rate: float | None, seconds: float | None) -> RateCurve:
-        speed = self._read_number("speed", 1.0, _Range(above=True)) or 1.0
+        speed = self._read_number("speed", 1.0, _POSITIVE) or 1.0
         copies = self.read_whole("copies", 1, 1, 1_000)
         if self._given["trips"].strip() == _SYNTHETIC:
             city_rate = MILLION_RATE if rate is None else rate / speed / copies
@@ -250,10 +226,8 @@ class _Reader:
 
     def _read_number(self, name: str, default: float | None, allowed: _Range) -> float | None:
         text = self._given[name]
-        if text is None:
-            return default
-        value = allowed.read(text.strip())
-        if value is None:
+        value = default if text is None else allowed.read(text.strip())
+        if value is None and text is not None:
             self._add_fault(name, str(allowed), f"{text!r} is not allowed")
             return default
         return value

@@ -6,25 +6,13 @@
     part     = name ":" rates [ "@" seconds ] { "," option "=" number }
     rates    = rate | rate ".." rate                records/s, from .. to
 
-    constant:500@60                                 the same rate all the time
-    ramp:200..1400@40                               a straight line
-    step:200..1400@60,steps=4                       equal steps up or down (default: 2 steps)
-    sine:200..1400@600,period=120                   a wave that begins in its trough (default: one period)
-    gaussian:200..1400@120,at=60,width=15           a bell; width is its standard deviation (a sixth of the time)
-    spike:200..1400@120,at=60,width=10              a burst of that width, beginning at ``at`` (a tenth of the time)
-    pulses:200..1400@600,on=30,off=90               high for 30 s, low for 90 s, and so on (a tenth of the time each)
-    daily:200..1400@172800                          days, lowest at 4:00, highest at 19:00
-    weekly:200..1400@1209600,weekend=0.5            weeks of such days
-    trips:174@17280,speed=10,copies=3               taxi trips of two days, ten times as fast, three records of each
-    bursts:200..1400@600,on=20,off=60,seed=3        high for 20 s on average, low for 60 s (Markov-modulated)
-    spikes:200..1400@600,every=60,width=5           spikes of random height at random moments
-    drift:200..1400@600,wander=0.2                  from one rate to the other on a random walk
-    shift:200..1400@600,every=120                   another level now and then
-    outage:200..1400@600,at=100,width=60            nothing for a minute, then the records held back, at 1400/s
+    ramp:200..1400@40+constant:1400@50              a straight line up, then a level
+    spike:200..1400@120,at=60,width=10              a burst of ten seconds
+    bursts:200..1400@600,on=20,off=60,seed=3        high for 20 s on average, low for 60 s
 
-``at`` defaults to the middle. A single part may take its seconds from ``--seconds``. A bare name takes its rate from
-``--rate R``: a constant R, a ramp from 0 to R, any other shape from R/5 to R. Random shapes are seeded by their option
-``seed``, or else by ``--seed`` and the number of the part.
+:data:`KINDS` has every name with its options. A single part may take its seconds from ``--seconds``. A bare name takes
+its rate from ``--rate R``: a constant R, a ramp from 0 to R, any other shape from R/5 to R. Random shapes are seeded by
+their option ``seed``, or else by ``--seed`` and the number of the part.
 """
 
 from __future__ import annotations
@@ -38,7 +26,7 @@ from random import Random
 
 from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.load.curves import Gaussian, Pieces, RateCurve, Sequel, Sine, constant
-from rheostat.load.trips import TripPlan, trip_levels
+from rheostat.load.trips import TripPlan, trip_curve
 
 GRAMMAR = "NAME:RATE[..RATE][@SECONDS][,OPTION=NUMBER]{+…}, as ramp:200..1400@40+constant:1400@50"
 """The language in one line, for messages and help."""
@@ -54,13 +42,7 @@ _MAX_CHANGES = 10_000
 
 
 def parse_shape(text: str, *, rate: float | None = None, seconds: float | None = None, seed: int = 0) -> RateCurve:
-    """Parse a shape.
-
-    Args:
-        text: the shape, in the language above.
-        rate: records/s for a bare name.
-        seconds: duration for a single part without its own.
-        seed: for random parts without their own.
+    """Parse a shape. ``rate`` (records/s) is for a bare name, ``seconds`` for a single part without its own.
 
     Raises:
         InputError: with every fault of every part.
@@ -68,10 +50,7 @@ def parse_shape(text: str, *, rate: float | None = None, seconds: float | None =
     >>> parse_shape("ramp:200..1400@40+constant:1400@50").cumulative(90)
     102000.0
     """
-    parts = _open_parts(text, rate, seconds, seed)
-    curves = [curve for part in parts if (curve := part.read()) is not None]
-    if faults := [fault for part in parts for fault in part.faults]:
-        raise InputError(faults)
+    curves, _ = _read_parts(text, rate, seconds, seed)
     return curves[0] if len(curves) == 1 else Sequel(curves)
 
 
@@ -89,35 +68,37 @@ def remarks_on(text: str, rate: float | None = None, seconds: float | None = Non
     """Warnings about a valid shape that may not be meant: a part that is shorter than its period.
 
     >>> remarks_on("daily:1..5@3600")[0]
-    'daily:1..5@3600: only 3600 s of its period of 86400 s (0.042); its lowest and its highest rate need not be in it'
+    'daily:1..5@3600 covers only 3600 s of its period of 86400 s (0.042), perhaps without its lowest and highest rate'
     """
-    parts = _open_parts(text, rate, seconds, seed=0)
-    return [remark for part in parts if part.read() is not None for remark in part.remarks]
+    return _read_parts(text, rate, seconds, seed=0)[1]
 
 
 def _split_parts(text: str) -> list[str]:
     return [part.strip() for part in re.split(r"\+(?=\s*[A-Za-z_])", text.strip())]
 
 
-def _open_parts(text: str, rate: float | None, seconds: float | None, seed: int) -> list[_PartReader]:
+def _read_parts(text: str, rate: float | None, seconds: float | None, seed: int) -> tuple[list[RateCurve], list[str]]:
+    """The curve of each part, and remarks on all of them."""
     texts = _split_parts(text)
-    single = len(texts) == 1
-    return [
-        _PartReader(part, rate, seconds if single else None, f"{seed} part {index}", single)
-        for index, part in enumerate(texts)
-    ]
+    reader = _Reader(rate, seconds, single=len(texts) == 1)
+    curves = [reader.read_part(part, f"{seed} part {index}") for index, part in enumerate(texts)]
+    if reader.faults:
+        raise InputError(reader.faults)
+    return [curve for curve in curves if curve is not None], reader.remarks
 
 
-class _PartReader:
-    """Reads one part and collects all its faults and remarks."""
+class _Reader:
+    """Reads the parts of a shape and collects all their faults and remarks."""
 
-    def __init__(self, text: str, rate: float | None, seconds: float | None, seed: str, single: bool) -> None:
+    def __init__(self, rate: float | None, seconds: float | None, *, single: bool) -> None:
         self.faults: list[Fault] = []
         self.remarks: list[str] = []
-        self._text, self._rate, self._seconds, self._seed, self._single = text, rate, seconds, seed, single
+        self._rate, self._seconds, self._single = rate, seconds if single else None, single
+        self._text = ""
 
-    def read(self) -> RateCurve | None:
-        head, *option_texts = self._text.split(",")
+    def read_part(self, text: str, seed: str) -> RateCurve | None:
+        self._text, before = text, len(self.faults)
+        head, *option_texts = text.split(",")
         head, _, seconds_text = head.partition("@")
         name, colon, rates_text = (piece.strip() for piece in head.partition(":"))
         kind = KINDS.get(name.lower())
@@ -125,39 +106,38 @@ class _PartReader:
             self._add_fault(", ".join(SHAPES), f"there is no shape {name!r}" + did_you_mean(name.lower(), SHAPES))
             return None
         seconds = self._read_seconds(seconds_text.strip())
-        low, high = self._read_rates(kind, rates_text) if colon else self._take_rate(kind)
+        low, high = self._read_rates(kind, rates_text if colon else None)
         options = self._read_options(kind, option_texts, seconds)
+        if len(self.faults) > before:
+            return None
         period_s = options.get("period", seconds)
         if seconds < period_s:
             share = f"{seconds:g} s of its period of {period_s:g} s ({seconds / period_s:.2g})"
-            self.remarks.append(f"{self._text}: only {share}; its lowest and its highest rate need not be in it")
-        seed = f"{options['seed']:.0f}" if "seed" in options else self._seed
-        part = Part(low, high, seconds, options, Random(f"{name.lower()} {seed}"))
-        return None if self.faults else kind.build(part)
+            self.remarks.append(f"{text} covers only {share}, perhaps without its lowest and highest rate")
+        seed = f"{options['seed']:.0f}" if "seed" in options else seed
+        return kind.build(Part(low, high, seconds, options, Random(f"{name.lower()} {seed}")))
 
     def _add_fault(self, allowed: str, message: str, field_name: str = "shape") -> None:
         self.faults.append(Fault(field_name, self._text, allowed, message))
 
     def _read_seconds(self, text: str) -> float:
-        if not text and self._seconds is not None:
-            text = str(self._seconds)
-        if not text:
+        if not text and self._seconds is None:
             apart = ", or --seconds" if self._single else ""
-            self._add_fault(f"@SECONDS{apart}, > 0", f"say how long it lasts, as in ramp:200..1400@40{apart}")
+            self._add_fault(f"@SECONDS{apart}, > 0", f"give its duration, as in ramp:200..1400@40{apart}")
             return 1.0
+        text = text or str(self._seconds)
         seconds = _parse_number(text)
         if seconds is None or not 0 < seconds <= _MAX_PART_SECONDS:
-            self._add_fault(f"a number > 0 and ≤ {_MAX_PART_SECONDS:g} after @", f"{text!r} is no number of seconds")
+            self._add_fault(f"a number > 0 and ≤ {_MAX_PART_SECONDS:g} after @", f"{text!r} is not a number of seconds")
             return 1.0
         return seconds
 
-    def _take_rate(self, kind: Kind) -> tuple[float, float]:
-        if self._rate is None:
+    def _read_rates(self, kind: Kind, text: str | None) -> tuple[float, float]:
+        if text is None and self._rate is not None:
+            return kind.low_share * self._rate, self._rate
+        if text is None:
             self._add_fault("a number ≥ 0", "a shape without rates of its own needs a rate (records/s)", "rate")
             return 0.0, 0.0
-        return kind.low_share * self._rate, self._rate
-
-    def _read_rates(self, kind: Kind, text: str) -> tuple[float, float]:
         rates = [_parse_number(piece) for piece in text.split("..")]
         if len(rates) != (1 if kind.one_rate else 2) or any(rate is None or rate < 0 for rate in rates):
             allowed = "RATE, a number ≥ 0" if kind.one_rate else "RATE..RATE, numbers ≥ 0"
@@ -175,7 +155,7 @@ class _PartReader:
                 message = f"there is no option {name!r} here" + did_you_mean(name, known)
                 self._add_fault(", ".join(known) or "none", message)
             elif value is None or not known[name].fits(value, seconds):
-                self._add_fault(known[name].allowed, f"{value_text!r} does not suit the option {name!r}")
+                self._add_fault(known[name].allowed, f"{value_text!r} is not allowed for the option {name!r}")
             else:
                 values[name] = value
         return values
@@ -194,7 +174,7 @@ def _parse_number(text: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a shape: rates in records/s, all options with their values, and its own random generator."""
+    """One part of a shape: rates in records/s, the values of all options, and its own random generator."""
 
     low: float
     high: float
@@ -205,13 +185,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option of a kind.
+    """One option of a kind: allowed values and default, each in words and as a function.
 
-    Attributes:
-        allowed: allowed values, in words.
-        fits: whether a value is allowed in a part of so many seconds.
-        usual: the default, in words.
-        default: the default for a part of so many seconds; None: left to the builder.
+    ``fits`` gets the value and the seconds of the part, ``default`` the seconds; None: left to the builder.
     """
 
     allowed: str
@@ -222,15 +198,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of shape.
-
-    Attributes:
-        summary: one line for the documentation.
-        build: makes the curve of a part.
-        one_rate: takes one rate instead of two.
-        low_share: the first rate of a bare name, as a share of the given rate.
-        options: by name, in the order of the documentation.
-    """
+    """A kind of shape; ``low_share``: the first rate of a bare name, as a share of the given rate."""
 
     summary: str
     build: Callable[[Part], RateCurve]
@@ -239,37 +207,35 @@ class Kind:
     options: Mapping[str, Option] = field(default_factory=dict)
 
 
-def _share_of_time(parts: int) -> tuple[str, Callable[[float], float]]:
-    """Default of an option in seconds: a part of the time, in words and as a function."""
-    words = {6: "a sixth", 10: "a tenth", 30: "a thirtieth", 100: "a hundredth"}[parts]
+def _share_of_time(words: str, parts: int) -> tuple[str, Callable[[float], float]]:
     return f"{words} of the time", lambda seconds: seconds / parts
 
 
-def _width(parts: int) -> Option:
-    return Option("a number of seconds > 0", lambda value, _: value > 0, *_share_of_time(parts))
+_SIXTH, _TENTH = _share_of_time("a sixth", 6), _share_of_time("a tenth", 10)
+_THIRTIETH, _HUNDREDTH = _share_of_time("a thirtieth", 30), _share_of_time("a hundredth", 100)
+
+
+def _width(usual: str, default: Callable[[float], float]) -> Option:
+    return Option("a number of seconds > 0", lambda value, _: value > 0, usual, default)
 
 
 def _interval(usual: str, default: Callable[[float], float]) -> Option:
     """A time after which something comes again; a part has room for :data:`_MAX_CHANGES` of them."""
-    return Option(
-        f"a number of seconds > 0, at least a {_MAX_CHANGES}th of the part",
-        lambda value, seconds: value > 0 and value * _MAX_CHANGES >= seconds,
-        usual,
-        default,
-    )
+    allowed = f"a number of seconds > 0, at least a {_MAX_CHANGES}th of the part"
+    return Option(allowed, lambda value, seconds: value > 0 and value * _MAX_CHANGES >= seconds, usual, default)
+
+
+def _number(allowed: str, usual: float, fits: Callable[[float], bool]) -> Option:
+    return Option(allowed, lambda value, _: fits(value), f"{usual:g}", lambda _: usual)
 
 
 def _share(usual: float) -> Option:
-    return Option("a number from 0 to 1", lambda value, _: 0 <= value <= 1, f"{usual:g}", lambda _: usual)
+    return _number("a number from 0 to 1", usual, lambda value: 0 <= value <= 1)
 
 
 def _whole(low: int, high: int, usual: int) -> Option:
-    return Option(
-        f"a whole number from {low} to {high}",
-        lambda value, _: value == int(value) and low <= value <= high,
-        f"{usual}",
-        lambda _: float(usual),
-    )
+    allowed = f"a whole number from {low} to {high}"
+    return _number(allowed, usual, lambda value: value == int(value) and low <= value <= high)
 
 
 def _at(usual: str, default: Callable[[float], float] | None) -> Option:
@@ -278,39 +244,83 @@ def _at(usual: str, default: Callable[[float], float] | None) -> Option:
 
 
 _MIDDLE = _at("the middle", lambda seconds: seconds / 2)
-_SPEED = Option("a number > 0 and ≤ 1000000", lambda value, _: 0 < value <= 1e6, "1", lambda _: 1.0)
-_SLOPE = Option("a number of seconds ≥ 0", lambda value, _: value >= 0, "0", lambda _: 0.0)
+_SPEED = _number("a number > 0 and ≤ 1000000", 1, lambda value: 0 < value <= 1e6)
+_SLOPE = _number("a number of seconds ≥ 0", 0, lambda value: value >= 0)
 _SEED = Option("a whole number ≥ 0", lambda value, _: value >= 0 and value == int(value), "the load's seed", None)
 """A part with a seed of its own is the same wherever it stands."""
 
 
-# How each kind is built
+# Kinds made of levels
+
+Level = tuple[float, float]
+"""Duration in seconds, and records/s."""
 
 
-def _play_levels(steps: Iterable[tuple[float, float]], seconds: float) -> Pieces:
-    """Levels (duration in s, records/s) until the time is over; empty ones are left out, the last one holds."""
-    points: list[tuple[float, float]] = []
-    begin, rate = 0.0, 0.0
-    for lasts, rate in steps:
-        if lasts <= 0:
-            continue
-        end = min(begin + lasts, seconds)
-        points += [(begin, rate), (end, rate)]
-        begin = end
-        if begin >= seconds:
-            break
-    return Pieces([*points, (seconds, rate)] if begin < seconds else points)
+def _levels(draw: Callable[[Part], Iterable[Level]]) -> Callable[[Part], Pieces]:
+    """A builder that plays levels until the time is over; empty ones are left out, the last one holds."""
+
+    def build(part: Part) -> Pieces:
+        points: list[tuple[float, float]] = []
+        begin, rate = 0.0, 0.0
+        for lasts, rate in draw(part):
+            if lasts <= 0:
+                continue
+            end = min(begin + lasts, part.seconds)
+            points += [(begin, rate), (end, rate)]
+            begin = end
+            if begin >= part.seconds:
+                break
+        return Pieces([*points, (part.seconds, rate)] if begin < part.seconds else points)
+
+    return build
 
 
-def _build_step(part: Part) -> RateCurve:
+def _step(part: Part) -> Iterator[Level]:
     steps = int(part.options["steps"])
-    rates = [part.low + (part.high - part.low) * index / (steps - 1) for index in range(steps)]
-    return _play_levels([(part.seconds / steps, rate) for rate in rates], part.seconds)
+    for index in range(steps):
+        yield part.seconds / steps, part.low + (part.high - part.low) * index / (steps - 1)
 
 
-def _build_spike(part: Part) -> RateCurve:
-    steps = [(part.options["at"], part.low), (part.options["width"], part.high), (part.seconds, part.low)]
-    return _play_levels(steps, part.seconds)
+def _spike(part: Part) -> list[Level]:
+    return [(part.options["at"], part.low), (part.options["width"], part.high), (part.seconds, part.low)]
+
+
+def _bursts(part: Part) -> Iterator[Level]:
+    """The intensity of a Markov-modulated Poisson process with two states, which begins in the low one.
+
+    The time in a state is exponential with mean ``off`` (low) or ``on`` (high). The load is the intensity itself; the
+    Poisson noise on top of it is 1/√n of n records, which vanishes at the rates of a stream.
+    """
+    for mean, rate in cycle(((part.options["off"], part.low), (part.options["on"], part.high))):
+        yield part.random.expovariate(1 / mean), rate
+
+
+def _spikes(part: Part) -> Iterator[Level]:
+    """After exponential pauses of mean ``every`` a spike, by half to the whole of ``high − low`` above the low rate."""
+    while True:
+        yield part.random.expovariate(1 / part.options["every"]), part.low
+        yield part.options["width"], part.low + (part.high - part.low) * part.random.uniform(0.5, 1.0)
+
+
+def _shift(part: Part) -> Iterator[Level]:
+    """Levels between the two rates, each for an exponential time of mean ``every``."""
+    while True:
+        yield part.random.expovariate(1 / part.options["every"]), part.random.uniform(part.low, part.high)
+
+
+def _outage(part: Part) -> list[Level]:
+    """Nothing for ``width`` seconds; then the second rate until the records held back are made up.
+
+    With R the first rate and C the second this takes ``R · width / (C − R)`` seconds; with C ≤ R they are lost.
+    """
+    width = min(part.options["width"], part.seconds)
+    drawn = part.random.uniform(0.0, part.seconds - width)
+    at, surplus = part.options.get("at", drawn), part.high - part.low
+    catch_up_s = part.low * width / surplus if surplus > 0 else 0.0
+    return [(at, part.low), (width, 0.0), (catch_up_s, part.high), (part.seconds, part.low)]
+
+
+# Other kinds
 
 
 def _build_pulses(part: Part) -> RateCurve:
@@ -323,8 +333,7 @@ def _build_pulses(part: Part) -> RateCurve:
     return Pieces([*points, (begin, part.low)]).between(0.0, part.seconds)
 
 
-_TROUGH_H = 4
-_SATURDAY = 5
+_TROUGH_H, _SATURDAY = 4, 5
 _DAY_PROFILE = ((0, 0.0), (2, 0.1), (5, 0.75), (8, 0.8), (11, 0.75), (15, 1.0), (18, 0.75), (20, 0.45))
 """Hours since the trough, and the share of the height then; straight lines between them."""
 
@@ -344,42 +353,7 @@ def _build_days(part: Part) -> RateCurve:
 
 def _build_trips(part: Part) -> RateCurve:
     speed, copies = part.options["speed"], int(part.options["copies"])
-    return trip_levels(TripPlan(part.high / speed / copies, part.seconds, speed, copies), part.random)
-
-
-def _build_bursts(part: Part) -> RateCurve:
-    """The intensity of a Markov-modulated Poisson process with two states, which begins in the low one.
-
-    The time in a state is exponential with mean ``off`` (low) or ``on`` (high). The load is the intensity itself; the
-    Poisson noise on top of it is 1/√n of n records, which vanishes at the rates of a stream.
-    """
-
-    def draw_states() -> Iterator[tuple[float, float]]:
-        for mean, rate in cycle(((part.options["off"], part.low), (part.options["on"], part.high))):
-            yield part.random.expovariate(1 / mean), rate
-
-    return _play_levels(draw_states(), part.seconds)
-
-
-def _build_spikes(part: Part) -> RateCurve:
-    """After exponential pauses of mean ``every`` a spike, by half to the whole of ``high − low`` above the low rate."""
-
-    def draw_steps() -> Iterator[tuple[float, float]]:
-        while True:
-            yield part.random.expovariate(1 / part.options["every"]), part.low
-            yield part.options["width"], part.low + (part.high - part.low) * part.random.uniform(0.5, 1.0)
-
-    return _play_levels(draw_steps(), part.seconds)
-
-
-def _build_shift(part: Part) -> RateCurve:
-    """Levels between the two rates, each for an exponential time of mean ``every``."""
-
-    def draw_steps() -> Iterator[tuple[float, float]]:
-        while True:
-            yield part.random.expovariate(1 / part.options["every"]), part.random.uniform(part.low, part.high)
-
-    return _play_levels(draw_steps(), part.seconds)
+    return trip_curve(TripPlan(part.high / speed / copies, part.seconds, speed, copies), part.random)
 
 
 def _build_drift(part: Part) -> RateCurve:
@@ -396,31 +370,12 @@ def _build_drift(part: Part) -> RateCurve:
     return Pieces([(part.seconds * index / steps, rate) for index, rate in enumerate(rates)])
 
 
-def _build_outage(part: Part) -> RateCurve:
-    """Nothing for ``width`` seconds; then the second rate until the records held back are made up.
-
-    With R the first rate and C the second this takes ``R · width / (C − R)`` seconds; with C ≤ R they are lost.
-    """
-    width = min(part.options["width"], part.seconds)
-    drawn = part.random.uniform(0.0, part.seconds - width)
-    at, surplus = part.options.get("at", drawn), part.high - part.low
-    catch_up_s = part.low * width / surplus if surplus > 0 else 0.0
-    steps = [(at, part.low), (width, 0.0), (catch_up_s, part.high), (part.seconds, part.low)]
-    return _play_levels(steps, part.seconds)
-
+_DAY: Mapping[str, Option] = {"vary": _share(0.1), "seed": _SEED}
 
 KINDS: dict[str, Kind] = {
-    "constant": Kind(
-        "the same rate all the time",
-        lambda part: constant(part.high, part.seconds),
-        one_rate=True,
-    ),
-    "step": Kind("equal steps up or down", _build_step, options={"steps": _whole(2, 10_000, usual=2)}),
-    "ramp": Kind(
-        "a straight line",
-        lambda part: Pieces([(0, part.low), (part.seconds, part.high)]),
-        low_share=0.0,
-    ),
+    "constant": Kind("the same rate all the time", lambda part: constant(part.high, part.seconds), one_rate=True),
+    "step": Kind("equal steps up or down", _levels(_step), options={"steps": _whole(2, 10_000, usual=2)}),
+    "ramp": Kind("a straight line", lambda part: Pieces([(0, part.low), (part.seconds, part.high)]), low_share=0.0),
     "sine": Kind(
         "a wave that begins in its trough",
         lambda part: Sine(part.low, part.high, part.seconds, part.options["period"]),
@@ -429,12 +384,10 @@ KINDS: dict[str, Kind] = {
     "gaussian": Kind(
         "a bell; `width` is its standard deviation",
         lambda part: Gaussian(part.low, part.high, part.seconds, part.options["at"], part.options["width"]),
-        options={"at": _MIDDLE, "width": _width(6)},
+        options={"at": _MIDDLE, "width": _width(*_SIXTH)},
     ),
     "spike": Kind(
-        "a burst of that width, beginning at `at`",
-        _build_spike,
-        options={"at": _MIDDLE, "width": _width(10)},
+        "a burst of that width, beginning at `at`", _levels(_spike), options={"at": _MIDDLE, "width": _width(*_TENTH)}
     ),
     "pulses": Kind(
         "again and again from `at`: up within `rise`, high for `on`, down within `fall`, low for `off`",
@@ -442,25 +395,20 @@ KINDS: dict[str, Kind] = {
         options={
             "at": _at("the beginning", lambda _: 0.0),
             "rise": _SLOPE,
-            "on": _interval(*_share_of_time(10)),
+            "on": _interval(*_TENTH),
             "fall": _SLOPE,
-            "off": _interval(*_share_of_time(10)),
+            "off": _interval(*_TENTH),
         },
     ),
     "daily": Kind(
         "days of `period` seconds, lowest at 4:00, highest at 19:00; their heights vary",
         _build_days,
-        options={"period": _interval("86400", lambda _: 86_400.0), "vary": _share(0.1), "seed": _SEED},
+        options={"period": _interval("86400", lambda _: 86_400.0), **_DAY},
     ),
     "weekly": Kind(
         "weeks of `period` seconds, of such days; Saturday and Sunday reach `weekend` of the height",
         _build_days,
-        options={
-            "period": _interval("604800", lambda _: 604_800.0),
-            "weekend": _share(0.6),
-            "vary": _share(0.1),
-            "seed": _SEED,
-        },
+        options={"period": _interval("604800", lambda _: 604_800.0), "weekend": _share(0.6), **_DAY},
     ),
     "trips": Kind(
         "taxi trips of two working days from midnight, `speed` times as fast, `copies` records of each; the rate is "
@@ -471,13 +419,13 @@ KINDS: dict[str, Kind] = {
     ),
     "bursts": Kind(
         "Markov-modulated: the low rate for `off` seconds on average, then the high one for `on`, and so on",
-        _build_bursts,
-        options={"on": _interval(*_share_of_time(30)), "off": _interval(*_share_of_time(10)), "seed": _SEED},
+        _levels(_bursts),
+        options={"on": _interval(*_THIRTIETH), "off": _interval(*_TENTH), "seed": _SEED},
     ),
     "spikes": Kind(
         "spikes of half to full height, after pauses of `every` seconds on average",
-        _build_spikes,
-        options={"every": _interval(*_share_of_time(10)), "width": _width(100), "seed": _SEED},
+        _levels(_spikes),
+        options={"every": _interval(*_TENTH), "width": _width(*_HUNDREDTH), "seed": _SEED},
     ),
     "drift": Kind(
         "wanders from the first rate to the last; `wander` is the usual distance from the straight line half-way, "
@@ -487,13 +435,13 @@ KINDS: dict[str, Kind] = {
     ),
     "shift": Kind(
         "another level between the two rates after `every` seconds on average",
-        _build_shift,
-        options={"every": _interval(*_share_of_time(6)), "seed": _SEED},
+        _levels(_shift),
+        options={"every": _interval(*_SIXTH), "seed": _SEED},
     ),
     "outage": Kind(
         "the first rate; nothing for `width` seconds; what was held back comes at the second rate",
-        _build_outage,
-        options={"at": _at("drawn from the seed", None), "width": _width(10), "seed": _SEED},
+        _levels(_outage),
+        options={"at": _at("drawn from the seed", None), "width": _width(*_TENTH), "seed": _SEED},
     ),
 }
 """Every shape, by name."""

@@ -13,42 +13,35 @@ read one is kept, as in S2.
 from __future__ import annotations
 
 import csv
-import heapq
 import math
 import re
 import shutil
+import sqlite3
 import tempfile
 import weakref
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from datetime import UTC, datetime
-from itertools import chain, groupby, islice
-from operator import itemgetter
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 from rheostat.errors import Fault, InputError
 from rheostat.files import reason_of, refuse_kinds, refuse_nulls
 from rheostat.load.trips import Arrivals, Trip, TripLoad
 
-_NEEDED = (
-    *("pickup_datetime", "dropoff_datetime", "pickup_longitude", "pickup_latitude"),
-    *("dropoff_longitude", "dropoff_latitude", "trip_distance"),
-)
-_PLACES = _NEEDED[2:6]
+_PLACES = ("pickup_longitude", "pickup_latitude", "dropoff_longitude", "dropoff_latitude")
+_NEEDED = ("pickup_datetime", "dropoff_datetime", *_PLACES, "trip_distance")
 _PREFIXES = ("tpep_", "lpep_")
 _DEBS = (
     *("medallion", "hack_license", "pickup_datetime", "dropoff_datetime", "trip_time_in_secs", "trip_distance"),
-    *("pickup_longitude", "pickup_latitude", "dropoff_longitude", "dropoff_latitude", "payment_type", "fare_amount"),
-    *("surcharge", "mta_tax", "tip_amount", "tolls_amount", "total_amount"),
+    *(*_PLACES, "payment_type", "fare_amount", "surcharge", "mta_tax", "tip_amount", "tolls_amount", "total_amount"),
 )
 _MEDALLION = re.compile("[0-9A-Fa-f]{32}")
 """The first field of each line of the DEBS file."""
 
 _MAX_HEADER_CHARACTERS = 10_000
-_LARGEST = {"longitude": 180.0, "latitude": 90.0}
 
 
 class _BadRowError(Exception):
@@ -65,54 +58,42 @@ class _Columns(NamedTuple):
 def file_trips(paths: Sequence[Path], speed: float = 1.0, copies: int = 1) -> TripLoad:
     """Read the trips of one or more files, to be played together.
 
-    Args:
-        paths: the files.
-        speed: seconds of the city in one that is played, > 0.
-        copies: records of each trip, ≥ 1.
+    ``speed``: seconds of the city in one that is played, > 0. ``copies``: records of each trip, ≥ 1. Invalid rows are
+    left out and counted, see ``left_out``.
 
     Raises:
         InputError: a file cannot be read or lacks columns (every one that it lacks), or there is no trip in them.
-            Invalid rows are left out and counted, see ``left_out``.
     """
     columns_by_path = _read_headers(paths)
     left_out: Counter[str] = Counter()
     entries = chain.from_iterable(_read_entries(path, columns, left_out) for path, columns in columns_by_path.items())
     try:
         trips = SortedTrips(entries)
-    except TooManyTripsError:
-        raise InputError([_fault(paths, "at most 125 million trips", "there are more")]) from None
-    except OSError as error:
+        seconds, sums, duplicates = trips.count_by_second()
+    except (OSError, sqlite3.Error) as error:
         raise InputError([_fault(paths, "files that can be read and sorted", f"{error}")]) from error
-    seconds, sums, duplicates = trips.count_by_second()
     if not sums:
         counts = (f"{number} {'row' if number == 1 else 'rows'}: {reason}" for reason, number in left_out.items())
         reasons = "; ".join(counts) or "no rows"
         raise InputError([_fault(paths, "at least one trip", f"there is no trip in it: {reasons}")])
     left_out.update({"the same trip again": duplicates} if duplicates else {})
-    arrivals = Arrivals(
-        seconds=seconds,
-        trips=sums,
-        begin=seconds[0],
-        duration=(seconds[-1] - seconds[0] + 1) / speed,
-        speed=speed,
-        copies=copies,
-    )
-    return TripLoad(arrivals, trips.bodies, dict(left_out))
+    duration = (seconds[-1] - seconds[0] + 1) / speed
+    return TripLoad(Arrivals(seconds, sums, seconds[0], duration, speed, copies), trips.bodies, dict(left_out))
 
 
 def _read_headers(paths: Sequence[Path]) -> dict[Path, _Columns]:
-    found: dict[Path, _Columns] = {}
+    columns_by_path: dict[Path, _Columns] = {}
     faults: list[Fault] = []
     for path in paths:
         try:
-            columns = found[path] = _read_header(path)
+            columns = columns_by_path[path] = _read_header(path)
         except (OSError, ValueError, csv.Error) as error:
             faults.append(_fault([path], "a CSV file of trips", f"cannot be read: {reason_of(error)}"))
         else:
             faults += [_missing(path, name, columns) for name in _NEEDED if name not in columns.places]
     if faults or not paths:
         raise InputError(faults or [Fault("trips", "nothing", "synthetic, or CSV files", "no file is named")])
-    return found
+    return columns_by_path
 
 
 def _read_header(path: Path) -> _Columns:
@@ -142,8 +123,8 @@ def _fault(paths: Sequence[Path], allowed: str, message: str) -> Fault:
     return Fault("trips", names, allowed, f"{names}: {message}")
 
 
-def _read_entries(path: Path, columns: _Columns, left_out: Counter[str]) -> Iterator[Entry]:
-    """The trips of a file without blank lines; counts invalid rows by reason."""
+def _read_entries(path: Path, columns: _Columns, left_out: Counter[str]) -> Iterator[tuple[int, str]]:
+    """Pickup and body of each trip of a file; counts invalid rows by reason, and skips blank lines."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
         rows = csv.reader(lines)
         if columns.header:
@@ -175,16 +156,7 @@ def _parse_trip(row: Sequence[str], places: Mapping[str, int]) -> Trip:
         raise _BadRowError("it ends before it begins")
     if not (any(where[:2]) and any(where[2:])):
         raise _BadRowError("its coordinates are 0, 0")
-    return Trip(
-        pickup=pickup,
-        dropoff=dropoff,
-        pickup_longitude=where[0],
-        pickup_latitude=where[1],
-        dropoff_longitude=where[2],
-        dropoff_latitude=where[3],
-        passengers=passengers,
-        distance=miles,
-    )
+    return Trip._make((pickup, dropoff, *where, passengers, miles))
 
 
 def _parse_time(text: str) -> int:
@@ -198,7 +170,7 @@ def _parse_time(text: str) -> int:
 
 def _parse_coordinate(name: str, text: str) -> float:
     value = _parse_number(text)
-    if abs(value) > _LARGEST[name.partition("_")[2]]:
+    if abs(value) > (180 if name.endswith("longitude") else 90):
         raise _BadRowError("its coordinates are not on earth")
     return value
 
@@ -213,88 +185,39 @@ def _parse_number(text: str) -> float:
     return value
 
 
-# Sorting more trips than fit into memory: runs on disk, merged while they are read
-
-RUN = 250_000
-"""Trips that are sorted in memory at once; twice as many are held."""
-
-MAX_RUNS = 500
-"""Files that are open at once while runs are merged."""
-
-Entry = tuple[int, str]
-"""The second of a pickup, and the trip's body."""
-
-
-class TooManyTripsError(Exception):
-    """More trips than can be merged."""
-
-
-class CountsBySecond(NamedTuple):
-    """Seconds with pickups, the trips up to and including each, and the number of duplicates left out."""
-
-    seconds: array[int]
-    trips: array[int]
-    duplicates: int
-
-
 class SortedTrips:
-    """Trips sorted by pickup, then by body, without duplicates.
-
-    The last ``run`` trips or fewer stay in memory. Those before are kept in a temporary folder, which is removed with
-    this object.
-
-    Args:
-        entries: in any order; consumed here.
-        run: trips that are sorted in memory.
+    """Trips in the order of pickup and body, without duplicates, in a temporary database that goes with this object.
 
     Raises:
-        TooManyTripsError: more than 500 runs.
-        OSError: the temporary folder cannot be written to.
+        OSError, sqlite3.Error: the temporary folder cannot be written to, or is full.
     """
 
-    def __init__(self, entries: Iterable[Entry], run: int = RUN) -> None:
-        rest = iter(entries)
-        runs = iter(lambda: sorted(islice(rest, run)), [])
-        self._folder: Path | None = None
-        self._files: list[Path] = []
-        self._memory = next(runs, [])
-        for following in runs:
-            self._write_run(self._memory)
-            self._memory = following
+    def __init__(self, entries: Iterable[tuple[int, str]]) -> None:
+        folder = tempfile.mkdtemp(prefix="rheostat-trips-")
+        self._database = sqlite3.connect(f"{folder}/trips", check_same_thread=False)
+        weakref.finalize(self, _remove_database, self._database, folder)
+        self._database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
+        self._database.execute("CREATE TABLE trips (pickup INTEGER, body TEXT)")
+        self._database.executemany("INSERT INTO trips VALUES (?, ?)", entries)
+        self._database.execute("CREATE INDEX in_order ON trips (pickup, body)")
+        self._database.commit()
 
     def bodies(self) -> Iterator[str]:
         """The bodies of all trips; may be called again."""
-        for (_, body), _ in groupby(self._merge()):
+        for _, body in self._database.execute("SELECT DISTINCT pickup, body FROM trips ORDER BY pickup, body"):
             yield body
 
-    def count_by_second(self) -> CountsBySecond:
+    def count_by_second(self) -> tuple[array[int], array[int], int]:
+        """Seconds with pickups, the trips up to and including each, and the number of duplicates."""
         seconds, sums, trips, duplicates = array("q"), array("q"), 0, 0
-        for second, entries in groupby(self._merge(), key=itemgetter(0)):
-            bodies = [body for _, body in entries]
-            different = len(set(bodies))
-            trips, duplicates = trips + different, duplicates + len(bodies) - different
+        query = "SELECT pickup, COUNT(DISTINCT body), COUNT(*) FROM trips GROUP BY pickup ORDER BY pickup"
+        for second, different, rows in self._database.execute(query):
+            trips, duplicates = trips + different, duplicates + rows - different
             seconds.append(second)
             sums.append(trips)
-        return CountsBySecond(seconds, sums, duplicates)
-
-    def _write_run(self, entries: list[Entry]) -> None:
-        if len(self._files) == MAX_RUNS:
-            raise TooManyTripsError
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="rheostat-trips-"))
-            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        file = self._folder / f"{len(self._files)}"
-        with file.open("w", encoding="utf-8") as out:
-            out.writelines(f"{second}\t{body}\n" for second, body in entries)
-        self._files.append(file)
-
-    def _merge(self) -> Iterator[Entry]:
-        with ExitStack() as stack:
-            runs = [_read_run(stack.enter_context(file.open(encoding="utf-8"))) for file in self._files]
-            yield from heapq.merge(self._memory, *runs)
+        return seconds, sums, duplicates
 
 
-def _read_run(lines: TextIO) -> Iterator[Entry]:
-    for line in lines:
-        second, _, body = line.rstrip("\n").partition("\t")
-        yield int(second), body
+def _remove_database(database: sqlite3.Connection, folder: str) -> None:
+    database.close()
+    shutil.rmtree(folder, ignore_errors=True)

@@ -12,6 +12,7 @@ trips needs numpy.
 
 from __future__ import annotations
 
+import json
 import math
 from array import array
 from bisect import bisect_right
@@ -24,7 +25,7 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from rheostat.errors import Fault, InputError
-from rheostat.load.curves import Pieces, staircase
+from rheostat.load.curves import Pieces, levels, staircase
 from rheostat.load.payload import Records
 
 if TYPE_CHECKING:
@@ -48,8 +49,7 @@ _PROFILE = (
 )
 """Minutes of S2's experiment (ten minutes of the city each), and the height then; straight lines between them."""
 
-_TEN_MINUTES_S = 600.0
-_MINUTE_S = 60
+_TEN_MINUTES_S, _MINUTE_S = 600.0, 60
 _MAX_BINS = 50_000
 """Minutes of 34 days; in a longer load the numbers are drawn for longer bins, so that memory stays bounded."""
 
@@ -59,14 +59,13 @@ _LARGE = 1e12
 
 @dataclass(frozen=True, slots=True)
 class TripPlan:
-    """A load of synthetic trips, in seconds of the city and seconds as played.
+    """A load of synthetic trips.
 
     Attributes:
         rate: mean trips/s of the city over the two days.
         seconds: duration as played, > 0.
         speed: seconds of the city in one that is played, > 0.
         copies: records of each trip, ≥ 1.
-        seed: of all random draws.
     """
 
     rate: float = MILLION_RATE
@@ -75,24 +74,16 @@ class TripPlan:
     copies: int = 1
     seed: int = 0
 
-    def random(self) -> Random:
-        """Generator of the numbers of trips: that of the shape with the option ``seed``."""
-        return Random(f"trips {self.seed}")
 
-
-def trip_curve(plan: TripPlan) -> Pieces:
-    """Records/s as played: a level for each minute of the city."""
-    return trip_levels(plan, plan.random())
-
-
-def trip_levels(plan: TripPlan, random: Random) -> Pieces:
+def trip_curve(plan: TripPlan, random: Random | None = None) -> Pieces:
+    """Records/s as played: a level for each minute of the city. ``random`` draws in place of the plan's seed."""
     edges, trips = _draw_counts(plan, random)
     times = [*(edges[:-1] / plan.speed).tolist(), plan.seconds]
-    points: list[tuple[float, float]] = []
-    for (begin, end), number in zip(pairwise(times), trips.tolist(), strict=True):
-        rate = number * plan.copies / (end - begin)
-        points += [(begin, rate), (end, rate)]
-    return Pieces(points)
+    rates = [
+        number * plan.copies / (end - begin)
+        for (begin, end), number in zip(pairwise(times), trips.tolist(), strict=True)
+    ]
+    return levels(times, rates)
 
 
 def experiment_curve(seed: int = 0) -> Pieces:
@@ -103,10 +94,11 @@ def experiment_curve(seed: int = 0) -> Pieces:
     return trip_curve(TripPlan(seconds=DAYS_S / 10, speed=10.0, copies=3, seed=seed))
 
 
-def _draw_counts(plan: TripPlan, random: Random) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _draw_counts(plan: TripPlan, random: Random | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Edges of the bins in seconds of the city, one more than bins, and the number of trips in each bin.
 
-    A bin is a minute; the last one may be shorter. One number is drawn from ``random``.
+    A bin is a minute; the last one may be shorter. Without ``random`` the numbers are those of the shape ``trips`` with
+    the option ``seed``. The integral of the cycle is exact at minutes, linear between them.
     """
     import numpy as np
 
@@ -114,21 +106,14 @@ def _draw_counts(plan: TripPlan, random: Random) -> tuple[NDArray[np.float64], N
     width = max(float(_MINUTE_S), span_s / _MAX_BINS)
     whole = max(1, math.ceil(span_s / width - 1e-9))
     edges = np.append(np.arange(whole) * width, span_s)
-    expected = plan.rate * np.diff(_integrate_cycle(edges))
-    drawn = np.random.default_rng(random.getrandbits(64)).poisson(np.minimum(expected, _LARGE))
-    return edges, np.where(expected < _LARGE, drawn, expected)
-
-
-def _integrate_cycle(t: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Trips in [0, t] seconds of the city at a mean of one a second; exact at minutes, linear between them."""
-    import numpy as np
-
     cycle = Pieces([(ten * _TEN_MINUTES_S, height) for ten, height in _PROFILE])
     grid = np.arange(0.0, DAYS_S + 1, _MINUTE_S)
     sums = np.array([cycle.cumulative(second) for second in grid.tolist()])
-    turns, inside = np.divmod(t, DAYS_S)
-    trips: NDArray[np.float64] = DAYS_S * (turns + np.interp(inside, grid, sums / sums[-1]))
-    return trips
+    turns, inside = np.divmod(edges, DAYS_S)
+    expected = plan.rate * np.diff(DAYS_S * (turns + np.interp(inside, grid, sums / sums[-1])))
+    random = random or Random(f"trips {plan.seed}")
+    drawn = np.random.default_rng(random.getrandbits(64)).poisson(np.minimum(expected, _LARGE))
+    return edges, np.where(expected < _LARGE, drawn, expected)
 
 
 # Trips played as records
@@ -147,13 +132,8 @@ class Trip(NamedTuple):
     distance: float
 
     def body(self) -> str:
-        """The part of its records that is the same in all copies."""
-        return (
-            f'"pickup":{self.pickup},"dropoff":{self.dropoff},'
-            f'"pickup_longitude":{self.pickup_longitude},"pickup_latitude":{self.pickup_latitude},'
-            f'"dropoff_longitude":{self.dropoff_longitude},"dropoff_latitude":{self.dropoff_latitude},'
-            f'"passengers":{"null" if self.passengers is None else self.passengers},"distance":{self.distance}'
-        )
+        """The part of its records that is the same in all copies: fields of JSON."""
+        return json.dumps(self._asdict(), separators=(",", ":"))[1:-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +148,7 @@ class Arrivals:
         trips: the number of trips up to and including each of them.
         begin: the city's second at time 0, not after the first pickup.
         duration: seconds as played; the last pickup lies within them.
-        speed: seconds of the city in one that is played, > 0.
-        copies: records of each trip, ≥ 1.
+        speed, copies: as in :class:`TripPlan`.
 
     >>> arrivals = Arrivals([100, 103], [2, 3], begin=100, duration=0.4, speed=10, copies=3)
     >>> [arrivals.cumulative(t) for t in (-0.1, 0.0, 0.29, 0.3)]
@@ -210,13 +189,7 @@ class Arrivals:
 
 
 class TripPayloads:
-    """Makes the records of trips: reads the trips once, in order, and drops those that cannot be asked for again.
-
-    Args:
-        bodies: :meth:`Trip.body` of each trip.
-        copies: records of each.
-        first_id: id of record 0.
-    """
+    """Makes the records of trips: reads the bodies once, in order, and drops those that cannot be asked for again."""
 
     def __init__(self, bodies: Iterator[str], copies: int = 1, first_id: int = 0) -> None:
         self.first_id = first_id
@@ -225,10 +198,7 @@ class TripPayloads:
         self._first_trip = 0
 
     def make(self, begin: int, count: int, timestamp: float) -> Records:
-        """Records ``begin`` … ``begin + count − 1``, counted from 0, produced at ``timestamp``; without keys.
-
-        ``begin`` never goes back. There are none behind the last trip.
-        """
+        """See :class:`~rheostat.load.payload.RecordMaker`. Without keys; there are no records behind the last trip."""
         self._fill_buffer(begin // self._copies, -(-(begin + count) // self._copies))
         end = min(begin + count, (self._first_trip + len(self._buffer)) * self._copies)
         tail = f',"timestamp":{timestamp:.3f}}}'
@@ -249,13 +219,7 @@ class TripPayloads:
 
 @dataclass(frozen=True, slots=True)
 class TripLoad:
-    """A load of trips that can be played.
-
-    Attributes:
-        arrivals: when its records are due.
-        bodies: opens the trips, in the order of their pickups.
-        left_out: number of invalid rows of a file, by reason.
-    """
+    """A load of trips. ``bodies`` opens :meth:`Trip.body` of each; ``left_out``: invalid rows of a file, by reason."""
 
     arrivals: Arrivals
     bodies: Callable[[], Iterator[str]]
@@ -288,13 +252,9 @@ _PASSENGERS = (0.70, 0.14, 0.04, 0.02, 0.06, 0.04)
 """Shares of one to six passengers, about as in the city's data."""
 
 _MEDIAN_MILES, _SPREAD = 1.8, 0.75
-_STRAIGHT_SHARE = 0.7
-"""Length of the straight line, as a share of the distance driven."""
-
+_STRAIGHT_SHARE = 0.7  # length of the straight line, as a share of the distance driven
 _MILES_PER_DEGREE = 69.0
-_LONGITUDE_SHARE = 0.757
-"""Length of a degree of longitude in New York, as a share of one of latitude: cos 40.8°."""
-
+_LONGITUDE_SHARE = 0.757  # length of a degree of longitude in New York, as a share of one of latitude: cos 40.8°
 _MILES_PER_S = 11.5 / 3600
 
 
@@ -312,62 +272,36 @@ def synthetic_trips(plan: TripPlan) -> TripLoad:
     if not expected <= _MAX_TRIPS:
         message = "these are too many: give a smaller rate, or fewer seconds"
         raise InputError([Fault("trips", f"{expected:.4g} trips", f"at most {_MAX_TRIPS} trips", message)])
-    pickups = _draw_pickups(plan)
-    if not len(pickups):
+    edges, counts = _draw_counts(plan)
+    number = counts.astype(np.int64)
+    if not number.any():
         message = "there are none: give a larger rate, or more seconds"
         raise InputError([Fault("trips", f"{expected:.4g} trips on average", "at least one trip", message)])
-    seconds, counts = np.unique(pickups, return_counts=True)
-    arrivals = Arrivals(
-        seconds=array("q", (seconds + BEGIN).tolist()),
-        trips=array("q", np.cumsum(counts).tolist()),
-        begin=BEGIN,
-        duration=plan.seconds,
-        speed=plan.speed,
-        copies=plan.copies,
-    )
+    begins, widths = np.repeat(edges[:-1], number), np.repeat(np.diff(edges), number)
+    chances = np.random.default_rng([plan.seed, 3]).random(len(begins))
+    pickups = BEGIN + np.sort((begins + chances * widths).astype(np.int64))
+    seconds, in_second = np.unique(pickups, return_counts=True)
+    trips = array("q", np.cumsum(in_second).tolist())
+    arrivals = Arrivals(array("q", seconds.tolist()), trips, BEGIN, plan.seconds, plan.speed, plan.copies)
     return TripLoad(arrivals, partial(_make_bodies, pickups, plan.seed))
 
 
-def _draw_pickups(plan: TripPlan) -> NDArray[np.int64]:
-    """Seconds of the city since :data:`BEGIN`, in order."""
-    import numpy as np
-
-    edges, counts = _draw_counts(plan, plan.random())
-    number = counts.astype(np.int64)
-    begins, widths = np.repeat(edges[:-1], number), np.repeat(np.diff(edges), number)
-    chances = np.random.default_rng([plan.seed, 3]).random(len(begins))
-    return np.sort((begins + chances * widths).astype(np.int64))
-
-
 def _make_bodies(pickups: NDArray[np.int64], seed: int) -> Iterator[str]:
-    for block, begin in enumerate(range(0, len(pickups), _BLOCK)):
-        yield from (trip.body() for trip in _make_block(pickups[begin : begin + _BLOCK], seed, block))
-
-
-def _make_block(pickups: NDArray[np.int64], seed: int, block: int) -> Iterator[Trip]:
-    """Trips with consecutive numbers, one for each pickup."""
+    """Trips in blocks, each from a generator of its own, one for each pickup."""
     import numpy as np
 
-    random = np.random.default_rng([seed, 2, block])
     centres = np.array(_CENTRES)
-    near = centres[random.choice(len(centres), _BLOCK, p=centres[:, 3])]
-    begin = near[:, :2] + near[:, 2:3] * random.standard_normal((_BLOCK, 2))
-    miles = np.clip(_MEDIAN_MILES * np.exp(_SPREAD * random.standard_normal(_BLOCK)), 0.1, 40.0)
-    angle = 2 * np.pi * random.random(_BLOCK)
-    direction = np.stack([np.cos(angle) / _LONGITUDE_SHARE, np.sin(angle)], axis=1)
-    offset = direction * (miles * _STRAIGHT_SHARE / _MILES_PER_DEGREE)[:, None]
-    durations = np.clip(miles / _MILES_PER_S * random.uniform(0.6, 1.4, _BLOCK), 60, None).astype(np.int64)
-    passengers = random.choice(len(_PASSENGERS), _BLOCK, p=_PASSENGERS) + 1
-    places = np.round(np.hstack([begin, begin + offset]), 6).tolist()
-    rows = zip((pickups + BEGIN).tolist(), durations, places, passengers, np.round(miles, 2), strict=False)
-    for pickup, seconds, (from_x, from_y, to_x, to_y), aboard, distance in rows:
-        yield Trip(
-            pickup=pickup,
-            dropoff=pickup + int(seconds),
-            pickup_longitude=from_x,
-            pickup_latitude=from_y,
-            dropoff_longitude=to_x,
-            dropoff_latitude=to_y,
-            passengers=int(aboard),
-            distance=float(distance),
-        )
+    for block, first in enumerate(range(0, len(pickups), _BLOCK)):
+        random = np.random.default_rng([seed, 2, block])
+        near = centres[random.choice(len(centres), _BLOCK, p=centres[:, 3])]
+        begin = near[:, :2] + near[:, 2:3] * random.standard_normal((_BLOCK, 2))
+        miles = np.clip(_MEDIAN_MILES * np.exp(_SPREAD * random.standard_normal(_BLOCK)), 0.1, 40.0)
+        angle = 2 * np.pi * random.random(_BLOCK)
+        direction = np.stack([np.cos(angle) / _LONGITUDE_SHARE, np.sin(angle)], axis=1)
+        end = begin + direction * (miles * _STRAIGHT_SHARE / _MILES_PER_DEGREE)[:, None]
+        durations = np.clip(miles / _MILES_PER_S * random.uniform(0.6, 1.4, _BLOCK), 60, None).astype(np.int64)
+        passengers = random.choice(len(_PASSENGERS), _BLOCK, p=_PASSENGERS) + 1
+        columns = (durations, np.round(np.hstack([begin, end]), 6), passengers, np.round(miles, 2))
+        rows = zip(pickups[first : first + _BLOCK].tolist(), *(column.tolist() for column in columns), strict=False)
+        for pickup, seconds, places, aboard, distance in rows:
+            yield Trip._make((pickup, pickup + seconds, *places, aboard, distance)).body()

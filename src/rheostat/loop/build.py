@@ -21,21 +21,16 @@ from rheostat.ports import SampleStore
 from rheostat.sample_store import ParquetSampleStore
 
 _SAMPLES = "samples"
-"""The archive's folder, in that of the journal or of the state."""
+"""Folder of the sample store, in that of the journal or of the state."""
 
 WATCH_BOUNDS = Bounds(1, 100_000)
-"""What is watched without bounds is planned without any, so that the record shows what would have been asked for."""
+"""A job that is watched without bounds is decided on without any: the record shows what would have been asked for."""
 
 
 def build_decision_settings(
     settings: Settings, archive: SampleStore | None = None, seed: int | None = None
 ) -> DecisionSettings:
-    """What the decisions of a run depend on.
-
-    Args:
-        settings: of the run.
-        archive: where its policy puts samples that are too many for its state; None: nowhere.
-        seed: of what is random in its decisions.
+    """What the decisions of a run depend on; ``archive`` and ``seed`` as in `PolicyContext` and `DecisionSettings`.
 
     Raises:
         InputError: the policy or its options are wrong.
@@ -78,16 +73,14 @@ def open_sample_store(settings: Settings) -> SampleStore | None:
 
 
 def sample_store_in(folder: Path) -> SampleStore | None:
-    """The archive of the journal in a folder, to be written; None for want of pyarrow."""
+    """The sample store of the journal in a folder, to be written; None for want of pyarrow."""
     return ParquetSampleStore(folder / _SAMPLES) if importlib.util.find_spec("pyarrow") is not None else None
 
 
 def sample_store_beside(journal: Path, report: Callable[[str], None]) -> ParquetSampleStore | None:
-    """The archive of a recorded run; None where it has none.
+    """The sample store of a recorded run, a folder or one of its files; None where it has none.
 
-    Args:
-        journal: a folder or one of its files.
-        report: is told what is wrong with a file of the archive.
+    ``report`` gets what is wrong with a file of the store.
 
     Raises:
         InputError: there is one, and pyarrow is not installed.
@@ -102,7 +95,6 @@ def sample_store_beside(journal: Path, report: Callable[[str], None]) -> Parquet
 
 
 def header_of(settings: Settings, job: str | None = None, seed: int | None = None) -> Header:
-    """What the journal keeps of a run."""
     return Header(__version__, settings.model_dump(mode="json"), seed, job)
 
 

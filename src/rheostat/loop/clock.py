@@ -15,7 +15,6 @@ class StoppableClock(Clock, Protocol):
 
     def stop(self) -> None:
         """Cut short the present wait and every later one."""
-        ...
 
 
 class SystemClock:
@@ -25,15 +24,12 @@ class SystemClock:
         self._stopped = threading.Event()
 
     def now(self) -> float:
-        """The time of the machine."""
         return time.time()
 
     def wait(self, seconds: float) -> bool:
-        """Wait; True if the clock was stopped."""
         return self._stopped.wait(max(0.0, seconds))
 
     def stop(self) -> None:
-        """Cut short the present wait and every later one."""
         self._stopped.set()
 
 
@@ -50,7 +46,6 @@ class ManualClock:
         self._stopped = False
 
     def now(self) -> float:
-        """Where the clock stands."""
         return self.at
 
     def wait(self, seconds: float) -> bool:
@@ -61,7 +56,6 @@ class ManualClock:
         return self._stopped
 
     def stop(self) -> None:
-        """End every later wait."""
         self._stopped = True
 
 

@@ -1,4 +1,4 @@
-"""What a node is told, checked as a whole before anything is started."""
+"""Options of a node server, checked as a whole before anything starts; the server from start to end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ipaddress
 import json
 import os
 import socket
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,34 +24,34 @@ from rheostat.host.spark_daemons import Daemons, WorkerSize, port_faults
 from rheostat.lab.lab import Lab
 from rheostat.node.peers import PeerRoundTrips
 from rheostat.node.server import EndSignals
-from rheostat.node.workers import Folder, Master, Rules, StandaloneSpark, Workers, address_of
+from rheostat.node.workers import Folder, Rules, StandaloneSpark, Workers, address_of
 from rheostat.text import several
 
 MOST_WORKERS = 1000
-"""A larger number is a slip of the keyboard."""
+"""A larger number is a typing error."""
 
 MOST_DELAY_MS = 1000.0
-"""A ping that is delayed for longer would count as not answered."""
+"""A ping that is delayed longer would count as not answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
-    """What a node is.
+    """Options of ``rheostat node``.
 
     Attributes:
-        master: the master's web page, ``http://host:port``; it tells the URL for the Workers itself.
-        n_max: Workers that there can be, standby included.
-        name: stands in the names of its Workers; nodes of one master have different ones.
-        host, port: where the server listens; port 0: a free one.
-        addresses: where the Workers listen; see :func:`~rheostat.node.workers.address_of`.
+        master: the master's web page, ``http://host:port``.
+        n_max: largest number of Workers, standby included.
+        name: prefix of its Workers' names; nodes of one master have different names.
+        port: 0: a free one.
+        addresses: of the Workers; see :func:`~rheostat.node.workers.address_of`.
         cores, memory_mb: of each Worker.
-        folder: where it keeps its Workers' records; None: in the user's cache, by name.
-        token_file: file with the token; None: the environment has it, or there is none.
+        folder: for its records; None: in the user's cache, by name.
+        token_file: file with the token; None: from the environment, or no token.
         keep: leave the Workers running at the end.
-        grace_s: how long Workers may take to leave at the end, s.
-        peers: other nodes, each ``NAME=URL``; this one among them is passed over, so that all may be given one list.
-        ping_every_s: between two rounds of pings to the peers, s.
-        delays: pings that are answered late, each ``CALLER=MS``; for trials.
+        grace_s: time for Workers to leave at the end, s.
+        peers: other nodes, each ``NAME=URL``; its own name is ignored, so that all nodes can be given one list.
+        ping_every_s: interval of the pings to the peers, s.
+        delays: artificial delays of answers to pings, each ``CALLER=MS``; for trials.
     """
 
     master: str
@@ -69,8 +70,8 @@ class NodeOptions:
     ping_every_s: float = 10.0
     delays: Sequence[str] = ()
 
-    def ways(self) -> PeerRoundTrips:
-        """The ways to its peers, of options without faults."""
+    def peer_round_trips(self) -> PeerRoundTrips:
+        """The measurement of round trips to its peers, of valid options."""
         peers = {name: url.rstrip("/") for name, url in map(_pair, self.peers)}
         delays = {name: float(ms) for name, ms in map(_pair, self.delays)}
         return PeerRoundTrips(self.name, peers, delays, self.ping_every_s)
@@ -78,7 +79,7 @@ class NodeOptions:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What was found out about the machine and the token."""
+    """What the server needs from this machine, and the token."""
 
     java: Java
     spark_home: Path
@@ -87,11 +88,7 @@ class Prepared:
 
 
 def prepare(options: NodeOptions, environ: Mapping[str, str] | None = None) -> Prepared:
-    """Check everything that can be wrong before anything is started.
-
-    Raises:
-        InputError: all that is wrong.
-    """
+    """Check options and machine before anything starts. Raises InputError with all faults."""
     env = os.environ if environ is None else environ
     token, faults = check(options, env)
     faults += bash_faults(env)
@@ -106,7 +103,7 @@ def prepare(options: NodeOptions, environ: Mapping[str, str] | None = None) -> P
 
 
 def check(options: NodeOptions, environ: Mapping[str, str]) -> tuple[str | None, list[Fault]]:
-    """The token, and everything that is wrong with the options themselves."""
+    """The token, and all faults of the options."""
     faults = list(_faults(options))
     token = tried(_token, None, faults, options, environ)
     return token, faults
@@ -164,27 +161,35 @@ def _address_faults(options: NodeOptions) -> Iterator[Fault]:
 
 
 def _peer_faults(peers: Sequence[str]) -> Iterator[Fault]:
-    names = [name for name, _ in map(_pair, peers)]
-    for text, name in zip(peers, names, strict=True):
-        if not is_node_name(name) or not is_node_address(_pair(text)[1]):
+    valid = [text for text in peers if is_node_name(_pair(text)[0]) and is_node_address(_pair(text)[1])]
+    for text in peers:
+        if text not in valid:
             yield Fault("--peer", text, "NAME=http://HOST:PORT", "this is no name and address of a node server")
-        elif names.count(name) > 1:
-            yield Fault("--peer", text, "each name once", f"{name} stands there {names.count(name)} times")
+    yield from _repeated("--peer", valid)
 
 
 def _delay_faults(options: NodeOptions) -> Iterator[Fault]:
-    names = [name for name, _ in map(_pair, options.delays)]
+    valid = [text for text in options.delays if _is_delay(text, options.name)]
     for text in options.delays:
-        name, given = _pair(text)
-        try:
-            good = is_node_name(name) and name != options.name and 0 <= float(given) <= MOST_DELAY_MS
-        except ValueError:
-            good = False
-        if not good:
+        if text not in valid:
             allowed = f"CALLER=MS, another node and 0 to {MOST_DELAY_MS:g} ms"
-            yield Fault("--delay", text, allowed, "this says not whose pings are answered how late")
-        elif names.count(name) > 1:
-            yield Fault("--delay", text, "each name once", f"{name} stands there {names.count(name)} times")
+            yield Fault("--delay", text, allowed, "it does not say whose pings are answered how late")
+    yield from _repeated("--delay", valid)
+
+
+def _is_delay(text: str, own_name: str) -> bool:
+    name, ms = _pair(text)
+    try:
+        return is_node_name(name) and name != own_name and 0 <= float(ms) <= MOST_DELAY_MS
+    except ValueError:
+        return False
+
+
+def _repeated(option: str, pairs: Sequence[str]) -> Iterator[Fault]:
+    names = Counter(_pair(text)[0] for text in pairs)
+    for text in pairs:
+        if (times := names[_pair(text)[0]]) > 1:
+            yield Fault(option, text, "each name once", f"{_pair(text)[0]} is given {times} times")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -212,10 +217,9 @@ def _token(options: NodeOptions, env: Mapping[str, str]) -> str | None:
 
 
 def run_node(options: NodeOptions, say: Say = quiet) -> dict[str, Any]:
-    """Serve until SIGTERM, SIGINT or SIGHUP; returns what is left. For the main thread.
+    """Serve until SIGTERM, SIGINT or SIGHUP, in the main thread; returns what is left.
 
-    Workers of a server before this one, on the same folder, are found again. A server that is killed leaves its
-    Workers running for the next one to find.
+    The Workers of an earlier server on the same folder are recovered, also of one that was killed.
 
     Raises:
         InputError: all that is wrong with the options and the machine; nothing has been started.
@@ -223,34 +227,34 @@ def run_node(options: NodeOptions, say: Say = quiet) -> dict[str, Any]:
     from rheostat.node.server import make_app, serve
 
     with EndSignals() as signals, ExitStack() as closing:
-        found = prepare(options)
+        prepared = prepare(options)
         listener = closing.enter_context(_listen(options))
-        folder = Folder(found.folder)
+        folder = Folder(prepared.folder)
         size = WorkerSize(options.cores, options.memory_mb)
-        spark = StandaloneSpark(Daemons(folder.spark, found.java, found.spark_home), size, Master(options.master))
+        spark = StandaloneSpark(Daemons(folder.spark, prepared.java, prepared.spark_home), size, options.master)
         workers = Workers(spark, folder, Rules(options.name, options.n_max, options.addresses))
-        say(_beginning(options, listener, workers, found.token))
-        ways = options.ways()
-        app = make_app(workers, name=options.name, n_max=options.n_max, size=size, token=found.token, ways=ways)
+        say(_describe_start(options, listener, workers, prepared.token))
+        peers = options.peer_round_trips()
+        app = make_app(workers, name=options.name, n_max=options.n_max, size=size, token=prepared.token, peers=peers)
         workers.start()
-        ways.start()
+        peers.start()
         try:
             folder.announce({"url": _url(listener), "pid": os.getpid(), "name": options.name})
             serve(app, listener, signals)
         finally:
-            ways.close()
+            peers.close()
             left = workers.close(keep=options.keep, grace_s=options.grace_s)
     ids = [worker.record.id for worker in left]
-    going = f"; {several(len(ids), 'Worker goes', 'Workers go')} on" if ids else ""
-    say(f"node {options.name} has ended{going}")
+    kept = f"; {several(len(ids), 'Worker keeps', 'Workers keep')} running" if ids else ""
+    say(f"node {options.name} has ended{kept}")
     return {"schema": "rheostat.node/1", "name": options.name, "state": "ended", "workers_left": ids}
 
 
 def _listen(options: NodeOptions) -> socket.socket:
-    """A socket at the address; taken before anything else, so that a second server does no harm.
+    """Bind the address before anything else starts, so that a second server does no harm.
 
-    Its connections send at once what there is. Otherwise the end of an answer waits for the acknowledgement of its
-    beginning, 40 ms: asyncio sees to that only for sockets that name their protocol.
+    TCP_NODELAY is set here since asyncio sets it only on sockets that name their protocol; without it the end of an
+    answer waits 40 ms for the acknowledgement of its beginning.
     """
     try:
         family = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM)[0][0]
@@ -268,12 +272,12 @@ def _url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _beginning(options: NodeOptions, listener: socket.socket, workers: Workers, token: str | None) -> str:
-    before = len(workers.known)
-    again = f"; {several(before, 'Worker')} of before found again" if before else ""
-    door = "asks for its token" if token else "asks for no token, as only this machine reaches it"
+def _describe_start(options: NodeOptions, listener: socket.socket, workers: Workers, token: str | None) -> str:
+    recovered = len(workers.known)
+    again = f"; recovered {several(recovered, 'Worker')}" if recovered else ""
+    access = "requires its token" if token else "requires no token, as only this machine reaches it"
     late = f"; pings are answered late, for trials: {', '.join(options.delays)} ms" if options.delays else ""
-    return f"node {options.name}: {_url(listener)}, up to {several(options.n_max, 'Worker')}; {door}{again}{late}"
+    return f"node {options.name}: {_url(listener)}, up to {several(options.n_max, 'Worker')}; {access}{again}{late}"
 
 
 # A node server as a part of a lab, in a process of its own.
@@ -284,47 +288,35 @@ _READY_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class StartedNode:
-    """A node server that answers. It and its Workers end with the lab at the latest. Made by :meth:`start`."""
+    """A node server that answers. It and its Workers end with the lab at the latest."""
 
     address: str
     part: Part
     folder: Path
 
     def client(self, timeout_s: float = 10.0) -> NodeClient:
-        """What asks it."""
+        """A client of this server."""
         return NodeClient(self.address, None, timeout_s)
 
     @classmethod
     def start(cls, lab: Lab, folder: Path, *, n_max: int, options: Sequence[str] = ()) -> StartedNode:
-        """Run ``rheostat node`` for the lab's master, on a free port.
-
-        Args:
-            lab: with a master.
-            folder: of the node; what another server left there is found.
-            n_max: Workers that there can be.
-            options: further ones of the command.
+        """Run ``rheostat node`` for the lab's master on a free port. ``options``: further ones of the command.
 
         Raises:
-            PartFailedError: it did not come up.
+            PartFailedError: it did not start.
         """
         folder.mkdir(parents=True, exist_ok=True)
         given = ("--master", lab.cluster.web_url, "--folder", str(folder), "--n-max", str(n_max), "--port", "0")
         launch = Launch(module_command("rheostat", "node", *given, *options), module_environment(), folder)
         part = lab.run_part(f"node-{folder.name}", launch)
-        found: list[str] = []
-
-        def listens() -> bool:
-            found[:] = [url for url in [_address(folder / "server.json", part.pid)] if url]
-            return bool(found)
-
-        part.wait_ready(listens, _READY_S)
-        return cls(found[0], part, folder)
+        part.wait_ready(lambda: _address(folder, part.pid) is not None, _READY_S)
+        return cls(str(_address(folder, part.pid)), part, folder)
 
 
-def _address(file: Path, pid: int) -> str | None:
-    """Where the server of this process listens; None: it does not yet."""
+def _address(folder: Path, pid: int) -> str | None:
+    """Where the server of this process listens; None: it does not listen yet."""
     try:
-        server = json.loads(file.read_text(encoding="utf-8"))
+        server = json.loads((folder / "server.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return str(server["url"]) if server["pid"] == pid else None

@@ -25,7 +25,7 @@ _ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurement:
     """The round trip to one peer.
 
     Attributes:
@@ -66,25 +66,26 @@ class PeerRoundTrips:
         self.delays_ms = dict(delays_ms or {})
         self._name, self._every_s = name, every_s
         self._measure, self._now = measure or round_trip_ms, now
-        self._found = {peer: Measured(peer, url) for peer, url in sorted((peers or {}).items()) if peer != name}
-        self._rounds = {peer: deque[float](maxlen=_ROUNDS) for peer in self._found}
+        self._latest = {peer: Measurement(peer, url) for peer, url in sorted((peers or {}).items()) if peer != name}
+        self._rounds = {peer: deque[float](maxlen=_ROUNDS) for peer in self._latest}
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="rheostat-ways", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="rheostat-peers", daemon=True)
 
     def start(self) -> None:
         """Start to measure, if there is a peer."""
-        if self._found:
+        if self._latest:
             self._thread.start()
 
     def close(self) -> None:
         """Stop measuring, without waiting for a ping in progress."""
         self._ended.set()
 
-    def measured(self) -> tuple[Measured, ...]:
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
         """The latest result for each peer, by name."""
-        return tuple(self._found.values())
+        return tuple(self._latest.values())
 
-    def age_s(self, one: Measured) -> float | None:
+    def age_s(self, one: Measurement) -> float | None:
         """The age of a measurement, s; None: there is none."""
         return None if one.at is None else max(0.0, round(self._now() - one.at, 1))
 
@@ -92,21 +93,21 @@ class PeerRoundTrips:
         """The artificial delay of a ping of this caller, s."""
         return self.delays_ms.get(caller or "", 0.0) / 1000
 
-    def look(self) -> None:
+    def measure_all(self) -> None:
         """Measure each peer once, one after the other, so that pings do not disturb each other."""
-        for peer, before in self._found.items():
+        for peer, before in self._latest.items():
             if self._ended.is_set():
                 return
             try:
                 self._rounds[peer].append(self._measure(before.url, self._name))
-                found = Measured(peer, before.url, round(median(self._rounds[peer]), 3), self._now())
+                latest = Measurement(peer, before.url, round(median(self._rounds[peer]), 3), self._now())
             except Exception as error:  # one bad peer must not stop the measurements of the others
-                found = Measured(peer, before.url, before.ms, before.at, f"{type(error).__name__}: {error}"[:200])
-            self._found[peer] = found
+                latest = Measurement(peer, before.url, before.ms, before.at, f"{type(error).__name__}: {error}"[:200])
+            self._latest[peer] = latest
 
     def _run(self) -> None:
         while not self._ended.is_set():
-            self.look()
+            self.measure_all()
             self._ended.wait(self._every_s)
 
 

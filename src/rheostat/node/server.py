@@ -24,47 +24,48 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rheostat import __version__
 from rheostat.config.faults import faults_of
-from rheostat.config.models import FrozenModel, documented
+from rheostat.config.models import FrozenModel
 from rheostat.errors import Fault, InputError, UnavailableError
 from rheostat.host.spark_daemons import WorkerSize
 from rheostat.node.peers import CALLER, PeerRoundTrips
-from rheostat.node.workers import DisagreementError, Removal, Situation, Standing, State, Worker, Workers
+from rheostat.node.workers import STAYING, DisagreementError, MasterView, Situation, State, Worker, Workers
 
-# What goes over the wire: requests and answers, documented; the OpenAPI page is made from them.
+# Requests and answers; the OpenAPI page is made from them.
 
 
 Host = Annotated[str, Field(min_length=1, max_length=255)]
 
 
 class CreateOrder(FrozenModel):
-    """How many Workers more."""
+    """How many more Workers to create."""
 
-    target: int = documented(
-        "Workers to create; beyond the free ids it is clipped, with none free it is ignored.", "", ge=0, le=100_000
+    target: int = Field(
+        description="Workers to create; beyond the free ids it is clipped, with none free it is ignored.",
+        ge=0,
+        le=100_000,
     )
 
 
 class RemoveOrder(FrozenModel):
     """Which Workers host executors, and how many idle ones to keep."""
 
-    used: list[Host] = documented(
-        "Hosts of the job's executors, also those on other nodes. Where Workers share an address: `host:port` of the "
-        "Worker's web page, or its name.",
-        "",
+    used: list[Host] = Field(
+        description="Hosts of the job's executors, also those on other nodes. Where Workers share an address: "
+        "`host:port` of the Worker's web page, or its name.",
         max_length=10_000,
     )
-    free: int = documented("Idle Workers to keep; clipped to the idle ones.", "", ge=0, le=100_000)
+    free: int = Field(description="Idle Workers to keep; clipped to the idle ones.", ge=0, le=100_000)
 
 
 class Created(BaseModel):
-    """What will be created; it has only begun."""
+    """Workers that are being created."""
 
-    target: int = Field(description="What was asked for.")
+    target: int = Field(description="The request.")
     creating: list[int] = Field(description="Ids of the Workers that start now.")
 
 
 class Removed(BaseModel):
-    """What will be removed; it has only begun."""
+    """Workers that are being removed."""
 
     removing: list[int] = Field(description="Ids of the Workers that leave now.")
     used: list[int] = Field(description="Ids that stay because they host an executor, by the request or the master.")
@@ -80,7 +81,7 @@ class WorkerDescription(BaseModel):
     web: str | None = Field(description="`host:port` of its web page; null: not registered.")
     state: State
     standing: str | None = Field(
-        description="The master's word on it: `ALIVE`, `DECOMMISSIONED`, …; null: not registered, or no answer."
+        description="What the master says of it: `ALIVE`, `DECOMMISSIONED`, …; null: not registered, or no answer."
     )
     used: bool | None = Field(description="Whether it hosts an executor; null: the master does not answer.")
     pid: int | None
@@ -88,14 +89,14 @@ class WorkerDescription(BaseModel):
 
 
 class Trouble(BaseModel):
-    """The last thing that went wrong."""
+    """The last problem."""
 
     at: float = Field(description="Seconds of the epoch.")
     text: str
 
 
 class PeerDescription(BaseModel):
-    """The way to one peer."""
+    """Round trips to one peer."""
 
     name: str
     url: str
@@ -121,7 +122,7 @@ class NodeDescription(BaseModel):
     used: int | None = Field(description="Workers that host an executor.")
     idle: int | None = Field(description="Workers that do not, and stay; those that start are among them.")
     may_go: bool | None = Field(description="Whether the node as a whole may go: it hosts no used Worker.")
-    doing: list[str] = Field(description="What goes on, in words.")
+    doing: list[str] = Field(description="Workers that change their state, in words.")
     peers: list[PeerDescription] = Field(description="Round trips to other nodes, by name.")
     delays_ms: dict[str, float] = Field(
         description="Callers whose pings the server itself answers late, for trials: round trips to here are not real."
@@ -130,7 +131,7 @@ class NodeDescription(BaseModel):
 
 
 class ProblemFault(BaseModel):
-    """One thing that is wrong."""
+    """One invalid value."""
 
     field: str
     given: str | None
@@ -139,73 +140,66 @@ class ProblemFault(BaseModel):
 
 
 class Problem(BaseModel):
-    """Why a request was refused: everything at once."""
+    """Why a request was refused, all reasons at once."""
 
     schema_: Literal["rheostat.error/1"] = Field("rheostat.error/1", alias="schema", serialization_alias="schema")
     faults: list[ProblemFault]
 
 
-def removed(removal: Removal) -> Removed:
-    """What a removal answers."""
-    return Removed(removing=list(removal.removing), used=list(removal.used), free=removal.free)
-
-
 def describe(
-    seen: Situation, ways: PeerRoundTrips, *, name: str, n_max: int, cores: int, memory_mb: int
+    situation: Situation, peers: PeerRoundTrips, *, name: str, n_max: int, size: WorkerSize
 ) -> NodeDescription:
-    """The node as it is told to clients."""
-    workers = [_worker(worker, seen) for worker in seen.workers]
-    known = seen.view is not None
-    staying = [one for one in workers if one.state in (State.QUEUED, State.STARTING, State.READY)]
+    """What clients read about the node."""
+    view = situation.view
+    workers = [_describe_worker(worker, view) for worker in situation.workers]
+    staying = [one for one in workers if one.state in STAYING]
     used = sum(bool(one.used) for one in workers)
     return NodeDescription(
         schema="rheostat.node/1",
         version=__version__,
         name=name,
         n_max=n_max,
-        cores=cores,
-        memory_mb=memory_mb,
-        master=seen.view.url if seen.view else None,
+        cores=size.cores,
+        memory_mb=size.memory_mb,
+        master=view.url if view else None,
         workers=workers,
-        free_ids=list(seen.free_ids),
-        used=used if known else None,
-        idle=sum(not one.used for one in staying) if known else None,
-        may_go=used == 0 if known else None,
+        free_ids=list(situation.free_ids),
+        used=used if view else None,
+        idle=sum(not one.used for one in staying) if view else None,
+        may_go=used == 0 if view else None,
         doing=[f"{one.name} is {one.state}" for one in workers if one.state is not State.READY],
-        peers=_peers(ways),
-        delays_ms=ways.delays_ms,
-        last_error=None if seen.last_error is None else Trouble(at=seen.last_error[0], text=seen.last_error[1]),
+        peers=[
+            PeerDescription(
+                name=one.peer, url=one.url, round_trip_ms=one.ms, age_s=peers.age_s(one), trouble=one.trouble
+            )
+            for one in peers.measurements
+        ],
+        delays_ms=peers.delays_ms,
+        last_error=Trouble(at=situation.last_error[0], text=situation.last_error[1]) if situation.last_error else None,
     )
 
 
-def _peers(ways: PeerRoundTrips) -> list[PeerDescription]:
-    return [
-        PeerDescription(name=one.peer, url=one.url, round_trip_ms=one.ms, age_s=ways.age_s(one), trouble=one.trouble)
-        for one in ways.measured()
-    ]
-
-
-def _worker(worker: Worker, seen: Situation) -> WorkerDescription:
-    standing: Standing | None = seen.standing(worker)
-    unknown = seen.view is None
+def _describe_worker(worker: Worker, view: MasterView | None) -> WorkerDescription:
+    record = worker.record
+    standing = view.workers.get(record.name) if view else None
     return WorkerDescription(
-        id=worker.record.id,
-        name=worker.record.name,
-        host=worker.record.host,
+        id=record.id,
+        name=record.name,
+        host=record.host,
         web=standing.web if standing else None,
         state=worker.state,
         standing=standing.state if standing else None,
-        used=None if unknown else standing is not None and standing.used,
-        pid=worker.record.pid,
+        used=None if view is None else standing is not None and standing.used,
+        pid=record.pid,
         in_state_s=max(0.0, round(time.time() - worker.since, 3)),
     )
 
 
 MOST_BYTES = 1_000_000
-"""A request's body is no larger."""
+"""Largest body of a request."""
 
 OPEN_PATHS = ("/ping", "/health")
-"""What is answered without a token; both tell nothing of the node."""
+"""Answered without a token; they reveal nothing about the node."""
 
 _BODY_S = 10.0
 _CONNECTIONS = 64
@@ -223,61 +217,71 @@ _UNSAFE: dict[int | str, dict[str, Any]] = {
 
 
 def make_app(
-    workers: Workers, *, name: str, n_max: int, size: WorkerSize, token: str | None, ways: PeerRoundTrips | None = None
+    workers: Workers, *, name: str, n_max: int, size: WorkerSize, token: str | None, peers: PeerRoundTrips | None = None
 ) -> FastAPI:
-    """The interface of a node.
-
-    Args:
-        workers: what it stands before.
-        name: of the node.
-        n_max: Workers that there can be.
-        size: of each.
-        token: what clients must show (``Authorization: Bearer …``); None: nothing, for loopback only.
-        ways: the round trips to its peers, and delays of pings; None: it has none.
-    """
-    ways = ways or PeerRoundTrips(name)
+    """The interface of a node. Clients send ``token`` (``Authorization: Bearer …``); None: for loopback only."""
+    trips = peers or PeerRoundTrips(name)
     app = FastAPI(
         title="Rheostat node",
         version=__version__,
         description="Starts and stops Spark Workers on one machine. Orders are answered on receipt and carried out "
-        "later, in the order in which they came; `GET /taskmanager` tells how far they are.",
+        "later, in the order of their arrival; `GET /taskmanager` shows the progress.",
         docs_url=None,
         redoc_url=None,
     )
-    door = asyncio.Lock()
+    one_at_a_time = asyncio.Lock()
 
     @app.post("/taskmanager", status_code=202, responses=_REFUSED, summary="Create Workers")
     async def create(order: CreateOrder) -> Created:
-        async with door:
+        async with one_at_a_time:
             ids = await run_in_threadpool(workers.create, order.target)
         return Created(target=order.target, creating=list(ids))
 
     @app.delete("/taskmanager", status_code=202, responses=_REFUSED | _UNSAFE, summary="Remove idle Workers")
     async def remove(order: RemoveOrder) -> Removed:
-        async with door:
-            return removed(await run_in_threadpool(workers.remove, order.used, order.free))
+        async with one_at_a_time:
+            removal = await run_in_threadpool(workers.remove, order.used, order.free)
+        return Removed(removing=list(removal.removing), used=list(removal.used), free=removal.free)
 
-    @app.get("/taskmanager", responses={401: _REFUSED[401]}, summary="How the node and its Workers stand")
+    @app.get("/taskmanager", responses={401: _REFUSED[401]}, summary="State of the node and its Workers")
     async def state() -> NodeDescription:
-        seen = await run_in_threadpool(workers.situation)
-        return describe(seen, ways, name=name, n_max=n_max, cores=size.cores, memory_mb=size.memory_mb)
+        situation = await run_in_threadpool(workers.situation)
+        return describe(situation, trips, name=name, n_max=n_max, size=size)
 
-    @app.get("/ping", summary="Answers at once, or after the delay set for the caller; for measuring the way here")
+    @app.get("/ping", summary="Answers at once, or after the delay set for the caller; for measuring round trips")
     async def ping(caller: Annotated[str | None, Header(alias=CALLER)] = None) -> dict[str, bool]:
-        await asyncio.sleep(ways.delay_s(caller))
+        await asyncio.sleep(trips.delay_s(caller))
         return {"pong": True}
 
     @app.get("/health", summary="Whether the server works")
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 
-    _tell_faults(app)
-    _guard(app, token)
+    handlers: dict[type[Exception], Callable[[Request, Any], Awaitable[JSONResponse]]] = {
+        RequestValidationError: _refuse_invalid,
+        DisagreementError: _refuse_disagreement,
+        UnavailableError: _refuse_unavailable,
+        HTTPException: _refuse_other,
+    }
+    for kind, handler in handlers.items():
+        app.add_exception_handler(kind, handler)
+    app.add_middleware(_Gate, token=token)
+    if token is not None:
+        plain = app.openapi
+        app.openapi = lambda: _document_token(plain())  # type: ignore[method-assign]
     return app
 
 
+def _document_token(page: dict[str, Any]) -> dict[str, Any]:
+    page.setdefault("components", {})["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    for path, methods in page["paths"].items():
+        for method in methods.values():
+            method["security"] = [] if path in OPEN_PATHS else [{"token": []}]
+    return page
+
+
 def serve(app: FastAPI, listener: socket.socket, signals: EndSignals) -> None:
-    """Answer requests until a signal comes; requests that are being answered then are finished first."""
+    """Answer requests until a signal comes; requests in progress are finished first."""
     import uvicorn
 
     config = uvicorn.Config(
@@ -300,10 +304,10 @@ def serve(app: FastAPI, listener: socket.socket, signals: EndSignals) -> None:
 
 
 class _Gate:
-    """Lets in who shows the token, or where none is asked for, who calls this machine by a name of its own.
+    """Lets in clients with the token; without a token, those that call this machine by a name of its own.
 
-    The second keeps out pages in a browser here, which may call it by theirs. Only then a body is read: no more than
-    ``MOST_BYTES``, and in ``_BODY_S`` seconds.
+    The latter keeps out web pages in a local browser, which may call it by theirs. Only then the body is read: at most
+    ``MOST_BYTES``, within ``_BODY_S`` seconds.
     """
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
@@ -314,12 +318,12 @@ class _Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = None if scope["path"] in OPEN_PATHS else self._refusal(Headers(scope=scope))
-        if answer is None:
-            body = await _body(receive)
-            answer = body if isinstance(body, JSONResponse) else None
-            receive = receive if isinstance(body, JSONResponse) else _once(body, receive)
-        await (answer or self._app)(scope, receive, send)
+        refusal = None if scope["path"] in OPEN_PATHS else self._refusal(Headers(scope=scope))
+        if refusal is None:
+            body = await _read_body(receive)
+            refusal = body if isinstance(body, JSONResponse) else None
+            receive = receive if isinstance(body, JSONResponse) else _replay(body, receive)
+        await (refusal or self._app)(scope, receive, send)
 
     def _refusal(self, headers: Headers) -> JSONResponse | None:
         if self._wanted is None:
@@ -335,8 +339,8 @@ class _Gate:
         return answer
 
 
-async def _body(receive: Receive) -> bytes | JSONResponse:
-    """A request's body, or why it is not taken."""
+async def _read_body(receive: Receive) -> bytes | JSONResponse:
+    """A request's body, or the refusal."""
     chunks, size = [], 0
     try:
         async with asyncio.timeout(_BODY_S):
@@ -353,8 +357,8 @@ async def _body(receive: Receive) -> bytes | JSONResponse:
     return b"".join(chunks)
 
 
-def _once(body: bytes, receive: Receive) -> Receive:
-    """What gives a body that was read already, and then what comes after it."""
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Receive a body that was read already, then what follows it."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def give() -> Message:
@@ -371,36 +375,7 @@ def _is_this_machine(host: str) -> bool:
         return False
 
 
-def _guard(app: FastAPI, token: str | None) -> None:
-    """Stand at the door; where a token is asked for, the OpenAPI page says so."""
-    app.add_middleware(_Gate, token=token)
-    plain = app.openapi
-
-    def with_token() -> dict[str, Any]:
-        page = plain()
-        page.setdefault("components", {})["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        for path, methods in page["paths"].items():
-            for method in methods.values():
-                method["security"] = [] if path in OPEN_PATHS else [{"token": []}]
-        return page
-
-    if token is not None:
-        app.openapi = with_token  # type: ignore[method-assign]
-
-
-def _tell_faults(app: FastAPI) -> None:
-    """Every refusal in the shape of ``rheostat.error/1``."""
-    handlers: dict[type[Exception], Callable[[Request, Any], Awaitable[JSONResponse]]] = {
-        RequestValidationError: _invalid,
-        DisagreementError: _disagreement,
-        UnavailableError: _unavailable,
-        HTTPException: _other,
-    }
-    for kind, handler in handlers.items():
-        app.add_exception_handler(kind, handler)
-
-
-async def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+async def _refuse_invalid(request: Request, error: RequestValidationError) -> JSONResponse:
     order, body = _ORDERS.get(request.method), error.body
     if order is None or not isinstance(body, dict):
         allowed = "a JSON object, with Content-Type: application/json"
@@ -412,16 +387,16 @@ async def _invalid(request: Request, error: RequestValidationError) -> JSONRespo
     return _problem(422, [Fault("body", "something else", "one order", "this is no order")])
 
 
-async def _disagreement(_request: Request, error: InputError) -> JSONResponse:
+async def _refuse_disagreement(_request: Request, error: InputError) -> JSONResponse:
     return _problem(409, list(error.faults))
 
 
-async def _unavailable(_request: Request, error: UnavailableError) -> JSONResponse:
+async def _refuse_unavailable(_request: Request, error: UnavailableError) -> JSONResponse:
     message = f"nothing was removed, as nobody knows which Workers are used: {error}"
     return _problem(503, [Fault("master", "no answer", "a master that answers", message)])
 
 
-async def _other(request: Request, error: HTTPException) -> JSONResponse:
+async def _refuse_other(request: Request, error: HTTPException) -> JSONResponse:
     fault = Fault("request", f"{request.method} {request.url.path}", "see /openapi.json", str(error.detail))
     answer = _problem(error.status_code, [fault])
     answer.headers.update(error.headers or {})
@@ -429,23 +404,23 @@ async def _other(request: Request, error: HTTPException) -> JSONResponse:
 
 
 def _problem(status: int, faults: list[Fault]) -> JSONResponse:
-    told = [{"field": one.field, "given": one.given, "allowed": one.allowed, "message": one.message} for one in faults]
-    return JSONResponse({"schema": "rheostat.error/1", "faults": told}, status_code=status)
-
-
-# Being told to end, at any time from the beginning on.
+    fields = [
+        {"field": one.field, "given": one.given, "allowed": one.allowed, "message": one.message} for one in faults
+    ]
+    return JSONResponse({"schema": "rheostat.error/1", "faults": fields}, status_code=status)
 
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class EndSignals:
-    """While it lasts SIGTERM, SIGINT and SIGHUP do not end the process: what stands in :meth:`on` is called.
+    """SIGTERM, SIGINT and SIGHUP handling, including during start-up. A context manager for the main thread.
 
-    A context manager, for the main thread. A signal that comes too early is remembered; later ones change nothing.
+    Inside it these signals call what :meth:`on` has set instead of ending the process. A signal before that is
+    remembered; later ones change nothing.
 
     Attributes:
-        asked: whether one has come.
+        asked: whether a signal has come.
     """
 
     def __init__(self) -> None:
@@ -454,7 +429,7 @@ class EndSignals:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._take) for number in _SIGNALS}
+        self._before = {number: signal.signal(number, self._handle) for number in _SIGNALS}
         return self
 
     def __exit__(
@@ -464,11 +439,11 @@ class EndSignals:
             signal.signal(number, handler)
 
     def on(self, end: Callable[[], None]) -> None:
-        """Call this from now on; at once if a signal has come already."""
+        """Call ``end`` when a signal comes; at once if one has come already."""
         self._end = end
         if self.asked:
             end()
 
-    def _take(self, _number: int, _frame: FrameType | None) -> None:
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
         self.asked = True
         self._end()

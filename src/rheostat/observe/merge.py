@@ -13,19 +13,14 @@ _SECTIONS = ("offsets", "batch", "running")
 
 
 class MergedSource:
-    """Asks all of its sources in every cycle.
+    """Asks all of its sources in every cycle, the most trusted first. Raises InputError if there is none.
 
-    Args:
-        sources: at least one, the most trusted first.
-        requested: returns the number of executors asked for last, which not every source knows.
-
-    Raises:
-        InputError: there is no source.
+    ``requested`` returns the number of executors requested last, which not every source knows.
     """
 
     def __init__(self, sources: Sequence[Source], *, requested: Callable[[], int | None] = lambda: None) -> None:
         if not sources:
-            raise InputError([Fault("sources", "none", "at least one source", "there is nothing to look through")])
+            raise InputError([Fault("sources", "none", "at least one source", "there is nothing to observe with")])
         self._sources = tuple(sources)
         self._requested = requested
 
@@ -39,7 +34,6 @@ class MergedSource:
         return replace(first, cluster=replace(first.cluster, requested=self._requested()))
 
     def close(self) -> None:
-        """Close all sources."""
         for source in self._sources:
             source.close()
 

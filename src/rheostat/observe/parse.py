@@ -1,4 +1,4 @@
-"""Executors as Spark's REST interface describes them (JSON) → :class:`~rheostat.model.Executor`."""
+"""Reads what Spark says in JSON (executors, progress events, stages, offsets, options) into values of the model."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from datetime import datetime
 from typing import Any
 
 from rheostat.model import Batch, Executor, Offsets, PartitionOffsets, SourceInfo, StageWork
-from rheostat.spark.jvm import host_of
+from rheostat.spark.jvm import executor_age, host_of
+
+# Executors, as Spark's REST interface describes them
 
 
 def parse_executors(listed: Iterable[Mapping[str, Any]]) -> tuple[Executor, ...]:
-    """The active executors without the driver, those with numbers for ids in their order.
+    """The active executors without the driver, oldest first.
 
     Times may be milliseconds of the epoch (the driver's status store) or Spark's dates (``…GMT``; REST).
 
@@ -26,7 +28,7 @@ def parse_executors(listed: Iterable[Mapping[str, Any]]) -> tuple[Executor, ...]
     except (KeyError, TypeError, AttributeError) as error:
         message = f"an executor that is not understood: {error!r}"
         raise ValueError(message) from error
-    return tuple(sorted(found, key=_order))
+    return tuple(sorted(found, key=lambda each: executor_age(each.executor_id)))
 
 
 def _executor(entry: Mapping[str, Any]) -> Executor:
@@ -48,22 +50,10 @@ def _time(value: float | str) -> float:
     return value / 1000
 
 
-def _order(executor: Executor) -> tuple[int, str]:
-    return (int(executor.executor_id) if executor.executor_id.isdecimal() else 0, executor.executor_id)
-
-
-# Spark's progress events (JSON) → :class:`~rheostat.model.Batch`.
+# Progress events
 
 
 _PLANNING = ("latestOffset", "getBatch", "queryPlanning", "walCommit")
-
-
-@dataclass(frozen=True, slots=True)
-class SourceProgress:
-    """What a progress event says of one source; offsets as JSON values, None where Spark gives none."""
-
-    end: object
-    latest: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,34 +62,29 @@ class Progress:
 
     Attributes:
         batch: None for an event that was sent although no batch ran.
-        planned_at: when the batch was planned; the latest offsets of the sources are as old.
-        sources: in the order of the plan.
+        planned_at: when the batch was planned; the latest offsets are as old.
+        latest: latest offset of each source as a JSON value, in the order of the plan; None where Spark gives none.
     """
 
     batch: Batch | None
     planned_at: float
-    sources: tuple[SourceProgress, ...]
+    latest: tuple[object, ...]
 
 
 def parse_progress(text: str) -> Progress:
-    """Read a progress event of Spark 4.0 to 4.2. The batch ended at ``timestamp`` + ``triggerExecution``.
+    """Parse a progress event of Spark 4.0 to 4.2. The batch ended at ``timestamp`` + ``triggerExecution``.
 
     Raises:
         ValueError: it is not understood.
     """
     event = json.loads(text)
     try:
-        return _progress(event)
+        started = datetime.fromisoformat(event["timestamp"]).timestamp()
+        batch = _batch(event, started) if "addBatch" in event["durationMs"] else None
+        return Progress(batch, started, tuple(source.get("latestOffset") for source in event["sources"]))
     except (KeyError, TypeError, AttributeError) as error:
         message = f"a progress event that is not understood ({error!r}): {text[:200]}"
         raise ValueError(message) from error
-
-
-def _progress(event: Mapping[str, Any]) -> Progress:
-    started = datetime.fromisoformat(event["timestamp"]).timestamp()
-    sources = tuple(SourceProgress(source.get("endOffset"), source.get("latestOffset")) for source in event["sources"])
-    batch = _batch(event, started) if "addBatch" in event["durationMs"] else None
-    return Progress(batch, started, sources)
 
 
 def _batch(event: Mapping[str, Any], started: float) -> Batch:
@@ -119,19 +104,18 @@ def _batch(event: Mapping[str, Any], started: float) -> Batch:
     )
 
 
-# What the stages of a batch did, as Spark's REST interface describes them (JSON), added to the batch.
+# Stages of a batch, as Spark's REST interface describes them
 
 
 MOST_STAGES = 32
-"""How many stages, the newest, are looked at. What a batch with more of them did stays unknown."""
+"""How many of the newest stages are read. The work of a batch with more of them stays unknown."""
 
 
 def with_stages(batch: Batch, run_id: str, newest: Sequence[Mapping[str, Any]]) -> Batch:
-    """The batch with what its stages did; unchanged where that is not known.
+    """The batch with the work of its stages; unchanged where that is not known.
 
-    Streams give every job of a batch, also one of ``foreachBatch``, a description with run and batch. What a batch did
-    is known if its stages have ended, and all of them are there: an older batch of the run is too, or fewer stages than
-    were asked for.
+    Streams give every job of a batch, also one of ``foreachBatch``, a description with run and batch. The work is known
+    if its stages have ended and all of them are there: an older batch of the run is too, or fewer than ``MOST_STAGES``.
 
     Args:
         batch: the last finished one.
@@ -142,9 +126,9 @@ def with_stages(batch: Batch, run_id: str, newest: Sequence[Mapping[str, Any]]) 
         ValueError: a stage is not understood.
     """
     try:
-        ours = [each for each in newest if f"runId = {run_id}" in (each["description"] or "")]
-        mine = [each for each in ours if each["description"].rstrip().endswith(f"batch = {batch.batch_id}")]
-        whole = len(newest) < MOST_STAGES or (len(ours) > 0 and ours[-1] not in mine)
+        of_run = [each for each in newest if f"runId = {run_id}" in (each["description"] or "")]
+        mine = [each for each in of_run if each["description"].rstrip().endswith(f"batch = {batch.batch_id}")]
+        whole = len(newest) < MOST_STAGES or (len(of_run) > 0 and of_run[-1] not in mine)
         if not mine or not whole or any(each["completionTime"] is None for each in mine):
             return batch
         spans_ms = [(each["firstTaskLaunchedTime"] or each["submissionTime"], each["completionTime"]) for each in mine]
@@ -156,11 +140,7 @@ def with_stages(batch: Batch, run_id: str, newest: Sequence[Mapping[str, Any]]) 
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:
-    """How much at least one of them covers.
-
-    >>> _covered([(0, 2), (1, 3), (5, 6)])
-    4
-    """
+    """The length that at least one span covers: 4 of (0, 2), (1, 3) and (5, 6)."""
     whole, reached = 0, 0
     for begin, end in sorted(spans):
         whole += max(0, end - max(begin, reached))
@@ -168,7 +148,7 @@ def _covered(spans: Iterable[tuple[int, int]]) -> int:
     return whole
 
 
-# Offsets of sources, as Spark writes them in JSON, → :class:`~rheostat.model.PartitionOffsets`.
+# Offsets of sources
 
 
 _Key = tuple[str, int]
@@ -176,19 +156,17 @@ _Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """The latest offsets of one source, and when they were so."""
+    """The latest offsets of one source at a time."""
 
     at: float
     offsets: Mapping[_Key, int]
 
 
 def partition_map(offset: object) -> dict[_Key, int] | None:
-    """An offset in the shape of Kafka's, by (topic, partition); None for an offset of another shape.
+    """An offset in the shape of Kafka's by (topic, partition); None for an offset of another shape.
 
     >>> partition_map({"orders": {"0": 15, "1": 5}})
     {('orders', 0): 15, ('orders', 1): 5}
-    >>> partition_map(7) is None
-    True
     """
     if not isinstance(offset, Mapping) or not offset:
         return None
@@ -206,39 +184,41 @@ def partition_map(offset: object) -> dict[_Key, int] | None:
 def partition_offsets(latest: Mapping[_Key, int], planned: object, committed: object) -> tuple[PartitionOffsets, ...]:
     """One source's partitions, sorted; ``planned`` and ``committed`` are offsets as Spark writes them.
 
-    A partition that Spark does not name yet, in an offset that is known, is new to it: it will be read from 0.
-    A partition that Spark names and that is not among the latest has no latest offset.
+    A partition that a known offset does not name is new to the query: it will be read from 0. A partition that Spark
+    names and that is not among the latest has no latest offset.
     """
     planned_at, committed_at = partition_map(planned), partition_map(committed)
-    keys = sorted({*latest, *(planned_at or ()), *(committed_at or ())})
-    return tuple(_partition(key, latest, planned_at, committed_at) for key in keys)
-
-
-def _partition(
-    key: _Key, latest: Mapping[_Key, int], planned: Mapping[_Key, int] | None, committed: Mapping[_Key, int] | None
-) -> PartitionOffsets:
-    committed_at = None if committed is None else committed.get(key, 0)
-    planned_at = committed_at if planned is None else planned.get(key, committed_at or 0)
-    if planned_at is not None and committed_at is not None:
-        planned_at = max(planned_at, committed_at)
-    return PartitionOffsets(*key, latest.get(key), planned_at, committed_at)
+    found = []
+    keys: set[_Key] = {*latest, *(planned_at or ()), *(committed_at or ())}
+    for key in sorted(keys):
+        start = None if committed_at is None else committed_at.get(key, 0)
+        end = start if planned_at is None else planned_at.get(key, start or 0)
+        if end is not None and start is not None:
+            end = max(end, start)
+        found.append(PartitionOffsets(*key, latest.get(key), end, start))
+    return tuple(found)
 
 
 def not_a_count(
-    partitions: Iterable[PartitionOffsets], earliest: Mapping[_Key, int], compacted: frozenset[str]
+    partitions: Iterable[PartitionOffsets],
+    earliest: Mapping[_Key, int] | None = None,
+    compacted: frozenset[str] = frozenset(),
 ) -> str | None:
-    """Why differences of these offsets are not a count of records, as far as the offsets tell.
+    """Why differences of these offsets are not a count of records, as far as the offsets show; None: they are.
 
-    ``earliest`` and ``compacted`` may be empty where they are not known.
+    Args:
+        partitions: of one source.
+        earliest: offsets of the oldest records that are still there; None: unknown.
+        compacted: topics with compaction.
     """
-    for found in partitions:
-        if found.committed is None or found.latest is None:
+    for each in partitions:
+        if each.committed is None or each.latest is None:
             continue
-        if found.latest < found.committed:
+        if each.latest < each.committed:
             return "topic recreated"
-        if earliest.get((found.topic, found.partition), 0) > found.committed:
+        if earliest is not None and earliest.get((each.topic, each.partition), 0) > each.committed:
             return "retention"
-        if found.topic in compacted:
+        if each.topic in compacted:
             return "compaction"
     return None
 
@@ -248,22 +228,20 @@ def merged(sources: Iterable[Offsets]) -> Offsets | None:
     sources = tuple(sources)
     if len(sources) < 2:
         return sources[0] if sources else None
-    seen: dict[str, int] = {}
+    times_read: dict[str, int] = {}
     partitions: list[PartitionOffsets] = []
     for offsets in sources:
-        seen.update({topic: seen.get(topic, 0) + 1 for topic in set(offsets.topics)})
-        partitions += [_numbered(found, seen[found.topic]) for found in offsets.partitions]
+        times_read.update({topic: times_read.get(topic, 0) + 1 for topic in set(offsets.topics)})
+        for each in offsets.partitions:
+            number = times_read[each.topic]
+            topic = each.topic if number == 1 else f"{each.topic}#{number}"
+            partitions.append(PartitionOffsets(topic, each.partition, each.latest, each.planned, each.committed))
     because = next((offsets.inexact_because for offsets in sources if offsets.inexact_because), None)
-    ordered = sorted(partitions, key=lambda found: (found.topic, found.partition))
+    ordered = sorted(partitions, key=lambda each: (each.topic, each.partition))
     return Offsets.of(min(offsets.at for offsets in sources), ordered, because is None, because)
 
 
-def _numbered(found: PartitionOffsets, number: int) -> PartitionOffsets:
-    topic = found.topic if number == 1 else f"{found.topic}#{number}"
-    return PartitionOffsets(topic, found.partition, found.latest, found.planned, found.committed)
-
-
-# What a query reads, from the options in its plan: :class:`~rheostat.model.SourceInfo`, without secrets.
+# Options of sources, without secrets
 
 
 LOG_PROVIDER = "rheostat_log"
@@ -275,20 +253,12 @@ _NAMES = ("subscribe", "subscribePattern", "assign", "path")
 
 
 def option(options: Mapping[str, str], name: str) -> str | None:
-    """An option by its name, which is not case-sensitive.
-
-    >>> option({"PATH": "/data"}, "path")
-    '/data'
-    """
+    """An option by its name, which is not case-sensitive."""
     return next((value for key, value in options.items() if key.lower() == name.lower()), None)
 
 
 def without_secrets(options: Mapping[str, str]) -> dict[str, str]:
-    """The options without those that are, by name or by look, secrets or ways to them.
-
-    >>> without_secrets({"subscribe": "orders", "kafka.sasl.jaas.config": "…", "url": "http://me:pw@host/"})
-    {'subscribe': 'orders'}
-    """
+    """The options without those that are, by name or by look, secrets or ways to them."""
     return {
         key: value
         for key, value in sorted(options.items())
@@ -298,17 +268,12 @@ def without_secrets(options: Mapping[str, str]) -> dict[str, str]:
 
 def source_info(provider: str, options: Mapping[str, str], partitions: int | None = None) -> SourceInfo:
     """Describe a source; the number of partitions is known once its offsets have been read."""
-    kinds = {LOG_PROVIDER: "log"}
-    named = next((value for value in (option(options, name) for name in _NAMES) if value is not None), provider)
+    name = next((value for value in (option(options, key) for key in _NAMES) if value is not None), provider)
+    caps = [value.strip() for value in (option(options, key) for key in _CAPS) if value is not None]
     return SourceInfo(
-        kind=kinds.get(provider, provider),
-        name=named if not _SECRET_VALUE.search(named) else provider,
+        kind="log" if provider == LOG_PROVIDER else provider,
+        name=provider if _SECRET_VALUE.search(name) else name,
         partitions=partitions,
-        batch_cap=_cap(options),
+        batch_cap=next((int(cap) for cap in caps if cap.isdecimal()), None),
         options=without_secrets(options),
     )
-
-
-def _cap(options: Mapping[str, str]) -> int | None:
-    given = (option(options, name) for name in _CAPS)
-    return next((int(value) for value in given if value is not None and value.strip().isdecimal()), None)

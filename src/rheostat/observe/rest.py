@@ -1,7 +1,7 @@
 """Observation from outside the driver: executors by Spark's REST interface, queries by their checkpoints.
 
-REST tells nothing of the progress of streaming queries, so there are no finished batches here. What waits is known
-nevertheless: latest offsets from Kafka or the embedded log, committed and planned ones from the checkpoint.
+REST shows no progress of streaming queries, so there are no finished batches here. The backlog is known nevertheless:
+latest offsets from Kafka or the embedded log, committed and planned ones from the checkpoint.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from rheostat.errors import UnavailableError
 from rheostat.model import Cluster, Gap, Observation, Offsets, QueryReading, RunningBatch, SourceInfo
 from rheostat.observe.parse import merged, not_a_count, parse_executors, partition_map, partition_offsets
-from rheostat.spark import log_files as log_folder
 from rheostat.spark.jvm import Position
+from rheostat.spark.log_files import LOG_TOPIC, latest_offsets
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
@@ -26,15 +26,13 @@ if TYPE_CHECKING:
 
     from rheostat.http_client import Http
 
-
-# Latest offsets from outside the driver, by confluent-kafka.
-
-
 _PARTITIONS_EVERY_S = 10.0
+_NO_PROGRESS = "finished batches cannot be seen from outside the driver: Spark's REST interface does not tell them"
+_UNREADABLE = (UnavailableError, ValueError)
 
 
 class KafkaOffsets:
-    """The latest offsets of topics.
+    """Offsets of topics, by confluent-kafka.
 
     Args:
         settings: of librdkafka (``bootstrap.servers``, ``security.protocol``, …).
@@ -56,17 +54,16 @@ class KafkaOffsets:
         Raises:
             UnavailableError: a topic does not exist, or the brokers do not answer in time.
         """
-        return self._listed(sorted(set(topics)), earliest=False)
+        return self._list(sorted(set(topics)), earliest=False)
 
     def earliest(self, topics: Iterable[str]) -> dict[tuple[str, int], int]:
         """The offset of the oldest record that is still there; raises as :meth:`latest`."""
-        return self._listed(sorted(set(topics)), earliest=True)
+        return self._list(sorted(set(topics)), earliest=True)
 
     def close(self) -> None:
-        """Let go of the client."""
         self._client = None
 
-    def _listed(self, topics: list[str], *, earliest: bool) -> dict[tuple[str, int], int]:
+    def _list(self, topics: list[str], *, earliest: bool) -> dict[tuple[str, int], int]:
         from confluent_kafka import IsolationLevel, KafkaException
         from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # it forgot to export it
 
@@ -74,7 +71,7 @@ class KafkaOffsets:
         level = IsolationLevel.READ_COMMITTED if self.read_committed else IsolationLevel.READ_UNCOMMITTED
         spec = specs.earliest() if earliest else specs.latest()
         try:
-            asked = dict.fromkeys(self._all(topics), spec)
+            asked = dict.fromkeys(self._all_partitions(topics), spec)
             if not asked:
                 return {}
             futures = self._admin().list_offsets(asked, isolation_level=level, request_timeout=self._timeout_s)
@@ -85,7 +82,7 @@ class KafkaOffsets:
             raise UnavailableError(message) from error
         return {(at.topic, at.partition): offset for at, offset in sorted(found.items(), key=lambda item: item[0])}
 
-    def _all(self, topics: list[str]) -> list[TopicPartition]:
+    def _all_partitions(self, topics: list[str]) -> list[TopicPartition]:
         from confluent_kafka import TopicPartition
 
         if time.monotonic() - self._partitions_at >= _PARTITIONS_EVERY_S or not set(topics) <= set(self._partitions):
@@ -102,28 +99,18 @@ class KafkaOffsets:
         from confluent_kafka.admin import AdminClient
 
         if self._client is None:
-            self._client = AdminClient(self._settings, logger=_quiet())
+            quiet = logging.Logger("rheostat.observe.rest", logging.CRITICAL)  # refused connections become gaps
+            quiet.addHandler(logging.NullHandler())
+            self._client = AdminClient(self._settings, logger=quiet)
         return self._client
-
-
-def _quiet() -> logging.Logger:
-    """A logger that says nothing of refused connections: the gaps of the observation tell of them."""
-    logger = logging.Logger("rheostat.observe.rest", logging.CRITICAL)
-    logger.addHandler(logging.NullHandler())
-    return logger
-
-
-_NO_PROGRESS = "finished batches cannot be seen from outside the driver: Spark's REST interface does not tell them"
-_NOT_SEEN = (UnavailableError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
 class OutsideQuery:
-    """A streaming query that is looked at from outside.
+    """A streaming query that is observed from outside.
 
     Attributes:
         checkpoint: its checkpoint folder.
-        name: for people.
         trigger_s: its trigger interval, which cannot be seen from outside.
         kafka: where its topics are; None if it reads none.
         log: folder of the embedded log; None if it does not read it.
@@ -142,8 +129,8 @@ class RestSource:
     Args:
         url: of the UI (``"http://driver:4040"``) or of a history server.
         app: id of the application; None: the first that is listed.
-        queries: those to be looked at.
-        requested: tells the number of executors asked for last, if anybody asked.
+        queries: those to be observed.
+        requested: returns the number of executors requested last, if any.
         timeout_s: how long the UI may take for an answer; the first one of a busy driver took more than 2 s.
     """
 
@@ -164,19 +151,16 @@ class RestSource:
         self._http: Http | None = None
 
     def observe(self, at: float) -> Observation:
-        """Look once. What could not be seen is a gap, with the reason."""
         gaps: list[Gap] = []
-        readings = (self._reading(query, at, gaps) for query in self._queries)
-        found = tuple(reading for reading in readings if reading is not None)
+        readings = [_read_query(query, at, gaps) for query in self._queries]
         cluster = None
         try:
             cluster = Cluster.of(at, parse_executors(self._executors()), self._requested())
-        except _NOT_SEEN as error:
+        except _UNREADABLE as error:
             gaps.append(Gap("cluster", str(error)))
-        return Observation(at, found, cluster, tuple(gaps))
+        return Observation(at, tuple(reading for reading in readings if reading is not None), cluster, tuple(gaps))
 
     def close(self) -> None:
-        """Close the connections."""
         http, self._http = self._http, None
         if http is not None:
             http.close()
@@ -198,79 +182,65 @@ class RestSource:
 
         if self._http is None:
             self._http = Http(self._timeout_s, redirects=True)
+        url = self._url + path
         try:
-            listed = self._http.ask("GET", self._url + path).accepted().json()
+            listed = self._http.ask("GET", url).accepted().json()
         except UnavailableError as error:
-            message = (
-                f"{self._url}{path} gave no answer ({error}): is the UI off (spark.ui.enabled=false), or elsewhere?"
-            )
+            message = f"{url} gave no answer ({error}): is the UI off (spark.ui.enabled=false), or elsewhere?"
             raise UnavailableError(message) from error
         if not (isinstance(listed, list) and all(isinstance(entry, dict) for entry in listed)):
-            message = f"{self._url}{path} gave an answer that is not understood: {str(listed)[:100]}"
+            message = f"{url} gave an answer that is not understood: {str(listed)[:100]}"
             raise UnavailableError(message)
         return listed
 
-    def _reading(self, query: OutsideQuery, at: float, gaps: list[Gap]) -> QueryReading | None:
-        try:
-            known_as = query_id(query.checkpoint)
-        except _NOT_SEEN as error:
-            gaps.append(Gap("queries", str(error)))
-            return None
-        gaps.append(Gap("batch", _NO_PROGRESS, known_as))
-        running: RunningBatch | None = None
-        offsets: Offsets | None = None
-        sources: tuple[SourceInfo, ...] = ()
-        try:
-            where = position(query.checkpoint)
-            running = RunningBatch(at, where.running, where.batch_id if where.running else None, where.started_s)
-            offsets, sources = _offsets(query, where, at)
-        except _NOT_SEEN as error:
-            gaps.append(Gap("offsets", str(error), known_as))
-        return QueryReading(known_as, "", query.name, query.trigger_s, sources, offsets, running=running)
+
+def _read_query(query: OutsideQuery, at: float, gaps: list[Gap]) -> QueryReading | None:
+    try:
+        known_as = query_id(query.checkpoint)
+    except _UNREADABLE as error:
+        gaps.append(Gap("queries", str(error)))
+        return None
+    gaps.append(Gap("batch", _NO_PROGRESS, known_as))
+    running: RunningBatch | None = None
+    offsets: Offsets | None = None
+    sources: tuple[SourceInfo, ...] = ()
+    try:
+        where = position(query.checkpoint)
+        running = RunningBatch(at, where.running, where.batch_id if where.running else None, where.started_s)
+        pairs = zip(where.planned, where.committed, strict=True)
+        found = [_read_source(query, planned, committed, at) for planned, committed in pairs]
+        offsets, sources = merged(each for each, _ in found), tuple(info for _, info in found)
+    except _UNREADABLE as error:
+        gaps.append(Gap("offsets", str(error), known_as))
+    return QueryReading(known_as, "", query.name, query.trigger_s, sources, offsets, running=running)
 
 
-def _offsets(query: OutsideQuery, where: Position, at: float) -> tuple[Offsets | None, tuple[SourceInfo, ...]]:
-    found = [
-        _source(query, planned, committed, at)
-        for planned, committed in zip(where.planned, where.committed, strict=True)
-    ]
-    return merged(offsets for offsets, _ in found), tuple(info for _, info in found)
-
-
-def _source(query: OutsideQuery, planned: object, committed: object, at: float) -> tuple[Offsets, SourceInfo]:
-    stands = partition_map(planned)
-    if stands is None:
+def _read_source(query: OutsideQuery, planned: object, committed: object, at: float) -> tuple[Offsets, SourceInfo]:
+    known = partition_map(planned)
+    if known is None:
         message = f"a source whose offsets do not tell how many records wait: {str(planned)[:100]}"
         raise UnavailableError(message)
-    topics = sorted({topic for topic, _ in stands})
-    earliest: dict[tuple[str, int], int] = {}
-    if query.log is not None and topics == [log_folder.TOPIC]:
-        kind, name, latest = "log", str(query.log), log_folder.latest_offsets(query.log)
+    topics = sorted({topic for topic, _ in known})
+    if query.log is not None and topics == [LOG_TOPIC]:
+        partitions = partition_offsets(latest_offsets(query.log), planned, committed)
+        because = not_a_count(partitions)
+        info = SourceInfo("log", str(query.log), len(partitions))
     elif query.kafka is not None:
-        kind, name, latest = "kafka", ", ".join(topics), query.kafka.latest(topics)
+        partitions = partition_offsets(query.kafka.latest(topics), planned, committed)
         earliest = query.kafka.earliest(topics)
+        because = "transactions" if query.kafka.read_committed else not_a_count(partitions, earliest)
+        info = SourceInfo("kafka", ", ".join(topics), len(partitions))
     else:
         message = f"nothing was given that tells the latest offsets of {', '.join(topics)}"
         raise UnavailableError(message)
-    partitions = partition_offsets(latest, planned, committed)
-    because = not_a_count(partitions, earliest, frozenset())
-    if kind == "kafka" and query.kafka is not None and query.kafka.read_committed:
-        because = "transactions"
-    return Offsets.of(at, partitions, because is None, because), SourceInfo(kind, name, len(partitions))
+    return Offsets.of(at, partitions, because is None, because), info
 
 
-# Where a query stands, read from outside in its checkpoint folder on a local or mounted disk.
-
-
-_NONE_YET = "-"
+# Checkpoint folders, on a local or mounted disk
 
 
 def query_id(checkpoint: Path) -> str:
-    """The id that the query keeps over restarts.
-
-    Raises:
-        UnavailableError: this is no checkpoint, or it cannot be read.
-    """
+    """The id that the query keeps over restarts; raises UnavailableError if this is no readable checkpoint."""
     try:
         return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -287,26 +257,24 @@ def position(checkpoint: Path) -> Position:
         UnavailableError: nothing has been planned yet, or the checkpoint cannot be read.
         ValueError: its offset log is of a form that is not understood.
     """
+    log = checkpoint / "offsets"
     try:
-        committed = _greatest(checkpoint / "commits")
-        planned = _greatest(checkpoint / "offsets")
+        committed, planned = _latest_batch(checkpoint / "commits"), _latest_batch(log)
         if planned is None:
             message = f"no batch has been planned in {checkpoint}"
             raise UnavailableError(message)
-        return _position(checkpoint, committed, planned)
+        ends = _log_entry(log / str(planned))
+        if committed == planned:
+            return Position(planned, running=False, started_s=None, committed=ends, planned=ends)
+        if committed is None:
+            starts = tuple(_first_offset(checkpoint / "sources" / str(number) / "0") for number in range(len(ends)))
+        else:
+            starts = _log_entry(log / str(committed))
+        planned_at = (log / str(planned)).stat().st_mtime
+        return Position(planned, running=True, started_s=planned_at, committed=starts, planned=ends)
     except OSError as error:
         message = f"the checkpoint {checkpoint} cannot be read: {error}"
         raise UnavailableError(message) from error
-
-
-def _position(checkpoint: Path, committed: int | None, planned: int) -> Position:
-    log = checkpoint / "offsets"
-    ends = _entry(log / str(planned))
-    if committed == planned:
-        return Position(planned, running=False, started_s=None, committed=ends, planned=ends)
-    starts = _starts(checkpoint, len(ends)) if committed is None else _entry(log / str(committed))
-    planned_at = (log / str(planned)).stat().st_mtime
-    return Position(planned, running=True, started_s=planned_at, committed=starts, planned=ends)
 
 
 def offset_log_entry(text: str) -> tuple[object, ...]:
@@ -314,26 +282,19 @@ def offset_log_entry(text: str) -> tuple[object, ...]:
 
     Raises:
         ValueError: it is of another version than v1, or damaged.
-
-    >>> offset_log_entry(chr(10).join(["v1", '{"batchWatermarkMs":0}', '{"orders":{"0":5}}']))
-    ({'orders': {'0': 5}},)
     """
     version, *lines = text.splitlines()
     if version != "v1" or not lines:
         message = f"an offset log of version {version!r} is not understood, 'v1' is"
         raise ValueError(message)
-    return tuple(None if line == _NONE_YET else json.loads(line) for line in lines[1:])
+    return tuple(None if line == "-" else json.loads(line) for line in lines[1:])
 
 
-def _entry(file: Path) -> tuple[object, ...]:
+def _log_entry(file: Path) -> tuple[object, ...]:
     return offset_log_entry(file.read_text(encoding="utf-8"))
 
 
-def _starts(checkpoint: Path, sources: int) -> tuple[object, ...]:
-    return tuple(_start(checkpoint / "sources" / str(number) / "0") for number in range(sources))
-
-
-def _start(file: Path) -> object:
+def _first_offset(file: Path) -> object:
     """Kafka writes a zero byte, ``v1`` and the offsets; other sources write other things, or nothing."""
     if not file.is_file():
         return None
@@ -341,7 +302,7 @@ def _start(file: Path) -> object:
     return json.loads(offset) if version == "v1" and offset.startswith("{") else None
 
 
-def _greatest(folder: Path) -> int | None:
+def _latest_batch(folder: Path) -> int | None:
     if not folder.is_dir():
         return None
     return max((int(file.name) for file in folder.iterdir() if file.name.isdecimal()), default=None)

@@ -1,12 +1,13 @@
 """The dynamic program behind the clairvoyant optimum: for each number of executors and each cost, the least backlog.
 
-:class:`Grid` cuts the problem into steps, :func:`forwards` goes through them, :func:`traced` finds the plan.
+:class:`Grid` cuts the problem into steps, :func:`search_forwards` goes through them, :func:`trace_plan` finds the plan.
+Arrays have a row for each number of executors, from ``n_min`` on: N rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from math import ceil, floor, inf
 
 import numpy as np
@@ -17,7 +18,6 @@ from rheostat.optimum.problem import Problem
 from rheostat.sim.capacity import CostParts
 
 _SAMPLES = 8
-_CHUNK = 1024
 _ROUNDING = 1e-9
 _TINY = 1e-9
 _SINGLE = 1e-6
@@ -25,154 +25,6 @@ _SINGLE = 1e-6
 
 Floats = NDArray[np.float64]
 _Levels = NDArray[np.intp]
-
-
-class Grid:
-    """The problem on its grid.
-
-    Attributes:
-        per_decision: steps from one decision to the next, so many that none is longer than L.
-        step_s: length of a step.
-        loaded: steps until the load is over, the one in which it ends included.
-        capacity, long_rate, slack: as in the problem, shape (N, 1); capacity > 0.
-    """
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.per_decision = max(1, ceil(problem.step_s / problem.objective_s - _ROUNDING))
-        self.step_s = problem.step_s / self.per_decision
-        self.loaded = max(1, ceil(problem.load.duration / self.step_s - _ROUNDING))
-        self.long_rate, self.slack = np.maximum(self._rows(problem.long_rate), _TINY), self._rows(problem.slack)
-        self.capacity = np.maximum(self._rows(problem.capacity), _TINY)
-        self._arrivals, self._limits, self._ageing = self._tabulated()
-        self._chunk, self._tables = -1, dict[str, Floats]()
-
-    def step(self, number: int) -> Step:
-        """The arrivals and limits of a step; long after the load nothing arrives, and all backlog is too old."""
-        number = min(number, len(self._arrivals) - 1)
-        if number // _CHUNK != self._chunk:
-            self._chunk = number // _CHUNK
-            self._tables = self._table(slice(self._chunk * _CHUNK, (self._chunk + 1) * _CHUNK))
-        own = {name: table[number % _CHUNK] for name, table in self._tables.items()}
-        return Step(seconds=self.step_s, gain=self.long_rate - self.capacity, **own)
-
-    def arrivals_of(self, number: int) -> float:
-        """Records that arrive in a step."""
-        return float(self._arrivals[number]) if number < len(self._arrivals) else 0.0
-
-    def decides(self, number: int) -> bool:
-        """Whether a decision is made at the begin of this step."""
-        return number % self.per_decision == 0
-
-    def remaining_s(self, number: int) -> float:
-        """Seconds of load from the begin of a step on."""
-        return max(0.0, self.problem.load.duration - number * self.step_s)
-
-    def quantum_s(self, wanted_s: float) -> float:
-        """The largest whole part of a step that is no longer than ``wanted_s``."""
-        return self.step_s / ceil(self.step_s / wanted_s - _ROUNDING)
-
-    def prices(self, quantum_s: float) -> Prices:
-        """Costs in levels of ``quantum_s`` executor-seconds, rounded down.
-
-        An added executor is charged for the whole decision intervals of its start-up; see
-        :mod:`rheostat.optimum.optimum`, *start-up*.
-        """
-        problem = self.problem
-        waits_s = floor(problem.start_up_s / problem.step_s + _ROUNDING) * problem.step_s
-        return Prices(
-            quantum_s=quantum_s,
-            per_step=round(self.step_s / quantum_s),
-            change=floor(problem.change_s / quantum_s + _ROUNDING),
-            start_up=round(waits_s / quantum_s),
-            weight=problem.weight / quantum_s,
-            n_min=problem.n_min,
-            carried=self._rows(problem.carried),
-        )
-
-    def _rows(self, values: tuple[float, ...]) -> Floats:
-        return np.array(values[self.problem.n_min : self.problem.n_max + 1])[:, None]
-
-    def _tabulated(self) -> tuple[Floats, Floats, Floats]:
-        """Of each step: arrivals; the backlog at its begin of which nothing is older than L; the ageing.
-
-        *Ageing*: the records/s that grow older than L. Within a step they are taken to do so evenly: A(t − L) follows
-        its chord, lowered to where it lies nowhere above the true curve. So no time over the objective is found that
-        is none.
-        """
-        load, objective_s = self.problem.load, self.problem.objective_s
-        times = np.arange(self.loaded + ceil(objective_s / self.step_s) + 2, dtype=np.float64) * self.step_s
-        offered, aged = _offered(load, times), _offered(load, times - objective_s)
-        shares = np.arange(1, _SAMPLES) / _SAMPLES
-        inside = _offered(load, times[:-1, None] + shares * self.step_s - objective_s)
-        chord = aged[:-1, None] + shares * np.diff(aged)[:, None]
-        lowered = np.maximum(chord - inside, 0.0).max(axis=1)
-        return np.diff(offered), offered[:-1] - aged[:-1] + lowered, np.diff(aged) / self.step_s
-
-    def _table(self, steps: slice) -> dict[str, Floats]:
-        """The arrays of :class:`Step` from ``net`` on, for many steps, shape (steps, N, 1).
-
-        Before the step the backlog exceeds the limit by g records (negative: it is below). With c the capacity, r the
-        long-batch rate and a the ageing, g + (a − c)·h are too many at its end if nothing is over the objective; a
-        second over it processes r − c records more. So
-
-        * from above the limit it takes g ÷ (r − a) seconds to get below;
-        * what would be too many at the end takes (g + (a − c)·h) ÷ (max(r, a) − c) seconds to avoid, or lasts as long.
-        """
-        h, capacity, rate = self.step_s, self.capacity, self.long_rate
-        arrivals, limit, ageing = (each[steps, None, None] for each in (self._arrivals, self._limits, self._ageing))
-        limit = limit + self.slack
-        avoid = 1 / np.maximum(np.maximum(rate, ageing) - capacity, _TINY)
-        avoid_from = avoid * ((ageing - capacity) * h - limit)
-        surplus = rate - ageing
-        recover = np.where(surplus > _TINY, 1 / np.maximum(surplus, _TINY), avoid)
-        recover_from = np.where(surplus > _TINY, -recover * limit, avoid_from)
-        allowed = limit - np.maximum(ageing - capacity, 0.0) * h
-        return {
-            "net": arrivals - capacity * h,
-            "allowed": allowed,
-            "avoid": avoid,
-            "avoid_from": avoid_from,
-            "recover": recover,
-            "recover_from": recover_from,
-        }
-
-
-def _offered(load: Pieces, seconds: Floats) -> Floats:
-    """Records offered by each second: the integral of the load, for an array of any shape."""
-    points = np.array(load.points)
-    times, rates = points[:, 0], points[:, 1]
-    sums = np.concatenate([[0.0], np.cumsum(np.diff(times) * (rates[:-1] + rates[1:]) / 2)])
-    at = np.clip(seconds, 0.0, times[-1])
-    piece = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
-    width, inside = times[piece + 1] - times[piece], at - times[piece]
-    share = np.divide(inside, width, out=np.zeros_like(at), where=width > 0)
-    found: Floats = sums[piece] + inside * (2 * rates[piece] + share * (rates[piece + 1] - rates[piece])) / 2
-    return found
-
-
-# One decision and one step: how they change the frontier
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """Costs in levels of ``quantum_s`` executor-seconds.
-
-    Attributes:
-        per_step: one executor for one step.
-        change, start_up: a change, and each executor added by it.
-        weight: a second over the objective.
-        n_min: executors of the first row.
-        carried: as in :class:`~rheostat.optimum.problem.Problem`, records, shape (N, 1).
-    """
-
-    quantum_s: float
-    per_step: int
-    change: int
-    start_up: int
-    weight: float
-    n_min: int
-    carried: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +49,118 @@ class Step:
     recover: Floats
     recover_from: Floats
 
+    def row(self, row: int) -> Step:
+        """The step for one number of executors."""
+        own = {each.name: getattr(self, each.name)[row : row + 1] for each in fields(self) if each.name != "seconds"}
+        return replace(self, **own)
+
+
+class Grid:
+    """The problem on its grid, with costs in levels of executor-seconds; grid are rounded down.
+
+    Args:
+        level_s: length of a level, executor-seconds, at most; a whole part of a step is taken.
+
+    Attributes:
+        per_decision: steps from one decision to the next, so many that none is longer than L.
+        step_s, level_s: lengths of a step and of a level.
+        loaded: steps until the load is over, the one in which it ends included.
+        capacity, long_rate, slack, carried: as in the problem, shape (N, 1); capacity > 0.
+        per_step, change, start_up: levels for one executor for one step, for a change, and for each executor added by
+            it: the whole decision intervals of its start-up, see :mod:`rheostat.optimum.optimum`, *start-up*.
+        weight: levels for a second over the objective, not rounded.
+    """
+
+    def __init__(self, problem: Problem, level_s: float) -> None:
+        self.problem, self.n_min = problem, problem.n_min
+        self.per_decision = max(1, ceil(problem.step_s / problem.objective_s - _ROUNDING))
+        self.step_s = problem.step_s / self.per_decision
+        self.loaded = max(1, ceil(problem.load.duration / self.step_s - _ROUNDING))
+        self.long_rate, self.slack = np.maximum(self._rows(problem.long_rate), _TINY), self._rows(problem.slack)
+        self.capacity, self.carried = np.maximum(self._rows(problem.capacity), _TINY), self._rows(problem.carried)
+        self.per_step = ceil(self.step_s / level_s - _ROUNDING)
+        self.level_s = self.step_s / self.per_step
+        waits_s = floor(problem.start_up_s / problem.step_s + _ROUNDING) * problem.step_s
+        self.change = floor(problem.change_s / self.level_s + _ROUNDING)
+        self.start_up = round(waits_s / self.level_s)
+        self.weight = problem.weight / self.level_s
+        self._arrivals, self._limits, self._ageing = self._tabulate()
+
+    def step(self, number: int) -> Step:
+        """The arrivals and limits of a step; long after the load nothing arrives, and all backlog is too old.
+
+        Before the step the backlog exceeds the limit by g records (negative: it is below). With c the capacity, r the
+        long-batch rate and a the ageing, g + (a − c)·h are too many at its end if nothing is over the objective; a
+        second over it processes r − c records more. So
+
+        * from above the limit it takes g ÷ (r − a) seconds to get below;
+        * what would be too many at the end takes (g + (a − c)·h) ÷ (max(r, a) − c) seconds to avoid, or lasts as long.
+        """
+        number = min(number, len(self._arrivals) - 1)
+        ageing, limit = self._ageing[number], self._limits[number] + self.slack
+        h, capacity, rate = self.step_s, self.capacity, self.long_rate
+        avoid = 1 / np.maximum(np.maximum(rate, ageing) - capacity, _TINY)
+        avoid_from = avoid * ((ageing - capacity) * h - limit)
+        surplus = rate - ageing
+        recover = np.where(surplus > _TINY, 1 / np.maximum(surplus, _TINY), avoid)
+        return Step(
+            seconds=h,
+            gain=rate - capacity,
+            net=self._arrivals[number] - capacity * h,
+            allowed=limit - np.maximum(ageing - capacity, 0.0) * h,
+            avoid=avoid,
+            avoid_from=avoid_from,
+            recover=recover,
+            recover_from=np.where(surplus > _TINY, -recover * limit, avoid_from),
+        )
+
+    def arrivals_of(self, number: int) -> float:
+        """Records that arrive in a step."""
+        return float(self._arrivals[number]) if number < len(self._arrivals) else 0.0
+
+    def decides(self, number: int) -> bool:
+        """Whether a decision is made at the begin of this step."""
+        return number % self.per_decision == 0
+
+    def remaining_s(self, number: int) -> float:
+        """Seconds of load from the begin of a step on."""
+        return max(0.0, self.problem.load.duration - number * self.step_s)
+
+    def _rows(self, values: tuple[float, ...]) -> Floats:
+        return np.array(values[self.problem.n_min : self.problem.n_max + 1])[:, None]
+
+    def _tabulate(self) -> tuple[Floats, Floats, Floats]:
+        """Of each step: arrivals; the backlog at its begin of which nothing is older than L; the ageing.
+
+        *Ageing*: the records/s that grow older than L. Within a step they are taken to do so evenly: A(t − L) follows
+        its chord, lowered to where it lies nowhere above the true curve. So no time over the objective is found that
+        is none.
+        """
+        load, objective_s = self.problem.load, self.problem.objective_s
+        times = np.arange(self.loaded + ceil(objective_s / self.step_s) + 2, dtype=np.float64) * self.step_s
+        offered, aged = _offer(load, times), _offer(load, times - objective_s)
+        shares = np.arange(1, _SAMPLES) / _SAMPLES
+        inside = _offer(load, times[:-1, None] + shares * self.step_s - objective_s)
+        chord = aged[:-1, None] + shares * np.diff(aged)[:, None]
+        lowered = np.maximum(chord - inside, 0.0).max(axis=1)
+        return np.diff(offered), offered[:-1] - aged[:-1] + lowered, np.diff(aged) / self.step_s
+
+
+def _offer(load: Pieces, seconds: Floats) -> Floats:
+    """Records offered by each second: the integral of the load, for an array of any shape."""
+    points = np.array(load.points)
+    times, rates = points[:, 0], points[:, 1]
+    sums = np.concatenate([[0.0], np.cumsum(np.diff(times) * (rates[:-1] + rates[1:]) / 2)])
+    at = np.clip(seconds, 0.0, times[-1])
+    piece = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
+    width, inside = times[piece + 1] - times[piece], at - times[piece]
+    share = np.divide(inside, width, out=np.zeros_like(at), where=width > 0)
+    found: Floats = sums[piece] + inside * (2 * rates[piece] + share * (rates[piece + 1] - rates[piece])) / 2
+    return found
+
+
+# One decision and one step: how they change the frontier
+
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
@@ -214,101 +178,66 @@ class Frontier:
         return Frontier(self.base + first, least[:, first : last + 1].copy())
 
 
-def decide(before: Frontier, prices: Prices) -> Frontier:
+def decide(before: Frontier, grid: Grid) -> Frontier:
     """After the decision: the best of staying and of every change.
 
-    A change from n to n′ gains |c(n′) − c(n)| records, c ascending. ``min over n of X(n) − |c(n′) − c(n)|`` is the
-    smaller one of ``min(X + c) − c(n′)`` and ``min(X − c) + c(n′)``, over all n where both directions cost the same.
+    A change from n to n′ gains |c(n′) − c(n)| records, c ascending: ``min over n of X(n) − |c(n′) − c(n)|`` is the
+    smaller one of ``min(X − c) + c(n′)`` over n ≥ n′ and ``min(X + c) − c(n′)`` over n ≤ n′, where each row between
+    moves a state by ``start_up`` columns.
     """
-    old, carried = before.least, prices.carried
+    old, carried, start_up = before.least, grid.carried, grid.start_up
     rows, width = old.shape
-    wide = width + prices.change + prices.start_up * (rows - 1)
-    least = np.empty((rows, wide))
-    least[:, :width] = old
-    least[:, width:] = old[:, -1:]
-    changed = least[:, prices.change :]
-    if prices.start_up:
-        near = changed[:, :width]
-        np.minimum(near, _min_from_above(old - carried) + carried, out=near)
-        np.minimum(changed[:, width:], near[:, -1:], out=changed[:, width:])
-        np.minimum(changed, _min_from_below(old + carried, prices.start_up) - carried, out=changed)
-    else:
-        np.minimum(changed, (old + carried).min(axis=0) - carried, out=changed)
-        np.minimum(changed, (old - carried).min(axis=0) + carried, out=changed)
-    np.maximum(least, 0.0, out=least)
-    after = Frontier(before.base, least)
-    return after.cut() if prices.start_up else after
-
-
-def _min_from_above(least: Floats) -> Floats:
-    """In each row the least of it and all rows after it. Changes its argument."""
-    reach = 1
-    while reach < len(least):
-        np.minimum(least[:-reach], least[reach:], out=least[:-reach])
-        reach *= 2
-    return least
-
-
-def _min_from_below(least: Floats, start_up: int) -> Floats:
-    """In each row the least of it and all rows before it, each row moving a state by ``start_up`` columns."""
-    rows, width = least.shape
-    wide = np.empty((rows, width + start_up * (rows - 1)))
-    wide[:, :width] = least
-    wide[:, width:] = least[:, -1:]
+    least = _extend(old, width + grid.change + start_up * (rows - 1))
+    fewer = np.minimum.accumulate((old - carried)[::-1], axis=0)[::-1] + carried
+    more = _extend(old + carried, width + start_up * (rows - 1))
     for row in range(1, rows):
-        own = wide[row, start_up:]
-        np.minimum(own, wide[row - 1, :-start_up], out=own)
+        np.minimum(more[row, start_up:], more[row - 1, : more.shape[1] - start_up], out=more[row, start_up:])
+    changed = least[:, grid.change :]
+    np.minimum(changed, _extend(fewer, more.shape[1]), out=changed)
+    np.minimum(changed, more - carried, out=changed)
+    return Frontier(before.base, np.maximum(least, 0.0)).cut()
+
+
+def _extend(least: Floats, width: int) -> Floats:
+    """Repeat the last column up to a width."""
+    wide = np.empty((len(least), width))
+    wide[:, : least.shape[1]] = least
+    wide[:, least.shape[1] :] = least[:, -1:]
     return wide
-
-
-def _room(rows: int, columns: int, by: int, width: int, first: int = 0) -> tuple[Floats, Floats]:
-    """An empty array, and a view on it whose row i begins at column ``first + by · i`` and is ``width`` long."""
-    flat = np.full(rows * (columns + by) + first, np.inf)
-    room = flat[: rows * columns].reshape(rows, columns)
-    return room, flat[first : first + rows * (columns + by)].reshape(rows, columns + by)[:, :width]
 
 
 def violations(least: Floats, step: Step) -> Floats:
     """Seconds of the step over the objective, of each state; see :class:`Step`."""
-    seconds = least * step.avoid
-    seconds += step.avoid_from
-    other = least * step.recover
-    other += step.recover_from
-    np.maximum(seconds, other, out=seconds)
-    np.maximum(seconds, 0.0, out=seconds)
-    return np.minimum(seconds, step.seconds, out=seconds)
+    seconds = np.maximum(least * step.avoid + step.avoid_from, least * step.recover + step.recover_from)
+    return np.clip(seconds, 0.0, step.seconds)
 
 
 def _advance(least: Floats, step: Step, weight: float) -> tuple[Floats, _Levels]:
     """Each backlog after a step, and the levels that its time over the objective costs, rounded down."""
     seconds = violations(least, step)
-    left = least + step.net
-    left -= step.gain * seconds
-    seconds *= weight
-    return np.maximum(left, 0.0, out=left), seconds.astype(np.intp)
+    left = np.maximum(least + step.net - step.gain * seconds, 0.0)
+    return left, (weight * seconds).astype(np.intp)
 
 
-def serve(after: Frontier, step: Step, prices: Prices) -> Frontier:
+def serve(after: Frontier, step: Step, grid: Grid) -> Frontier:
     """One step later."""
     least = after.least
     rows, width = least.shape
-    over = (least - step.allowed).max(axis=0)
-    bad = int(np.count_nonzero(over > 0))
-    most = int(prices.weight * step.seconds) + 1 if bad else 0
-    later, rest = _room(rows, width + prices.per_step * (rows - 1) + most, prices.per_step, width - bad, bad)
-    if bad:
-        left, levels = _advance(least[:, :bad], step, prices.weight)
-        apart = later.shape[1] + prices.per_step
-        levels += np.arange(0, rows * apart, apart, dtype=np.intp)[:, None] + np.arange(bad, dtype=np.intp)
-        np.minimum.at(later.reshape(-1), levels.reshape(-1), left.reshape(-1))
-    left = least[:, bad:] + step.net
-    np.maximum(left, 0.0, out=left)
-    np.minimum(rest, left, out=rest)
+    late = int(np.count_nonzero((least - step.allowed).max(axis=0) > 0))
+    most = int(grid.weight * step.seconds) + 1 if late else 0
+    later = np.full((rows, width + grid.per_step * (rows - 1) + most), inf)
+    over, levels = _advance(least[:, :late], step, grid.weight)
+    within = np.maximum(least[:, late:] + step.net, 0.0)
+    paid = grid.per_step * np.arange(rows)
+    np.minimum.at(later, (np.arange(rows)[:, None], paid[:, None] + np.arange(late) + levels), over)
+    for row, first in enumerate(paid):
+        own = later[row, first + late : first + width]
+        np.minimum(own, within[row], out=own)
     np.minimum.accumulate(later, axis=1, out=later)
-    return Frontier(after.base + prices.n_min * prices.per_step, later).cut()
+    return Frontier(after.base + grid.n_min * grid.per_step, later).cut()
 
 
-# Forwards over the grid, and back along the best way
+# Forwards over the grid, and back along the best plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,23 +280,23 @@ class Kept:
         return Frontier(base, least.astype(np.float64))
 
 
-def forwards(grid: Grid, prices: Prices, kept: Kept | None = None) -> tuple[Kept, Ending]:
+def search_forwards(grid: Grid, kept: Kept | None = None) -> tuple[Kept, Ending]:
     """The frontiers, and the cheapest ending."""
     problem, kept = grid.problem, Kept() if kept is None else kept
     least = np.full((problem.n_max - problem.n_min + 1, 1), np.inf)
     least[problem.start - problem.n_min, 0] = 0.0
     frontier, ending, number = Frontier(0, least), Ending(), 0
-    while ending.cost_s > frontier.base * prices.quantum_s:
+    while ending.cost_s > frontier.base * grid.level_s:
         kept.add(number, frontier)
-        after = decide(frontier, prices) if grid.decides(number) else frontier
+        after = decide(frontier, grid) if grid.decides(number) else frontier
         if number + 1 >= grid.loaded:
-            ending = min(ending, _find_ending(grid, prices, number, after), key=lambda each: each.cost_s)
-        frontier = serve(after, grid.step(number), prices)
+            ending = min(ending, _find_ending(grid, number, after), key=lambda each: each.cost_s)
+        frontier = serve(after, grid.step(number), grid)
         number += 1
     return kept, ending
 
 
-def _find_ending(grid: Grid, prices: Prices, number: int, after: Frontier) -> Ending:
+def _find_ending(grid: Grid, number: int, after: Frontier) -> Ending:
     """The cheapest way to have the load over and everything processed within this step."""
     least, step = after.least, grid.step(number)
     over = violations(least, step)
@@ -376,51 +305,51 @@ def _find_ending(grid: Grid, prices: Prices, number: int, after: Frontier) -> En
     seconds = np.maximum(takes, grid.remaining_s(number))
     ends = seconds <= grid.step_s * (1 + _ROUNDING)
     over = np.minimum(over, seconds)
-    numbers = prices.n_min + np.arange(len(least))[:, None]
+    numbers = grid.n_min + np.arange(len(least))[:, None]
     levels = after.base + np.arange(least.shape[1])
     # A state that cannot be reached takes for ever, and 0 executors × infinity is not a number.
     paid_s = numbers * np.where(ends, seconds, 0.0)
-    costs_s = np.where(ends, (levels + prices.weight * over) * prices.quantum_s + paid_s, inf)
+    costs_s = np.where(ends, (levels + grid.weight * over) * grid.level_s + paid_s, inf)
     row, column = (int(place) for place in np.unravel_index(int(np.argmin(costs_s)), costs_s.shape))
     return Ending(number, row, after.base + column, float(seconds[row, column]), float(costs_s[row, column]))
 
 
-def traced(grid: Grid, prices: Prices, kept: Kept, ending: Ending) -> list[int]:
-    """Executors after the decision in each step of the best way."""
+def trace_plan(grid: Grid, kept: Kept, ending: Ending) -> list[int]:
+    """Executors after the decision in each step of the best plan."""
     rows, row, level = [ending.row], ending.row, ending.level
     later: Frontier | None = None
-    for number, before in _backwards(grid, prices, kept, ending.step):
+    for number, before in _backwards(grid, kept, ending.step):
         if later is not None:
-            same = _level_without_change(before, later, row, level, grid.step(number), prices)
+            same = _level_without_change(before, later, row, level, grid.step(number), grid)
             if same is not None and grid.decides(number):
                 level, later = same, before
                 rows.append(row)
                 continue
-            after = decide(before, prices) if grid.decides(number) else before
-            level = _state_before_step(after, row, level, grid.step(number), prices)
+            after = decide(before, grid) if grid.decides(number) else before
+            level = _state_before_step(after, row, level, grid.step(number), grid)
             rows.append(row)
         if grid.decides(number):
-            row, level = _state_before_decision(before, row, level, prices)
+            row, level = _state_before_decision(before, row, level, grid)
         later = before
-    return [prices.n_min + each for each in reversed(rows)]
+    return [grid.n_min + each for each in reversed(rows)]
 
 
-def _backwards(grid: Grid, prices: Prices, kept: Kept, last: int) -> Iterator[tuple[int, Frontier]]:
+def _backwards(grid: Grid, kept: Kept, last: int) -> Iterator[tuple[int, Frontier]]:
     """The frontier before each step's decision, from ``last`` to 0; those that were not kept are computed again."""
     for place in reversed(range(last // kept.apart + 1)):
         first = place * kept.apart
         made = [kept.before(first)]
         for number in range(first, min(last, first + kept.apart - 1)):
-            after = decide(made[-1], prices) if grid.decides(number) else made[-1]
-            made.append(serve(after, grid.step(number), prices))
+            after = decide(made[-1], grid) if grid.decides(number) else made[-1]
+            made.append(serve(after, grid.step(number), grid))
         yield from ((first + more, made[more]) for more in reversed(range(len(made))))
 
 
 def _level_without_change(
-    before: Frontier, later: Frontier, row: int, level: int, step: Step, prices: Prices
+    before: Frontier, later: Frontier, row: int, level: int, step: Step, grid: Grid
 ) -> int | None:
     """The level before the step, if this row was reached by staying and inside the objective; None: perhaps not."""
-    was = level - (prices.n_min + row) * prices.per_step
+    was = level - (grid.n_min + row) * grid.per_step
     if was < before.base:
         return None
     backlog = before.least[row, min(was - before.base, before.least.shape[1] - 1)]
@@ -429,20 +358,20 @@ def _level_without_change(
     return was if backlog <= step.allowed[row, 0] and left <= is_now + _SINGLE * max(1.0, is_now) else None
 
 
-def _state_before_step(after: Frontier, row: int, level: int, step: Step, prices: Prices) -> int:
+def _state_before_step(after: Frontier, row: int, level: int, step: Step, grid: Grid) -> int:
     """The level before a step from which this level, or a lower one, was reached with the least backlog."""
-    left, over = _advance(after.least[row : row + 1], _row_of(step, row), prices.weight)
-    reached = after.base + np.arange(left.shape[1]) + (prices.n_min + row) * prices.per_step + over[0]
+    left, over = _advance(after.least[row : row + 1], step.row(row), grid.weight)
+    reached = after.base + np.arange(left.shape[1]) + (grid.n_min + row) * grid.per_step + over[0]
     return after.base + int(np.argmin(np.where(reached <= level, left[0], inf)))
 
 
-def _state_before_decision(before: Frontier, row: int, level: int, prices: Prices) -> tuple[int, int]:
+def _state_before_decision(before: Frontier, row: int, level: int, grid: Grid) -> tuple[int, int]:
     """The state before a decision from which this one was reached."""
     width = before.least.shape[1]
     rows = np.arange(len(before.least))
-    price = np.where(rows == row, 0, prices.change + prices.start_up * np.maximum(row - rows, 0))
+    price = np.where(rows == row, 0, grid.change + grid.start_up * np.maximum(row - rows, 0))
     places = level - before.base - price
-    gained = np.abs(prices.carried[row, 0] - prices.carried[:, 0])
+    gained = np.abs(grid.carried[row, 0] - grid.carried[:, 0])
     backlog = np.maximum(before.least[rows, np.clip(places, 0, width - 1)] - gained, 0.0)
     backlog = np.where(places >= 0, backlog, inf)
     best = backlog.min()
@@ -450,18 +379,17 @@ def _state_before_decision(before: Frontier, row: int, level: int, prices: Price
     return origin, before.base + min(int(places[origin]), width - 1)
 
 
-def followed(grid: Grid, prices: Prices, plan: list[int], ending: Ending) -> tuple[CostParts, float]:
-    """What the fluid that follows a plan uses, and its cost without rounding, in executor-seconds."""
-    problem, waits_s = grid.problem, prices.start_up * prices.quantum_s
+def follow_plan(grid: Grid, plan: list[int], ending: Ending) -> tuple[CostParts, float]:
+    """What the fluid that follows a plan uses, and its cost without rounding, executor-seconds."""
+    problem, waits_s = grid.problem, grid.start_up * grid.level_s
     paid_s = over_s = backlog = 0.0
     changes, before = 0, problem.start
     for number, now in enumerate(plan):
         backlog = max(0.0, backlog - abs(problem.carried[now] - problem.carried[before]))
         row, step = now - problem.n_min, grid.step(number)
         lasts_s = ending.seconds if number == ending.step else grid.step_s
-        over = 0.0
-        if backlog > step.allowed[row, 0]:
-            over = float(violations(np.array([[backlog]]), _row_of(step, row))[0, 0])
+        late = backlog > step.allowed[row, 0]
+        over = float(violations(np.array([[backlog]]), step.row(row))[0, 0]) if late else 0.0
         over_s += min(over, lasts_s)
         paid_s += now * lasts_s + waits_s * max(0, now - before)
         changes += now != before
@@ -469,8 +397,3 @@ def followed(grid: Grid, prices: Prices, plan: list[int], ending: Ending) -> tup
         before = now
     parts = CostParts(paid_s / 3600, changes, over_s / 3600)
     return parts, paid_s + problem.change_s * changes + problem.weight * over_s
-
-
-def _row_of(step: Step, row: int) -> Step:
-    own = {name: getattr(step, name)[row : row + 1] for name in Step.__slots__ if name != "seconds"}
-    return replace(step, **own)

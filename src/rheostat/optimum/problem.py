@@ -18,6 +18,8 @@ _LEAST_QUANTILE = 0.001
 
 _LEAST_POSITIVE = 1e-9
 
+Curve = Sequence[float]
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -59,16 +61,14 @@ class Problem:
 
 
 def problem_of(job: JobFile, load: Pieces, start: int, weight: float) -> Problem:
-    """The relaxation of a job; see :mod:`rheostat.optimum.optimum` for why each figure is one.
+    """The relaxation of a job, of whose events those count that could make it faster.
 
-    Args:
-        job: the job; of its events those count that could make it faster.
-        load: records/s.
-        start: executors at second 0.
-        weight: w, executors.
+    See :mod:`rheostat.optimum.optimum` for why each figure is one. ``load`` is in records/s, ``start`` are the
+    executors at second 0, ``weight`` is w, executors.
     """
-    rates = [_Rates.of(each) for each in _variants(job)]
     lost = sum(_lost_executors(job, event) for event in job.events)
+    curves = [_upper_envelope(each) for each in zip(*map(_rates, _variants(job)), strict=True)]
+    capacity, long_rate, carried, slack = curves
     return Problem(
         load=load,
         objective_s=job.objective_s,
@@ -76,10 +76,10 @@ def problem_of(job: JobFile, load: Pieces, start: int, weight: float) -> Problem
         n_min=max(0, job.n_min - lost),
         n_max=job.n_max,
         start=start,
-        capacity=_upper_envelope([each.capacity for each in rates]),
-        long_rate=_upper_envelope([each.long_rate for each in rates]),
-        carried=_upper_envelope([each.carried for each in rates]),
-        slack=_upper_envelope([each.slack for each in rates]),
+        capacity=capacity,
+        long_rate=long_rate,
+        carried=carried,
+        slack=slack,
         weight=weight,
         start_up_s=least_start_up_s(job),
         free_changes=2 * lost,
@@ -98,24 +98,17 @@ def least_start_up_s(job: JobFile) -> float:
     return duration(job.executor.start_up, _LEAST_QUANTILE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rates:
-    capacity: list[float]
-    long_rate: list[float]
-    carried: list[float]
-    slack: list[float]
-
-    @classmethod
-    def of(cls, job: JobFile) -> _Rates:
-        if job.record is not None and job.model == "record":
-            curve = best_curve(job)
-            interval = [rate * job.record.commit_every_s + job.partitions for rate in curve]
-            return cls(list(curve), list(curve), [0.0] * len(curve), interval)
-        curve = capacity_curve(job)
-        rates = [long_batch_rate(job, n) for n in range(job.n_max + 1)]
-        idle = [_idle_records(job, n, rate) for n, rate in enumerate(curve)]
-        slack = [_slack_records(job, n, records) for n, records in enumerate(idle)]
-        return cls(list(curve), rates, [records / 2 for records in idle], slack)
+def _rates(job: JobFile) -> tuple[Curve, Curve, Curve, Curve]:
+    """``capacity``, ``long_rate``, ``carried`` and ``slack`` of a :class:`Problem`."""
+    if job.record is not None and job.model == "record":
+        curve = best_curve(job)
+        interval = [rate * job.record.commit_every_s + job.partitions for rate in curve]
+        return curve, curve, [0.0] * len(curve), interval
+    curve = capacity_curve(job)
+    long_rates = [long_batch_rate(job, n) for n in range(job.n_max + 1)]
+    idle = [_idle_records(job, n, rate) for n, rate in enumerate(curve)]
+    slack = [_slack_records(job, n, records) for n, records in enumerate(idle)]
+    return curve, long_rates, [records / 2 for records in idle], slack
 
 
 def _idle_records(job: JobFile, executors: int, capacity: float) -> float:
@@ -157,33 +150,28 @@ def _change_code(job: JobFile, code: CodeChange) -> JobFile:
     return job.model_copy(update={"stages": tuple(stages)})
 
 
-def _upper_envelope(curves: Sequence[Sequence[float]]) -> tuple[float, ...]:
+def _upper_envelope(curves: Sequence[Curve]) -> tuple[float, ...]:
     """For each n, the greatest value of all variants on at most n executors."""
     return tuple(accumulate((max(at_n) for at_n in zip(*curves, strict=True)), max))
 
 
-def useful(problem: Problem) -> Problem:
+def drop_useless_numbers(problem: Problem) -> Problem:
     """The problem without the numbers from which on more executors are no faster.
 
     A plan that never goes beyond the first of them costs less and does as much.
     """
-    curves = (problem.capacity, problem.long_rate, problem.carried, problem.slack)
-    first = max(curve.index(curve[-1]) for curve in curves)
+    names = ("capacity", "long_rate", "carried", "slack")
+    curves = {name: getattr(problem, name) for name in names}
+    first = max(curve.index(curve[-1]) for curve in curves.values())
     most = max(first, problem.start, problem.n_min)
     if most >= problem.n_max:
         return problem
-    capacity, long_rate, carried, slack = (curve[: most + 1] for curve in curves)
-    return replace(problem, n_max=most, capacity=capacity, long_rate=long_rate, carried=carried, slack=slack)
+    return replace(problem, n_max=most, **{name: curve[: most + 1] for name, curve in curves.items()})
 
 
-def checked(problem: Problem) -> Problem:
-    """The problem itself.
-
-    Raises:
-        ValueError: it is out of range; every caller builds its problems from checked job files and loads.
-    """
+def check_problem(problem: Problem) -> None:
+    """Raises ValueError where the problem is out of range; callers build it from checked job files and loads."""
     sound = 0 <= problem.n_min <= problem.start <= problem.n_max and 0 < problem.step_s < inf
     if not sound or problem.long_rate[problem.n_max] < _LEAST_POSITIVE:
         message = f"no run can end: executors {problem.n_min} .. {problem.n_max} from {problem.start}"
         raise ValueError(message)
-    return problem

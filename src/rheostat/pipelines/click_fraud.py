@@ -16,39 +16,25 @@ Every output row carries the number of its records and sums over their ids, for 
 :mod:`rheostat.pipelines.sink`. Invalid records are left out and counted as ``malformed`` in the ``observedMetrics`` of
 the progress events; records later than the watermark as ``numRowsDroppedByWatermark``.
 
-As a program: ``python -m rheostat.pipelines.click_fraud --help``. SIGTERM and SIGINT, sent to the Python process,
-end it at the next boundary between two batches.
+As a program: ``python -m rheostat.pipelines.click_fraud --help``.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rheostat.load.checksum import splitmix64_array
-from rheostat.pipelines.running import (
-    ClickFraudSettings,
-    base_conf,
-    make_parser,
-    open_session,
-    parse_seconds,
-    run_program,
-    run_query,
-    start_query,
-)
+from rheostat.pipelines.running import ClickFraudSettings, Pipeline, base_conf, parse_seconds
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql import Column, DataFrame
 
 
 # The stage in Python, in which each record waits for its look-up
@@ -58,7 +44,7 @@ Stage = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 HALVES = ("id_low", "id_high", "mixed_low", "mixed_high")
 """Columns that the stage adds: id = id_high · 2³² + id_low (id_high is signed), and likewise for its
-:func:`~rheostat.load.checksum.splitmix64`."""
+:func:`~rheostat.load.checksum.splitmix64_array`."""
 
 
 def split_halves(ids: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.int64]]:
@@ -75,8 +61,6 @@ def split_halves(ids: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.int64]]
 
 
 def make_wait(lookup_ms: float) -> Stage:
-    """A stage that waits ``lookup_ms`` for each record."""
-
     def wait(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             time.sleep(batch.num_rows * lookup_ms / 1000)
@@ -134,6 +118,7 @@ def build(settings: ClickFraudSettings, records: DataFrame) -> DataFrame:
     """
     from pyspark.sql import functions as F  # noqa: N812
 
+    records.sparkSession.conf.set("spark.sql.shuffle.partitions", settings.shuffle_partitions)
     keyed = (
         _parse(records)
         .mapInArrow(make_lookup(settings.lookup_ms), _LOOKED_UP)
@@ -192,43 +177,18 @@ def _keyed(kind: str, key: str, other: str) -> Column:
     return F.struct(F.lit(kind).alias("kind"), F.col(key).alias("key"), F.col(other).alias("other"))
 
 
-def start(settings: ClickFraudSettings, spark: SparkSession) -> StreamingQuery:
-    """Start the query and return at once, as :func:`~rheostat.pipelines.running.start_query`."""
-    spark.conf.set("spark.sql.shuffle.partitions", settings.shuffle_partitions)
-    return start_query(settings, spark, partial(build, settings))
-
-
-def run(
-    settings: ClickFraudSettings,
-    spark: SparkSession,
-    on_session: Callable[[SparkSession], object] | None = None,
-    stop: threading.Event | None = None,
-) -> None:
-    """Run the query until it ends or ``stop`` is set, as :func:`~rheostat.pipelines.running.run_query`."""
-    run_query(partial(start, settings), spark, on_session, stop)
-
-
-def session(
-    settings: ClickFraudSettings, master: str, jars: Sequence[str], conf: dict[str, str]
-) -> AbstractContextManager[SparkSession]:
-    """A session for the pipeline, stopped on leaving. ``conf`` overrides :func:`spark_conf`."""
-    return open_session(settings.query_name, master, jars, spark_conf(settings) | conf)
-
-
-def parser() -> argparse.ArgumentParser:
-    options = make_parser("click_fraud", "Count click fraud.", ClickFraudSettings)
-    add = options.add_argument
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("--shuffle-partitions", type=int, help="tasks of the aggregation (default: %(default)s)")
     add("--distinct-error", type=float, help="relative error of the distinct counts (default: %(default)s)")
     add("--lateness", type=parse_seconds, dest="lateness_s", help="watermark (default: %(default)s s)")
     add("--window", type=parse_seconds, dest="window_s", help="length of the windows (default: %(default)s s)")
-    return options
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the pipeline as a program; returns the exit code of :func:`~rheostat.pipelines.running.run_program`."""
-    return run_program(parser().parse_args(argv), ClickFraudSettings, session, start)
-
+PIPELINE = Pipeline(
+    "click_fraud", "Count click fraud.", ClickFraudSettings, conf=spark_conf, build=build, add_options=_add_options
+)
+start, run, session, main = PIPELINE.start, PIPELINE.run, PIPELINE.session, PIPELINE.main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -16,8 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rheostat.errors import Fault, InputError, RheostatError
 from rheostat.pipelines.sink import make_writer
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
 # Settings
 
+_NEEDS: Mapping[str, tuple[str, ...]] = {"kafka": ("bootstrap", "topic"), "log": ("log",)}
 
 _LARGEST_ERROR = 0.39
 """The largest error that Spark's approximate distinct count accepts."""
@@ -52,7 +52,7 @@ class PipelineSettings:
         fetch_wait_ms: how long the Kafka consumer's fetch waits for further records (``fetch.max.wait.ms``); None:
             Kafka's default, 500. Spark asks for the ends of the log on the same connection after each read, so at low
             rates every reading task waits until that fetch has ended.
-        query_name: name of the query, as listeners and the web UI show it.
+        query_name: as listeners and the web UI show it.
     """
 
     source: str
@@ -73,23 +73,18 @@ class PipelineSettings:
             raise InputError(faults)
 
     def _faults(self) -> list[Fault]:
-        needs = {"kafka": ("bootstrap", "topic"), "log": ("log",)}
-        needed = (*needs.get(self.source, ()), "checkpoint", "out")
+        needed = (*_NEEDS.get(self.source, ()), "checkpoint", "out")
+        missing = [name for name in needed if not getattr(self, name)]
         folders_differ = not self.checkpoint or self.checkpoint != self.out
         start_message = "where a query without a checkpoint begins"
         out_message = "the checkpoint and the output need a folder each"
-        fetch_message = "how long a fetch waits for further records"
         return [
-            *(
-                Fault(name, "nothing", "a text that is not empty", f"{name} is needed")
-                for name in needed
-                if not getattr(self, name)
-            ),
-            *self._check("source", self.source in needs, "kafka, log", "where records come from"),
+            *(Fault(name, "nothing", "a text that is not empty", f"{name} is needed") for name in missing),
+            *self._check("source", self.source in _NEEDS, "kafka, log", "where records come from"),
             *self._check("starting", self.starting in ("earliest", "latest"), "earliest, latest", start_message),
             *self._check("out", folders_differ, "another folder than checkpoint", out_message),
             *self._check_count("cap", "the most records in one batch", optional=True),
-            *self._check_count("fetch_wait_ms", fetch_message, optional=True),
+            *self._check_count("fetch_wait_ms", "how long a fetch waits for further records", optional=True),
             *self._check_time("trigger_s", 0),
             *self._check_time("lookup_ms", 0),
         ]
@@ -155,9 +150,6 @@ def _at_least(value: Any, least: float) -> bool:
     return isinstance(value, int | float) and math.isfinite(value) and value >= least
 
 
-S = TypeVar("S", bound=PipelineSettings)
-
-
 # Sessions and queries
 
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -182,29 +174,17 @@ def base_conf() -> dict[str, str]:
     }
 
 
-def start_query(
-    settings: PipelineSettings, spark: SparkSession, build: Callable[[DataFrame], DataFrame]
-) -> StreamingQuery:
-    """Start the query and return at once. ``build`` maps a stream with the column ``value`` to the rows of the sink.
+@contextlib.contextmanager
+def open_session(name: str, master: str, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session whose workers run this Python, stopped on leaving."""
+    from pyspark.sql import SparkSession
 
-    Raises:
-        RheostatError: Spark refuses it: no connector for Kafka, no log in the folder, a checkpoint of another query.
-    """
-    from pyspark.errors import PySparkException
-
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = SparkSession.builder.master(master).appName(name).config(map=dict(conf)).getOrCreate()
     try:
-        return (
-            build(_read_stream(settings, spark))
-            .writeStream.queryName(settings.query_name)
-            .outputMode("update")
-            .option("checkpointLocation", settings.checkpoint)
-            .trigger(processingTime=f"{round(settings.trigger_s * 1000)} milliseconds")
-            .foreachBatch(make_writer(settings.out))
-            .start()
-        )
-    except PySparkException as error:
-        message = f"{settings.query_name} cannot start: {error}"
-        raise RheostatError(message) from error
+        yield spark
+    finally:
+        spark.stop()
 
 
 def _read_stream(settings: PipelineSettings, spark: SparkSession) -> DataFrame:
@@ -220,32 +200,6 @@ def _read_stream(settings: PipelineSettings, spark: SparkSession) -> DataFrame:
     if settings.fetch_wait_ms is not None:
         options["kafka.fetch.max.wait.ms"] = settings.fetch_wait_ms
     return spark.readStream.format("kafka").options(**options).load().selectExpr("CAST(value AS STRING) AS value")
-
-
-def run_query(
-    start: Callable[[SparkSession], StreamingQuery],
-    spark: SparkSession,
-    on_session: Callable[[SparkSession], object] | None = None,
-    stop: threading.Event | None = None,
-) -> None:
-    """Run a query until it ends or ``stop`` is set; then finish at a boundary between two batches.
-
-    Args:
-        start: starts the query.
-        spark: the session, which is left open.
-        on_session: called with the session before the query starts.
-        stop: set to end the query.
-
-    Raises:
-        RheostatError: the query failed.
-    """
-    if on_session is not None:
-        on_session(spark)
-    stop = stop or threading.Event()
-    query = start(spark)
-    while query.isActive and not stop.wait(0.2):
-        pass
-    finish(query)
 
 
 def finish(query: StreamingQuery, timeout_s: float = 120.0) -> None:
@@ -272,91 +226,121 @@ def _last_batch(query: StreamingQuery) -> int | None:
     return None if progress is None else int(progress["batchId"])
 
 
-@contextlib.contextmanager
-def open_session(name: str, master: str, jars: Sequence[str], conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session for a pipeline, stopped on leaving."""
-    from pyspark.sql import SparkSession
-
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName(name)
-    for key, value in {"spark.jars": ",".join(jars), **conf}.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    try:
-        yield spark
-    finally:
-        spark.stop()
+S = TypeVar("S", bound=PipelineSettings)
 
 
-# Pipelines as programs
+@dataclass(frozen=True)
+class Pipeline(Generic[S]):
+    """A pipeline, to be run in a session or as a program.
 
-
-def run_program(
-    options: argparse.Namespace,
-    kind: type[S],
-    session: Callable[[S, str, Sequence[str], dict[str, str]], contextlib.AbstractContextManager[SparkSession]],
-    start: Callable[[S, SparkSession], StreamingQuery],
-) -> int:
-    """Run a pipeline until SIGTERM or SIGINT.
-
-    Args:
-        options: of :func:`make_parser`.
-        kind: class of the settings.
-        session: opens the session.
-        start: starts the query.
-
-    Returns:
-        0 after a signal, 1 when the query failed, 2 when the input was wrong.
+    Attributes:
+        name: of its module.
+        conf: of its session.
+        build: maps a stream with the column ``value`` to the rows of the sink.
+        add_options: adds the options of its own settings to a parser.
     """
-    stop = threading.Event()
-    try:
-        settings = read_settings(options, kind)
-        with session(settings, options.master, options.jars, dict(options.conf)) as spark:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: stop.set())
-            run_query(partial(start, settings), spark, stop=stop)
-    except RheostatError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    return 0
 
+    name: str
+    description: str
+    settings: type[S]
+    conf: Callable[[S], dict[str, str]]
+    build: Callable[[S, DataFrame], DataFrame]
+    add_options: Callable[[argparse.ArgumentParser], object] = lambda _: None
 
-def read_settings(options: argparse.Namespace, kind: type[S]) -> S:
-    """The settings in the options of a program.
+    def start(self, settings: S, spark: SparkSession) -> StreamingQuery:
+        """Start the query and return at once.
 
-    Raises:
-        InputError: with every wrong setting.
-    """
-    return kind(**{field.name: getattr(options, field.name) for field in fields(kind)})
+        Raises:
+            RheostatError: Spark refuses it: no connector for Kafka, no log in the folder, a checkpoint of another
+                query.
+        """
+        from pyspark.errors import PySparkException
 
+        try:
+            return (
+                self.build(settings, _read_stream(settings, spark))
+                .writeStream.queryName(settings.query_name)
+                .outputMode("update")
+                .option("checkpointLocation", settings.checkpoint)
+                .trigger(processingTime=f"{round(settings.trigger_s * 1000)} milliseconds")
+                .foreachBatch(make_writer(settings.out))
+                .start()
+            )
+        except PySparkException as error:
+            message = f"{settings.query_name} cannot start: {error}"
+            raise RheostatError(message) from error
 
-def make_parser(name: str, description: str, kind: type[PipelineSettings]) -> argparse.ArgumentParser:
-    """The options that every pipeline has: one for each common setting, and those of the session.
+    def run(
+        self,
+        settings: S,
+        spark: SparkSession,
+        on_session: Callable[[SparkSession], object] | None = None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """Run the query until it ends or ``stop`` is set; then finish at a boundary between two batches.
 
-    Args:
-        name: of the module.
-        description: what the pipeline does.
-        kind: class of the settings, whose defaults apply.
-    """
-    parser = argparse.ArgumentParser(prog=f"python -m rheostat.pipelines.{name}", description=description)
-    parser.set_defaults(**{field.name: field.default for field in fields(kind) if field.default is not MISSING})
-    add = parser.add_argument
-    add("--master", required=True, help="the cluster, as Spark names it: spark://HOST:PORT or local[2]")
-    add("--source", required=True, help="kafka or log")
-    add("--bootstrap", help="broker addresses, for kafka")
-    add("--topic", help="topic, for kafka")
-    add("--log", help="folder of the embedded log, for log")
-    add("--checkpoint", default="", help="folder of the query's checkpoint")
-    add("--out", default="", help="folder of the results")
-    add("--starting", help="earliest or latest: where to begin without a checkpoint (default: %(default)s)")
-    add("--cap", type=_parse_cap, help="most records in one batch, or none (default: %(default)s)")
-    add("--trigger", type=parse_seconds, dest="trigger_s", help="time between batches (default: %(default)s s)")
-    add("--lookup-ms", type=float, help="wait of each record, in milliseconds (default: %(default)s)")
-    add("--fetch-wait-ms", type=int, help="longest wait for further records in Kafka, in ms (default: the consumer's)")
-    add("--query-name", help="name of the query (default: %(default)s)")
-    add("--jars", type=_parse_list, default=[], help="jar files for the session, comma-separated")
-    add("--conf", action="append", type=_parse_pair, default=[], help="KEY=VALUE for the session; may be repeated")
-    return parser
+        ``on_session`` is called with the session, which is left open, before the query starts.
+
+        Raises:
+            RheostatError: the query failed.
+        """
+        if on_session is not None:
+            on_session(spark)
+        stop = stop or threading.Event()
+        query = self.start(settings, spark)
+        while query.isActive and not stop.wait(0.2):
+            pass
+        finish(query)
+
+    def session(
+        self, settings: S, master: str, jars: Sequence[str], conf: Mapping[str, str]
+    ) -> contextlib.AbstractContextManager[SparkSession]:
+        """A session for the pipeline, stopped on leaving. ``conf`` overrides that of the pipeline."""
+        everything = {"spark.jars": ",".join(jars), **self.conf(settings), **conf}
+        return open_session(settings.query_name, master, everything)
+
+    def main(self, argv: Sequence[str] | None = None) -> int:
+        """Run as a program until SIGTERM or SIGINT. 0: after a signal, 1: the query failed, 2: the input was wrong."""
+        options = self.parser().parse_args(argv)
+        stop = threading.Event()
+        try:
+            settings = self.read_settings(options)
+            with self.session(settings, options.master, options.jars, dict(options.conf)) as spark:
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    signal.signal(number, lambda *_: stop.set())
+                self.run(settings, spark, stop=stop)
+        except RheostatError as error:
+            sys.stderr.write(f"{error}\n")
+            return error.exit_code
+        return 0
+
+    def read_settings(self, options: argparse.Namespace) -> S:
+        """The settings in the options of the program. Raises InputError with every wrong one."""
+        return self.settings(**{field.name: getattr(options, field.name) for field in fields(self.settings)})
+
+    def parser(self) -> argparse.ArgumentParser:
+        """One option for each setting, and those of the session."""
+        parser = argparse.ArgumentParser(prog=f"python -m rheostat.pipelines.{self.name}", description=self.description)
+        defaults = {field.name: field.default for field in fields(self.settings) if field.default is not MISSING}
+        parser.set_defaults(**defaults)
+        add = parser.add_argument
+        add("--master", required=True, help="the cluster, as Spark names it: spark://HOST:PORT or local[2]")
+        add("--source", required=True, help="kafka or log")
+        add("--bootstrap", help="broker addresses, for kafka")
+        add("--topic", help="topic, for kafka")
+        add("--log", help="folder of the embedded log, for log")
+        add("--checkpoint", default="", help="folder of the query's checkpoint")
+        add("--out", default="", help="folder of the results")
+        add("--starting", help="earliest or latest: where to begin without a checkpoint (default: %(default)s)")
+        add("--cap", type=_parse_cap, help="most records in one batch, or none (default: %(default)s)")
+        add("--trigger", type=parse_seconds, dest="trigger_s", help="time between batches (default: %(default)s s)")
+        add("--lookup-ms", type=float, help="wait of each record, in milliseconds (default: %(default)s)")
+        add("--fetch-wait-ms", type=int, help="longest wait for further records in Kafka, in ms (default: Kafka's)")
+        add("--query-name", help="name of the query (default: %(default)s)")
+        add("--jars", type=_parse_list, default=[], help="jar files for the session, comma-separated")
+        add("--conf", action="append", type=_parse_pair, default=[], help="KEY=VALUE for the session; may be repeated")
+        self.add_options(parser)
+        return parser
 
 
 _DURATION = re.compile(r"\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|min|m)?\s*")
@@ -364,10 +348,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, None: 1.0}
 
 
 def parse_seconds(text: str) -> float:
-    """A duration in seconds; the unit is ms, s, m or min (default: s).
-
-    Raises:
-        ValueError: the text is not a duration.
+    """A duration in seconds; the unit is ms, s, m or min (default: s). Raises ValueError if it is none.
 
     >>> parse_seconds("500ms"), parse_seconds("2s"), parse_seconds("3")
     (0.5, 2.0, 3.0)

@@ -29,8 +29,6 @@ _SUMS = ["records", "id_low", "id_high", "mixed_low", "mixed_high"]
 
 
 def make_writer(out: str) -> Callable[[DataFrame, int], None]:
-    """The function for ``foreachBatch``."""
-
     def write(rows: DataFrame, batch_id: int) -> None:
         rows.write.mode("overwrite").parquet(f"{out}/batch={batch_id}")
 
@@ -43,7 +41,7 @@ class SinkTotals:
 
     Attributes:
         by_kind: checksum of the record ids, for each kind of row. Each record has a row of each kind.
-        batches: number of complete batches.
+        batches: complete ones.
         rows: number of different (kind, key, window).
         incomplete: folders of batches that were being written when the query died, and were not written again.
     """
@@ -85,12 +83,7 @@ def verify(out: str | Path) -> SinkTotals:
 
 @dataclass(frozen=True, slots=True)
 class RecordTotals:
-    """Totals of a sink of single records.
-
-    Attributes:
-        checksum: of the record ids; duplicates count.
-        batches, incomplete: as in :class:`SinkTotals`.
-    """
+    """Totals of a sink of single records, as in :class:`SinkTotals`; duplicates count in the checksum."""
 
     checksum: IdChecksum
     batches: int
@@ -98,11 +91,7 @@ class RecordTotals:
 
 
 def verify_records(out: str | Path) -> RecordTotals:
-    """Sum up a sink of records, by their column ``id``, without Spark.
-
-    Raises:
-        InputError: there is no such folder.
-    """
+    """Sum up a sink of records, by their column ``id``, without Spark; see :func:`verify`."""
     complete, incomplete = _find_batches(out)
     checksum = IdChecksum()
     for table in _read_tables(complete, ["id"]):

@@ -14,34 +14,19 @@ Each record is written once, with its id, for :func:`~rheostat.pipelines.sink.ve
 whose pickup is not on earth, are left out and counted as ``malformed`` in the ``observedMetrics`` of the progress
 events. Other invalid fields become null.
 
-As a program: ``python -m rheostat.pipelines.taxi_attractions --help``. SIGTERM and SIGINT, sent to the Python process,
-end it at the next boundary between two batches.
+As a program: ``python -m rheostat.pipelines.taxi_attractions --help``.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
-import threading
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rheostat.pipelines.click_fraud import make_wait
-from rheostat.pipelines.running import (
-    TaxiSettings,
-    base_conf,
-    make_parser,
-    open_session,
-    run_program,
-    run_query,
-    start_query,
-)
+from rheostat.pipelines.running import Pipeline, TaxiSettings, base_conf
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql import Column, DataFrame
 
 
 _JSON = (
@@ -80,14 +65,14 @@ def build(settings: TaxiSettings, records: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
 
     nearest = F.array_min(F.array(*(_candidate(place) for place in ATTRACTIONS)))
-    found = (
+    rows = (
         _parse(records)
         .withColumn("nearest", nearest)
         .withColumn("attraction", F.col("nearest.name"))
         .withColumn("attraction_distance", F.sqrt("nearest.squared"))
         .drop("nearest")
     )
-    return found.mapInArrow(make_wait(settings.lookup_ms), found.schema) if settings.lookup_ms else found
+    return rows.mapInArrow(make_wait(settings.lookup_ms), rows.schema) if settings.lookup_ms else rows
 
 
 def _candidate(place: Attraction) -> Column:
@@ -109,36 +94,14 @@ def _parse(records: DataFrame) -> DataFrame:
     return observed.filter(whole)
 
 
-def start(settings: TaxiSettings, spark: SparkSession) -> StreamingQuery:
-    """Start the query and return at once, as :func:`~rheostat.pipelines.running.start_query`."""
-    return start_query(settings, spark, partial(build, settings))
-
-
-def run(
-    settings: TaxiSettings,
-    spark: SparkSession,
-    on_session: Callable[[SparkSession], object] | None = None,
-    stop: threading.Event | None = None,
-) -> None:
-    """Run the query until it ends or ``stop`` is set, as :func:`~rheostat.pipelines.running.run_query`."""
-    run_query(partial(start, settings), spark, on_session, stop)
-
-
-def session(
-    settings: TaxiSettings, master: str, jars: Sequence[str], conf: dict[str, str]
-) -> AbstractContextManager[SparkSession]:
-    """A session for the pipeline, stopped on leaving. ``conf`` overrides the defaults."""
-    return open_session(settings.query_name, master, jars, base_conf() | conf)
-
-
-def parser() -> argparse.ArgumentParser:
-    return make_parser("taxi_attractions", "Find the attraction nearest to each taxi trip.", TaxiSettings)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the pipeline as a program; returns the exit code of :func:`~rheostat.pipelines.running.run_program`."""
-    return run_program(parser().parse_args(argv), TaxiSettings, session, start)
-
+PIPELINE = Pipeline(
+    "taxi_attractions",
+    "Find the attraction nearest to each taxi trip.",
+    TaxiSettings,
+    conf=lambda _: base_conf(),
+    build=build,
+)
+start, run, session, main = PIPELINE.start, PIPELINE.run, PIPELINE.session, PIPELINE.main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,17 +5,15 @@ arrival ÷ n over overloaded samples. With a true capacity of 1000/s and a load 
 violations.
 
 Corrected (``learn_from="processed"``), the *busy rate* is learned, the records processed in a second in which a batch
-runs (:func:`busy_rate`). A batch has a fixed part, so this is a lower bound of the capacity while batches are shorter
-than τ, and close to it once they are long. It is kept for each number of executors: two of them carry more than two
-sixths of what six carry.
+runs (:func:`busy_rate`), for each number of executors. A batch has a fixed part, so this is a lower bound of the
+capacity while batches are shorter than τ, and close to it once they are long.
 
 * A sample above the limit *measures* the current target if the batch is long (τ ÷ 2 or more, or as large as the batch
   cap allows) and the slots are in use (busy ratio 0.5 or more, or unknown): a stall is not a lack of executors. A
   higher rate replaces the figure, a lower one enters the mean, in which the past weighs at most ``memory`` samples.
-* Three healthy samples in a row that agree within a tenth are a *lower bound*, the least of them. A lower bound raises
-  a figure and never lowers it. Where nothing is known it starts the figures if the slots are in use; so does any sample
-  above the limit. Until there are figures, increases use the highest busy rate that one executor has reached
-  (``shown``).
+* Three healthy samples in a row that agree within a tenth are a *lower bound*, the least of them. It raises a figure
+  and never lowers it. Where nothing is known it starts the figures if the slots are in use; so does any sample above
+  the limit. Until then, increases use the highest busy rate that one executor has reached (``shown``).
 * A new figure C at n removes the figures at n' that cannot be true beside it: n' > n carries C to 2 C × n' ÷ n, n' < n
   carries C × n' ÷ n ÷ 2 to C (waves of tasks explain the factor of two). A lower bound for n' < n must be C × n' ÷ n,
   otherwise C says more about n' than the bound does. A new lower bound removes only figures that are too low.
@@ -33,7 +31,7 @@ from typing import ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from rheostat.decide.policy import PolicyContext, cap_limits, in_force
+from rheostat.decide.policy import PolicyContext, cap_limits, current_target
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 
 Measure = Literal["tasks", "batches"]
@@ -48,7 +46,6 @@ _IN_USE = 0.5
 _LONG = 0.5
 _WAVES = 2.0
 _KEPT = 5
-
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
 StateT = TypeVar("StateT")
@@ -66,11 +63,9 @@ class BuiltInPolicy(Generic[OptionsT, StateT]):
         self.context = context
 
     def initial(self) -> StateT:
-        """The state before the first sample."""
         return self.state_type()
 
     def capacity(self, executors: int, state: StateT) -> float | None:  # noqa: ARG002
-        """No model."""
         return None
 
 
@@ -79,7 +74,7 @@ class BuiltInPolicy(Generic[OptionsT, StateT]):
 
 def valid_target(assessment: Assessment) -> int | None:
     """The current target; None where it is unknown, or a figure of the sample is missing or invalid."""
-    return None if assessment.missing or assessment.invalid else in_force(assessment) or None
+    return None if assessment.missing or assessment.invalid else current_target(assessment) or None
 
 
 def propose_nothing(assessment: Assessment, needed: str) -> Recommendation:
@@ -91,11 +86,7 @@ def propose_nothing(assessment: Assessment, needed: str) -> Recommendation:
 def due_in_s(at: float, last: float | None, every_s: float | None, early_s: float = 1e-6) -> float:
     """Time until an action that is due every ``every_s`` is due again, s; 0 where it is due now.
 
-    Args:
-        at: now.
-        last: when it was done last; None: never.
-        every_s: None: it is always due.
-        early_s: how much too early still counts as due.
+    It is always due with ``every_s`` None, or if it was never done (``last``); up to ``early_s`` too early it is due.
 
     >>> due_in_s(50.0, 0.0, 60.0), due_in_s(55.0, 0.0, 60.0, early_s=7.5), due_in_s(5.0, None, 60.0)
     (10.0, 0.0, 0.0)
@@ -106,14 +97,14 @@ def due_in_s(at: float, last: float | None, every_s: float | None, early_s: floa
     return 0.0 if left_s <= early_s else left_s
 
 
-def count_in_a_row(streak: int, wanted: int) -> tuple[int, bool]:
-    """The streak with one more sample, at most ``wanted``, and whether it is complete.
+def count_in_a_row(streak: int, required: int) -> tuple[int, bool]:
+    """The streak with one more sample, at most ``required``, and whether it is complete.
 
     >>> count_in_a_row(8, 10), count_in_a_row(10, 10)
     ((9, False), (10, True))
     """
-    streak = min(streak + 1, wanted)
-    return streak, streak == wanted
+    streak = min(streak + 1, required)
+    return streak, streak == required
 
 
 def add_in_a_row(
@@ -149,12 +140,9 @@ def round_up(number: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The capacity of a number of executors.
+    """The capacity of so many executors together, records/s, learned last at a time (``at``).
 
-    Attributes:
-        rate: of all of them together, records/s.
-        samples: measurements in it; 0: it is a lower bound.
-        at: when it was last learned.
+    ``samples`` are the measurements in it; 0: it is a lower bound.
     """
 
     executors: int
@@ -168,8 +156,7 @@ class Learned:
     """The capacity model.
 
     Attributes:
-        w_max: mean of arrival ÷ n over overloaded samples, records/s; only as printed.
-        samples: overloaded samples in ``w_max``.
+        w_max: mean of arrival ÷ n over ``samples`` overloaded samples, records/s; only as printed.
         figures: by ascending number of executors; empty: the capacity is unknown.
         shown: highest busy rate ÷ n so far, records/s for one executor: a lower bound.
         recent: busy rates of the last healthy samples in a row, at most three.
@@ -211,7 +198,6 @@ class Learned:
         return max(n, needed(rate, below / n))
 
     def figure(self, executors: int) -> Figure | None:
-        """The figure of exactly this number."""
         return next((each for each in self.figures if each.executors == executors), None)
 
 
@@ -353,12 +339,10 @@ def usage(assessment: Assessment) -> float | None:
 def busy_share(assessment: Assessment, measure: Measure) -> float | None:
     """Busy time ÷ time, in [0, 1]; None: unknown.
 
-    ``tasks``
-        the share of slot time in tasks, over the rate window: what a record-at-a-time engine calls busy. A micro-batch
-        job does not reach 1: while the driver plans and commits, or the last wave is thin, slots are free that no
-        record could use.
-    ``batches``
-        batch ÷ max(trigger, batch), of the last batch. At 1 the next batch cannot start in time.
+    ``tasks``: the share of slot time in tasks, over the rate window: what a record-at-a-time engine calls busy. A
+    micro-batch job does not reach 1: while the driver plans and commits, or the last wave is thin, slots are free that
+    no record could use. ``batches``: batch ÷ max(trigger, batch), of the last batch. At 1 the next batch cannot start
+    in time.
 
     >>> assessment = Assessment(at=0.0, busy_ratio=0.5, batch_s=6.0, trigger_s=10.0)
     >>> busy_share(assessment, "tasks"), busy_share(assessment, "batches")
@@ -379,8 +363,7 @@ class Recovery:
     """Progress of the last change.
 
     Attributes:
-        executors: the current target; None: no sample yet.
-        since: when it was first seen.
+        executors: the current target, since a time; None: no sample yet.
         grew: whether it is more than the target before it.
         ready: whether it was ready once.
         recovered: whether the job has recovered from the change, or the wait for that has expired.
@@ -401,14 +384,7 @@ def ready(assessment: Assessment, executors: int) -> bool:
 
 
 def follow_recovery(assessment: Assessment, executors: int, past: Recovery, hold_s: float) -> Recovery:
-    """The recovery with one more complete sample.
-
-    Args:
-        assessment: the sample.
-        executors: the current target.
-        past: as of the sample before.
-        hold_s: longest wait for a recovery.
-    """
+    """The recovery with one more complete sample; ``hold_s`` is the longest wait for a recovery."""
     if executors != past.executors:
         grew = past.executors is not None and executors > past.executors
         past = Recovery(executors=executors, since=assessment.at, grew=grew, took_s=past.took_s)

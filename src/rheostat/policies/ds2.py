@@ -23,7 +23,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from statistics import median_high
-from types import MappingProxyType
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel, Field
@@ -46,18 +45,18 @@ _LATE = 2
 """A sample that comes later than so many periods ends the count."""
 
 _Proposal = tuple[Recommendation, "Ds2State"]
-_COMBINE: Mapping[str, Callable[[tuple[int, ...]], int]] = MappingProxyType(
-    {"last": lambda found: found[-1], "median": median_high, "max": max}
-)
+_COMBINE: Mapping[str, Callable[[tuple[int, ...]], int]] = {
+    "last": lambda found: found[-1],
+    "median": median_high,
+    "max": max,
+}
 
-TUNED: Mapping[str, object] = MappingProxyType(
-    {
-        "activation_intervals": 2,
-        "combine": "max",
-        "target_rate_ratio": 1.05,
-        "scaling_factor": 0.1,
-    }
-)
+TUNED: Mapping[str, object] = {
+    "activation_intervals": 2,
+    "combine": "max",
+    "target_rate_ratio": 1.05,
+    "scaling_factor": 0.1,
+}
 
 
 class Ds2Options(FrozenModel):
@@ -116,33 +115,27 @@ class Ds2Policy(BuiltInPolicy[Ds2Options, Ds2State]):
     )
     state_type: type[Ds2State] = Ds2State
     options_type: ClassVar[type[BaseModel]] = Ds2Options
-    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
-        {"default": TUNED, "tuned": TUNED, "faithful": {}}
-    )
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": TUNED, "tuned": TUNED, "faithful": {}}
 
     def recommend(self, assessment: Assessment, state: Ds2State) -> _Proposal:
-        """Propose the combined optimum of the last evaluations."""
-        n = valid_target(assessment)
+        n, options = valid_target(assessment), self.options
         if n is None or not assessment.executors or assessment.arrival_rate is None:
             return propose_nothing(assessment, "executors"), replace(state, found=(), at=assessment.at)
         state = self._follow(assessment, n, state)
-        if self._warming_up(assessment, state):
-            ignored = several(self.options.warm_up_intervals, "period")
+        ran_s = assessment.at - (assessment.at if state.since is None else state.since)
+        if ran_s < options.warm_up_intervals * self.context.sample_s - ROUNDING:
+            ignored = several(options.warm_up_intervals, "period")
             text = f"{several(n, 'executor has', 'executors have')} run for less than {ignored}, which do not count"
-            return self._hold(n, ReasonCode.STABILIZING, text), state
-        rate = self._true_rate(assessment)
-        if rate is None:
+            return _hold(n, ReasonCode.STABILIZING, text), state
+        busy = busy_share(assessment, options.useful_time)
+        if not busy or not assessment.processed_rate:
             text = "no true processing rate without processed records and busy time"
-            return self._hold(n, ReasonCode.CAPACITY_UNKNOWN, text), replace(state, found=())
-        return self._evaluate(assessment, n, rate, state)
+            return _hold(n, ReasonCode.CAPACITY_UNKNOWN, text), replace(state, found=())
+        return self._evaluate(assessment, n, busy, state)
 
     def capacity(self, executors: int, state: Ds2State) -> float | None:
         """Of n executors: n × the true processing rate of one at the last evaluation."""
         return None if state.rate is None else executors * state.rate
-
-    @staticmethod
-    def _hold(n: int, code: ReasonCode, text: str) -> Recommendation:
-        return Recommendation(n, Reason(code, text, {"executors": float(n)}))
 
     def _follow(self, assessment: Assessment, n: int, state: Ds2State) -> Ds2State:
         """The state with this sample's target: another one, or a sample that came late, ends the count."""
@@ -152,28 +145,23 @@ class Ds2Policy(BuiltInPolicy[Ds2Options, Ds2State]):
         late = state.at is not None and assessment.at - state.at > _LATE * self.context.sample_s
         return replace(state, at=assessment.at, found=() if late else state.found)
 
-    def _warming_up(self, assessment: Assessment, state: Ds2State) -> bool:
-        ran_s = assessment.at - (assessment.at if state.since is None else state.since)
-        return ran_s < self.options.warm_up_intervals * self.context.sample_s - ROUNDING
-
-    def _true_rate(self, assessment: Assessment) -> float | None:
-        """Of all registered executors together, records/s; None where nothing was processed, or it is unknown."""
-        busy = busy_share(assessment, self.options.useful_time)
-        if not busy or not assessment.processed_rate:
-            return None
-        return assessment.processed_rate / busy
-
-    def _evaluate(self, assessment: Assessment, n: int, rate: float, state: Ds2State) -> _Proposal:
-        registered, arrival = assessment.executors or n, assessment.arrival_rate or 0.0
-        best = self._adjust(assessment, registered, optimum(arrival, rate, registered, self.options.scaling_factor))
-        found = (*state.found, best)[-self.options.activation_intervals :]
+    def _evaluate(self, assessment: Assessment, n: int, busy: float, state: Ds2State) -> _Proposal:
+        options, registered, arrival = self.options, assessment.executors or n, assessment.arrival_rate or 0.0
+        rate = (assessment.processed_rate or 0.0) / busy
+        best = self._adjust(assessment, registered, optimum(arrival, rate, registered, options.scaling_factor))
+        found = (*state.found, best)[-options.activation_intervals :]
         state = replace(state, found=found, rate=rate / registered)
-        each = f"{per_second(rate / registered)} each, {percent(busy_share(assessment, self.options.useful_time))} busy"
+        each = f"{per_second(rate / registered)} each, {percent(busy)} busy"
         text = f"arrival {per_second(arrival)} at a true rate of {each}, is best on {executors(best)}"
-        if len(found) < self.options.activation_intervals:
-            waits = f"evaluation {len(found)} of {self.options.activation_intervals} in a row"
-            return self._hold(n, ReasonCode.SURPLUS_COUNTING, f"{text}: {waits}"), state
-        return self._propose(n, _COMBINE[self.options.combine](found), text, state), state
+        if len(found) < options.activation_intervals:
+            waits = f"evaluation {len(found)} of {options.activation_intervals} in a row"
+            return _hold(n, ReasonCode.SURPLUS_COUNTING, f"{text}: {waits}"), state
+        target = _COMBINE[options.combine](found)
+        if target == n or n - options.smallest_decrease < target < n:
+            return _hold(n, ReasonCode.STEADY, f"{text}: {n} stays"), state
+        code = ReasonCode.UNDERSIZED if target > n else ReasonCode.OVERSIZED
+        reason = Reason(code, f"{text}: {n} → {target}", {"executors": float(n), "true_rate": state.rate})
+        return Recommendation(target, reason), state
 
     def _adjust(self, assessment: Assessment, registered: int, best: int) -> int:
         """The final adjustment: the optimum asks for no more, and yet the target rate is not reached."""
@@ -183,9 +171,6 @@ class Ds2Policy(BuiltInPolicy[Ds2Options, Ds2State]):
             return best
         return min(MOST_EXECUTORS, math.ceil(ratio * best - ROUNDING))
 
-    def _propose(self, n: int, target: int, text: str, state: Ds2State) -> Recommendation:
-        if target == n or n - self.options.smallest_decrease < target < n:
-            return self._hold(n, ReasonCode.STEADY, f"{text}: {n} stays")
-        code = ReasonCode.UNDERSIZED if target > n else ReasonCode.OVERSIZED
-        figures = {"executors": float(n), "true_rate": state.rate}
-        return Recommendation(target, Reason(code, f"{text}: {n} → {target}", figures))
+
+def _hold(n: int, code: ReasonCode, text: str) -> Recommendation:
+    return Recommendation(n, Reason(code, text, {"executors": float(n)}))

@@ -23,8 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pydantic import BaseModel, Field
@@ -36,7 +35,7 @@ from rheostat.text import executors, seconds, several
 
 _Proposal = tuple[Recommendation, "DynamicAllocationState"]
 
-TUNED: Mapping[str, object] = MappingProxyType({"backlog_timeout_s": None, "idle_timeout_s": None})
+TUNED: Mapping[str, object] = {"backlog_timeout_s": None, "idle_timeout_s": None}
 
 
 class DynamicAllocationOptions(FrozenModel):
@@ -71,13 +70,7 @@ class DynamicAllocationOptions(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class DynamicAllocationState:
-    """What is remembered of the batch in flight.
-
-    Attributes:
-        batch: number of the last finished batch at the last sample.
-        rounds: rounds that the batch in flight has had.
-        add: executors to be added in its next round.
-    """
+    """Last finished batch at the last sample; rounds that the batch in flight has had, and what its next one adds."""
 
     batch: int | None = None
     rounds: int = 0
@@ -136,71 +129,48 @@ class DynamicAllocationPolicy(BuiltInPolicy[DynamicAllocationOptions, DynamicAll
     )
     state_type: type[DynamicAllocationState] = DynamicAllocationState
     options_type: ClassVar[type[BaseModel]] = DynamicAllocationOptions
-    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
-        {"default": TUNED, "tuned": TUNED, "faithful": {}}
-    )
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": TUNED, "tuned": TUNED, "faithful": {}}
 
     def recommend(self, assessment: Assessment, state: DynamicAllocationState) -> _Proposal:
         """Up if rounds have passed, else down by the executors that have been idle for too long."""
-        n, tasks = valid_target(assessment), self._tasks(assessment)
+        n = valid_target(assessment)
+        # tasks of a batch's widest stage, no fewer than run now
+        widest = self.options.tasks if self.options.tasks is not None else assessment.partitions
+        tasks = max(widest or 0, assessment.active_tasks or 0)
         if n is None or not assessment.executors or not tasks:
             return propose_nothing(assessment, "executors or tasks"), DynamicAllocationState(assessment.last_batch_id)
-        target, state = self._count_rounds(assessment, n, tasks, state)
+        slots = assessment.executors * (assessment.slots_per_executor or 1)
+        waited_s = waiting_s(assessment.batch_s or 0.0, tasks, slots)
+        target, state = self._count_rounds(assessment, n, tasks, waited_s, state)
         if target > n:
-            return self._increase(assessment, n, target, tasks), state
+            return self._increase(assessment, n, target, tasks, waited_s), state
         return self._decrease(assessment, n, tasks), state
-
-    def _tasks(self, assessment: Assessment) -> int:
-        """Tasks of a batch's widest stage: the option, or the partitions; no fewer than run now."""
-        tasks = self.options.tasks if self.options.tasks is not None else assessment.partitions
-        return max(tasks or 0, assessment.active_tasks or 0)
 
     # ------------------------------------------------------------------------------------------------- up
 
     def _count_rounds(
-        self, assessment: Assessment, n: int, tasks: int, state: DynamicAllocationState
+        self, assessment: Assessment, n: int, tasks: int, waited_s: float, state: DynamicAllocationState
     ) -> tuple[int, DynamicAllocationState]:
         """The number after the rounds that have passed since the last sample."""
-        most = useful_executors(tasks, assessment.slots_per_executor or 1, self.options.allocation_ratio)
-        in_flight, had = self._choose_batch(assessment, state)
-        rounds = self._rounds(assessment, tasks) if had is not None else 0
+        first_s = self._backlog_timeout_s(assessment)
+        in_flight, had = _choose_batch(assessment, state)
+        passed = rounds_passed(waited_s, first_s, self.options.sustained_timeout_s or first_s) if had is not None else 0
         before = had or 0
         start, add = (n, state.add) if before else (assessment.executors or n, 1)
-        target, add = grow(start, add, max(0, rounds - before), most)
-        if not in_flight:
-            return max(n, target), DynamicAllocationState(assessment.last_batch_id)
-        return max(n, target), DynamicAllocationState(assessment.last_batch_id, max(rounds, before), add)
-
-    def _choose_batch(self, assessment: Assessment, state: DynamicAllocationState) -> tuple[bool, int | None]:
-        """Whether the batch that counts is in flight, and how many rounds it had; None: it was counted before."""
-        finished = (
-            None if assessment.last_batch_id is None or state.batch is None else assessment.last_batch_id - state.batch
-        )
-        if assessment.running and (assessment.batch_s or 0.0) > (assessment.last_batch_s or 0.0):
-            return True, state.rounds if finished == 0 else 0
-        if finished == 0:
-            return False, None
-        return False, state.rounds if finished == 1 else 0
-
-    def _rounds(self, assessment: Assessment, tasks: int) -> int:
-        first_s = self._backlog_timeout_s(assessment)
-        next_s = self.options.sustained_timeout_s or first_s
-        return rounds_passed(self._waited_s(assessment, tasks), first_s, next_s)
+        most = useful_executors(tasks, assessment.slots_per_executor or 1, self.options.allocation_ratio)
+        target, add = grow(start, add, max(0, passed - before), most)
+        after = DynamicAllocationState(assessment.last_batch_id)
+        if in_flight:
+            after = replace(after, rounds=max(passed, before), add=add)
+        return max(n, target), after
 
     def _backlog_timeout_s(self, assessment: Assessment) -> float:
         return self.options.backlog_timeout_s or max(1.0, assessment.trigger_s or 0.0)
 
-    @staticmethod
-    def _waited_s(assessment: Assessment, tasks: int) -> float:
-        return waiting_s(
-            assessment.batch_s or 0.0, tasks, (assessment.executors or 1) * (assessment.slots_per_executor or 1)
-        )
-
-    def _increase(self, assessment: Assessment, n: int, target: int, tasks: int) -> Recommendation:
-        waited_s, wait = self._waited_s(assessment, tasks), "waits" if tasks == 1 else "wait"
+    def _increase(self, assessment: Assessment, n: int, target: int, tasks: int, waited_s: float) -> Recommendation:
         text = (
-            f"{several(tasks, 'task')} on {executors(assessment.executors or 0)} {wait} for {seconds(waited_s)} "
-            f"of a batch of {seconds(assessment.batch_s or 0.0)}, "
+            f"{several(tasks, 'task')} on {executors(assessment.executors or 0)} {'waits' if tasks == 1 else 'wait'} "
+            f"for {seconds(waited_s)} of a batch of {seconds(assessment.batch_s or 0.0)}, "
             f"{seconds(self._backlog_timeout_s(assessment))} are allowed: {n} → {target}"
         )
         figures = {"tasks": float(tasks), "waited_s": waited_s, "executors": float(n)}
@@ -208,25 +178,35 @@ class DynamicAllocationPolicy(BuiltInPolicy[DynamicAllocationOptions, DynamicAll
 
     # ----------------------------------------------------------------------------------------------- down
 
-    def _idle_timeout_s(self, assessment: Assessment) -> float:
-        return self.options.idle_timeout_s or max(60.0, 2 * (assessment.trigger_s or 0.0))
-
     def _decrease(self, assessment: Assessment, n: int, tasks: int) -> Recommendation:
         """Remove those that are idle for too long, but keep as many as the present tasks need."""
-        limit_s, idle_s = self._idle_timeout_s(assessment), assessment.idle_s or ()
+        limit_s = self.options.idle_timeout_s or max(60.0, 2 * (assessment.trigger_s or 0.0))
+        idle_s = assessment.idle_s or ()
         expired = sum(idle >= limit_s for idle in idle_s)
         now = (assessment.active_tasks or 0) if assessment.running is False else tasks
         need = useful_executors(now, assessment.slots_per_executor or 1, self.options.allocation_ratio)
         target = min(n, max(1, need, n - expired))
-        figures = {"idle": float(expired), "tasks": float(now), "executors": float(n)}
         needs = f"{several(now, 'task needs', 'tasks need')} {need}"
         if target < n:
+            code = ReasonCode.OVERSIZED
             text = f"{executors(expired)} had no task for {seconds(limit_s)}, {needs}: {n} → {target}"
-            return Recommendation(target, Reason(ReasonCode.OVERSIZED, text, figures))
-        if idle_s and not expired:
-            text = (
-                f"{executors(len(idle_s))} without a task, the longest for {seconds(idle_s[0])} of {seconds(limit_s)}"
-            )
-            return Recommendation(n, Reason(ReasonCode.SURPLUS_COUNTING, text, figures))
-        text = f"no task waits for too long, {executors(expired)} idle for {seconds(limit_s)}; {needs}"
-        return Recommendation(n, Reason(ReasonCode.STEADY, text, figures))
+        elif idle_s and not expired:
+            code = ReasonCode.SURPLUS_COUNTING
+            longest = f"the longest for {seconds(idle_s[0])} of {seconds(limit_s)}"
+            text = f"{executors(len(idle_s))} without a task, {longest}"
+        else:
+            code = ReasonCode.STEADY
+            text = f"no task waits for too long, {executors(expired)} idle for {seconds(limit_s)}; {needs}"
+        figures = {"idle": float(expired), "tasks": float(now), "executors": float(n)}
+        return Recommendation(target, Reason(code, text, figures))
+
+
+def _choose_batch(assessment: Assessment, state: DynamicAllocationState) -> tuple[bool, int | None]:
+    """Whether the batch that counts is in flight, and how many rounds it had; None: it was counted before."""
+    last, before = assessment.last_batch_id, state.batch
+    finished = None if last is None or before is None else last - before
+    if assessment.running and (assessment.batch_s or 0.0) > (assessment.last_batch_s or 0.0):
+        return True, state.rounds if finished == 0 else 0
+    if finished == 0:
+        return False, None
+    return False, state.rounds if finished == 1 else 0

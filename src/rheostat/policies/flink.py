@@ -25,13 +25,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
-from rheostat.decide.partitions import Alignment, aligned
+from rheostat.decide.partitions import Alignment, align
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import (
     ROUNDING,
@@ -49,22 +48,20 @@ _DOWNS = 64
 _HISTORY_S = 86_400.0
 """Scalings older than this do not count (history.max.age)."""
 
-TUNED: Mapping[str, object] = MappingProxyType(
-    {
-        "utilization_target": 0.8,
-        "utilization_max": 0.9,
-        "utilization_min": 0.7,
-        "catch_up_s": 60.0,
-        "restart_time_s": 10.0,
-        "stabilization_s": 15.0,
-        "metric_window_s": 30.0,
-        "scale_down_interval_s": 180.0,
-        "backlog_threshold_s": 30.0,
-        "observed_lag_threshold_s": 15.0,
-        "effectiveness_detection": True,
-        "alignment": "off",
-    }
-)
+TUNED: Mapping[str, object] = {
+    "utilization_target": 0.8,
+    "utilization_max": 0.9,
+    "utilization_min": 0.7,
+    "catch_up_s": 60.0,
+    "restart_time_s": 10.0,
+    "stabilization_s": 15.0,
+    "metric_window_s": 30.0,
+    "scale_down_interval_s": 180.0,
+    "backlog_threshold_s": 30.0,
+    "observed_lag_threshold_s": 15.0,
+    "effectiveness_detection": True,
+    "alignment": "off",
+}
 
 
 def _seconds(default: float, description: str) -> Any:
@@ -117,13 +114,9 @@ class FlinkOptions(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One sample of the metric window.
+    """One sample of the metric window: arrival rate, processed rate (records/s) and busy share; None: unknown.
 
-    Attributes:
-        arrival: arrival rate, records/s.
-        processed: processed rate, records/s; None: unknown.
-        busy: share of the time in which the job is busy; None: unknown.
-        observed: the processed rate while the job catches up, as a true processing rate; None: it does not.
+    ``observed`` is the processed rate while the job catches up, as a true processing rate; None: it does not.
     """
 
     at: float
@@ -134,25 +127,8 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """The load over the metric window.
-
-    Attributes:
-        arrival: mean arrival rate, records/s.
-        excess: backlog beyond that of a job that keeps up, now, records.
-        rate: true processing rate, records/s; infinite where nothing is processed.
-        catching_up: whether the excess is beyond the threshold for decreases.
-    """
-
-    arrival: float
-    excess: float
-    rate: float
-    catching_up: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Scaling:
-    """A scaling and its expected rate. Rates are true processing rates, records/s."""
+    """A scaling; ``rate`` and ``expected`` are true processing rates before and after it, records/s."""
 
     at: float
     before: int
@@ -195,29 +171,22 @@ def true_rate(
 ) -> float | None:
     """Records/s while busy: processed ÷ busy, or the mean of the observed rates if that one is beyond it by ``switch``.
 
-    Args:
-        processed: processed rate, records/s.
-        busy: share of the time that is busy.
-        observed: processed rates while the job caught up.
-        switch: by what share the first may exceed the second.
-        least: observed rates that are needed to look at them.
-
-    Returns:
-        Infinite where nothing is processed or busy; None where it is unknown.
+    The observed rates count from ``least`` of them on. Infinite where nothing is processed or busy; None: unknown.
 
     >>> true_rate(35.0, 0.1, (200.0, 400.0), switch=0.2, least=2)
     350.0
     >>> true_rate(35.0, 0.1, (200.0, 400.0), switch=0.1, least=2)
     300.0
     """
-    seen = _mean(observed) if len(observed) >= least else None
+    by_busy: float | None = None
     if processed == 0 or busy == 0:
-        by_busy: float | None = math.inf
-    else:
-        by_busy = None if processed is None or busy is None else processed / busy
-    if seen is None or by_busy is None:
-        return by_busy if seen is None else seen
-    return seen if by_busy > seen * (1 + switch) else by_busy
+        by_busy = math.inf
+    elif processed is not None and busy is not None:
+        by_busy = processed / busy
+    mean = _mean(observed) if len(observed) >= least else None
+    if mean is not None and (by_busy is None or by_busy > mean * (1 + switch)):
+        return mean
+    return by_busy
 
 
 def target_capacity(
@@ -237,21 +206,18 @@ def target_capacity(
 
 
 def thresholds(
-    load: Load, utilization: tuple[float, float], catch_up_s: float, restart_s: float
+    arrival: float, excess: float, utilization: tuple[float, float] | None, catch_up_s: float, restart_s: float
 ) -> tuple[float, float]:
     """True processing rates between which nothing changes: more is needed below the first, less above the second.
 
-    ``utilization`` are its boundaries, lower and upper. While a large backlog is processed it may go up to 1, and
-    nothing is too much.
+    ``utilization``: its boundaries, lower and upper; None: 0 and 1, while a large backlog is processed.
     """
-    lower, upper = (0.0, 1.0) if load.catching_up else utilization
-    return (
-        target_capacity(load.arrival, load.excess, upper, catch_up_s),
-        target_capacity(load.arrival, load.excess, lower, catch_up_s, restart_s),
-    )
+    lower, upper = utilization or (0.0, 1.0)
+    below = target_capacity(arrival, excess, upper, catch_up_s)
+    return below, target_capacity(arrival, excess, lower, catch_up_s, restart_s)
 
 
-def ineffective(last: Scaling | None, current: int, rate: float, threshold: float) -> bool:
+def is_ineffective(last: Scaling | None, current: int, rate: float, threshold: float) -> bool:
     """Whether the last increase, to ``current``, brought less than this share of the expected gain."""
     if last is None or last.after <= last.before or last.after != current:
         return False
@@ -259,10 +225,7 @@ def ineffective(last: Scaling | None, current: int, rate: float, threshold: floa
 
 
 def add_decrease(downs: tuple[Down, ...], new: Down, interval_s: float) -> tuple[Down, ...]:
-    """The decreases of the interval that can still be its maximum: targets fall from one to the next.
-
-    The first one is the maximum.
-    """
+    """The decreases of the interval that can still be its maximum, which is the first: targets fall."""
     kept = [each for each in downs if each.at >= new.at - interval_s and each.target > new.target]
     if len(kept) >= _DOWNS:
         kept[-2:] = [Down(kept[-1].at, kept[-2].target, kept[-2].outside)]
@@ -282,10 +245,8 @@ class FlinkState:
         at: time of the last sample.
         stable_at: the first sample after the stabilization.
         samples: the metric window.
-        down_since: since when a decrease has been held back.
-        downs: the decreases held back that can still be the maximum of the interval.
-        proposed: the change proposed last.
-        last: the change done last.
+        down_since, downs: since when a decrease has been held back, and those of :func:`add_decrease`.
+        proposed, last: the change proposed last, and the one done last.
         rate: true processing rate of one executor, records/s.
     """
 
@@ -306,11 +267,12 @@ _Proposal = tuple[Recommendation, FlinkState]
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The number that the load needs, by which factor, why, and whether the boundaries are left."""
+    """The number that the load needs, by which factor, the true rate, and whether it is outside the boundaries."""
 
     now: int
     target: int
     factor: float
+    rate: float
     outside: bool
     text: str
 
@@ -324,12 +286,9 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
     )
     state_type: type[FlinkState] = FlinkState
     options_type: ClassVar[type[BaseModel]] = FlinkOptions
-    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
-        {"default": TUNED, "tuned": TUNED, "faithful": {}}
-    )
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": TUNED, "tuned": TUNED, "faithful": {}}
 
     def recommend(self, assessment: Assessment, state: FlinkState) -> _Proposal:
-        """Propose by the rules above."""
         n = valid_target(assessment)
         if n is None or not assessment.executors or assessment.arrival_rate is None:
             return propose_nothing(assessment, "executors"), state
@@ -341,19 +300,18 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
         full_in = self.options.metric_window_s - (assessment.at - (state.stable_at or assessment.at))
         if full_in > ROUNDING:
             return _hold(n, ReasonCode.STABILIZING, f"the metric window is full in {seconds(full_in)}"), state
-        load = self._load(assessment, state)
-        if load is None:
+        plan = self._plan(assessment, state)
+        if plan is None:
             text = "no true processing rate without processed records"
             return _hold(n, ReasonCode.CAPACITY_UNKNOWN, text), state
-        plan = self._plan(assessment, load)
-        each = finite(load.rate / plan.now)
+        each = finite(plan.rate / plan.now)
         state = replace(state, rate=state.rate if each is None else each)
         if plan.target < plan.now:
             return self._decrease(assessment, n, plan, state)
         state = replace(state, down_since=None, downs=())
         if plan.target == plan.now:
             return _hold(n, ReasonCode.STEADY, plan.text), state
-        return self._increase(assessment, n, plan, load, state)
+        return self._increase(assessment, n, plan, state)
 
     def capacity(self, executors: int, state: FlinkState) -> float | None:
         """Of n executors: n × the true processing rate of one, at the last full window."""
@@ -373,11 +331,9 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
         return FlinkState(now, assessment.at, assessment.at, proposed=proposed, last=last, rate=state.rate)
 
     def _add_sample(self, assessment: Assessment, state: FlinkState) -> FlinkState:
-        processed = assessment.processed_rate
+        processed, excess = assessment.processed_rate, assessment.backlog_excess or 0.0
         # While the job catches up, the processed rate is all that it can do.
-        catching_up = processed and (assessment.backlog_excess or 0.0) >= (
-            self.options.observed_lag_threshold_s * processed
-        )
+        catching_up = processed and excess >= self.options.observed_lag_threshold_s * processed
         sample = Sample(
             at=assessment.at,
             arrival=assessment.arrival_rate or 0.0,
@@ -388,45 +344,40 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
         samples = add_sample(state.samples, sample, self.options.metric_window_s)
         return replace(state, samples=samples, stable_at=assessment.at if state.stable_at is None else state.stable_at)
 
-    def _load(self, assessment: Assessment, state: FlinkState) -> Load | None:
-        options, excess = self.options, assessment.backlog_excess or 0.0
+    # ------------------------------------------------------------------------------------------- decision
+
+    def _plan(self, assessment: Assessment, state: FlinkState) -> _Plan | None:
+        options, now, excess = self.options, assessment.executors or 1, assessment.backlog_excess or 0.0
         arrival, processed, busy = averages(state.samples)
         observed = [each.observed for each in state.samples if each.observed is not None]
         rate = true_rate(processed, busy, observed, options.observed_switch, options.observed_least)
         if rate is None:
             return None
-        catching_up = processed is not None and excess > options.backlog_threshold_s * processed
-        return Load(arrival=arrival, excess=excess, rate=rate, catching_up=catching_up)
-
-    # ------------------------------------------------------------------------------------------- decision
-
-    def _plan(self, assessment: Assessment, load: Load) -> _Plan:
-        options, now = self.options, assessment.executors or 1
         needed = target_capacity(
-            load.arrival, load.excess, options.utilization_target, options.catch_up_s, options.restart_time_s
+            arrival, excess, options.utilization_target, options.catch_up_s, options.restart_time_s
         )
-        factor = max(1 - options.max_scale_down_factor, min(needed / load.rate, 1 + options.max_scale_up_factor))
+        factor = max(1 - options.max_scale_down_factor, min(needed / rate, 1 + options.max_scale_up_factor))
         target, partitions = round_up(factor * now), options.key_groups or assessment.partitions
         if options.alignment != "off" and partitions:
-            target = aligned(now, target, -(-partitions // (assessment.slots_per_executor or 1)), options.alignment)
-        boundaries = (options.utilization_min, options.utilization_max)
-        below, above = thresholds(load, boundaries, options.catch_up_s, options.restart_time_s)
+            target = align(now, target, -(-partitions // (assessment.slots_per_executor or 1)), options.alignment)
+        catching_up = processed is not None and excess > options.backlog_threshold_s * processed
+        boundaries = None if catching_up else (options.utilization_min, options.utilization_max)
+        below, above = thresholds(arrival, excess, boundaries, options.catch_up_s, options.restart_time_s)
         text = (
-            f"{carry(now)} {per_second(finite(load.rate))} while busy, {per_second(needed)} are needed, "
+            f"{carry(now)} {per_second(finite(rate))} while busy, {per_second(needed)} are needed, "
             f"{per_second(below)} to {per_second(finite(above))} would do"
         )
-        return _Plan(now, target, factor, load.rate < below or load.rate > above, text)
+        return _Plan(now, target, factor, rate, rate < below or rate > above, text)
 
-    def _increase(self, assessment: Assessment, n: int, plan: _Plan, load: Load, state: FlinkState) -> _Proposal:
+    def _increase(self, assessment: Assessment, n: int, plan: _Plan, state: FlinkState) -> _Proposal:
         recent = state.last if state.last is not None and assessment.at - state.last.at <= _HISTORY_S else None
         threshold = self.options.effectiveness_threshold
-        if self.options.effectiveness_detection and ineffective(recent, plan.now, load.rate, threshold):
+        if self.options.effectiveness_detection and is_ineffective(recent, plan.now, plan.rate, threshold):
             text = f"{plan.text}; the last increase brought less than {threshold:.0%} of the expected rate"
             return _hold(n, ReasonCode.USELESS_EXECUTORS, text), state
         if not plan.outside:
             return _hold(n, ReasonCode.STEADY, plan.text), state
-        expected = load.rate * plan.factor
-        scaling = Scaling(assessment.at, before=plan.now, after=plan.target, rate=load.rate, expected=expected)
+        scaling = Scaling(assessment.at, plan.now, plan.target, rate=plan.rate, expected=plan.rate * plan.factor)
         return _change(n, plan.target, plan.text), replace(state, proposed=scaling)
 
     def _decrease(self, assessment: Assessment, n: int, plan: _Plan, state: FlinkState) -> _Proposal:
@@ -435,13 +386,13 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
         since = assessment.at if state.down_since is None else state.down_since
         downs = add_decrease(state.downs, Down(assessment.at, plan.target, plan.outside), interval_s)
         state = replace(state, down_since=since, downs=downs)
-        left_s = interval_s - (assessment.at - since)
-        if assessment.at - since < interval_s - ROUNDING:
-            text = f"{plan.text}; down to {plan.target} is held back for {seconds(left_s)}"
+        waited_s = assessment.at - since
+        if waited_s < interval_s - ROUNDING:
+            text = f"{plan.text}; down to {plan.target} is held back for {seconds(interval_s - waited_s)}"
             return _hold(n, ReasonCode.SURPLUS_COUNTING, text), state
         if not downs[0].outside:
             return _hold(n, ReasonCode.STEADY, plan.text), state
-        scaling = Scaling(assessment.at, before=plan.now, after=downs[0].target, rate=0.0, expected=0.0)
+        scaling = Scaling(assessment.at, plan.now, downs[0].target, rate=0.0, expected=0.0)
         return _change(n, downs[0].target, plan.text), replace(state, proposed=scaling)
 
 

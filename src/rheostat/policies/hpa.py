@@ -1,6 +1,6 @@
 """``hpa``: the HorizontalPodAutoscaler of Kubernetes, with executors as its pods.
 
-For each metric, with n executors in force::
+For each metric, with n the current target::
 
     desired = ⌈ready × value ÷ target⌉          n where |1 − value ÷ target| ≤ tolerance
 
@@ -13,9 +13,8 @@ up and as fully used on the way down; where either correction would turn the dir
 registered executor always has metrics.
 
 The metric ``lag_change`` is S4's: it scales up only, above a threshold of the lag, and leaves scaling down to
-``utilization``. S4's utilization is that of the tasks without a source, as Flink's source tasks say nothing; in Spark
-reading is part of the first stage's tasks, which are busy while they work and do not exist while they do not, so all
-tasks count. Without slots the utilization is unknown, never 0.
+``utilization``. S4 measures the utilization of tasks without a source; in Spark reading is part of the first stage's
+tasks, so all tasks count. Without slots the utilization is unknown, never 0.
 
 Source: https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#algorithm-details;
 kubernetes/kubernetes, pkg/controller/podautoscaler/replica_calculator.go (``GetResourceReplicas``,
@@ -26,7 +25,7 @@ S4, section 4.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, NamedTuple, Self
@@ -40,6 +39,9 @@ from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import ROUNDING, BuiltInPolicy, propose_nothing, valid_target
 from rheostat.policies.trend import Point, line
 from rheostat.text import count, executors, percent, seconds
+
+Lags = tuple[tuple[float, float], ...]
+"""``(s, records)``, ascending."""
 
 _DERIVED_S, _MOST_LAGS = 60.0, 64
 
@@ -93,8 +95,7 @@ class BehaviorState:
         highs: numbers asked for within the window of decreases, without those that a later one reaches.
         lows: numbers asked for within the window of increases, without those that a later one undercuts.
         changes: differences of the current target, within the longest period.
-        executors: the current target at the last sample.
-        at: time of the last sample.
+        executors, at: the current target, and the time, of the last sample.
     """
 
     highs: tuple[Asked, ...] = ()
@@ -104,9 +105,8 @@ class BehaviorState:
     at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Shaped:
-    """The number after the behavior; the code and the words of the step that changed it, if one did."""
+class Shaped(NamedTuple):
+    """The number after the behavior; code and text of the step that changed it, if one did."""
 
     target: int
     code: ReasonCode | None = None
@@ -125,14 +125,12 @@ class Behavior:
         if state.executors is None:
             first = (Asked(at, current),)
             return BehaviorState(highs=first, lows=first, executors=current, at=at)
-        changes = state.changes
-        if current != state.executors:
-            changes = (*changes, Asked(state.at, current - state.executors))
+        changed = (Asked(state.at, current - state.executors),) if current != state.executors else ()
         longest = max(pace.period_s for rules in (self.up, self.down) for pace in rules.policies)
-        return replace(state, changes=_within(changes, at, longest), executors=current, at=at)
+        return replace(state, changes=_within((*state.changes, *changed), at, longest), executors=current, at=at)
 
     def shape(self, desired: int, at: float, current: int, state: BehaviorState) -> tuple[Shaped, BehaviorState]:
-        """The number to go to where the metrics ask for ``desired``; and the state with that remembered."""
+
         highs = _within(state.highs, at, self.down.stabilization_s)
         lows = _within(state.lows, at, self.up.stabilization_s) if self.up.stabilization_s else ()
         calm = stabilize(desired, current, highs, lows)
@@ -193,14 +191,7 @@ def _within(log: tuple[Asked, ...], now: float, window_s: float) -> tuple[Asked,
 
 @dataclass(frozen=True, slots=True)
 class Pods:
-    """The executors, grouped as the controller groups pods.
-
-    Attributes:
-        current: the current target.
-        ready: those whose metrics count.
-        pending: not there yet.
-        missing: there, but without metrics.
-    """
+    """The current target; executors whose metrics count; those not there yet; those there, but without metrics."""
 
     current: int
     ready: int
@@ -208,10 +199,10 @@ class Pods:
     missing: int = 0
 
 
-def by_utilization(value: float, target: float, pods: Pods, tolerance: float) -> int:
+def size_by_utilization(value: float, target: float, pods: Pods, tolerance: float) -> int:
     """Executors for a mean share of each one's resources (metric type Resource).
 
-    >>> by_utilization(0.5, 0.3, Pods(3, 3), 0.1), by_utilization(0.6, 0.3, Pods(3, 2, pending=1), 0.1)
+    >>> size_by_utilization(0.5, 0.3, Pods(3, 3), 0.1), size_by_utilization(0.6, 0.3, Pods(3, 2, pending=1), 0.1)
     (5, 4)
     """
     ratio = value / target
@@ -229,20 +220,20 @@ def by_utilization(value: float, target: float, pods: Pods, tolerance: float) ->
     return pods.current if (corrected - 1) * (desired - pods.current) < 0 else desired
 
 
-def by_value(value: float, target: float, pods: Pods, tolerance: float) -> int:
+def size_by_value(value: float, target: float, pods: Pods, tolerance: float) -> int:
     """Executors for a figure of the whole job that shrinks with their number (Object or External, target Value).
 
-    >>> by_value(20.0, 15.0, Pods(3, 3), 0.1)
+    >>> size_by_value(20.0, 15.0, Pods(3, 3), 0.1)
     4
     """
     ratio = value / target
     return pods.current if _is_small(ratio, tolerance) else _round_up(ratio * pods.ready)
 
 
-def by_average(total: float, target: float, pods: Pods, tolerance: float) -> int:
+def size_by_average(total: float, target: float, pods: Pods, tolerance: float) -> int:
     """Executors for a total, of which ``target`` is for each (External, target AverageValue).
 
-    >>> by_average(8600.0, 2150.0, Pods(3, 3), 0.1)
+    >>> size_by_average(8600.0, 2150.0, Pods(3, 3), 0.1)
     4
     """
     return pods.current if _is_small(total / (target * pods.current), tolerance) else _round_up(total / target)
@@ -259,10 +250,10 @@ def _round_up(number: float) -> int:
 # ------------------------------------------------------------- the relative change of the lag: S4, section 4.1
 
 
-def slope(samples: Sequence[tuple[float, float]]) -> float | None:
+def fit_slope(samples: Sequence[tuple[float, float]]) -> float | None:
     """The slope of the least-squares line through ``(s, value)``, per second; None before two times.
 
-    >>> slope([(0.0, 100.0), (15.0, 130.0), (30.0, 160.0)])
+    >>> fit_slope([(0.0, 100.0), (15.0, 130.0), (30.0, 160.0)])
     2.0
     """
     fit = line([Point(at, value) for at, value in samples]) if len(samples) > 1 else None
@@ -270,12 +261,7 @@ def slope(samples: Sequence[tuple[float, float]]) -> float | None:
 
 
 def relative_change(per_second: float, consumed: float, overshoot: float = 1.0) -> float | None:
-    """R of equation 3; None where nothing is consumed.
-
-    Args:
-        per_second: change of the total lag, records/s.
-        consumed: records/s.
-        overshoot: m, a multiplier of the change.
+    """R of equation 3, with m the overshoot; None where nothing is consumed. Change and consumption in records/s.
 
     >>> relative_change(50.0, 100.0), relative_change(50.0, 100.0, overshoot=1.2), relative_change(50.0, 0.0)
     (1.5, 1.6, None)
@@ -296,21 +282,6 @@ def gate_by_lag(relative: float, lag: float, threshold: float) -> float | None:
 
 # ------------------------------------------------------------------------------------------------ the policy
 
-
-class Metric(NamedTuple):
-    """A metric to scale on: how to read it (None: unknown), and from a value to executors."""
-
-    read: Callable[[Assessment], float | None]
-    size: Callable[[float, float, Pods, float], int]
-
-
-METRICS: Mapping[str, Metric] = MappingProxyType(
-    {
-        "utilization": Metric(lambda assessment: assessment.busy_ratio, by_utilization),
-        "occupancy": Metric(lambda assessment: assessment.occupancy, by_value),
-    }
-)
-"""utilization: busy share of the slots; occupancy: batch time ÷ τ."""
 
 MetricName = Literal["utilization", "occupancy", "lag_change"]
 
@@ -354,10 +325,10 @@ S4: Mapping[str, object] = MappingProxyType({"metrics": {"lag_change": 1.0, "uti
 
 @dataclass(frozen=True, slots=True)
 class HpaState:
-    """What is remembered: the state of the behavior, and the lags ``(s, records)`` of the last minute."""
+    """State of the behavior, and the lags of the last minute."""
 
     behavior: BehaviorState = field(default_factory=BehaviorState)
-    lags: tuple[tuple[float, float], ...] = ()
+    lags: Lags = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,39 +356,35 @@ class HpaPolicy(BuiltInPolicy[HpaOptions, HpaState]):
         self.behavior = Behavior(options.scale_up, options.scale_down)
 
     def recommend(self, assessment: Assessment, state: HpaState) -> tuple[Recommendation, HpaState]:
-        """The largest number that a metric asks for, shaped by the behavior; no proposal without metrics."""
-        pods = group(assessment)
+        pods = group_pods(assessment)
         if pods is None:
             return propose_nothing(assessment, "executors"), state
-        observed = self.behavior.observe(assessment.at, pods.current, state.behavior)
         lags = state.lags
         if "lag_change" in self.options.metrics and assessment.backlog is not None:
             kept = [each for each in lags if assessment.at - _DERIVED_S - ROUNDING <= each[0] < assessment.at]
             lags = (*kept[-_MOST_LAGS:], (assessment.at, float(assessment.backlog)))
-        asked = [self._size(name, assessment, pods, lags) for name in self.options.metrics]
-        proposal = choose_largest([each for each in asked if each is not None], pods.current)
+        proposals = [self._size(name, assessment, pods, lags) for name in self.options.metrics]
+        proposal = choose_largest([each for each in proposals if each is not None], pods.current)
+        observed = self.behavior.observe(assessment.at, pods.current, state.behavior)
         recommendation, after = recommend_shaped(proposal, self.behavior, assessment.at, pods.current, observed)
         return recommendation, HpaState(after, lags)
 
-    def _size(
-        self, name: MetricName, assessment: Assessment, pods: Pods, lags: tuple[tuple[float, float], ...]
-    ) -> Proposal | None:
+    def _size(self, name: MetricName, assessment: Assessment, pods: Pods, lags: Lags) -> Proposal | None:
         """The number that a metric asks for; None: it abstains."""
         if name == "lag_change":
             return self._size_by_lag_change(assessment, pods, lags)
-        metric, target = METRICS[name], self.options.metrics[name]
-        value = metric.read(assessment)
+        used = name == "utilization"
+        value, size = (assessment.busy_ratio, size_by_utilization) if used else (assessment.occupancy, size_by_value)
         if value is None:
             return Proposal(None, f"{name} unknown", {name: None})
-        desired = metric.size(value, target, pods, self.options.tolerance)
+        target = self.options.metrics[name]
+        desired = size(value, target, pods, self.options.tolerance)
         text = f"{name} {percent(value)} at a target of {percent(target)} asks for {executors(desired)}"
         return Proposal(desired, text, {name: value, "target": target})
 
-    def _size_by_lag_change(
-        self, assessment: Assessment, pods: Pods, lags: tuple[tuple[float, float], ...]
-    ) -> Proposal | None:
+    def _size_by_lag_change(self, assessment: Assessment, pods: Pods, lags: Lags) -> Proposal | None:
         """Executors that keep the lag as it is, while it is above the threshold; otherwise it abstains."""
-        lag, excess, change = assessment.backlog, assessment.backlog_excess, slope(lags)
+        lag, excess, change = assessment.backlog, assessment.backlog_excess, fit_slope(lags)
         if lag is None or excess is None or change is None or assessment.processed_rate is None:
             return Proposal(None, "the change of the lag is unknown", {"lag_change": None})
         relative = relative_change(change, assessment.processed_rate, self.options.overshoot)
@@ -428,13 +395,13 @@ class HpaPolicy(BuiltInPolicy[HpaOptions, HpaState]):
         if value is None or lag < threshold:
             return None
         target = self.options.metrics["lag_change"]
-        desired = by_value(value, target, pods, self.options.tolerance)
-        above = f"a lag of {count(lag)}, above {count(threshold)}"
-        text = f"{above}, of relative change {value:.2f} asks for {executors(desired)}"
+        desired = size_by_value(value, target, pods, self.options.tolerance)
+        lag_text = f"a lag of {count(lag)}, above {count(threshold)}"
+        text = f"{lag_text}, of relative change {value:.2f} asks for {executors(desired)}"
         return Proposal(desired, text, {"lag_change": value, "target": target, "lag": float(lag)})
 
 
-def group(assessment: Assessment) -> Pods | None:
+def group_pods(assessment: Assessment) -> Pods | None:
     """The executors as pods; None where the sample does not count or their number is unknown.
 
     Registered ones beyond the current target are leaving and do not count.
@@ -461,7 +428,6 @@ def choose_largest(proposals: Sequence[Proposal], current: int) -> Proposal:
 def recommend_shaped(
     proposal: Proposal, behavior: Behavior, at: float, current: int, state: BehaviorState
 ) -> tuple[Recommendation, BehaviorState]:
-    """The proposal shaped by the behavior, with its reason."""
     figures = {**proposal.figures, "executors": float(current)}
     if proposal.executors is None:
         reason = Reason(ReasonCode.METRICS_MISSING, f"no proposal: {proposal.text}", figures)

@@ -36,7 +36,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import ClassVar
 
 from pydantic import BaseModel, Field
@@ -52,9 +51,9 @@ from rheostat.policies.hpa import (
     BehaviorState,
     Proposal,
     Rules,
-    by_average,
-    group,
+    group_pods,
     recommend_shaped,
+    size_by_average,
 )
 from rheostat.text import count, executors, per_second
 
@@ -92,18 +91,12 @@ class KedaOptions(FrozenModel):
     scale_down: Rules = Field(DOWN, description="Behavior on the way down.")
 
 
-TUNED: Mapping[str, object] = MappingProxyType({"lag_threshold": None})
+TUNED: Mapping[str, object] = {"lag_threshold": None}
 
 
 @dataclass(frozen=True, slots=True)
 class KedaState:
-    """What is remembered.
-
-    Attributes:
-        behavior: state of the behavior.
-        rate: measured capacity of one executor, records/s.
-        recent: busy rates of one executor at the last samples without overload, at most three.
-    """
+    """State of the behavior; measured capacity of one executor, records/s; its last busy rates without overload."""
 
     behavior: BehaviorState = field(default_factory=BehaviorState)
     rate: float | None = None
@@ -142,31 +135,29 @@ class KedaPolicy(BuiltInPolicy[KedaOptions, KedaState]):
     )
     state_type: type[KedaState] = KedaState
     options_type: ClassVar[type[BaseModel]] = KedaOptions
-    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
-        {"default": TUNED, "tuned": TUNED, "faithful": {}}
-    )
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": TUNED, "tuned": TUNED, "faithful": {}}
 
     def __init__(self, options: KedaOptions, context: PolicyContext) -> None:
         super().__init__(options, context)
         self.behavior = Behavior(options.scale_up, options.scale_down)
 
     def recommend(self, assessment: Assessment, state: KedaState) -> tuple[Recommendation, KedaState]:
-        """The number that the lag asks for, shaped by the behavior; no proposal without it."""
-        pods = group(assessment)
+        pods = group_pods(assessment)
         if pods is None or assessment.backlog is None:
             return propose_nothing(assessment, "backlog"), replace(state, recent=())
         state = self._measure(assessment, pods.current, state)
         state = replace(state, behavior=self.behavior.observe(assessment.at, pods.current, state.behavior))
         threshold, words = self._threshold(assessment, state)
+        lag, partitions = float(assessment.backlog), assessment.partitions
+        lag_text = f"a lag of {count(lag)}"
         if threshold is None:
-            text = (
-                f"a lag of {count(assessment.backlog)}, and what an executor carries is unknown: {pods.current} stays"
-            )
+            text = f"{lag_text}, and what an executor carries is unknown: {pods.current} stays"
             return Recommendation(pods.current, Reason(ReasonCode.CAPACITY_UNKNOWN, text)), state
-        lag = self._bound_lag(assessment, threshold)
-        desired = by_average(lag, threshold, pods, self.options.tolerance)
-        text = f"a lag of {count(assessment.backlog)} at {words} asks for {executors(desired)}"
-        proposal = Proposal(desired, text, {"lag": float(assessment.backlog), "reported": lag, "threshold": threshold})
+        slots = assessment.slots_per_executor or 1
+        reported = bounded_lag(lag, threshold, partitions, slots, self.options) if partitions else lag
+        desired = size_by_average(reported, threshold, pods, self.options.tolerance)
+        text = f"{lag_text} at {words} asks for {executors(desired)}"
+        proposal = Proposal(desired, text, {"lag": lag, "reported": reported, "threshold": threshold})
         recommendation, after = recommend_shaped(proposal, self.behavior, assessment.at, pods.current, state.behavior)
         return recommendation, replace(state, behavior=after)
 
@@ -174,12 +165,6 @@ class KedaPolicy(BuiltInPolicy[KedaOptions, KedaState]):
         """Capacity of n executors, where the threshold depends on it."""
         rate = None if self.options.lag_threshold is not None else self._rate(state)
         return None if rate is None else executors * rate
-
-    def _bound_lag(self, assessment: Assessment, threshold: float) -> float:
-        lag, partitions = float(assessment.backlog or 0), assessment.partitions
-        if not partitions:
-            return lag
-        return bounded_lag(lag, threshold, partitions, assessment.slots_per_executor or 1, self.options)
 
     def _rate(self, state: KedaState) -> float | None:
         return state.rate if self.options.executor_rate is None else self.options.executor_rate

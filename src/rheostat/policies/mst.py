@@ -1,51 +1,34 @@
 """``mst`` (Gesscale): a model of the maximum sustainable throughput says how many executors, and where. S2, corrected.
 
-::
+MST = α · n^β − γ · ND (:mod:`rheostat.learn.throughput`), where ND is the greatest round trip among the nodes in use.
 
-    MST = α · n^β − γ · ND                                         (rheostat.learn.throughput)
+* *Overloaded* (S2, Algorithm 1): the backpressure of a query is high (:mod:`rheostat.analyze.batches`). Its present
+  throughput CT is then a measurement of MST, and the model is fitted again. Several queries are measured each by
+  itself; the application needs the sum.
+* *Up* (Algorithm 3): n + 1 as published. Ours: the smallest n' with MST(n', ND') ≥ (w + excess ÷ D) ÷ (1 − T), w being
+  the arrival rate and D = ``catch_up_lags`` × the objective's lag; with ``grow_at`` before anything is overloaded.
+* *Down* (Algorithms 2 and 4, corrected): DT = 100 · (MST − CT) ÷ MST ≥ T is a surplus. The farthest nodes are removed
+  one after another, down to the last number that carries the arrival rate with DT ≥ T; all of them leave in one step.
+  That DT ≥ T holds afterwards too is our margin. T is never less than the relative error of the model, since otherwise
+  that error alone makes the target oscillate.
+* *Forgetting* [ours]: when residuals show a change point, the query's model restarts from the newest point.
 
-**Analyze.** Overloaded (Algorithm 1): the query's backpressure is high (:mod:`rheostat.analyze.batches`). Then the
-present throughput CT is a measurement of MST, and the model is fitted again. Not overloaded, and there is a model
-(Algorithm 2)::
-
-    DT = 100 · (MST(n, ND) − CT) / MST(n, ND) ≥ T  →  there is a surplus
-
-**Plan up** (Algorithm 3). ``increase="one"``: n + 1, as the document takes the needed rate as unknown. ``"needed"``
-[ours]: the smallest n' with MST(n', ND') ≥ (w + excess ÷ D) ÷ (1 − T), w being the arrival rate and D =
-``catch_up_lags`` × the objective's lag; several at once. Nothing is added before the target has settled, or if the
-backlog will be gone within D, unless w alone needs more. With ``grow_at`` [ours] an arrival rate above that share of a
-measured MST is enough, before anything is overloaded.
-
-**Plan down** (Algorithm 4, corrected). The farthest nodes are removed one after another, and n' is the last number with
-m = MST(n', ND') ≥ IR and 100 · (m − CT) / m ≥ T; all of them leave in one step. The text requires DT ≥ T before the
-removal; that it holds afterwards too is our margin (T = 0 gives the text). T is never less than the relative error of
-the model, since otherwise that error alone makes the target oscillate. ``samples_to_shrink`` decisions in a row must
-agree.
-
-**Several queries.** Each is measured by itself; the application needs the sum. **Nodes.** ND is computed for each
-candidate set. A node so far away that it lowers MST gives a warning, and with ``shun_far`` is not used. **Forgetting.**
-When residuals show a change point, the points of the query are dropped and the model restarts from the new one.
-
-A proposal of n is a hold: nothing is restarted. Without an overload, or lower bounds, there is no model, and nothing is
-removed. ``mst-alpha`` is MDL-NLUnaware of section V: MST = α · n, nodes at random.
-
-Source: S2, section IV, Algorithms 1 to 4; section V.
+``mst-alpha`` is MDL-NLUnaware of section V: MST = α · n, nodes at random.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from rheostat.analyze.batches import HIGH
 from rheostat.config.models import FrozenModel
-from rheostat.decide.placement import Choice, Placing, grown, nd_max, shrunk
+from rheostat.decide.placement import Choice, Placing, choose_nodes_to_add, choose_nodes_to_leave, nd_max
 from rheostat.decide.policy import PolicyContext
 from rheostat.learn.throughput import FitOptions, MstModel, Point, Saturated, add_measurement, configuration, fit
 from rheostat.model import Assessment, Nodes, Reason, ReasonCode, Recommendation
@@ -62,7 +45,7 @@ from rheostat.policies.capacity import (
     propose_nothing,
     valid_target,
 )
-from rheostat.policies.trend import Detector, Watched, Worsening
+from rheostat.policies.trend import Detector, DetectorState
 from rheostat.text import carry, count, executors, per_second, percent, seconds, several
 
 _SIGMAS = 2.0
@@ -73,65 +56,47 @@ _MOST_QUERIES = 16
 class MstOptions(FrozenModel):
     """Options of ``mst``, with the defaults of the preset ``default``."""
 
-    dt_threshold: float = Field(
-        7.0, ge=0, lt=100, description="T, % of MST that must be left over; never less than the model's error."
-    )
-    check_every_s: float | None = Field(
-        None, gt=0, le=3600, description="Time between two decisions, s; null: each sample (S2: each minute)."
-    )
-    increase: Literal["one", "needed"] = Field(
-        "needed", description="one: n + 1 (S2, Algorithm 3); needed: as many as arrival rate and backlog need."
-    )
-    grow_at: float | None = Field(
-        1.0, gt=0, le=2, description="Arrival ÷ MST above which they are added before that; null: not looked at (S2)."
-    )
-    catch_up_lags: float | None = Field(
-        2.0, gt=0, le=10_000, description="Time to work off a backlog, in lags of the objective; null: not looked at."
-    )
-    settle_batches: int = Field(
-        2, ge=0, le=1000, description="Batches at a new number before it is measured or judged; 0: at once."
-    )
-    samples_to_shrink: int = Field(
-        10, ge=1, le=10_000, description="Decisions in a row with a surplus before executors are given up (S2: 1)."
-    )
-    lower_bounds: bool = Field(
-        default=True, description="Whether healthy samples raise the model; false: only saturated ones count (S2)."
-    )
-    shun_far: bool = Field(
-        default=True, description="Whether nodes so far away that they lower MST are left alone; false: only warn (S2)."
-    )
-    beta_from: int = Field(2, ge=2, le=100, description="Configurations from which on β is fitted (S2: 3).")
-    residual_limit: float | None = Field(
-        0.25, gt=0, le=10, description="Relative residual of a change point; null: the model never forgets (S2)."
-    )
-    residuals_in_a_row: int = Field(
-        2,
-        ge=1,
-        le=1000,
-        description="How many residuals above the limit make one.",
-        json_schema_extra={"only_with": ["residual_limit", "set"]},
-    )
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    dt_threshold: float = Field(7.0, ge=0, lt=100)
+    """T: the share of MST that must be left over, %; never less than the model's error."""
+    check_every_s: float | None = Field(None, gt=0, le=3600)
+    """Time between two decisions, s; null: each sample (S2: each minute)."""
+    increase: Literal["one", "needed"] = "needed"
+    """one: n + 1 (S2, Algorithm 3); needed: as many as arrival rate and backlog need."""
+    grow_at: float | None = Field(1.0, gt=0, le=2)
+    """Arrival rate ÷ MST above which executors are added before an overload; null: not checked (S2)."""
+    catch_up_lags: float | None = Field(2.0, gt=0, le=10_000)
+    """Time to work off a backlog, in lags of the objective; null: not checked."""
+    settle_batches: int = Field(2, ge=0, le=1000)
+    """Batches that must finish after a change before the new number is measured or judged; 0: none."""
+    samples_to_shrink: int = Field(10, ge=1, le=10_000)
+    """Decisions in a row with a surplus before executors are removed (S2: 1)."""
+    lower_bounds: bool = True
+    """Whether healthy samples raise the model; false: only saturated ones count (S2)."""
+    shun_far: bool = True
+    """Whether nodes so far away that they lower MST are not used; false: only a warning (S2)."""
+    beta_from: int = Field(2, ge=2, le=100)
+    """Configurations from which on β is fitted (S2: 3)."""
+    residual_limit: float | None = Field(0.25, gt=0, le=10)
+    """Relative residual of a change point; null: the model never forgets (S2)."""
+    residuals_in_a_row: int = Field(2, ge=1, le=1000, json_schema_extra={"only_with": ["residual_limit", "set"]})
+    """Residuals above the limit in a row that are a change point."""
 
 
-FAITHFUL: Mapping[str, object] = MappingProxyType(
-    {
-        "dt_threshold": 10.0,
-        "check_every_s": 60.0,
-        "increase": "one",
-        "grow_at": None,
-        "catch_up_lags": None,
-        "settle_batches": 0,
-        "samples_to_shrink": 1,
-        "lower_bounds": False,
-        "shun_far": False,
-        "beta_from": 3,
-        "residual_limit": None,
-    }
-)
-
-NO_HOLD: Mapping[str, Any] = MappingProxyType({"hold_s": 0.0, "hold_both": False})
-"""Guard settings to be used with the profile ``faithful``, which brings the hold of S1: S2 has none."""
-
+FAITHFUL: Mapping[str, object] = {
+    "dt_threshold": 10.0,
+    "check_every_s": 60.0,
+    "increase": "one",
+    "grow_at": None,
+    "catch_up_lags": None,
+    "settle_batches": 0,
+    "samples_to_shrink": 1,
+    "lower_bounds": False,
+    "shun_far": False,
+    "beta_from": 3,
+    "residual_limit": None,
+}
 
 # ------------------------------------------------------------------- what a query teaches: S2, Algorithm 1, 7 to 15
 
@@ -146,7 +111,6 @@ class QueryModel:
         shown: throughput of healthy samples, as points: lower bounds.
         recent: throughput of the last healthy samples in a row, at most three.
         model: None: nothing is known.
-        watched: the detector's state.
         forgot_at: time of the last change point.
     """
 
@@ -155,7 +119,7 @@ class QueryModel:
     shown: tuple[Point, ...] = ()
     recent: tuple[float, ...] = ()
     model: MstModel | None = None
-    watched: Watched = field(default_factory=Watched)
+    watched: DetectorState = field(default_factory=DetectorState)
     forgot_at: float | None = None
 
 
@@ -163,8 +127,7 @@ class QuerySample(NamedTuple):
     """One query in one sample.
 
     Attributes:
-        past: what was known of it before.
-        assessment: the assessment, with the query's figures in place of those of all.
+        assessment: with the query's figures in place of those of all.
         executors: its share of the current target: that of the time in which its batches run.
         distance_ms: ND of all that are registered.
     """
@@ -174,8 +137,12 @@ class QuerySample(NamedTuple):
     executors: float
     distance_ms: float
 
+    @property
+    def arrival_rate(self) -> float:
+        """Records/s; 0 where it is unknown."""
+        return self.assessment.arrival_rate or 0.0
+
     def point(self, rate: float) -> Saturated:
-        """This throughput as a measurement, records/s."""
         return Saturated(self.assessment.at, self.executors, self.distance_ms, rate)
 
 
@@ -227,31 +194,20 @@ class Learner:
         return self._learn_healthy(sample, past) if self._options.lower_bounds else past
 
     def _learn_saturated(self, sample: QuerySample, past: QueryModel) -> QueryModel:
-        rate = sample.assessment.throughput
+        rate, watched = sample.assessment.throughput, past.watched
         if not rate or (self._options.lower_bounds and not in_use(sample.assessment)):
             return past
         new = sample.point(rate)
-        worsening, watched = self._detect(new, past)
-        if worsening is not None and worsening.changed:
-            return self._fit(QueryModel(past.query, add_measurement((), new, self._fitting), forgot_at=new.at))
-        if worsening is not None and watched.recent[-1] >= (self._options.residual_limit or math.inf):
-            return replace(past, watched=watched)
+        residual = _find_residual(new, past)
+        if self._detector is not None and residual is not None:
+            worsening, watched = self._detector.watch(residual, watched)
+            if worsening.changed:
+                return self._fit(QueryModel(past.query, add_measurement((), new, self._fitting), forgot_at=new.at))
+            if residual >= self._detector.limit:
+                return replace(past, watched=watched)
         shown = tuple(each for each in past.shown if _is_possible(each, new))
-        return self._fit(
-            replace(past, points=add_measurement(past.points, new, self._fitting), shown=shown, watched=watched)
-        )
-
-    def _detect(self, new: Saturated, past: QueryModel) -> tuple[Worsening | None, Watched]:
-        """The score of this measurement's residual; None where the model could not have predicted it."""
-        is_new = configuration(past.points, new, self._fitting) is None
-        if self._detector is None or past.model is None or (is_new and len(past.points) < _LEAST_POINTS):
-            return None, past.watched
-        expected = past.model.mst(new.executors, new.distance_ms)
-        if expected <= 0:
-            return None, past.watched
-        error = _SIGMAS * past.model.standard_error(new.executors, new.distance_ms)
-        off = max(0.0, abs(new.throughput - expected) - error) / expected
-        return self._detector.watch(off, past.watched)
+        points = add_measurement(past.points, new, self._fitting)
+        return self._fit(replace(past, points=points, shown=shown, watched=watched))
 
     def _learn_healthy(self, sample: QuerySample, past: QueryModel) -> QueryModel:
         rate = busy_rate(sample.assessment) if sample.assessment.backlog_excess == 0 else None
@@ -266,11 +222,11 @@ class Learner:
 
     def _raise_bound(self, new: Saturated, past: QueryModel) -> QueryModel:
         """The model with a lower bound above it; a point of the same configuration is raised to the bound."""
-        measured = configuration(past.points, new, self._fitting)
+        measured = configuration(past.points, new)
         if measured is not None:
             raised = replace(measured, throughput=max(measured.throughput, new.throughput), at=new.at)
             return self._fit(replace(past, points=tuple(raised if each is measured else each for each in past.points)))
-        old = configuration(past.shown, new, self._fitting)
+        old = configuration(past.shown, new)
         kept = [
             each
             for each in past.shown
@@ -288,6 +244,16 @@ class Learner:
         return replace(past, model=fit((*past.points, *above), self._fitting) if above else model)
 
 
+def _find_residual(new: Saturated, past: QueryModel) -> float | None:
+    """The relative residual beyond two standard errors; None where the model could not have predicted it."""
+    is_new = configuration(past.points, new) is None
+    if past.model is None or (is_new and len(past.points) < _LEAST_POINTS):
+        return None
+    expected = past.model.mst(new.executors, new.distance_ms)
+    error = _SIGMAS * past.model.standard_error(new.executors, new.distance_ms)
+    return max(0.0, abs(new.throughput - expected) - error) / expected if expected > 0 else None
+
+
 def _is_possible(shown: Point, new: Saturated) -> bool:
     """Whether a lower bound can be true beside a measurement, and says more than it: at equal or greater distance."""
     if shown.executors <= new.executors:
@@ -300,11 +266,9 @@ def _is_possible(shown: Point, new: Saturated) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The numbers of executors that can be reached, with their distances.
+    """ND of 0, 1, 2 … executors, ms, as far as there is room; None: nodes are unknown, and play no part.
 
-    Attributes:
-        distances: ND of 0, 1, 2 … executors, ms; None: nodes are unknown, and play no part.
-        unknown: whether a round trip is unknown; the longest known one then stands for it.
+    ``unknown``: whether a round trip is unknown; the longest known one then stands for it.
     """
 
     distances: tuple[float, ...] | None = None
@@ -312,7 +276,6 @@ class Reach:
 
     @property
     def most(self) -> int:
-        """The greatest number that there is room for."""
         return MOST_EXECUTORS if self.distances is None else len(self.distances) - 1
 
     def distance_ms(self, executors: int) -> float:
@@ -322,7 +285,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One query's need.
+    """One query's need: a rate, records/s, that its model says the executors for.
 
     Attributes:
         model: None: unknown, and then it keeps the executors that it has.
@@ -331,6 +294,10 @@ class Demand:
 
     model: MstModel | None
     executors: float
+    rate: float
+
+    def needed(self, distance_ms: float) -> float:
+        return self.executors if self.model is None else self.model.needed(self.rate, distance_ms)
 
 
 def reach(nodes: Nodes | None, choice: Choice) -> Reach:
@@ -345,8 +312,8 @@ def reach(nodes: Nodes | None, choice: Choice) -> Reach:
     if nodes is None:
         return Reach()
     used = nodes.in_use
-    down = shrunk(used, nodes, len(used), choice)
-    up = grown(used, nodes, sum(node.free for node in nodes.nodes), choice)
+    down = choose_nodes_to_leave(used, nodes, len(used), choice)
+    up = choose_nodes_to_add(used, nodes, sum(node.free for node in nodes.nodes), choice)
     fewer = [tuple((Counter(used) - Counter(down[:count])).elements()) for count in range(len(used), 0, -1)]
     sets = [*fewer, *(used + up[:count] for count in range(len(up) + 1))]
     known = [nd_max(each, nodes) for each in sets]
@@ -354,56 +321,47 @@ def reach(nodes: Nodes | None, choice: Choice) -> Reach:
     return Reach(tuple(worst if each is None else each for each in known), None in known)
 
 
-def sum_needs(demands: Sequence[Demand], rates: Sequence[float], distance_ms: float) -> float:
-    """Executors that all queries need together for these rates, records/s, at this distance; a real number."""
-    pairs = zip(demands, rates, strict=True)
-    return sum(each.executors if each.model is None else each.model.needed(rate, distance_ms) for each, rate in pairs)
+def sum_needs(demands: Sequence[Demand], distance_ms: float) -> float:
+    return sum(each.needed(distance_ms) for each in demands)
 
 
-def carries(demands: Sequence[Demand], rates: Sequence[float], executors: int, reached: Reach) -> bool:
-    """Whether so many executors carry the rates."""
-    return sum_needs(demands, rates, reached.distance_ms(executors)) <= executors * (1 + ROUNDING)
+def carries(demands: Sequence[Demand], executors: int, reached: Reach) -> bool:
+    return sum_needs(demands, reached.distance_ms(executors)) <= executors * (1 + ROUNDING)
 
 
-def enough_below(
-    demands: Sequence[Demand], rates: Sequence[float], executors: int, reached: Reach, *, in_turn: bool
-) -> int:
+def enough_below(demands: Sequence[Demand], executors: int, reached: Reach, *, in_turn: bool) -> int:
     """The least number below ``executors`` that carries the rates; ``executors`` where none does.
 
-    Args:
-        demands: of each query.
-        rates: of each query, records/s.
-        executors: the current target.
-        reached: the candidate sets.
-        in_turn: whether to stop at the first number that does not (Algorithm 4); else nearer sets are tried too.
+    With ``in_turn`` it ends at the first number that does not (Algorithm 4); else nearer sets are tried too.
     """
     best = executors
     for number in range(executors - 1, 0, -1):
-        if carries(demands, rates, number, reached):
+        if carries(demands, number, reached):
             best = number
         elif in_turn or reached.distances is None:
             break
     return best
 
 
-def least_above(demands: Sequence[Demand], rates: Sequence[float], executors: int, reached: Reach) -> tuple[int, bool]:
+def least_above(demands: Sequence[Demand], executors: int, reached: Reach) -> tuple[int, bool]:
     """The least number above ``executors`` that carries the rates, and whether it does.
 
     Where none does, that with the greatest share of what is needed; ``executors`` itself where more only make it worse.
     """
     if reached.distances is None:
-        need = sum_needs(demands, rates, 0.0)
+        need = sum_needs(demands, 0.0)
         most = MOST_EXECUTORS if need >= MOST_EXECUTORS else math.ceil(need * (1 - ROUNDING))
         return max(executors + 1, most), True
 
     def share(number: int) -> float:
-        need = sum_needs(demands, rates, reached.distance_ms(number))
+        need = sum_needs(demands, reached.distance_ms(number))
         return number / need if need > 0 else math.inf
 
-    for number in range(executors + 1, reached.most + 1):
-        if carries(demands, rates, number, reached):
-            return number, True
-    return max(range(executors, max(executors, reached.most) + 1), key=lambda number: (share(number), -number)), False
+    numbers = range(executors + 1, reached.most + 1)
+    enough = next((number for number in numbers if carries(demands, number, reached)), None)
+    if enough is not None:
+        return enough, True
+    return max((executors, *numbers), key=lambda number: (share(number), -number)), False
 
 
 # ------------------------------------------------------------------------------------------------ the policy
@@ -443,9 +401,8 @@ class _Sample(NamedTuple):
     def models(self) -> list[MstModel | None]:
         return [each.past.model for each in self.queries]
 
-    @property
-    def demands(self) -> list[Demand]:
-        return [Demand(each.past.model, each.executors) for each in self.queries]
+    def demands(self, rate_of: Callable[[QuerySample], float]) -> list[Demand]:
+        return [Demand(each.past.model, each.executors, rate_of(each)) for each in self.queries]
 
     @property
     def pressure(self) -> float | None:
@@ -481,7 +438,7 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
     alpha_only: ClassVar[bool] = False
     state_type: type[MstState] = MstState
     options_type: ClassVar[type[BaseModel]] = MstOptions
-    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType({"default": {}, "faithful": FAITHFUL})
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": FAITHFUL}
 
     def __init__(self, options: MstOptions, context: PolicyContext) -> None:
         super().__init__(options, context)
@@ -490,7 +447,6 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
         self._catch_up_s = None if lags is None else lags * context.objective.lag_s
 
     def recommend(self, assessment: Assessment, state: MstState) -> tuple[Recommendation, MstState]:
-        """Propose by the rules above."""
         n = valid_target(assessment)
         if n is None or assessment.arrival_rate is None:
             return propose_nothing(assessment, "arrival_rate"), replace(state, streak=0, overlaps=assessment.at)
@@ -504,9 +460,9 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
             return sample.hold(ReasonCode.STEADY, f"the next decision is in {seconds(wait_s)}"), state
         settled = self._is_settled(assessment, n, least=1)
         fresh = [self._learner.learn(each, settled=settled) for each in sample.queries]
-        seen = {each.query for each in fresh}
-        others = [each for each in state.queries if each.query not in seen]
-        queries = (*fresh, *others)[:_MOST_QUERIES]
+        present = {each.query for each in fresh}
+        absent = [each for each in state.queries if each.query not in present]
+        queries = (*fresh, *absent)[:_MOST_QUERIES]
         state = replace(state, queries=queries, distance_ms=reached.distance_ms(n), checked_at=assessment.at)
         return self._decide(_sample(assessment, n, reached, state), state)
 
@@ -526,19 +482,19 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
         return assessment.executors == n and assessment.batches >= max(least, self.options.settle_batches)
 
     def _decide(self, sample: _Sample, state: MstState) -> tuple[Recommendation, MstState]:
-        pressure, short = sample.pressure, self._find_shortage(sample)
+        pressure, shortage = sample.pressure, self._find_shortage(sample)
         if pressure is not None and pressure > HIGH:
             state = replace(state, streak=0)
             what = f"overloaded for {percent(pressure)} of the time at {_describe_rates(sample.assessment)}"
-            wait = None if short is not None else self._find_wait(sample, state)
+            wait = None if shortage is not None else self._find_wait(sample, state)
             if wait is not None:
                 return sample.hold(wait[0], f"{what}, but {wait[1]}"), state
             target, text = self._size_up(sample)
             code = ReasonCode.SLA_VIOLATED if target > sample.n else ReasonCode.NO_ROOM
             return sample.propose(target, code, f"{what}: {text}"), state
-        if short is not None:
+        if shortage is not None:
             target, text = self._size_up(sample)
-            return sample.propose(target, ReasonCode.UNDERSIZED, f"{short}: {text}"), replace(state, streak=0)
+            return sample.propose(target, ReasonCode.UNDERSIZED, f"{shortage}: {text}"), replace(state, streak=0)
         if pressure is None:
             return sample.hold(ReasonCode.STEADY, "backpressure is unknown"), replace(state, streak=0)
         return self._try_decrease(sample, state)
@@ -566,8 +522,7 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
         share = self.options.grow_at
         if share is None or self.options.increase == "one" or not all(each.past.points for each in sample.queries):
             return None
-        rates = [(each.assessment.arrival_rate or 0.0) / share for each in sample.queries]
-        if carries(sample.demands, rates, sample.n, sample.reached):
+        if carries(sample.demands(lambda query: query.arrival_rate / share), sample.n, sample.reached):
             return None
         mst = sample.mst(sample.n)
         of = f"{percent(share)} of " if share != 1 else ""
@@ -579,25 +534,33 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
         """T, a share: no less than the error of the model, which is no more than a half."""
         return max(self.options.dt_threshold / 100, min(0.5, model.error if model is not None else 0.0))
 
+    def _rate_up(self, query: QuerySample) -> float:
+        """The rate that an increase must carry: arrival, and the backlog within D, with the margin T."""
+        limit = self._catch_up_s
+        backlog = 0.0 if limit is None else (query.assessment.backlog_excess or 0.0) / limit
+        return (query.arrival_rate + backlog) / (1 - self._margin(query.past.model))
+
+    def _rate_down(self, query: QuerySample) -> float:
+        """The rate that a decrease must carry: arrival, and the present throughput with the margin T."""
+        least = query.assessment.processed_rate or 0.0
+        if self.options.increase == "needed":
+            least = max(query.arrival_rate, least)
+        return max(query.arrival_rate, least / (1 - self._margin(query.past.model)))
+
     def _size_up(self, sample: _Sample) -> tuple[int, str]:
-        """Algorithm 3: an increase that carries arrival, and the backlog within D, with the margin T; and its words."""
-        n, most, needs = sample.n, sample.reached.most, self.options.increase == "needed"
-        if most <= n:
+        """Algorithm 3: the target of an increase, and its words."""
+        n = sample.n
+        if sample.reached.most <= n:
             return n, f"no node has room for one more, {n} stays"
-        limit, rates = self._catch_up_s, []
-        for each in sample.queries:
-            backlog = 0.0 if limit is None else (each.assessment.backlog_excess or 0.0) / limit
-            rates.append(((each.assessment.arrival_rate or 0.0) + backlog) / (1 - self._margin(each.past.model)))
-        unknown = None in sample.models
-        if needs and not unknown:
-            target, enough = least_above(sample.demands, rates, n, sample.reached)
-        else:
-            target, enough = n + 1, True
+        demands, target, enough = sample.demands(self._rate_up), n + 1, True
+        is_sized = self.options.increase == "needed" and None not in sample.models
+        if is_sized:
+            target, enough = least_above(demands, n, sample.reached)
         warning = _warn_of_distance(sample, max(target, n + 1))
         if warning and target > n and self.options.shun_far and _is_worse(sample, target):
             target, enough = n, False
         text = f"{n} → {target}" if target > n else f"{n} stays"
-        parts = [f"{text} for {per_second(sum(rates))}" if not unknown and needs else text]
+        parts = [f"{text} for {per_second(sum(each.rate for each in demands))}" if is_sized else text]
         parts += [] if enough else ["no number that there is room for carries that"]
         parts += [warning] if warning else []
         parts += ["a round trip is unknown, the longest known one stands for it"] if sample.reached.unknown else []
@@ -606,27 +569,23 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
     def _try_decrease(self, sample: _Sample, state: MstState) -> tuple[Recommendation, MstState]:
         """Algorithms 2 and 4."""
         nothing = replace(state, streak=0)
-        models = [model for model in sample.models if model is not None]
-        if len(models) < len(sample.models):
+        if None in sample.models:
             return sample.hold(ReasonCode.CAPACITY_UNKNOWN, "no overload seen yet, so MST is unknown"), nothing
         if any(each.assessment.processed_rate is None for each in sample.queries):
             return sample.hold(ReasonCode.STEADY, "the present throughput is unknown"), nothing
-        rates, margin = [], max(map(self._margin, models))
-        for each in sample.queries:
-            arrival, present = each.assessment.arrival_rate or 0.0, each.assessment.processed_rate or 0.0
-            least = present if self.options.increase == "one" else max(arrival, present)
-            rates.append(max(arrival, least / (1 - self._margin(each.past.model))))
-        target = enough_below(sample.demands, rates, sample.n, sample.reached, in_turn=not self.options.shun_far)
+        in_turn = not self.options.shun_far
+        target = enough_below(sample.demands(self._rate_down), sample.n, sample.reached, in_turn=in_turn)
         what = _describe_rates(sample.assessment)
-        text = f"{what} with a margin of {percent(margin)} needs {executors(target)}{_describe_dt(sample)}"
+        margin = percent(max(map(self._margin, sample.models)))
+        text = f"{what} with a margin of {margin} needs {executors(target)}{_describe_dt(sample)}"
         if target == sample.n:
             return sample.hold(ReasonCode.STEADY, text), nothing
-        wanted = self.options.samples_to_shrink
-        streak, complete = count_in_a_row(state.streak, wanted)
+        required = self.options.samples_to_shrink
+        streak, is_complete = count_in_a_row(state.streak, required)
         state = replace(state, streak=streak)
-        if complete:
+        if is_complete:
             return sample.propose(target, ReasonCode.OVERSIZED, f"{text}: {sample.n} → {target}"), state
-        text = f"{text}: sample {streak} of {wanted} in a row"
+        text = f"{text}: sample {streak} of {required} in a row"
         return sample.propose(sample.n, ReasonCode.SURPLUS_COUNTING, text), state
 
 
@@ -675,7 +634,6 @@ def _describe_rates(assessment: Assessment) -> str:
 
 
 def _describe_dt(sample: _Sample) -> str:
-    """DT and MST, where there is one query."""
     mst = sample.mst(sample.n)
     if not mst:
         return ""
@@ -684,7 +642,6 @@ def _describe_dt(sample: _Sample) -> str:
 
 
 def _warn_of_distance(sample: _Sample, target: int) -> str | None:
-    """A warning where the added nodes lower MST."""
     now, then = sample.mst(sample.n), sample.mst(target)
     if now is None or then is None or then >= now:
         return None

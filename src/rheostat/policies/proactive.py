@@ -1,41 +1,29 @@
 """``proactive``: explore reactively, learn f(workload, n), then scale ahead of a forecast. S1, corrected.
 
-Two modes. Slow records y are those of :mod:`rheostat.policies.reactive`, with one T in both.
+**Exploration.** The proposals of ``reactive``, and a row (w, n, y) from each sample that counts. Slow records y are
+those of :mod:`rheostat.policies.reactive`, with one T in both modes. Each ``check_every`` samples, once the capacity
+is known, a model is trained; if it is stable, control begins with the next sample.
 
-**Exploration.** The proposals of ``reactive``, with its options (both scale-up rules, probing), and a row (w, n, y)
-from each sample that counts. Each ``check_every`` samples, once the capacity is known, a model is trained; if it is
-stable, control begins with the next sample.
+**Control.** The smallest number without a predicted violation in the forecast is the target, which hysteresis
+approaches. The forecast reaches as far as the longest measured increase takes, or farther. Every sample is compared
+with its prediction, unless executors are starting or the job has not recovered. A high residual that the measured
+workload explains is a *forecast miss*, and only counted. Any other belongs to the model, and goes to a change detector
+(:mod:`rheostat.policies.trend`). At a change point the policy explores again, with the capacity, the durations of
+changes and the arrival rates that it has. Figures by number give way to the first measurement that contradicts them;
+of the document's one figure the count becomes 1, so that the next violation weighs half.
 
-**Control.** The arrival rates of the last ten minutes give a forecast of the next minute
-(:mod:`rheostat.policies.trend`), or of the longest measured increase, if that is more
-(:mod:`rheostat.policies.capacity`). The smallest number without a predicted violation is the target, which hysteresis
-approaches. Every sample is compared with its prediction, at the current target, unless executors are starting or the
-job has not recovered. A high residual that the measured workload explains is a *forecast miss*, and only counted. Any
-other belongs to the model, and goes to a change detector (:mod:`rheostat.policies.trend`). At a change point the policy
-explores again:
-
-* dropped: the rows, the model, the state of the detector and of the hysteresis, the count of surplus samples;
-* kept: the series of arrival rates (it belongs to the load, not to the job), the durations of changes, and the
-  capacity, since without it nothing could scale down until the next violation. Figures by number are replaced by the
-  first measurement that contradicts them; of the document's one figure the count becomes 1, so that the next violation
-  weighs half.
-
-Ours beyond the document, each with an option that the preset ``faithful`` switches off: a violation in control is
-answered at once, as in exploration (``net``); the model must agree with the measured capacity, where there is one topic
-(``bounded``: of several it is known for the sum alone), and the present rate must be carried too (``present``); a rate
-counts for the middle of its window (``timely``); the model is trained again each ``check_every`` samples in control too
-(``relearn``).
+Ours beyond the document, each with an option that the preset ``faithful`` switches off: ``net``, ``bounded`` (where
+there is one topic: of several the capacity is known for the sum alone), ``present``, ``timely`` and ``relearn``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import ClassVar, Literal, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from rheostat.decide.policy import PolicyContext
 from rheostat.errors import InputError, JournalError
@@ -53,7 +41,7 @@ from rheostat.policies.capacity import (
 )
 from rheostat.policies.reactive import FAITHFUL as FAITHFUL_REACTIVE
 from rheostat.policies.reactive import ReactiveOptions, ReactivePolicy, ReactiveState
-from rheostat.policies.trend import Detector, LoadPoint, Rates, Watched, Worsening, add_point, ahead, forecast
+from rheostat.policies.trend import Detector, DetectorState, LoadPoint, Rates, Worsening, add_point, ahead, forecast
 from rheostat.ports import SampleStore
 from rheostat.text import executors, per_second, percent, seconds, several
 
@@ -68,111 +56,92 @@ _POINTS = 10
 class ProactiveOptions(ReactiveOptions):
     """Options of ``proactive``, with the defaults of the preset ``default``."""
 
-    headroom: float = Field(
-        0.95,
-        gt=0,
-        le=1,
-        description="Share of the capacity to be used after a decrease; a rise is seen before it comes (S1: 0.9).",
-    )
-    explore_every_s: float | None = Field(
-        None, gt=0, le=3600, description="Time between two checks in exploration, s; null: each sample (S1: 15 s)."
-    )
-    sample_every_s: float | None = Field(
-        None, gt=0, le=3600, description="Time between two samples in control, s; null: each one (S1: 5 s)."
-    )
-    decide_every_s: float | None = Field(
-        None, gt=0, le=3600, description="Time between two decisions in control, s; null: each sample (S1: 60 s)."
-    )
-    hold_s: float | None = Field(
-        240.0,
-        ge=0,
-        le=86_400,
-        description="How long recovery from a change is waited for at most, s; until then samples are not learnt from. "
-        "null: they always are (the profile faithful has the hold of S1 in its guards).",
-    )
-    most_slow: float | None = Field(
-        1.0, gt=0, le=1e6, description="Slow records above this are learnt as this: a stall of minutes is no more."
-    )
-    check_every: int = Field(240, ge=10, le=100_000, description="Samples between two checks of the model (S1: 450).")
-    learn_rows: int = Field(3000, ge=50, le=1_000_000, description="Newest samples that a model is made of.")
-    degree: int = Field(8, ge=1, le=8, description="The highest degree that is tried, from 1 on (S1: 8).")
-    resamples: int = Field(250, ge=2, le=10_000, description="k, resamples of the stability check (S1: 250).")
-    block: int = Field(30, ge=1, le=10_000, description="Samples in a row that are drawn together.")
-    stability_limit: float = Field(
-        TrainingOptions.stability_limit,
-        gt=0,
-        le=100,
-        description="λ, the largest standard deviation of a stable model's predictions (S1: 0.05, by another method).",
-    )
-    outliers: bool = Field(default=True, description="Whether outliers are found and left out of the training data.")
-    relearn: bool = Field(
-        default=True, description="Whether the model is learnt anew in control too; false: once, in exploration (S1)."
-    )
-    back_s: float = Field(600.0, gt=0, le=86_400, description="How far back the forecast looks, s (S1: 10 minutes).")
-    horizon_s: float = Field(
-        60.0, gt=0, le=3600, description="How far ahead it looks, at least as far as a change takes, s (S1: 1 minute)."
-    )
-    step_s: float = Field(5.0, gt=0, le=3600, description="Step of the forecast, s (S1: 5 s).")
-    timely: bool = Field(
-        default=True, description="Whether a rate counts for the middle of the window that it is the mean of."
-    )
-    present: bool = Field(default=True, description="Whether the present rate must be carried too, not only forecasts.")
-    bounded: bool = Field(
-        default=True, description="Whether what the executors were seen to carry is believed beside the model."
-    )
-    net: bool = Field(
-        default=True, description="Whether a violation in control is answered at once, as in exploration."
-    )
-    gain_up: float = Field(
-        0.9, gt=0, le=1, description="α of the hysteresis: share of the way up by one decision (S1)."
-    )
-    gain_down: float = Field(0.4, gt=0, le=1, description="β of the hysteresis: share of the way down (S1).")
-    residual_limit: float = Field(
-        0.08, gt=0, le=100, description="Slow records by which a prediction may be wrong (S1)."
-    )
-    residuals_in_a_row: int = Field(
-        3, ge=1, le=1000, description="Residuals above the limit in a row that are a change point (S1: 1)."
-    )
-    residual_allowance: float | None = Field(
-        0.02, ge=0, le=100, description="Residual that does not add up to a gradual change; null: not looked for (S1)."
-    )
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    headroom: float = Field(0.95, gt=0, le=1)
+    """Share of the capacity to be used after a decrease; the forecast shows a rise before it comes (S1: 0.9)."""
+    explore_every_s: float | None = Field(None, gt=0, le=3600)
+    """Time between two checks in exploration, s; null: each sample (S1: 15 s)."""
+    sample_every_s: float | None = Field(None, gt=0, le=3600)
+    """Time between two samples in control, s; null: each one (S1: 5 s)."""
+    decide_every_s: float | None = Field(None, gt=0, le=3600)
+    """Time between two decisions in control, s; null: each sample (S1: 60 s)."""
+    hold_s: float | None = Field(240.0, ge=0, le=86_400)
+    """Longest wait for recovery from a change, s; until then samples do not count. null: they always count."""
+    most_slow: float | None = Field(1.0, gt=0, le=1e6)
+    """Greatest share of slow records in a training sample; a stall of minutes counts as this. null: no limit."""
+    check_every: int = Field(240, ge=10, le=100_000)
+    """Samples between two checks of the model (S1: 450)."""
+    learn_rows: int = Field(3000, ge=50, le=1_000_000)
+    """Most samples that a model is trained on, the newest."""
+    degree: int = Field(8, ge=1, le=8)
+    """Highest degree that is tried, from 1 on (S1: 8)."""
+    resamples: int = Field(250, ge=2, le=10_000)
+    """k: resamples of the stability check (S1: 250)."""
+    block: int = Field(30, ge=1, le=10_000)
+    """Samples in a row that are drawn together."""
+    stability_limit: float = Field(TrainingOptions.stability_limit, gt=0, le=100)
+    """λ: largest standard deviation of a stable model's predictions (S1: 0.05, by another method)."""
+    outliers: bool = True
+    """Whether outliers are left out of the training data."""
+    relearn: bool = True
+    """Whether the model is trained again in control; false: once, in exploration (S1)."""
+    back_s: float = Field(600.0, gt=0, le=86_400)
+    """How far back the forecast looks, s (S1: 10 minutes)."""
+    horizon_s: float = Field(60.0, gt=0, le=3600)
+    """How far ahead the forecast looks, s; at least as long as a change takes (S1: 1 minute)."""
+    step_s: float = Field(5.0, gt=0, le=3600)
+    """Step of the forecast, s (S1: 5 s)."""
+    timely: bool = True
+    """Whether a rate counts for the middle of the window that it is the mean of."""
+    present: bool = True
+    """Whether the present rate must be carried too, not only the forecast."""
+    bounded: bool = True
+    """Whether the measured capacity limits what the model allows."""
+    net: bool = True
+    """Whether a violation in control is answered at once, as in exploration."""
+    gain_up: float = Field(0.9, gt=0, le=1)
+    """α of the hysteresis: share of the way up by one decision (S1)."""
+    gain_down: float = Field(0.4, gt=0, le=1)
+    """β of the hysteresis: share of the way down by one decision (S1)."""
+    residual_limit: float = Field(0.08, gt=0, le=100)
+    """Slow records by which a prediction may be wrong (S1)."""
+    residuals_in_a_row: int = Field(3, ge=1, le=1000)
+    """Residuals above the limit in a row that are a change point (S1: 1)."""
+    residual_allowance: float | None = Field(0.02, ge=0, le=100)
+    """Residual that does not count towards a gradual change; null: gradual changes are not detected (S1)."""
     residual_patience: float = Field(
-        5.0,
-        gt=0,
-        le=10_000,
-        description="How many times the limit may add up before it is a change point.",
-        json_schema_extra={"only_with": ["residual_allowance", "set"]},
+        5.0, gt=0, le=10_000, json_schema_extra={"only_with": ["residual_allowance", "set"]}
     )
+    """Cumulative sum of residuals that is a change point, in multiples of the limit."""
 
 
-FAITHFUL: Mapping[str, object] = MappingProxyType(
-    {
-        **FAITHFUL_REACTIVE,
-        "headroom": 0.9,
-        "explore_every_s": 15.0,
-        "sample_every_s": 5.0,
-        "decide_every_s": 60.0,
-        "hold_s": None,
-        "most_slow": None,
-        "check_every": 450,
-        "learn_rows": 1_000_000,
-        "outliers": False,
-        "relearn": False,
-        "timely": False,
-        "present": False,
-        "bounded": False,
-        "net": False,
-        "residuals_in_a_row": 1,
-        "residual_allowance": None,
-    }
-)
+FAITHFUL: Mapping[str, object] = {
+    **FAITHFUL_REACTIVE,
+    "headroom": 0.9,
+    "explore_every_s": 15.0,
+    "sample_every_s": 5.0,
+    "decide_every_s": 60.0,
+    "hold_s": None,
+    "most_slow": None,
+    "check_every": 450,
+    "learn_rows": 1_000_000,
+    "outliers": False,
+    "relearn": False,
+    "timely": False,
+    "present": False,
+    "bounded": False,
+    "net": False,
+    "residuals_in_a_row": 1,
+    "residual_allowance": None,
+}
 
 
 # ---------------------------------------------------------------------------------------------- training data
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class TrainingRows:
     """The rows that the model is trained on: the newest in the state, the others in the sample store.
 
     Attributes:
@@ -192,35 +161,34 @@ class Collected:
     topics: tuple[str, ...] = ()
 
 
-def add_row(row: Sample, data: Collected, archive: SampleStore | None) -> Collected:
-    """The data with one more row."""
+def add_row(row: Sample, data: TrainingRows, store: SampleStore | None) -> TrainingRows:
     rows = (*data.rows, row)
     data = replace(data, rows=rows, unchecked=data.unchecked + 1)
     if len(rows) < MOST_ROWS:
         return data
     try:
-        if archive is not None:
-            archive.put(data.archived, rows)
+        if store is not None:
+            store.put(data.archived, rows)
             return replace(data, rows=(), archived=data.archived + len(rows))
     except JournalError:
         data = replace(data, lost=data.lost + 1)
     return replace(data, rows=rows[1:])
 
 
-def read_rows(data: Collected, archive: SampleStore | None, most: int) -> Sequence[Sample]:
+def read_rows(data: TrainingRows, store: SampleStore | None, most: int) -> Sequence[Sample]:
     """The newest rows that count, at most ``most``, oldest first, from the store and the state."""
     rows: Sequence[Sample] = data.rows
-    if len(rows) < most and archive is not None and data.archived:
-        rows = [*archive.read(data.archived, most - len(rows)), *rows]
+    if len(rows) < most and store is not None and data.archived:
+        rows = [*store.read(data.archived, most - len(rows)), *rows]
     if data.since is not None:
         rows = [row for row in rows if row.at >= data.since]
     return rows[-most:]
 
 
-def drop_rows(data: Collected, at: float, topics: tuple[str, ...] | None = None) -> Collected:
+def drop_rows(data: TrainingRows, at: float, topics: tuple[str, ...] | None = None) -> TrainingRows:
     """The data without rows from before ``at``; what is in the store stays there as history."""
     topics = data.topics if topics is None else topics
-    return Collected((), data.archived, at, lost=data.lost, topics=topics)
+    return TrainingRows((), data.archived, at, lost=data.lost, topics=topics)
 
 
 # --------------------------------------------- end of exploration: a stable model. S1 Algorithms 3 to 5, corrected
@@ -233,17 +201,10 @@ class Check(NamedTuple):
     text: str
 
 
-def check(
-    rows: Sequence[Sample], now: tuple[Rates, int], w_max: float, options: TrainingOptions, stability_limit: float
-) -> Check:
-    """Train a model, and check whether it is stable.
+def check(rows: Sequence[Sample], now: tuple[Rates, int], w_max: float, options: TrainingOptions) -> Check:
+    """Train a model on rows, oldest first, and check whether it is stable at them, and at the present rates and target.
 
-    Args:
-        rows: oldest first.
-        now: the present rates and the current target.
-        w_max: records/s that one executor carries.
-        options: of the training.
-        stability_limit: λ.
+    ``w_max`` is what one executor carries, records/s.
     """
     try:
         trained = train(rows, w_max, options)
@@ -252,12 +213,13 @@ def check(
         return Check(None, f"no model can be trained on {several(len(rows), 'sample')}: {error.faults[0].message}")
     everywhere = refits.deviation(sorted({(row.workload, row.executors) for row in rows}))
     here = refits.deviation(line_to(*now, w_max))
-    stable = everywhere <= stability_limit and here <= stability_limit
+    limit = options.stability_limit
+    is_stable = everywhere <= limit and here <= limit
     text = (
         f"model of degree {trained.degree} from {several(len(rows), 'sample')}, deviation {everywhere:.3f} at the "
-        f"samples and {here:.3f} here, {'at most' if stable else 'more than'} {stability_limit:g}"
+        f"samples and {here:.3f} here, {'at most' if is_stable else 'more than'} {limit:g}"
     )
-    return Check(trained.model if stable else None, text)
+    return Check(trained.model if is_stable else None, text)
 
 
 def line_to(rates: Rates, executors: int, w_max: float) -> list[tuple[Rates, int]]:
@@ -278,13 +240,7 @@ def line_to(rates: Rates, executors: int, w_max: float) -> list[tuple[Rates, int
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """A forecast, kept for the comparison with what came.
-
-    Attributes:
-        at: when it was made.
-        step_s: between its points; the first is one step after ``at``.
-        points: the rates, by topic.
-    """
+    """A forecast made at a time, kept for the comparison with what came; its first point is one step later."""
 
     at: float
     step_s: float
@@ -300,53 +256,11 @@ class Outlook:
         return self.points[max(0, place)] if at > self.at and place < len(self.points) else None
 
 
-class Carrier(NamedTuple):
-    """The rule whether a number of executors carries a workload.
-
-    Attributes:
-        capacity: n → measured capacity, records/s; None: unknown, or not used.
-    """
-
-    model: SlowModel
-    sla: float
-    capacity: Callable[[int], float | None]
-
-    def carries(self, executors: int, points: Sequence[Rates], share: float = 1.0) -> bool:
-        """Whether so many executors carry every point, at this share of their measured capacity."""
-        capacity = self.capacity(executors)
-        if capacity is not None and max(map(sum, points)) > share * capacity:
-            return False
-        return all(self.model.predict(point, executors) < self.sla for point in points)
-
-    def smallest(self, points: Sequence[Rates], in_force: int, headroom: float, useful: int | None) -> int:
-        """The smallest number that carries the points; below the current target, with headroom.
-
-        Args:
-            points: forecast rates; of one topic only the greatest matters, f never falls with the workload.
-            in_force: the current target.
-            headroom: share of the measured capacity to be used after a decrease.
-            useful: the most executors that are of use; None: unknown.
-        """
-        if len(points[0]) == 1:
-            points = (max(points),)
-        target = self._first(points, 1, useful or 2 * in_force + _BEYOND, 1.0)
-        return target if target >= in_force else min(in_force, self._first(points, target, in_force, headroom))
-
-    def _first(self, points: Sequence[Rates], low: int, high: int, share: float) -> int:
-        return next((n for n in range(low, high) if self.carries(n, points, share)), max(low, high))
-
-
 def ease(level: float, target: int, in_force: int, gains: tuple[float, float]) -> float:
     """S of the hysteresis after one decision: up quickly, down slowly. S1 3.3, corrected.
 
     Bounds, cooldowns or a full cluster may keep the current target from following S. So that S does not run away from
-    it, S starts from the nearest value that rounds to the current target [ours].
-
-    Args:
-        level: S so far.
-        target: the desired number.
-        in_force: the current target.
-        gains: α and β, in (0, 1].
+    it, S starts from the nearest value that rounds to the current target [ours]. The gains are α and β, in (0, 1].
 
     >>> ease(6.0, 1, 6, (0.9, 0.4)), ease(2.0, 5, 2, (0.9, 0.4)), ease(30.0, 4, 8, (0.9, 0.4))
     (4.0, 4.7, 6.7)
@@ -373,14 +287,12 @@ class ProactiveState:
     """What is remembered from sample to sample.
 
     Attributes:
-        mode: exploration or control.
         reactive: the state of the policy that explores.
         recovery: progress of the last change.
         series: arrival rates, as far back as the forecast looks.
         model: in control.
         outlook: the last forecast.
         level: S of the hysteresis; None: it starts with the current target.
-        watched: the detector's state.
         explored_at, sampled_at, decided_at: the last check in exploration, sample and decision in control.
     """
 
@@ -388,11 +300,11 @@ class ProactiveState:
     reactive: ReactiveState = field(default_factory=ReactiveState)
     recovery: Recovery = field(default_factory=Recovery)
     series: tuple[LoadPoint, ...] = ()
-    data: Collected = field(default_factory=Collected)
+    data: TrainingRows = field(default_factory=TrainingRows)
     model: SlowModel | None = None
     outlook: Outlook | None = None
     level: float | None = None
-    watched: Watched = field(default_factory=Watched)
+    watched: DetectorState = field(default_factory=DetectorState)
     explored_at: float | None = None
     sampled_at: float | None = None
     decided_at: float | None = None
@@ -424,9 +336,11 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
     name: ClassVar[str] = "proactive"
     state_type: type[ProactiveState] = ProactiveState
     options_type: ClassVar[type[BaseModel]] = ProactiveOptions
-    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType(
-        {"default": {}, "faithful": FAITHFUL, "demo": {"samples_to_shrink": 4, "check_every": 100}}
-    )
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "default": {},
+        "faithful": FAITHFUL,
+        "demo": {"samples_to_shrink": 4, "check_every": 100},
+    }
 
     def __init__(self, options: ProactiveOptions, context: PolicyContext) -> None:
         super().__init__(options, context)
@@ -434,10 +348,10 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         explores_s = max(context.sample_s, options.explore_every_s or 0.0)
         self._reactive = ReactivePolicy(options, replace(context, sample_s=explores_s))
         self._detector = Detector(
-            options.residual_limit,
-            options.residuals_in_a_row,
-            options.residual_allowance,
-            options.residual_patience,
+            limit=options.residual_limit,
+            in_a_row=options.residuals_in_a_row,
+            allowance=options.residual_allowance,
+            patience=options.residual_patience,
         )
         self._training = TrainingOptions(
             degrees=tuple(range(1, options.degree + 1)),
@@ -449,7 +363,6 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         )
 
     def recommend(self, assessment: Assessment, state: ProactiveState) -> _Proposal:
-        """Propose by the rules above."""
         n, rates, excess = valid_target(assessment), _rates_of(assessment), assessment.backlog_excess
         if rates is not None and not assessment.invalid:  # also where the sample counts for nothing else
             state = self._add_rates(assessment, rates, state)
@@ -463,7 +376,6 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         return self._explore(sample, state) if state.model is None else self._control(sample, state, state.model)
 
     def capacity(self, executors: int, state: ProactiveState) -> float | None:
-        """The capacity that ``reactive`` has learned."""
         return self._reactive.capacity(executors, state.reactive)
 
     def unready(self, state: ProactiveState) -> tuple[str, str] | None:
@@ -477,8 +389,6 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
             return "control", f"a model needs {needed} samples that count, {counted} did{unstable}"
         return "control", "what an executor carries is not known: the job has not been at its limit yet"
 
-    # ---------------------------------------------------------------------------------------------- samples
-
     def _add_rates(self, assessment: Assessment, rates: Rates, state: ProactiveState) -> ProactiveState:
         state = replace(state, series=add_point(state.series, LoadPoint(assessment.at, rates), self.options.back_s))
         topics = tuple(topic for topic, _ in assessment.arrival_rates)
@@ -490,8 +400,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
             return sample.assessment.executors == sample.n
         return ready(sample.assessment, sample.n) and state.recovery.recovered
 
-    def _keep(self, sample: _Sample, state: ProactiveState) -> ProactiveState:
-        """The state with a row of this sample, if it counts."""
+    def _keep_row(self, sample: _Sample, state: ProactiveState) -> ProactiveState:
         if not self._counts(sample, state):
             return state
         row = Sample(sample.at, sample.rates, sample.n, sample.slow)
@@ -500,19 +409,23 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
     def _is_due(self, sample: _Sample, last: float | None, every_s: float | None) -> bool:
         return not due_in_s(sample.at, last, every_s, self.context.sample_s / 2)
 
-    def _check_model(self, sample: _Sample, state: ProactiveState) -> Check | None:
-        """The check of a model, where one is due; None: none is, or the capacity is unknown."""
-        if state.data.unchecked < self.options.check_every:
-            return None
-        carried = self.capacity(sample.n, state)
+    def _train(self, sample: _Sample, proposal: Recommendation, state: ProactiveState) -> _Proposal:
+        """A new model from all rows so far, where one is due, the capacity is known, and the model is stable."""
+        carried = self.capacity(sample.n, state) if state.data.unchecked >= self.options.check_every else None
         if not carried:
-            return None
+            return proposal, state
         rows = read_rows(state.data, self.context.archive, self.options.learn_rows)
-        now = (sample.rates, sample.n)
-        return check(rows, now, carried / sample.n, self._training, self.options.stability_limit)
+        model, text = check(rows, (sample.rates, sample.n), carried / sample.n, self._training)
+        state = replace(state, data=replace(state.data, unchecked=0))
+        if state.model is None:
+            text += ": control begins" if model is not None else ": exploration goes on"
+        else:
+            text += ": it replaces the old one" if model is not None else ": the old one stays"
+        if model is not None:
+            state = replace(state, mode="control", model=model)
+        return _add_text(proposal, text), state
 
     def _restart(self, at: float, state: ProactiveState, topics: tuple[str, ...]) -> ProactiveState:
-        """Exploration again; the module's description lists what is dropped and what is kept."""
         learned = replace(state.reactive.learned, samples=min(1, state.reactive.learned.samples), recent=())
         return ProactiveState(
             reactive=replace(state.reactive, learned=learned, streak=0),
@@ -522,24 +435,13 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
             explored_at=state.explored_at,
         )
 
-    # ------------------------------------------------------------------------------------------ exploration
-
     def _explore(self, sample: _Sample, state: ProactiveState) -> _Proposal:
         if not self._is_due(sample, state.explored_at, self.options.explore_every_s):
             text = f"exploring: a check each {seconds(self.options.explore_every_s or 0.0)}"
             return sample.propose(sample.n, ReasonCode.STEADY, text), state
         proposal, reactive = self._reactive.recommend(sample.assessment, state.reactive)
-        state = self._keep(sample, replace(state, reactive=reactive, explored_at=sample.at))
-        checked = self._check_model(sample, state)
-        if checked is None:
-            return proposal, state
-        state = replace(state, data=replace(state.data, unchecked=0))
-        if checked.model is None:
-            return _add_text(proposal, f"{checked.text}: exploration goes on"), state
-        state = replace(state, mode="control", model=checked.model, outlook=None, level=None, watched=Watched())
-        return _add_text(proposal, f"{checked.text}: control begins"), state
-
-    # ---------------------------------------------------------------------------------------------- control
+        state = self._keep_row(sample, replace(state, reactive=reactive, explored_at=sample.at))
+        return self._train(sample, proposal, state)
 
     def _control(self, sample: _Sample, state: ProactiveState, model: SlowModel) -> _Proposal:
         worsening, state = self._compare(sample, state, model)
@@ -550,12 +452,11 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         proposal, state = self._decide(sample, state, model)
         if safe is not None and (safe.target or 0) > max(sample.n, proposal.target or 0):
             proposal = safe
-        if worsening is None:
-            return self._train_again(sample, proposal, state)
-        figures = {**proposal.reason.figures, "residual": state.watched.recent[-1], "score": worsening.score}
-        proposal = replace(proposal, reason=replace(proposal.reason, figures=figures))
-        if not worsening.changed:
-            return self._train_again(sample, proposal, state)
+        if worsening is not None:
+            figures = {**proposal.reason.figures, "residual": state.watched.recent[-1], "score": worsening.score}
+            proposal = replace(proposal, reason=replace(proposal.reason, figures=figures))
+        if worsening is None or not worsening.changed:
+            return self._train(sample, proposal, state) if self.options.relearn else (proposal, state)
         how = "gradually" if worsening.gradual else "abruptly"
         text = f"the model no longer predicts, {how}: score {worsening.score:.2f} ≥ 1; exploration begins again"
         target = max(sample.n, proposal.target or 0)
@@ -572,7 +473,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         """
         if not self._is_due(sample, state.sampled_at, self.options.sample_every_s):
             return None, state
-        state = self._keep(sample, replace(state, sampled_at=sample.at))
+        state = self._keep_row(sample, replace(state, sampled_at=sample.at))
         expected = None if state.outlook is None else state.outlook.rates_at(sample.at)
         if expected is None or not self._counts(sample, state):
             return None, state
@@ -609,21 +510,26 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         return sample.propose(proposed, ReasonCode.FORECAST, text, **figures), state
 
     def _size(self, sample: _Sample, state: ProactiveState, model: SlowModel, points: tuple[Rates, ...]) -> int:
-        asked = (sample.rates, *points) if self.options.present else points
-        bounded = self.options.bounded and len(sample.rates) == 1
-        carrier = Carrier(model, self.options.sla, lambda n: self.capacity(n, state) if bounded else None)
-        partitions, slots = sample.assessment.partitions, sample.assessment.slots_per_executor
-        useful = -(-partitions // slots) if partitions and slots else None
-        return carrier.smallest(asked, sample.n, self.options.headroom, useful)
+        """The smallest number that carries the points; below the current target, with headroom."""
+        options, n, one_topic = self.options, sample.n, len(sample.rates) == 1
+        points = (sample.rates, *points) if options.present else points
+        if one_topic:
+            points = (max(points),)  # f never falls with the workload
+        most = max(map(sum, points))
 
-    def _train_again(self, sample: _Sample, proposal: Recommendation, state: ProactiveState) -> _Proposal:
-        """A new model from all rows so far, where one is due and stable; otherwise the old one stays."""
-        checked = self._check_model(sample, state) if self.options.relearn else None
-        if checked is None:
-            return proposal, state
-        follows = "it replaces the old one" if checked.model is not None else "the old one stays"
-        state = replace(state, model=checked.model or state.model, data=replace(state.data, unchecked=0))
-        return _add_text(proposal, f"{checked.text}: {follows}"), state
+        def carries(number: int, share: float) -> bool:
+            capacity = self.capacity(number, state) if options.bounded and one_topic else None
+            if capacity is not None and most > share * capacity:
+                return False
+            return all(model.predict(point, number) < options.sla for point in points)
+
+        def find_first(low: int, high: int, share: float) -> int:
+            return next((number for number in range(low, high) if carries(number, share)), max(low, high))
+
+        partitions, slots = sample.assessment.partitions, sample.assessment.slots_per_executor
+        useful = -(-partitions // slots) if partitions and slots else 2 * n + _BEYOND
+        target = find_first(1, useful, 1.0)
+        return target if target >= n else min(n, find_first(target, n, options.headroom))
 
 
 def _add_text(proposal: Recommendation, text: str) -> Recommendation:

@@ -2,19 +2,16 @@
 
 Each decision passes through :data:`CHAIN`, a tuple of pure stages from one :class:`Turn` to the next:
 
-1. **collect**: adds the arrival rate to its time bucket, without spikes, and keeps which size was in force when.
-   Figures count for their own time, which lies the delay of the metrics in the past.
-2. **pre-decision**: after task failures, while executors are starting, before ``settle_batches`` batches have finished
-   at the current target, and while figures are older than the last change, no rows are collected and there is no
-   decrease; with ``unsettled="hold"`` there is no decision at all.
+1. **collect**: the arrival rate goes into its time bucket, without spikes. Figures count for their own time, which
+   lies the delay of the metrics in the past.
+2. **pre-decision**: while figures do not belong to the current target, no rows are collected and there is no decrease;
+   with ``unsettled="hold"`` there is no decision at all.
 3. **decide**: *up* if and only if the sink is healthy and there is significant lag, or utilization above the safe
    threshold, or, with ``eager``, a predicted rate beyond the table's for the current target. *Down* if and only if
-   there is no lag and no anticipated increase. A sick sink is reported (``SICK_SINK``): executors do not help it. Rows
-   are written here (:mod:`rheostat.policies.router_table`).
-4. **size**: the target rate, the look-up in the table, then the target utilization. The same in both directions; a
-   decrease must also carry the upper end of the prediction interval.
-5. **post-decision**: cooldowns, largest step, largest size, limits by partitions. The guard then shapes the result, as
-   it does for every policy; a region failover is a switch of the guard.
+   there is no lag and no anticipated increase. Rows are written here (:mod:`rheostat.policies.router_table`).
+4. **size**: the target rate, the look-up in the table, then the target utilization; a decrease must also carry the
+   upper end of the prediction interval.
+5. **post-decision**: cooldowns, largest step, largest size, limits by partitions. The guard then shapes the result.
 
 *Lag* is the time in which the job would process all that is buffered, at the speed of its batches.
 """
@@ -24,10 +21,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import ClassVar, Literal, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, cap_limits
@@ -49,167 +45,117 @@ from rheostat.policies.trend import Fit, Point, line, trough_or_line
 from rheostat.text import batches, carry, executors, per_second, percent, records, seconds, several
 
 _LEAST_POINTS = 4
-"""Points of a baseline from which on an outlier can be told: a line through three has one error left to judge by."""
+"""Points of a baseline from which on outliers are found: a line through three has one error left to judge by."""
 _NO_CHANGE = Reason(ReasonCode.STEADY, "no reason for a change")
 _KEPT_SIZES = 32
 """Changes of the target that are remembered: at one each 15 s, those of eight minutes."""
 
 
-# ------------------------------------------------------------------------------------------------- options
-
-
 class RouterOptions(FrozenModel):
     """Options of ``router``, with the defaults of the preset ``default``."""
 
-    metrics_delay_s: float = Field(
-        0.0,
-        ge=0,
-        le=3600,
-        description="How old figures are at least when they are seen, s; more if they say so (S5: 120).",
-    )
-    decide_every_s: float | None = Field(
-        None, gt=0, le=3600, description="Time between two decisions, s; null: each sample (S5: 60 s)."
-    )
-    bucket_s: float = Field(
-        60.0, gt=0, le=3600, description="Length of the time buckets of the load, s (S5: 1 minute)."
-    )
-    window_s: float = Field(
-        600.0, gt=0, le=86_400, description="N: how far back the regression looks, s (S5 gives none)."
-    )
-    horizon_s: float = Field(
-        30.0,
-        ge=0,
-        le=3600,
-        description="X: how far ahead it looks, at least as far as a change takes, s (S5 gives none).",
-    )
-    deviations: float = Field(3.0, gt=0, le=100, description="Errors of so many σ are outliers (S5: 3).")
-    sigma_floor: float = Field(0.05, ge=0, le=10, description="Least σ, as a share of the predicted rate.")
-    outliers_to_reset: int = Field(
-        3, ge=1, le=1000, description="Outliers in a row that reset the baseline (S5 gives none)."
-    )
-    significant_wait: float = Field(
-        0.85, gt=0, le=100, description="Time to process the backlog ÷ the objective's lag that is significant lag."
-    )
-    utilization: Literal["occupancy", "busy"] = Field(
-        "occupancy", description="What utilization is: batch time ÷ τ, or the share of slot time in tasks (S5: CPU)."
-    )
-    safe_utilization: float = Field(
-        1.0, gt=0, le=100, description="Utilization from which on it scales up (S5 gives none)."
-    )
-    eager: bool = Field(
-        default=True, description="Whether it scales up before any lag, by regression and table (S5: future work)."
-    )
-    eager_utilization: float = Field(
-        1.05,
-        gt=0,
-        le=10,
-        description="Predicted rate ÷ the table's, from which on that is so.",
-        json_schema_extra={"only_with": ["eager", "true"]},
-    )
-    ride_out: bool = Field(
-        default=False,
-        description="Whether a spike is waited for with that, where the objective leaves the time to see if it stays.",
-        json_schema_extra={"only_with": ["eager", "true"]},
-    )
-    rows: Literal["learned", "saturated"] = Field(
-        "learned",
-        description="saturated: a row is what was processed when saturated (S5); learned: what each batch shows.",
-    )
-    memory: int | None = Field(
-        10,
-        ge=1,
-        le=10_000,
-        description="Measurements that a learned row weighs at most; null: all of them.",
-        json_schema_extra={"only_with": ["rows", "learned"]},
-    )
-    version: str = Field(
-        "", max_length=100, description="Version of the job; rows of another one are put aside when it changes."
-    )
-    record_change: float = Field(
-        1.5, gt=1, le=1000, description="Factor of the cost of a record beyond which rows are of another record size."
-    )
-    catch_up_lags: float = Field(
-        2.0, gt=0, le=10_000, description="Catch-up time, in lags of the objective (S5 gives none)."
-    )
-    buffered: Literal["excess", "all"] = Field(
-        "excess", description="What is to be caught up: the backlog beyond a healthy one, or all of it (S5)."
-    )
-    pause_up_s: float = Field(
-        0.0, ge=0, le=3600, description="How long an increase stops processing, s (S5: < 1 minute)."
-    )
-    pause_down_s: float = Field(0.0, ge=0, le=3600, description="How long a decrease does, s (S5: 1 to 3 minutes).")
-    utilization_up: float = Field(
-        1.0, gt=0, le=1, description="Share of the table's rate to be used after an increase (S5: 0.6)."
-    )
-    utilization_down: float = Field(
-        1.0, gt=0, le=1, description="Share of the table's rate to be used after a decrease (S5: 0.6)."
-    )
-    interval: float | None = Field(
-        1.0,
-        ge=0,
-        le=100,
-        description="Half of the prediction interval, in deviations, that a decrease must carry; null: not asked (S5).",
-    )
-    anticipation: Literal["needed", "any"] = Field(
-        "needed",
-        description="The anticipated increase that forbids a decrease: one that fewer executors do not carry, "
-        "or any beyond σ (S5 gives none).",
-    )
-    samples_to_shrink: int = Field(4, ge=1, le=10_000, description="Decisions in a row that ask for fewer (S5: 1).")
-    settle_batches: int = Field(2, ge=0, le=1000, description="Batches at a new number before it is judged.")
-    unsettled: Literal["rise", "hold"] = Field(
-        "rise", description="After failures or a change: increases only, or no decision at all (S5)."
-    )
-    least_partitions: float | None = Field(
-        None,
-        gt=0,
-        le=10_000,
-        description="Least partitions for each slot, so the largest size; null: the guard's limit.",
-    )
-    most_partitions: float | None = Field(
-        None, gt=0, le=10_000, description="Most partitions for each slot, so the smallest size; null: no limit."
-    )
-    cooldown_up_s: float = Field(0.0, ge=0, le=86_400, description="Least time from a change to the next increase, s.")
-    cooldown_down_s: float = Field(
-        60.0, ge=0, le=86_400, description="Least time from a change to the next decrease, s."
-    )
-    largest_step_up: int | None = Field(50, ge=1, le=100_000, description="Largest increase at a time (S5: 50).")
-    largest_step_down: int | None = Field(None, ge=1, le=100_000, description="Largest decrease at a time (S5: none).")
-    largest_size: int | None = Field(None, ge=1, le=100_000, description="Largest size; null: the bounds alone.")
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
-    @property
-    def spikes(self) -> Spikes:
-        """The settings of outliers."""
-        return Spikes(self.deviations, self.sigma_floor, self.outliers_to_reset)
+    metrics_delay_s: float = Field(0.0, ge=0, le=3600)
+    """Least age of the metrics when they arrive, s; the age that they report counts if it is more (S5: 120)."""
+    decide_every_s: float | None = Field(None, gt=0, le=3600)
+    """Time between two decisions, s; null: each sample (S5: 60 s)."""
+    bucket_s: float = Field(60.0, gt=0, le=3600)
+    """Length of the time buckets of the load, s (S5: 1 minute)."""
+    window_s: float = Field(600.0, gt=0, le=86_400)
+    """N: how far back the regression looks, s (S5 gives none)."""
+    horizon_s: float = Field(30.0, ge=0, le=3600)
+    """X: how far ahead the forecast looks, s; at least as long as a change takes (S5 gives none)."""
+    deviations: float = Field(3.0, gt=0, le=100)
+    """A rate that differs from the fit by more than so many σ is an outlier (S5: 3)."""
+    sigma_floor: float = Field(0.05, ge=0, le=10)
+    """Least σ, as a share of the predicted rate."""
+    outliers_to_reset: int = Field(3, ge=1, le=1000)
+    """Outliers in a row that reset the baseline (S5 gives none)."""
+    significant_wait: float = Field(0.85, gt=0, le=100)
+    """Lag is significant from this on: time to process the backlog ÷ the objective's lag."""
+    utilization: Literal["occupancy", "busy"] = "occupancy"
+    """Measure of utilization: batch time ÷ τ, or the share of slot time in tasks (S5: CPU)."""
+    safe_utilization: float = Field(1.0, gt=0, le=100)
+    """Utilization from which on executors are added (S5 gives none)."""
+    eager: bool = True
+    """Whether executors are added before there is lag, by regression and table (S5: future work)."""
+    eager_utilization: float = Field(1.05, gt=0, le=10, json_schema_extra={"only_with": ["eager", "true"]})
+    """Predicted rate ÷ the table's rate, from which on executors are added before there is lag."""
+    ride_out: bool = Field(default=False, json_schema_extra={"only_with": ["eager", "true"]})
+    """Whether eager waits to see if a spike stays, where the objective leaves the time for that."""
+    rows: Literal["learned", "saturated"] = "learned"
+    """What makes a row: the processed rate when saturated (S5), or what each batch shows (learned)."""
+    memory: int | None = Field(10, ge=1, le=10_000, json_schema_extra={"only_with": ["rows", "learned"]})
+    """Most measurements that count in a learned row; null: all of them."""
+    version: str = Field("", max_length=100)
+    """Version of the job; when it changes, the rows of the old version are put aside."""
+    record_change: float = Field(1.5, gt=1, le=1000)
+    """Factor by which the cost of a record must change before its rows are put aside."""
+    catch_up_lags: float = Field(2.0, gt=0, le=10_000)
+    """Catch-up time, in lags of the objective (S5 gives none)."""
+    buffered: Literal["excess", "all"] = "excess"
+    """What is to be caught up: the backlog beyond a healthy one, or all of it (S5)."""
+    pause_up_s: float = Field(0.0, ge=0, le=3600)
+    """How long an increase stops processing, s (S5: < 1 minute)."""
+    pause_down_s: float = Field(0.0, ge=0, le=3600)
+    """How long a decrease stops processing, s (S5: 1 to 3 minutes)."""
+    utilization_up: float = Field(1.0, gt=0, le=1)
+    """Share of the table's rate to be used after an increase (S5: 0.6)."""
+    utilization_down: float = Field(1.0, gt=0, le=1)
+    """Share of the table's rate to be used after a decrease (S5: 0.6)."""
+    interval: float | None = Field(1.0, ge=0, le=100)
+    """Half of the prediction interval that a decrease must carry, in deviations; null: not checked (S5)."""
+    anticipation: Literal["needed", "any"] = "needed"
+    """The increase that prevents a decrease: one that fewer executors do not carry, or any beyond σ (S5 gives none)."""
+    samples_to_shrink: int = Field(4, ge=1, le=10_000)
+    """Decisions in a row that must ask for fewer executors (S5: 1)."""
+    settle_batches: int = Field(2, ge=0, le=1000)
+    """Batches that must finish after a change before the new number is judged."""
+    unsettled: Literal["rise", "hold"] = "rise"
+    """After task failures or a change: increases only, or no decision at all (S5)."""
+    least_partitions: float | None = Field(None, gt=0, le=10_000)
+    """Least partitions for each slot, which limits the largest size; null: the guard's limit."""
+    most_partitions: float | None = Field(None, gt=0, le=10_000)
+    """Most partitions for each slot, which limits the smallest size; null: no limit."""
+    cooldown_up_s: float = Field(0.0, ge=0, le=86_400)
+    """Least time from a change to the next increase, s."""
+    cooldown_down_s: float = Field(60.0, ge=0, le=86_400)
+    """Least time from a change to the next decrease, s."""
+    largest_step_up: int | None = Field(50, ge=1, le=100_000)
+    """Largest increase at a time (S5: 50)."""
+    largest_step_down: int | None = Field(None, ge=1, le=100_000)
+    """Largest decrease at a time (S5: none)."""
+    largest_size: int | None = Field(None, ge=1, le=100_000)
+    """Largest number of executors; null: the bounds alone."""
 
 
-FAITHFUL: Mapping[str, object] = MappingProxyType(
-    {
-        "metrics_delay_s": 120.0,
-        "decide_every_s": 60.0,
-        "window_s": 900.0,
-        "horizon_s": 600.0,
-        "significant_wait": 1.0,
-        "utilization": "busy",
-        "safe_utilization": 0.8,
-        "eager": False,
-        "rows": "saturated",
-        "memory": None,
-        "buffered": "all",
-        "pause_up_s": 60.0,
-        "pause_down_s": 180.0,
-        "utilization_up": 0.6,
-        "utilization_down": 0.6,
-        "interval": None,
-        "anticipation": "any",
-        "samples_to_shrink": 1,
-        "settle_batches": 1,
-        "unsettled": "hold",
-        "least_partitions": 1.0,
-        "cooldown_up_s": 300.0,
-        "cooldown_down_s": 900.0,
-    }
-)
+FAITHFUL: Mapping[str, object] = {
+    "metrics_delay_s": 120.0,
+    "decide_every_s": 60.0,
+    "window_s": 900.0,
+    "horizon_s": 600.0,
+    "significant_wait": 1.0,
+    "utilization": "busy",
+    "safe_utilization": 0.8,
+    "eager": False,
+    "rows": "saturated",
+    "memory": None,
+    "buffered": "all",
+    "pause_up_s": 60.0,
+    "pause_down_s": 180.0,
+    "utilization_up": 0.6,
+    "utilization_down": 0.6,
+    "interval": None,
+    "anticipation": "any",
+    "samples_to_shrink": 1,
+    "settle_batches": 1,
+    "unsettled": "hold",
+    "least_partitions": 1.0,
+    "cooldown_up_s": 300.0,
+    "cooldown_down_s": 900.0,
+}
+
 
 # ------------------------------------------------------------------------------------------------- the load
 
@@ -224,7 +170,6 @@ class Bucket(NamedTuple):
 
     @property
     def point(self) -> Point:
-        """The means."""
         return Point(self.time / self.samples, self.rate / self.samples)
 
 
@@ -235,9 +180,8 @@ class Load:
     Attributes:
         bucket: the one that is being filled.
         baseline: complete buckets without outliers, oldest first.
-        outliers: complete buckets in a row, up to the last one, that are outliers.
+        outliers: the complete buckets since, all of them outliers.
         fit: of the baseline; None: no bucket is complete yet.
-        resets: how often the baseline was reset.
     """
 
     bucket: Bucket | None = None
@@ -247,83 +191,53 @@ class Load:
     resets: int = 0
 
 
-class Spikes(NamedTuple):
-    """The settings of outliers.
-
-    Attributes:
-        deviations: errors beyond so many σ are outliers (S5: 3).
-        floor: least σ, as a share of the predicted rate: a steady load leaves no error at all.
-        reset: so many outliers in a row reset the baseline.
-    """
-
-    deviations: float
-    floor: float
-    reset: int
-
-
-def is_outlier(fit: Fit | None, point: Point, spikes: Spikes) -> bool:
+def is_outlier(fit: Fit | None, point: Point, options: RouterOptions) -> bool:
     """Whether a point lies beyond 3 σ of the fit to the points before it; False after fewer than four.
 
     >>> fit = line([Point(x, 10 + 2 * x + e) for x, e in enumerate((1, -1, 0, 0, -1, 1))])
-    >>> spikes = Spikes(deviations=3.0, floor=0.01, reset=3)
-    >>> is_outlier(fit, Point(6, 22 + 2.44), spikes), is_outlier(fit, Point(6, 22 + 2.46), spikes)
+    >>> options = RouterOptions.model_validate({"sigma_floor": 0.01})
+    >>> is_outlier(fit, Point(6, 22 + 2.44), options), is_outlier(fit, Point(6, 22 + 2.46), options)
     (False, True)
     """
     if fit is None or fit.points < _LEAST_POINTS:
         return False
     expected = fit.at(point.at)
-    deviation = max(fit.deviation, spikes.floor * abs(expected))
-    return abs(point.value - expected) > spikes.deviations * deviation
+    deviation = max(fit.deviation, options.sigma_floor * abs(expected))
+    return abs(point.value - expected) > options.deviations * deviation
 
 
-def add_rate(load: Load, at: float, rate: float, spans: tuple[float, float], spikes: Spikes) -> Load:
-    """The load with one more sample.
-
-    Args:
-        load: as of the sample before.
-        at: the middle of the time that the rate is the mean of, s. Time that runs backwards starts anew.
-        rate: records/s.
-        spans: length of a bucket, and how far back the baseline reaches, s.
-        spikes: the settings of outliers.
-    """
-    bucket_s, window_s = spans
-    number, bucket = int(at // bucket_s), load.bucket
+def add_rate(load: Load, at: float, rate: float, options: RouterOptions) -> Load:
+    """The load with one more rate, the mean around a time. Time that runs backwards starts anew."""
+    number, bucket = int(at // options.bucket_s), load.bucket
     first = Bucket(number, 1, at, rate)
     if bucket is None or number < bucket.number:
         return Load(first, resets=load.resets)
     if number == bucket.number:
         return replace(load, bucket=Bucket(number, bucket.samples + 1, bucket.time + at, bucket.rate + rate))
     point, resets = bucket.point, load.resets
-    if not is_outlier(load.fit, point, spikes):
-        baseline = (*(each for each in load.baseline if each.at >= at - window_s), point)
+    if not is_outlier(load.fit, point, options):
+        baseline = (*(each for each in load.baseline if each.at >= at - options.window_s), point)
     else:
         baseline = (*load.outliers, point)
-        if len(baseline) < spikes.reset:
+        if len(baseline) < options.outliers_to_reset:
             return replace(load, bucket=first, outliers=baseline)
         resets += 1
     return Load(first, baseline, fit=trough_or_line(baseline), resets=resets)
 
 
-def fit_up_to_now(load: Load, spikes: Spikes) -> Fit | None:
+def fit_up_to_now(load: Load, options: RouterOptions) -> Fit | None:
     """The fit with the bucket that is being filled, unless a spike may be going on."""
-    if load.bucket is None or not load.baseline or load.outliers or is_outlier(load.fit, load.bucket.point, spikes):
+    if load.bucket is None or not load.baseline or load.outliers or is_outlier(load.fit, load.bucket.point, options):
         return load.fit
     return trough_or_line((*load.baseline, load.bucket.point))
 
 
-# -------------------------------------------------------------------------------------------- state and turn
+# ------------------------------------------------------------------------------------------- the stages
 
 
 @dataclass(frozen=True, slots=True)
 class RouterState:
-    """What is remembered.
-
-    Attributes:
-        sizes: (since when, current target), oldest first; the last ones.
-        decided_at: time of the last decision.
-        streak: decisions in a row that asked for fewer.
-        recovery: how long increases take.
-    """
+    """What is remembered: ``sizes`` are (since when, current target), ``streak`` decisions in a row for fewer."""
 
     load: Load = field(default_factory=Load)
     table: Table = field(default_factory=Table)
@@ -338,10 +252,8 @@ class Turn:
     """One decision on its way through the stages.
 
     Attributes:
-        assessment: a complete sample.
         n: the current target.
         own_at: the time at which the figures were true.
-        target: the desired number so far.
         size_then: the target all through the window of the figures; None: there were several.
         unsettled: why there may be no decrease and no row; None: there may.
         expected: fit of the load; None: no bucket is complete yet.
@@ -355,15 +267,19 @@ class Turn:
     own_at: float
     target: int
     size_then: int | None = None
-    unsettled: tuple[ReasonCode, str] | None = None
+    unsettled: Reason | None = None
     expected: Fit | None = None
     move: Literal["up", "down", "stay"] = "stay"
     reason: Reason = _NO_CHANGE
 
     @property
     def rate(self) -> float:
-        """The arrival rate, records/s."""
         return self.assessment.arrival_rate or 0.0
+
+    @property
+    def middle_at(self) -> float:
+        """The middle of the time that the arrival rate is the mean of."""
+        return self.own_at - self.context.rate_window_s / 2
 
     @property
     def fit(self) -> Fit:
@@ -381,39 +297,35 @@ class Turn:
 
     @property
     def catch_up_s(self) -> float:
-        """The catch-up time, s."""
         return self.options.catch_up_lags * self.context.objective.lag_s
 
+    @property
+    def significant_s(self) -> float:
+        return self.options.significant_wait * self.context.objective.lag_s
+
     def propose(self, target: int, code: ReasonCode, text: str, **figures: float | None) -> Turn:
-        """The turn with this target and its reason."""
         known = {"arrival_rate": self.assessment.arrival_rate, "executors": float(self.n)}
         return replace(self, target=target, reason=Reason(code, text, {**known, **figures}))
 
     def stay(self, code: ReasonCode, text: str, **figures: float | None) -> Turn:
-        """The turn with the current target, and the reason."""
         return replace(self, move="stay").propose(self.n, code, text, **figures)
-
-
-# ------------------------------------------------------------------------------------------------ 1 collect
 
 
 def collect(turn: Turn) -> Turn:
     """Add the rate to its bucket, and the current target to the sizes."""
-    options, state, window_s = turn.options, turn.state, turn.context.rate_window_s
-    middle = turn.own_at - window_s / 2
+    options, state = turn.options, turn.state
     sizes = state.sizes
     if not sizes or sizes[-1][1] != turn.n:
         sizes = (*sizes, (turn.assessment.at, turn.n))[-_KEPT_SIZES:]
     state = replace(
         state,
-        load=add_rate(state.load, middle, turn.rate, (options.bucket_s, options.window_s), options.spikes),
+        load=add_rate(state.load, turn.middle_at, turn.rate, options),
         table=tables.for_version(state.table, options.version),
         sizes=sizes,
         recovery=follow_recovery(turn.assessment, turn.n, state.recovery, math.inf),
     )
-    return replace(
-        turn, state=state, size_then=size_at(sizes, turn.own_at, window_s if options.rows == "saturated" else 0.0)
-    )
+    window_s = turn.context.rate_window_s if options.rows == "saturated" else 0.0
+    return replace(turn, state=state, size_then=size_at(sizes, turn.own_at, window_s))
 
 
 def size_at(sizes: tuple[tuple[float, int], ...], own_at: float, window_s: float) -> int | None:
@@ -425,19 +337,16 @@ def size_at(sizes: tuple[tuple[float, int], ...], own_at: float, window_s: float
     >>> size_at(sizes, 320.0, 60.0), size_at(sizes, 360.0, 60.0), size_at(sizes, 299.0, 60.0)
     (None, 6, 4)
     """
-    place = len(sizes) - 1
-    while place > 0 and sizes[place][0] > own_at:
-        place -= 1
-    since, size = sizes[place]
-    return size if place == 0 or since <= own_at - window_s else None
-
-
-# ------------------------------------------------------------------------------------------- 2 pre-decision
+    changes = [(since, size) for since, size in sizes[1:] if since <= own_at]
+    if not changes:
+        return sizes[0][1]
+    since, size = changes[-1]
+    return size if since <= own_at - window_s else None
 
 
 def pre_decision(turn: Turn) -> Turn:
     """Find out whether rows may be collected, and a decrease made."""
-    assessment, sizes, wanted = turn.assessment, turn.state.sizes, turn.options.settle_batches
+    assessment, sizes, least = turn.assessment, turn.state.sizes, turn.options.settle_batches
     if assessment.failed_tasks:
         code, text = ReasonCode.TASK_FAILURES, f"{several(assessment.failed_tasks, 'task')} failed recently"
     elif assessment.executors != turn.n:
@@ -445,34 +354,30 @@ def pre_decision(turn: Turn) -> Turn:
     elif len(sizes) > 1 and turn.own_at < sizes[-1][0]:
         age_s = seconds(assessment.at - turn.own_at)
         code, text = ReasonCode.WARMING_UP, f"the figures are {age_s} old, from before the last change"
-    elif assessment.batches < wanted:
-        code, text = ReasonCode.WARMING_UP, f"{assessment.batches} of {batches(wanted)} finished at this target"
+    elif assessment.batches < least:
+        code, text = ReasonCode.WARMING_UP, f"{assessment.batches} of {batches(least)} finished at this target"
     else:
         return turn
-    return replace(turn, unsettled=(code, text))
-
-
-# ------------------------------------------------------------------------------------------------- 3 decide
+    return replace(turn, unsettled=Reason(code, text))
 
 
 def decide(turn: Turn) -> Turn:
     """Choose up, down or stay; and write the row of the sample."""
     if turn.unsettled is not None and turn.options.unsettled == "hold":
-        code, text = turn.unsettled
-        return turn.stay(code, f"{text}: no decision")
-    load = turn.state.load
+        return turn.stay(turn.unsettled.code, f"{turn.unsettled.text}: no decision")
+    load, sink = turn.state.load, turn.assessment.sink
     every_sample = turn.options.decide_every_s is None
-    turn = replace(turn, expected=fit_up_to_now(load, turn.options.spikes) if every_sample else load.fit)
+    turn = replace(turn, expected=fit_up_to_now(load, turn.options) if every_sample else load.fit)
     lag, utilization = _find_lag(turn), _find_high_utilization(turn)
     saturation = lag or utilization
     # A sick sink slows batches down, whatever executors can do.
-    if turn.unsettled is None and turn.size_then is not None and turn.assessment.sink is None:
-        turn = _write_row(turn, lag is not None, utilization is not None)
+    if turn.unsettled is None and turn.size_then is not None and sink is None:
+        turn = _write_row(turn, has_lag=lag is not None, is_used=utilization is not None)
     why = saturation or _find_expected_overload(turn)
     if why is None:
         return _try_decrease(turn)
-    if turn.assessment.sink is not None:
-        return turn.stay(ReasonCode.SICK_SINK, f"{why}, but executors do not help a sick sink: {turn.assessment.sink}")
+    if sink is not None:
+        return turn.stay(ReasonCode.SICK_SINK, f"{why}, but executors do not help a sick sink: {sink}")
     if saturation is not None and cap_limits(turn.assessment):
         text = "the batch cap limits the rate, not the executors; raise maxOffsetsPerTrigger"
         return turn.stay(ReasonCode.USELESS_EXECUTORS, f"{why}, but {text}")
@@ -480,7 +385,7 @@ def decide(turn: Turn) -> Turn:
     return replace(turn, move="up").propose(turn.target, code, why)
 
 
-def _write_row(turn: Turn, has_lag: bool, is_used: bool) -> Turn:
+def _write_row(turn: Turn, *, has_lag: bool, is_used: bool) -> Turn:
     """The turn with the row of this sample, for the size at the metric's own time."""
     options, table = turn.options, turn.state.table
     sample = replace(turn.assessment, at=turn.own_at, executors=turn.size_then)
@@ -494,8 +399,7 @@ def _write_row(turn: Turn, has_lag: bool, is_used: bool) -> Turn:
 
 def _find_lag(turn: Turn) -> str | None:
     """Significant lag, where it is beyond a healthy one or grows, in words."""
-    wait, assessment = expected_wait(turn.assessment), turn.assessment
-    limit = turn.options.significant_wait * turn.context.objective.lag_s
+    wait, assessment, limit = expected_wait(turn.assessment), turn.assessment, turn.significant_s
     grows = (assessment.processed_rate or 0.0) < turn.rate
     if wait is None or wait < limit or not (assessment.backlog_excess or grows):
         return None
@@ -530,20 +434,18 @@ def _can_wait_out(turn: Turn, carried: float) -> bool:
     an increase is done, counted from the time of the figures, the wait grows by rate ÷ carried − 1 each second.
     """
     options, load, wait = turn.options, turn.state.load, expected_wait(turn.assessment)
-    present = Point(turn.own_at - turn.context.rate_window_s / 2, turn.rate)
-    if not options.ride_out or wait is None or not (load.outliers or is_outlier(load.fit, present, options.spikes)):
+    is_spike = load.outliers or is_outlier(load.fit, Point(turn.middle_at, turn.rate), options)
+    if not options.ride_out or wait is None or not is_spike:
         return False
     buckets = options.outliers_to_reset - len(load.outliers)
     takes_s = buckets * options.bucket_s + turn.horizon_at - turn.own_at
-    limit = options.significant_wait * turn.context.objective.lag_s
-    return wait + max(0.0, turn.rate / carried - 1) * takes_s < limit
+    return wait + max(0.0, turn.rate / carried - 1) * takes_s < turn.significant_s
 
 
 def _try_decrease(turn: Turn) -> Turn:
     """Down, where there is no lag and no anticipated increase."""
     if turn.unsettled is not None:
-        code, text = turn.unsettled
-        return turn.stay(code, f"{text}: no decrease")
+        return turn.stay(turn.unsettled.code, f"{turn.unsettled.text}: no decrease")
     if turn.assessment.backlog_excess:
         return turn.stay(ReasonCode.CATCHING_UP, f"{records(turn.assessment.backlog_excess)} left to catch up")
     fit = turn.fit
@@ -553,11 +455,7 @@ def _try_decrease(turn: Turn) -> Turn:
     return replace(turn, move="down")
 
 
-# --------------------------------------------------------------------------------------------------- 4 size
-
-
 def size(turn: Turn) -> Turn:
-    """Look up how many executors the target rate needs."""
     if turn.move == "stay":
         return turn
     return _size_up(turn) if turn.move == "up" else _size_down(turn)
@@ -594,25 +492,24 @@ def _target_rate(turn: Turn, buffered: float, pause_s: float) -> float:
 def _size_up(turn: Turn) -> Turn:
     """At least n + 1; but no more than the rates need while the job is not settled, or catches up in time anyway."""
     options, assessment, why = turn.options, turn.assessment, turn.reason
-    settled = turn.unsettled is None
+    is_settled = turn.unsettled is None
     excess, gain = assessment.backlog_excess or 0.0, (assessment.processed_rate or 0.0) - turn.rate
-    patient = not settled or (gain > 0 and excess <= gain * turn.catch_up_s)
+    is_patient = not is_settled or (gain > 0 and excess <= gain * turn.catch_up_s)
     buffered = float((assessment.backlog if options.buffered == "all" else assessment.backlog_excess) or 0)
-    rate = _target_rate(turn, 0.0 if patient else buffered, options.pause_up_s)
+    rate = _target_rate(turn, 0.0 if is_patient else buffered, options.pause_up_s)
     rows = turn.state.table.rows_for_increase()
-    found = rows.enough(rate)
-    if found is None:
-        target = turn.n + 1 if settled else turn.n
+    needed = rows.enough(rate)
+    if needed is None:
+        target = turn.n + 1 if is_settled else turn.n
         text = f"{why.text}; no row in the table: {turn.n} → {target}"
         return turn.propose(target, why.code, text, target_rate=rate)
-    target = tables.make_room(rows, found, rate, options.utilization_up)
-    text = f"{why.text}; {per_second(rate)} need {executors(target)}"
-    target = max(target, turn.n if patient else turn.n + 1)
+    needed = tables.make_room(rows, needed, rate, options.utilization_up)
+    text = f"{why.text}; {per_second(rate)} need {executors(needed)}"
+    target = max(needed, turn.n if is_patient else turn.n + 1)
     if target > turn.n:
         return turn.propose(target, why.code, f"{text}: {turn.n} → {target}", target_rate=rate)
     if turn.unsettled is not None:
-        code, unsettled = turn.unsettled
-        return turn.stay(code, f"{text}; {unsettled}", target_rate=rate)
+        return turn.stay(turn.unsettled.code, f"{text}; {turn.unsettled.text}", target_rate=rate)
     text = f"{text}, and it catches up within {seconds(turn.catch_up_s)}"
     return turn.stay(ReasonCode.CATCHING_UP, text, target_rate=rate)
 
@@ -626,26 +523,23 @@ def _size_down(turn: Turn) -> Turn:
     if math.isinf(upper):
         return turn.stay(ReasonCode.FORECAST, "too few buckets yet to predict how far the load may rise")
     rate = max(_target_rate(turn, 0.0, options.pause_down_s), upper)
-    found = rows.enough(rate)
-    if found is None:
+    needed = rows.enough(rate)
+    if needed is None:
         return turn.stay(ReasonCode.CAPACITY_UNKNOWN, "no row in the table yet")
-    target = max(tables.make_room(rows, found, rate, options.utilization_down), rows.figures[0].executors - 1)
+    target = max(tables.make_room(rows, needed, rate, options.utilization_down), rows.figures[0].executors - 1)
     text = f"up to {per_second(rate)} need {executors(target)} at {percent(options.utilization_down)}"
     if target >= turn.n:
         return turn.stay(ReasonCode.STEADY, f"{text}, the target is {turn.n}", target_rate=rate)
     return turn.propose(target, ReasonCode.OVERSIZED, f"{text}: {turn.n} → {target}", target_rate=rate)
 
 
-# ------------------------------------------------------------------------------------------ 5 post-decision
-
-
 def post_decision(turn: Turn) -> Turn:
     """Apply the count of decreases and the limits."""
-    state, wanted = turn.state, turn.options.samples_to_shrink
-    streak, complete = count_in_a_row(state.streak, wanted) if turn.target < turn.n else (0, True)
+    state, required = turn.state, turn.options.samples_to_shrink
+    streak, is_complete = count_in_a_row(state.streak, required) if turn.target < turn.n else (0, True)
     turn = replace(turn, state=replace(state, decided_at=turn.assessment.at, streak=streak))
-    if not complete:
-        text = f"{turn.reason.text}; {streak} of {wanted} in a row: {turn.n} stays"
+    if not is_complete:
+        text = f"{turn.reason.text}; {streak} of {required} in a row: {turn.n} stays"
         return turn.stay(ReasonCode.SURPLUS_COUNTING, text)
     since_s = turn.assessment.at - state.sizes[-1][0] if len(state.sizes) > 1 else math.inf
     target, why = apply_limits(turn.assessment, turn.n, turn.target, since_s, turn.options)
@@ -658,14 +552,7 @@ def apply_limits(
     """The target within the limits, and why it is another one; None: it is not.
 
     In order: cooldown, largest step, largest size, limits by partitions. The last ones never turn the direction: a
-    decrease ends at n at the least, an increase at n at the most.
-
-    Args:
-        assessment: the sample.
-        n: the current target.
-        target: the desired number.
-        since_s: time since the current target was set, s; infinite: it never changed.
-        options: of the policy.
+    decrease ends at n at the least, an increase at n at the most. ``since_s`` is the time since the target became n.
     """
     if target == n:
         return n, None
@@ -713,31 +600,24 @@ class RouterPolicy(BuiltInPolicy[RouterOptions, RouterState]):
     )
     state_type: type[RouterState] = RouterState
     options_type: ClassVar[type[BaseModel]] = RouterOptions
-    presets: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType({"default": {}, "faithful": FAITHFUL})
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": FAITHFUL}
 
     def recommend(self, assessment: Assessment, state: RouterState) -> tuple[Recommendation, RouterState]:
         """Pass the sample through the chain; where no decision is due, through its first stage."""
         n = valid_target(assessment)
         if n is None or assessment.arrival_rate is None or assessment.backlog_excess is None:
             return propose_nothing(assessment, "arrival_rate or backlog_excess"), replace(state, streak=0)
-        age_s = max(assessment.metrics_age_s or 0.0, self.options.metrics_delay_s)
+        own_at = assessment.at - max(assessment.metrics_age_s or 0.0, self.options.metrics_delay_s)
         turn = Turn(
-            assessment=assessment,
-            n=n,
-            options=self.options,
-            context=self.context,
-            state=state,
-            own_at=assessment.at - age_s,
-            target=n,
+            assessment=assessment, n=n, options=self.options, context=self.context, state=state, own_at=own_at, target=n
         )
         every_s = self.options.decide_every_s
         if due_in_s(assessment.at, state.decided_at, every_s, self.context.sample_s / 2):
             turn = collect(turn).stay(ReasonCode.STEADY, f"a decision each {seconds(every_s or 0.0)}")
-            return Recommendation(n, turn.reason), turn.state
-        for stage in CHAIN:
-            turn = stage(turn)
+        else:
+            for stage in CHAIN:
+                turn = stage(turn)
         return Recommendation(turn.target, turn.reason), turn.state
 
     def capacity(self, executors: int, state: RouterState) -> float | None:
-        """The table's rate for so many."""
         return state.table.rows.carried(executors)

@@ -1,21 +1,20 @@
 """The performance table of ``router``: the capacity by number of executors. S5, Performance Table.
 
 A *row* is a :class:`~rheostat.policies.capacity.Figure`. As published (``rows="saturated"``) it is the processed rate
-while lag and utilization were high, and replaces the older row of that size. Ours (``rows="learned"``) is the rate that
-each batch shows, saturated or not, a mean in which the past weighs at most ``memory`` batches. Before the fixed part of
-a batch is known a row is a lower bound, which the first measurement removes.
+while lag and utilization were high, and replaces the older row of that size. Ours (``rows="learned"``) is the rate
+that each batch shows, saturated or not, a mean in which the past weighs at most ``memory`` batches. Before the fixed
+part of a batch is known a row is a lower bound, which the first measurement removes.
 
 The look-up is literal: between two rows n₀ → r₀ and n₁ → r₁ the size for t is ⌈n₀ + (n₁ − n₀)(t − r₀) ÷ (r₁ − r₀)⌉,
 above the last ⌈t ÷ (r_last ÷ n_last)⌉. The talk leaves these cases open:
 
-* *empty*: no size; the caller takes one more executor, and none less;
-* *below the first row*, and with *one row*: the line from the origin, ⌈t ÷ (r₀ ÷ n₀)⌉, never less than 1;
-* *contradictory rows*: more executors with no higher rate. The newer row replaces the others; learned ones may
-  differ by a tenth, since waves of tasks make two numbers carry the same. The look-up then takes the first
-  that carries t;
-* *another version* of the job: its rows are put *aside* when the option changes;
-* *another record size*, or another cost of a record for any reason: ``record_change`` times what it was, either way.
-  As published by the slot time of a record when a row is written; learned ones when three batches in a row show it.
+* *no rows*: no size; the caller takes one more executor, and none less. *Below the first row*: the line from the
+  origin;
+* *contradictory rows*, more executors with no higher rate: the newer one replaces the others. Learned ones may differ
+  by a tenth, since waves of tasks make two numbers carry the same; the first that carries t counts;
+* *another version* of the job, or *another record size*, which is a cost of a record beyond ``record_change`` times
+  what it was, either way: the rows are put *aside*. As published the cost is the slot time of a record when a row is
+  written; learned ones need three batches in a row that show it.
 
 Rows aside size an increase while there are no others, since a wrong guess above n + 1 is better than none; they never
 justify a decrease.
@@ -43,7 +42,6 @@ class Table:
     Attributes:
         rows: in their ``figures``, by ascending number of executors.
         aside: rows of an older version or another record size.
-        version: of the job, when the rows were written.
         cost: slot seconds of a record when the last row was written.
         strange: batches in a row that do not fit the row of their size.
     """
@@ -86,10 +84,7 @@ def _is_beyond(ratio: float, factor: float) -> bool:
 def insert_row(rows: Learned, new: Figure, noise: float = 1.0) -> Learned:
     """The rows with a new one in place of the row of its size, without those that contradict it.
 
-    Args:
-        rows: by ascending number of executors.
-        new: the row.
-        noise: ratio up to which two rates are the same; 1: two rows with the same rate contradict each other.
+    Two rates with a ratio up to ``noise`` are the same; with 1, two rows with the same rate contradict each other.
 
     >>> insert_row(Learned(figures=(Figure(4, 20_000.0, 1, 0.0),)), Figure(10, 10_000.0, 1, 60.0)).figures
     (Figure(executors=10, rate=10000.0, samples=1, at=60.0),)
@@ -132,13 +127,13 @@ def record_cost(assessment: Assessment) -> float | None:
 def learn_batch(
     table: Table, assessment: Assessment, memory: int | None, record_change: float, *, saturated: bool
 ) -> Table:
-    """The table with the rate of a batch that has ended since the last sample.
+    """The table with the rate of a batch that has ended since the last sample of a settled job.
 
     Where the records of the batch are unknown (several queries), it learns as ``reactive`` does.
 
     Args:
         table: as of the sample before.
-        assessment: a sample of a settled job.
+        assessment: the sample.
         memory: batches that a row weighs at most; None: all.
         record_change: factor beyond which records cost something else.
         saturated: whether the sample shows significant lag or utilization.
@@ -153,29 +148,29 @@ def learn_batch(
     fixed = fixed_s(table.costs, assessment.executors)
     if fixed is not None and batch_s < _SHORT * fixed:
         return table
-    known, period_s = fixed or 0.0, assessment.period_s
-    rate = records / batch_s if assessment.capped else capacity_shown(float(records), batch_s, known, period_s)
-    shown = Figure(assessment.executors, rate, 0 if fixed is None else 1, assessment.at)
+    rate = records / batch_s
+    if not assessment.capped:
+        rate = capacity_shown(float(records), batch_s, fixed or 0.0, assessment.period_s)
+    row = Figure(assessment.executors, rate, 0 if fixed is None else 1, assessment.at)
     if fixed is not None:
-        return _measure(table, shown, memory, record_change)
-    more = rate > (table.rows.carried(shown.executors) or 0.0)
-    return replace(table, rows=insert_row(table.rows, shown, NOISE)) if more else table
+        return _add_measurement(table, row, memory, record_change)
+    is_more = rate > (table.rows.carried(row.executors) or 0.0)
+    return replace(table, rows=insert_row(table.rows, row, NOISE)) if is_more else table
 
 
-def _measure(table: Table, shown: Figure, memory: int | None, record_change: float) -> Table:
+def _add_measurement(table: Table, row: Figure, memory: int | None, record_change: float) -> Table:
     """The table with a measurement in the mean of its row; or restarted with it, where records have changed."""
-    before = table.rows.figure(shown.executors)
+    before = table.rows.figure(row.executors)
     if before is None or not before.samples:
         measured = replace(table.rows, figures=tuple(each for each in table.rows.figures if each.samples))
-        return replace(table, rows=insert_row(measured, shown, NOISE), strange=0)
-    if _is_beyond(shown.rate / before.rate, record_change):
+        return replace(table, rows=insert_row(measured, row, NOISE), strange=0)
+    if _is_beyond(row.rate / before.rate, record_change):
         if table.strange + 1 < _STRANGE:
             return replace(table, strange=table.strange + 1)
-        restarted = _put_aside(table)
-        return replace(restarted, rows=insert_row(restarted.rows, shown, NOISE))
+        return replace(_put_aside(table), rows=insert_row(Learned(), row, NOISE))
     count = before.samples if memory is None else min(before.samples, memory - 1)
-    mean = mean_with(before.rate, before.samples, shown.rate, memory)
-    return replace(table, rows=insert_row(table.rows, replace(shown, rate=mean, samples=count + 1), NOISE), strange=0)
+    row = replace(row, rate=mean_with(before.rate, before.samples, row.rate, memory), samples=count + 1)
+    return replace(table, rows=insert_row(table.rows, row, NOISE), strange=0)
 
 
 # ------------------------------------------------------- the cost of a batch: capacity before saturation [ours]
@@ -192,10 +187,9 @@ _DOUBT = 2.0
 
 
 class BatchCosts(NamedTuple):
-    """Sums for the regression of batch times on 1, 1 ÷ n and records ÷ n; the past is weighted by age.
+    """Sums for the regression of batch times y on 1, x = 1 ÷ n and z = records ÷ n; the past is weighted by age.
 
-    Attributes:
-        last: id of the batch that was added last.
+    ``last`` is the id of the batch that was added last.
     """
 
     last: int | None = None
@@ -212,22 +206,9 @@ class BatchCosts(NamedTuple):
 
 
 def add_batch(costs: BatchCosts, number: int, executors: int, records: float, batch_s: float) -> BatchCosts:
-    """The sums with one more batch."""
-    inverse, share = 1 / executors, records / executors
-    terms = {
-        "weight": 1.0,
-        "inverse": inverse,
-        "share": share,
-        "inverse2": inverse * inverse,
-        "cross": inverse * share,
-        "share2": share * share,
-        "batch": batch_s,
-        "inverse_batch": inverse * batch_s,
-        "share_batch": share * batch_s,
-        "batch2": batch_s * batch_s,
-    }
-    sums = {name: _FADE * getattr(costs, name) + term for name, term in terms.items()}
-    return BatchCosts(last=number, **sums)
+    x, z, y = 1 / executors, records / executors, batch_s
+    terms = (1.0, x, z, x * x, x * z, z * z, y, x * y, z * y, y * y)
+    return BatchCosts(number, *(_FADE * total + term for total, term in zip(costs[1:], terms, strict=True)))
 
 
 def fixed_s(costs: BatchCosts, executors: int) -> float | None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
-from rheostat.decide.policy import in_force
+from rheostat.decide.policy import current_target
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import BuiltInPolicy
 
@@ -35,7 +35,7 @@ class StaticPolicy(BuiltInPolicy[StaticOptions, StaticState]):
 
     def recommend(self, assessment: Assessment, state: StaticState) -> tuple[Recommendation, StaticState]:
         """The fixed number; no proposal where the current target is unknown and no number is set."""
-        current = in_force(assessment)
+        current = current_target(assessment)
         if assessment.missing or assessment.invalid or current is None:
             reason = Reason(ReasonCode.METRICS_MISSING, "no proposal without metrics")
             return Recommendation(None, reason), state

@@ -35,9 +35,8 @@ class Fit(NamedTuple):
     """A fitted line or parabola.
 
     Attributes:
-        points: number of points, ≥ 1.
+        points: number of points, ≥ 1, the first and last at these times, s.
         middle: x̄, their mean time, s.
-        first, last: the times of the first and the last.
         c0, c1, c2: coefficients of the orthogonal terms; c2 is 0 for a line.
         alpha, beta: of p2.
         spread1, spread2: Σp1² and Σp2²; 0 without the term.
@@ -208,8 +207,7 @@ def add_point(series: tuple[LoadPoint, ...], point: LoadPoint, back_s: float) ->
         return (point,)
     if len(series) > 1 and point.at - series[-2].at < back_s / _MOST:
         return (*series[:-1], point)
-    first = next((place for place, each in enumerate(series) if each.at >= point.at - back_s), len(series))
-    return (*series[first:], point)
+    return (*(each for each in series if each.at >= point.at - back_s), point)
 
 
 def ahead(horizon_s: float, step_s: float) -> tuple[float, ...]:
@@ -224,12 +222,8 @@ def ahead(horizon_s: float, step_s: float) -> tuple[float, ...]:
 def forecast(series: Sequence[LoadPoint], times: Sequence[float], late_s: float = 0.0) -> tuple[Rates, ...]:
     """The rates so many seconds after the last point, one tuple for each of ``times``; none without a point.
 
-    With one point, or all at the same time, the rates stay as they are.
-
-    Args:
-        series: by ascending time.
-        times: seconds after the last point.
-        late_s: age of a rate at its point: half the window that it is the mean of [ours].
+    With one point, or all at the same time, the rates stay as they are. ``late_s`` is the age of a rate at its point:
+    half the window that it is the mean of [ours].
 
     >>> forecast([LoadPoint(0.0, (100.0,)), LoadPoint(10.0, (110.0,))], [10.0])
     ((120.0,),)
@@ -238,20 +232,15 @@ def forecast(series: Sequence[LoadPoint], times: Sequence[float], late_s: float 
     """
     if not series:
         return ()
-    now = series[-1].at
-    offsets = [point.at - now for point in series]
+    offsets = [point.at - series[-1].at for point in series]
     middle = math.fsum(offsets) / len(offsets)
-    away = [offset - middle for offset in offsets]
-    spread = math.fsum(each * each for each in away)
-    lines = [_line(away, column, spread) for column in zip(*(point.rates for point in series), strict=True)]
+    centered = [offset - middle for offset in offsets]
+    spread = _products(centered, centered)
+    lines = []  # mean and slope of each topic
+    for rates in zip(*(point.rates for point in series), strict=True):
+        slope = _products(centered, rates) / spread if spread > 0 else 0.0
+        lines.append((math.fsum(rates) / len(rates) if spread > 0 else rates[-1], slope))
     return tuple(tuple(max(0.0, mean + slope * (time + late_s - middle)) for mean, slope in lines) for time in times)
-
-
-def _line(away: Sequence[float], rates: Sequence[float], spread: float) -> tuple[float, float]:
-    """Mean and slope of the least-squares line; ``away``: times from their middle, ``spread``: Σ of their squares."""
-    if spread == 0:
-        return rates[-1], 0.0
-    return math.fsum(rates) / len(rates), math.fsum(x * rate for x, rate in zip(away, rates, strict=True)) / spread
 
 
 # -------------------------------------------- change detector: a score of residuals, for abrupt and for gradual change
@@ -261,7 +250,7 @@ _CHANGED = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class DetectorState:
     """The state of a detector.
 
     Attributes:
@@ -277,23 +266,13 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Worsening:
-    """The score after one residual.
-
-    Attributes:
-        score: 1 or more is a change point.
-        gradual: whether it comes from the cumulative sum, and not from the residuals themselves.
-    """
+    """The score after one residual; gradual if it comes from the cumulative sum and not from the residuals."""
 
     score: float
     gradual: bool
 
     @property
     def changed(self) -> bool:
-        """Whether this is a change point.
-
-        >>> Worsening(1.0, gradual=True).changed, Worsening(0.99, gradual=False).changed
-        (True, False)
-        """
         return self.score >= _CHANGED
 
 
@@ -313,10 +292,10 @@ class Detector:
     allowance: float | None = 0.02
     patience: float = 5.0
 
-    def watch(self, residual: float, state: Watched) -> tuple[Worsening, Watched]:
+    def watch(self, residual: float, state: DetectorState) -> tuple[Worsening, DetectorState]:
         """The score with one more residual, a number ≥ 0.
 
-        >>> detector, state = Detector(), Watched()
+        >>> detector, state = Detector(), DetectorState()
         >>> worsening, state = detector.watch(0.04, state)
         >>> worsening.score, round(state.total, 3)
         (0.5, 0.02)
@@ -327,14 +306,12 @@ class Detector:
         if self.allowance is not None:
             total = max(0.0, total + min(residual, _CLIP * self.limit) - self.allowance)
         slow = total / (self.patience * self.limit)
-        return Worsening(max(abrupt, slow), gradual=slow > abrupt), Watched(recent, total, state.misses)
+        return Worsening(max(abrupt, slow), gradual=slow > abrupt), DetectorState(recent, total, state.misses)
 
     def forecast_missed(self, residual: float, of_model: float) -> bool:
         """Whether a residual is high only because the forecast was wrong.
 
-        Args:
-            residual: measured − predicted for the forecast workload, absolute.
-            of_model: measured − predicted for the measured workload, absolute.
+        Both are absolute: measured − predicted for the forecast workload, and for the measured workload (``of_model``).
 
         >>> Detector().forecast_missed(0.2, 0.01), Detector().forecast_missed(0.2, 0.19)
         (True, False)

@@ -53,68 +53,40 @@ class Story:
 
     Attributes:
         changes_asked: how often the target changed, as in a score.
+        start, end: times of the first and of the last decision.
 
     Raises:
-        InputError: the journal holds no decision.
+        InputError: the journal holds no decision; from methods: it does not cover the time, or has no such decision.
     """
 
     def __init__(self, records: Iterable[Record], where: str) -> None:
-        self.sessions: list[SessionRecord] = []
-        self.cycles: list[Cycle] = []
         records = list(records)
+        self.sessions = [record for record in records if isinstance(record, SessionRecord)]
+        self.changes_asked = changes_asked(samples_of(records))
         outcomes = {
             record.outcome.decision_id: record.outcome for record in records if isinstance(record, OutcomeRecord)
         }
-        settings: Mapping[str, Any] = {}
+        cycles, settings = list[Cycle](), dict[str, Any]()
         for record in records:
             if isinstance(record, SessionRecord):
-                self.sessions.append(record)
-                settings = record.header.settings
+                settings = dict(record.header.settings)
             elif isinstance(record, DecisionRecord):
-                self.cycles.append(Cycle(record, outcomes.get(record.decision_id), settings))
-        self.cycles = _mark_superseded(self.cycles)
-        self.changes_asked = changes_asked(samples_of(records))
-        if not self.cycles:
+                cycles.append(Cycle(record, outcomes.get(record.decision_id), settings))
+        if not cycles:
             raise InputError([Fault("journal", where, "a journal with decisions", "it holds no decision yet")])
-
-    @property
-    def start(self) -> float:
-        """Time of the first decision."""
-        return self.cycles[0].record.at
-
-    @property
-    def end(self) -> float:
-        """Time of the last decision."""
-        return self.cycles[-1].record.at
+        self.cycles = _mark_superseded(cycles)
+        self.start, self.end = cycles[0].record.at, cycles[-1].record.at
 
     def at(self, time: float, field: str) -> Cycle:
-        """The cycle that was in force at a time.
-
-        Raises:
-            InputError: the journal does not reach that far back.
-        """
-        before = [cycle for cycle in self.cycles if cycle.record.at <= time]
-        if not before:
-            raise self._outside(field, time)
-        return before[-1]
+        """The cycle that was in force at a time."""
+        return self._require([cycle for cycle in self.cycles if cycle.record.at <= time], field, time)[-1]
 
     def since(self, time: float, field: str) -> list[Cycle]:
-        """The cycles from a time on.
-
-        Raises:
-            InputError: there are none.
-        """
-        found = [cycle for cycle in self.cycles if cycle.record.at >= time]
-        if not found:
-            raise self._outside(field, time)
-        return found
+        """The cycles from a time on."""
+        return self._require([cycle for cycle in self.cycles if cycle.record.at >= time], field, time)
 
     def decision(self, number: int) -> Cycle:
-        """The last cycle with this number.
-
-        Raises:
-            InputError: there is none.
-        """
+        """The last cycle with this number."""
         for cycle in reversed(self.cycles):
             if cycle.record.decision_id == number:
                 return cycle
@@ -128,9 +100,11 @@ class Story:
             if sample_s and after.record.at - before.record.at > 3 * sample_s:
                 yield before.record.at, after.record.at
 
-    def _outside(self, field: str, time: float) -> InputError:
-        allowed = f"{day_and_clock(self.start)} to {day_and_clock(self.end)}"
-        return InputError([Fault(field, day_and_clock(time), allowed, "the journal does not cover that time")])
+    def _require(self, cycles: list[Cycle], field: str, time: float) -> list[Cycle]:
+        if not cycles:
+            allowed = f"{day_and_clock(self.start)} to {day_and_clock(self.end)}"
+            raise InputError([Fault(field, day_and_clock(time), allowed, "the journal does not cover that time")])
+        return cycles
 
 
 def _mark_superseded(cycles: list[Cycle]) -> list[Cycle]:
@@ -147,7 +121,7 @@ def _mark_superseded(cycles: list[Cycle]) -> list[Cycle]:
 
 
 def explain_decision(cycle: Cycle) -> dict[str, Any]:
-    """One decision: the assessment, the proposal, the guards, the decision and its outcome; ``lines``: in words."""
+    """One decision: the proposal, the guards, the decision and its outcome; ``lines``: in words."""
     decision, outcome = cycle.decision, cycle.outcome
     return {
         "schema": EXPLAIN_SCHEMA,
@@ -172,28 +146,38 @@ def explain_decision(cycle: Cycle) -> dict[str, Any]:
 
 def _decision_lines(cycle: Cycle) -> list[str]:
     decision = cycle.decision
-    proposed = decision.recommendation
     code = decision.reason.code.value
     change = f"hold at {_number(decision.target)} ({code})"
     if decision.acts:
         target = "an unknown number of executors" if decision.target is None else executors(decision.target)
         change = f"{_number(decision.current)} → {target} ({code})"
-    lines = [f"{day_and_clock(decision.at)}, decision {decision.decision_id}: {change}"]
-    lines += [f"  {label:<9} {text}" for label, text in _describe_assessment(cycle.record, cycle.settings)]
-    desired = "no opinion" if proposed.target is None else f"{proposed.target}"
-    lines.append(f"  {'proposed':<9} {desired}: {_why(proposed.reason)}")
-    lines += [f"  {'guard':<9} {n.step}, {n.before} → {n.after}: {_why(n.reason)}" for n in decision.notes]
-    lines.append(f"  {'decided':<9} {_number(decision.target)}: {_why(decision.reason)}")
-    lines += [f"  {'placed':<9} {text}" for text in _describe_placement(decision)]
-    lines += [f"  {'expected':<9} {text}" for text in _describe_projections(decision)]
-    lines.append(f"  {'outcome':<9} {_describe_outcome(cycle)}")
-    return lines
+    head = f"{day_and_clock(decision.at)}, decision {decision.decision_id}: {change}"
+    rows = (*_describe_assessment(cycle.record, cycle.settings), *_describe_decision(cycle))
+    return [head, *(f"  {label:<9} {text}" for label, text in rows)]
+
+
+def _describe_decision(cycle: Cycle) -> Iterator[tuple[str, str]]:
+    """``(label, text)``: proposal, guards, placement, the capacity of other numbers where it is known, outcome."""
+    decision, proposed, placed = cycle.decision, cycle.decision.recommendation, cycle.decision.placement
+    yield "proposed", f"{'no opinion' if proposed.target is None else proposed.target}: {_why(proposed.reason)}"
+    for note in decision.notes:
+        yield "guard", f"{note.step}, {note.before} → {note.after}: {_why(note.reason)}"
+    yield "decided", f"{_number(decision.target)}: {_why(decision.reason)}"
+    if placed is not None:
+        moved = [("added on ", placed.add), ("given up on ", placed.leave)]
+        moves = "".join(f"{what}{names(nodes)}; " for what, nodes in moved if nodes)
+        yield "placed", f"{moves}then on {names(placed.use)}"
+    for projection in decision.projections:
+        if projection.capacity is not None:
+            used = "" if projection.utilization is None else f", {percent(projection.utilization)} used"
+            yield "expected", f"{executors(projection.executors)}: {per_second(projection.capacity)}{used}"
+    yield "outcome", _describe_outcome(cycle)
 
 
 def _describe_outcome(cycle: Cycle) -> str:
     outcome = cycle.outcome
     if outcome is None:
-        return _without_outcome(cycle.superseded_by) if cycle.decision.acts else "nothing was to be done"
+        return _explain_missing(cycle.superseded_by) if cycle.decision.acts else "nothing was to be done"
     parts = [f"{outcome.status.value}: {_why(outcome.reason)}"]
     if outcome.took_s is not None:
         parts.append(f"after {duration(outcome.took_s)}")
@@ -202,7 +186,7 @@ def _describe_outcome(cycle: Cycle) -> str:
     return "; ".join(parts)
 
 
-def _without_outcome(superseded_by: int | None) -> str:
+def _explain_missing(superseded_by: int | None) -> str:
     return "none: the journal ends" if superseded_by is None else f"superseded by decision {superseded_by}"
 
 
@@ -211,17 +195,14 @@ def _without_outcome(superseded_by: int | None) -> str:
 
 def explain_since(story: Story, cycles: list[Cycle]) -> dict[str, Any]:
     """All changes from a time on, and the holds between them."""
-    spans = list(_spans(cycles))
+    spans, start, end = list(_spans(cycles)), cycles[0].record.at, cycles[-1].record.at
     return {
         "schema": EXPLAIN_SCHEMA,
-        "from": cycles[0].record.at,
-        "to": cycles[-1].record.at,
+        "from": start,
+        "to": end,
         "spans": spans,
-        "gaps": [list(gap) for gap in story.gaps() if gap[1] >= cycles[0].record.at],
-        "lines": [
-            f"{day_and_clock(cycles[0].record.at)} to {day_and_clock(cycles[-1].record.at)}",
-            *(_span_line(span) for span in spans),
-        ],
+        "gaps": [list(gap) for gap in story.gaps() if gap[1] >= start],
+        "lines": [f"{day_and_clock(start)} to {day_and_clock(end)}", *map(_span_line, spans)],
     }
 
 
@@ -259,7 +240,7 @@ def _span_line(span: Mapping[str, Any]) -> str:
     status = span["outcome"]["status"] if span["outcome"] else None
     if status is None and not held:
         after = span["superseded_by"]
-        status = "no outcome: the journal ends" if after is None else _without_outcome(after)
+        status = "no outcome: the journal ends" if after is None else _explain_missing(after)
     became = "" if status is None else f" [{status}]"
     return f"  {time:<17}  {what}{became}: {span['code']}: {span['reason']}"
 
@@ -273,7 +254,7 @@ def explain_summary(story: Story) -> dict[str, Any]:
     withheld = Counter(cycle.withheld.reason.code.value for cycle in story.cycles if cycle.withheld)
     holds = Counter(cycle.decision.reason.code.value for cycle in story.cycles if not cycle.decision.acts)
     gaps = [list(gap) for gap in story.gaps()]
-    summary = {
+    return {
         "schema": EXPLAIN_SCHEMA,
         "from": story.start,
         "to": story.end,
@@ -288,8 +269,8 @@ def explain_summary(story: Story) -> dict[str, Any]:
         "withheld": dict(withheld.most_common()),
         "holds": dict(holds.most_common()),
         "gaps": gaps,
+        "lines": list(_summary_lines(story, holds, gaps)),
     }
-    return {**summary, "lines": list(_summary_lines(story, holds, gaps))}
 
 
 def _summary_lines(story: Story, holds: Counter[str], gaps: list[list[float]]) -> Iterator[str]:
@@ -319,12 +300,12 @@ def _session_lines(sessions: list[SessionRecord]) -> Iterator[str]:
         settings = session.header.settings
         if settings != before or session.note:
             note = f" ({session.note})" if session.note else ""
-            yield f"  since {day_and_clock(session.at)}: {_settings(settings)}{note}"
+            yield f"  since {day_and_clock(session.at)}: {_describe_settings(settings)}{note}"
         before = settings
 
 
-def _settings(settings: Mapping[str, Any]) -> str:
-    """The settings of a session in few words; a journal that no loop wrote may hold none."""
+def _describe_settings(settings: Mapping[str, Any]) -> str:
+    """In few words; a journal that no loop wrote may hold none."""
     if not settings:
         return "the journal does not say under which settings"
     bounds = settings.get("executors")
@@ -364,17 +345,16 @@ def _number(value: int | None) -> str:
 
 
 def _describe_assessment(record: DecisionRecord, settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """``(label, text)``: load, lag, batches, executors, nodes, and what is unknown."""
     assessment = record.assessment
     if assessment is None:
         yield "seen", "nothing: the cycle failed"
         return
-    yield "load", _load(assessment)
-    yield "lag", _lag(assessment, settings)
-    yield "batch", _batch(assessment)
-    yield "cluster", _cluster(assessment)
+    yield "load", _describe_load(assessment)
+    yield "lag", _describe_lag(assessment, settings)
+    yield "batch", _describe_batch(assessment)
+    yield "cluster", _describe_cluster(assessment)
     if assessment.nodes is not None:
-        yield "nodes", _nodes(assessment.nodes)
+        yield "nodes", _describe_nodes(assessment.nodes)
     if assessment.missing:
         yield "unknown", ", ".join(assessment.missing)
     if assessment.invalid:
@@ -383,39 +363,22 @@ def _describe_assessment(record: DecisionRecord, settings: Mapping[str, Any]) ->
         yield "not seen", f"{gap.section}: {gap.why}"
 
 
-def _describe_projections(decision: Decision) -> Iterator[str]:
-    """Capacity and utilization of the numbers around the target; nothing without a capacity model."""
-    for projection in decision.projections:
-        if projection.capacity is not None:
-            used = "" if projection.utilization is None else f", {percent(projection.utilization)} used"
-            yield f"{executors(projection.executors)}: {per_second(projection.capacity)}{used}"
-
-
-def _describe_placement(decision: Decision) -> Iterator[str]:
-    """On which nodes executors come and go; nothing where nodes are not known."""
-    placed = decision.placement
-    if placed is not None:
-        moved = [("added on ", placed.add), ("given up on ", placed.leave)]
-        yield "".join(f"{what}{names(nodes)}; " for what, nodes in moved if nodes) + f"then on {names(placed.use)}"
-
-
-def _nodes(nodes: Nodes) -> str:
+def _describe_nodes(nodes: Nodes) -> str:
     room = [node.free for node in nodes.nodes if node.free > 0]
     where = f" on {len(room)} of {several(len(nodes.nodes), 'node')}" if room else ""
     return f"in use: {names(nodes.in_use)}; room for {sum(room)} more{where}"
 
 
-def _load(assessment: Assessment) -> str:
+def _describe_load(assessment: Assessment) -> str:
     exact = "" if assessment.backlog_exact else " (not exact)"
     return (
         f"{per_second(assessment.arrival_rate)} arriving, {per_second(assessment.processed_rate)} processed; "
         f"backlog {records(assessment.backlog)}{exact}: {count(assessment.waiting)} waiting, "
-        f"{count(assessment.in_flight)} in "
-        f"flight; {count(assessment.backlog_excess)} more than a healthy job has"
+        f"{count(assessment.in_flight)} in flight; {count(assessment.backlog_excess)} more than a healthy job has"
     )
 
 
-def _lag(assessment: Assessment, settings: Mapping[str, Any]) -> str:
+def _describe_lag(assessment: Assessment, settings: Mapping[str, Any]) -> str:
     lag = _seconds(assessment.lag_s)
     try:
         objective = Objective.parse(settings.get("objective"))
@@ -425,7 +388,7 @@ def _lag(assessment: Assessment, settings: Mapping[str, Any]) -> str:
     return f"{lag}; the objective is {objective}{kept}"
 
 
-def _batch(assessment: Assessment) -> str:
+def _describe_batch(assessment: Assessment) -> str:
     capped = ", as large as its cap allows" if assessment.capped else ""
     return (
         f"{_seconds(assessment.batch_s)}{capped}; "
@@ -434,7 +397,7 @@ def _batch(assessment: Assessment) -> str:
     )
 
 
-def _cluster(assessment: Assessment) -> str:
+def _describe_cluster(assessment: Assessment) -> str:
     registered = "an unknown number of executors" if assessment.executors is None else executors(assessment.executors)
     requested = "none requested" if assessment.requested is None else f"{assessment.requested} requested"
     failed = f"; {several(assessment.failed_tasks, 'task')} failed lately" if assessment.failed_tasks else ""

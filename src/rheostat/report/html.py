@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
-from types import MappingProxyType
 from typing import Any
 
 from rheostat.errors import Fault, InputError, to_install
 from rheostat.files import reason_of
-from rheostat.report.score import Change, Series
+from rheostat.report.score import EVERY_SCORE, Figure, Series
 
 _TITLES = ("Load, records/s", "Backlog, records", "Lag against the objective, s", "Executors")
 
@@ -37,13 +36,13 @@ class Page:
 
 
 def write_report(path: Path, page: Page, run: Series, objective_s: float) -> Path:
-    """Write the report and return its path.
-
-    Raises:
-        InputError: plotly is not installed, or the file cannot be written.
-    """
+    """Write the report and return its path; InputError: plotly is not installed, or the file cannot be written."""
     changes = [["second", "executors", "why", "what became of it"]]
-    changes += [_change_row(change, run.start) for change in run.changes]
+    for decision, outcome in run.changes:
+        before = "?" if decision.current is None else str(decision.current)
+        why = f"{decision.reason.code}: {decision.why}"
+        became = NO_OUTCOME if outcome is None else f"{outcome.status}: {outcome.reason.text}"
+        changes.append([f"{decision.at - run.start:.1f}", f"{before} → {decision.target}", why, became])
     parts = [
         _plots(run, objective_s),
         heading("Every change of executors, and why"),
@@ -59,22 +58,18 @@ def write_report(path: Path, page: Page, run: Series, objective_s: float) -> Pat
 
 def _plots(run: Series, objective_s: float) -> str:
     figure = PlotFigure(_TITLES, "seconds since the first cycle", height=1050)
-    figure.add(1, line("arrival", run.at, run.arrival, BLUE))
-    figure.add(1, line("processed", run.at, run.processed, GREEN))
-    figure.add(2, line("backlog", run.at, run.backlog, ORANGE))
-    figure.add(2, line("excess", run.at, run.excess, RED))
-    figure.add(3, line("lag", run.at, run.lag, BLUE))
+    figure.add(1, line("arrival", run.at, run.column("arrival_rate"), BLUE))
+    figure.add(1, line("processed", run.at, run.column("processed_rate"), GREEN))
+    figure.add(2, line("backlog", run.at, run.column("backlog"), ORANGE))
+    figure.add(2, line("excess", run.at, run.column("backlog_excess"), RED))
+    figure.add(3, line("lag", run.at, run.column("lag_s"), BLUE))
     figure.limit(3, objective_s)
-    figure.add(4, line("target", run.at, run.requested, GREY, shape="hv"))
-    hover = {"text": [wrapped(reason) for reason in run.reasons], "hovertemplate": "%{y}<br>%{text}"}
-    figure.add(4, line("registered", run.at, run.registered, GREEN, shape="hv", **hover))
-    figure.add(4, _marks(run))
-    return figure.html(with_script=True)
-
-
-def _marks(run: Series) -> dict[str, Any]:
-    decisions = [change.decision for change in run.changes]
-    return {
+    figure.add(4, line("target", run.at, run.targets(), GREY, shape="hv"))
+    reasons = [wrapped(f"{each.decision.reason.code}: {each.decision.why}") for each in run.cycles]
+    hover = {"text": reasons, "hovertemplate": "%{y}<br>%{text}"}
+    figure.add(4, line("registered", run.at, run.column("executors"), GREEN, shape="hv", **hover))
+    decisions = [decision for decision, _ in run.changes]
+    marks = {
         "name": "decisions",
         "mode": "markers",
         "x": [decision.at - run.start for decision in decisions],
@@ -82,19 +77,13 @@ def _marks(run: Series) -> dict[str, Any]:
         "marker": {
             "size": 11,
             "color": [RED if decision.action == "up" else BLUE for decision in decisions],
-            "symbol": ["triangle-up" if decision.action == "up" else "triangle-down" for decision in decisions],
+            "symbol": [f"triangle-{decision.action}" for decision in decisions],
         },
         "text": [wrapped(decision.why) for decision in decisions],
         "hovertemplate": "%{text}",
     }
-
-
-def _change_row(change: Change, start: float) -> list[str]:
-    decided, outcome = change.decision, change.outcome
-    became = NO_OUTCOME if outcome is None else f"{outcome.status}: {outcome.reason.text}"
-    before = "?" if decided.current is None else str(decided.current)
-    why = f"{decided.reason.code}: {decided.why}"
-    return [f"{decided.at - start:.1f}", f"{before} → {decided.target}", why, became]
+    figure.add(4, marks)
+    return figure.html(with_script=True)
 
 
 # The parts of a page: frame, tables, plots. The script of the plots is in the file.
@@ -136,12 +125,10 @@ def frame(title: str, verdict: str, parts: Sequence[str]) -> str:
 
 
 def heading(text: str) -> str:
-    """A heading within the page."""
     return f"<h2>{html.escape(text)}</h2>"
 
 
 def note_list(notes: Sequence[str]) -> str:
-    """What a reader must know to judge the figures; nothing without notes."""
     items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
     return f"<ul class='note'>{items}</ul>" if items else ""
 
@@ -157,7 +144,7 @@ def table(rows: Sequence[Sequence[str]], best: frozenset[tuple[int, int]] = froz
 
 
 def wrapped(text: str) -> str:
-    """A text for the box beside the pointer."""
+    """HTML for the box beside the pointer."""
     return "<br>".join(textwrap.wrap(html.escape(text), 90))
 
 
@@ -168,11 +155,7 @@ def line(name: str, x: Sequence[float], y: Sequence[float | None], color: str, *
 
 
 def plots_installed() -> None:
-    """Check that plots can be drawn.
-
-    Raises:
-        InputError: plotly is not installed.
-    """
+    """Raises InputError where plotly is not installed."""
     try:
         import plotly  # noqa: F401
     except ImportError as error:
@@ -180,11 +163,7 @@ def plots_installed() -> None:
 
 
 def require_folder(field: str, folder: Path) -> None:
-    """Make the folder, and check that files can be written into it.
-
-    Raises:
-        InputError: it is a file, or cannot be made or written into.
-    """
+    """Make the folder, and check that files can be written into it; InputError: it is a file, or they cannot."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=folder):
@@ -196,11 +175,7 @@ def require_folder(field: str, folder: Path) -> None:
 
 
 class PlotFigure:
-    """Plots one above the other, with one time axis.
-
-    Raises:
-        InputError: plotly is not installed.
-    """
+    """Plots one above the other, with one time axis; InputError: plotly is not installed."""
 
     def __init__(self, titles: Sequence[str], x_title: str, *, height: int) -> None:
         plots_installed()
@@ -222,7 +197,7 @@ class PlotFigure:
         self._figure.add_trace(go.Scatter(**drawn), row=row, col=1)
 
     def limit(self, row: int, value: float) -> None:
-        """A dashed line across a plot."""
+        """Draw a dashed line across a plot."""
         self._figure.add_hline(y=value, line={"color": RED, "dash": "dash"}, row=row, col=1)
 
     def html(self, *, with_script: bool) -> str:
@@ -231,11 +206,7 @@ class PlotFigure:
 
 
 def write_page(path: Path, text: str) -> Path:
-    """Write a page and return its path.
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """Write a page and return its path; InputError: it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -245,110 +216,32 @@ def write_page(path: Path, text: str) -> Path:
     return path
 
 
-# Every figure that ``simulate``, ``compare``, ``replay`` and ``demo`` print: its unit and its definition
+# What ``simulate``, ``compare``, ``replay`` and ``demo`` print beside a score, and the page of all figures
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """The definition of a figure, its unit, and its column in the tables of ``compare``; empty: it has none."""
-
-    meaning: str
-    unit: str = ""
-    column: str = ""
-
-
-EVERY_SCORE: Mapping[str, Figure] = MappingProxyType(
-    {
-        "schema": Figure("name and version of the format"),
-        "version": Figure("of Rheostat"),
-        "engine": Figure("sim: the simulated job; spark: a real one"),
-        "policy": Figure("the policy, as NAME or NAME:PRESET"),
-        "job": Figure("name of the job"),
-        "trace": Figure("the load: a trace's file without its ending, or a shape; null: not recorded"),
-        "seed": Figure("of all random draws"),
-        "seconds": Figure(
-            "P: from the start of the load, or the first sample, until all is committed, or the last sample", "s"
-        ),
-        "n_max": Figure("greatest number of executors allowed", "executors"),
-        "objective_s": Figure("L: lag that must not be exceeded", "s"),
-        "records_in": Figure("offered by the load", "records"),
-        "records_out": Figure("committed, or found in the sink", "records"),
-        "records_lost": Figure("offered and never committed", "records"),
-        "records_duplicated": Figure("committed more than once", "records"),
-        "records_shed": Figure("rejected before the query", "records"),
-        "provisioning_accuracy_o": Figure(
-            "mean of max(0, supply − demand) while the load lasts; supply: executors able to work, demand: the fewest "
-            "whose capacity carries the present rate (SPEC RG, S2)",
-            "executors",
-            "acc. over",
-        ),
-        "provisioning_accuracy_u": Figure("mean of max(0, demand − supply), likewise", "executors", "acc. under"),
-        "timeshare_o": Figure("share of the load's time with too many executors", "1", "time over"),
-        "timeshare_u": Figure("share of the load's time with too few", "1", "time under"),
-        "excess_time": Figure("(P − T) ÷ T, T the load's duration", "1", "excess time"),
-        "reconfigurations": Figure("how often the target changed", "", "changes"),
-        "executor_hours": Figure("∫ executors, each from its request until it is gone", "executor-h", "executor-h"),
-        "static_executor_hours": Figure(
-            "sim: the fewest that carry the peak, all of P; spark: the most that were paid for at once, all of P",
-            "executor-h",
-        ),
-        "executors_max": Figure("most at once: sim: able to work; spark: registered", "executors"),
-        "executors_final": Figure("at the end, likewise", "executors"),
-        "violation_share": Figure(
-            "share of P with lag > L; spark: of the time in which it is known", "1", "over objective"
-        ),
-        "lag_p50_s": Figure("age of the oldest uncommitted record, not exceeded for half of the time", "s"),
-        "lag_p95_s": Figure("the same for 95 % of the time", "s", "lag p95"),
-        "lag_max_s": Figure("its greatest value", "s", "lag max"),
-        "total_cost": Figure(
-            "executor_hours + 60 ÷ 3600 × reconfigurations + w × hours with lag > L, w the fewest executors that carry "
-            "the peak",
-            "executor-h",
-            "cost",
-        ),
-        "optimum_cost": Figure(
-            "what no run of that job under that load can undercut; ÷ optimum: total_cost by it",
-            "executor-h",
-            "÷ optimum",
-        ),
-        "valid": Figure("whether the run counts: nothing lost or doubled, all committed in time, no failed cycle"),
-    }
-)
-"""The figures of every score, ``rheostat.score/1``; null where a figure was not measured."""
-
-OF_COMMANDS: Mapping[str, Mapping[str, Figure]] = MappingProxyType(
-    {
-        "simulate": MappingProxyType(
-            {
-                "holds": Figure(
-                    "decisions that changed nothing, by reason code: count, and at (s) and text of the last"
-                ),
-                "placements": Figure("where executors came and went, for a job with nodes; else left out"),
-                "unready": Figure("what the policy never did, and what it would have needed; null: it was ready"),
-                "no_effect": Figure("settings that were given and have no effect, and why"),
-            }
-        ),
-        "compare": MappingProxyType({"unready": Figure("in each run, as of simulate")}),
-        "replay": MappingProxyType(
-            {
-                "decisions": Figure("cycles that were decided again"),
-                "identical": Figure("of those, how many came out as recorded"),
-                "failed_cycles": Figure("cycles that had failed and were skipped"),
-                "open_loop": Figure(
-                    "whether other settings decided on the recorded observations: then the lag is unknown"
-                ),
-                "differences": Figure("each decision that differs: at (s), decision, recorded, replayed"),
-            }
-        ),
-        "demo": MappingProxyType({"baseline": Figure("the score of the static run; null: it was not run")}),
-    }
-)
+OF_COMMANDS: Mapping[str, Mapping[str, Figure]] = {
+    "simulate": {
+        "holds": Figure("decisions that changed nothing, by reason code: count, and at (s) and text of the last"),
+        "placements": Figure("where executors came and went, for a job with nodes; else left out"),
+        "unready": Figure("what the policy never did, and what it would have needed; null: it was ready"),
+        "no_effect": Figure("settings that were given and have no effect, and why"),
+    },
+    "compare": {"unready": Figure("in each run, as of simulate")},
+    "replay": {
+        "decisions": Figure("cycles that were decided again"),
+        "identical": Figure("of those, how many came out as recorded"),
+        "failed_cycles": Figure("cycles that had failed and were skipped"),
+        "open_loop": Figure("whether other settings decided on the recorded observations: then the lag is unknown"),
+        "differences": Figure("each decision that differs: at (s), decision, recorded, replayed"),
+    },
+    "demo": {"baseline": Figure("the score of the static run; null: it was not run")},
+}
 """Further figures of each command."""
 
-FIGURES: Mapping[str, Figure] = MappingProxyType(
-    {**EVERY_SCORE, **{name: each for more in reversed(list(OF_COMMANDS.values())) for name, each in more.items()}}
-)
-"""All figures, by name."""
+FIGURES: Mapping[str, Figure] = {
+    **EVERY_SCORE,
+    **{name: each for more in reversed(list(OF_COMMANDS.values())) for name, each in more.items()},
+}
 
 WHERE = "What each figure is: rheostat config reference --figures"
 """For the end of tables and of the help."""
@@ -366,11 +259,7 @@ def figure_rows(score: Mapping[str, Any], *, explained: bool = False) -> list[li
 
 def figures_page() -> str:
     """The page in Markdown."""
-    return "\n".join(_page_lines()) + "\n"
-
-
-def _page_lines() -> Iterator[str]:
-    yield from (
+    lines = [
         "# Figures",
         "",
         "<!-- Made by `rheostat config reference --figures --out docs/figures.md`; do not edit. -->",
@@ -383,10 +272,13 @@ def _page_lines() -> Iterator[str]:
         "",
         "| figure | unit | column in `compare` | what it is |",
         "|---|---|---|---|",
-    )
-    for name, each in EVERY_SCORE.items():
-        yield f"| `{name}` | {each.unit} | {each.column} | {each.meaning} |"
-    yield from ("", "## Beside it", "", "| command | figure | what it is |", "|---|---|---|")
-    for command, more in OF_COMMANDS.items():
-        for name, each in more.items():
-            yield f"| `{command}` | `{name}` | {each.meaning} |"
+        *(f"| `{name}` | {each.unit} | {each.column} | {each.meaning} |" for name, each in EVERY_SCORE.items()),
+        "",
+        "## Beside it",
+        "",
+        "| command | figure | what it is |",
+        "|---|---|---|",
+    ]
+    for command, figures in OF_COMMANDS.items():
+        lines += [f"| `{command}` | `{name}` | {each.meaning} |" for name, each in figures.items()]
+    return "\n".join(lines) + "\n"

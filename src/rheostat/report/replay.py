@@ -72,16 +72,14 @@ class _Stage:
 def replay(
     records: Iterable[Record], overrides: Mapping[str, Any] | None = None, kept: ParquetSampleStore | None = None
 ) -> list[Replayed]:
-    """Decide every cycle again.
+    """Decide every cycle again, from the first session record on.
 
-    Args:
-        records: of a journal, from a session record on.
-        overrides: settings (dotted keys) that differ from the recorded ones.
-        kept: the sample store of the run; only read.
+    ``overrides`` are settings (dotted keys) that differ from the recorded ones; ``kept`` is the sample store of the
+    run, only read.
 
     Raises:
-        InputError: an override is wrong or without effect, there is nothing to replay, or settings or states in the
-            journal do not fit this version.
+        InputError: an override is wrong or has no effect, there is nothing to replay, or the journal is of another
+            version.
     """
     records, overrides = list(records), dict(overrides or {})
     faults = override_faults(overrides, records) if overrides else []
@@ -94,51 +92,35 @@ def replay(
 
 
 def override_faults(overrides: Mapping[str, Any], records: Sequence[Record] = ()) -> list[Fault]:
-    """The faults of settings that differ from the recorded ones.
-
-    Args:
-        overrides: by dotted keys.
-        records: of the journal; without them, only what can be checked without a journal is checked.
-    """
-    allowed = "settings that decide something in a replay"
-    faults = [
-        Fault(key, repr(value), allowed, _NO_EFFECT[key.split(".")[0]])
-        for key, value in overrides.items()
-        if key.split(".")[0] in _NO_EFFECT
-    ]
+    """The faults of settings (dotted keys) that differ from the recorded ones, as far as ``records`` show them."""
+    allowed, faults = "settings that decide something in a replay", list[Fault]()
+    for key, value in overrides.items():
+        why = _NO_EFFECT.get(key.split(".")[0])
+        if why is not None:
+            faults.append(Fault(key, repr(value), allowed, why))
     sessions = [record for record in records if isinstance(record, SessionRecord)]
     header = tried(_read_session, (_SOME_JOURNAL,), faults, sessions[0])[0] if sessions else _SOME_JOURNAL
     settings = tried(settings_of, None, faults, header, overrides)
     faults += [fault for fault in policy_faults(_policy_values(header, overrides)) if fault not in faults]
     if settings is not None and "objective" in overrides:
-        lag_s, decisions = (
-            settings.parsed_objective.lag_s,
-            [each for each in records if isinstance(each, DecisionRecord)],
-        )
-        queries = {
-            (query.name or query.query_id, query.trigger_s)
-            for record in decisions
-            if record.observation is not None
-            for query in record.observation.queries
-        }
+        observations = [each.observation for each in records if isinstance(each, DecisionRecord) and each.observation]
+        queries = {(each.name or each.query_id, each.trigger_s) for seen in observations for each in seen.queries}
         for name, trigger_s in sorted(queries, key=str):
-            faults += objective_refusals(name, trigger_s, lag_s)
+            faults += objective_refusals(name, trigger_s, settings.parsed_objective.lag_s)
     return faults
 
 
 def _policy_values(header: Header, overrides: Mapping[str, Any]) -> dict[str, Any]:
     """The replayed policy with its options; recorded options of another policy are dropped."""
-    values = {
-        **header.settings,
-        **{key: overrides[key] for key in ("policy", "preset", "objective") if key in overrides},
-    }
-    options = values["policy_options"] if values["policy"] == header.settings["policy"] else {}
-    options = overrides.get("policy_options", options)
+    recorded = header.settings
+    values = {key: overrides.get(key, recorded[key]) for key in ("policy", "preset", "objective")}
+    kept = recorded["policy_options"] if values["policy"] == recorded["policy"] else {}
+    options = overrides.get("policy_options", kept)
     if isinstance(options, Mapping):
         prefix = "policy_options."
         single = {key.removeprefix(prefix): value for key, value in overrides.items() if key.startswith(prefix)}
         options = {**options, **single}
-    return {key: values[key] for key in ("policy", "preset", "objective")} | {"policy_options": options}
+    return {**values, "policy_options": options}
 
 
 def _replay_records(
@@ -170,11 +152,7 @@ def _begin_session(
 
 
 def _read_session(session: SessionRecord) -> tuple[Header, Settings, State[Any]]:
-    """The header of a session with every key, its settings, and its states.
-
-    Raises:
-        InputError: they do not fit this version.
-    """
+    """The header of a session with every key, its settings, and its states; InputError: of another version."""
     try:
         recorded = settings_of(session.header)
         state = build_decision_settings(recorded).state_from_json(session.states)
@@ -200,8 +178,7 @@ def replay_score(
     """The score of the replayed run, with ``decisions``, ``identical``, ``differences`` and ``open_loop``.
 
     Executor-hours of an open-loop replay are those of its targets, as if every request had been granted at once. Its
-    lag is unknown: the recorded one was that of other executors. With another objective and the same decisions the lag
-    is known, and compared with that objective.
+    lag is unknown: the recorded one was that of other executors.
     """
     records = list(records)
     replayed = replay(records, overrides, kept)
@@ -211,9 +188,8 @@ def replay_score(
     open_loop = settings != recorded and not all(each.same for each in replayed)
     samples = samples_of(records)
     if open_loop:
-        samples = [
-            Sample(each.record.at, None, each.decision.target if each.decision else None, None) for each in replayed
-        ]
+        targets = [(each.record.at, each.decision.target if each.decision else None) for each in replayed]
+        samples = [Sample(at, None, target, None) for at, target in targets]
     bounds = settings.bounds
     facts = RunFacts(
         version=__version__,
@@ -224,29 +200,27 @@ def replay_score(
         job=first.header.job,
         seed=first.header.seed,
     )
-    decided = [each for each in replayed if each.decision is not None]
+    decided = [(each, each.decision) for each in replayed if each.decision is not None]
     return {
         **score(facts, samples, stale_after_s=3 * settings.sample_s),
         "decisions": len(decided),
-        "identical": sum(each.same for each in decided),
+        "identical": sum(each.same for each, _ in decided),
         "failed_cycles": len(replayed) - len(decided),
         "open_loop": open_loop,
-        "differences": [_difference(each) for each in decided if not each.same],
+        "differences": [
+            {
+                "at": each.record.at,
+                "decision": each.record.decision_id,
+                "recorded": _decision_json(each.record.decision),
+                "replayed": _decision_json(decision),
+            }
+            for each, decision in decided
+            if not each.same
+        ],
     }
 
 
-def _difference(each: Replayed) -> dict[str, Any]:
-    return {
-        "at": each.record.at,
-        "decision": each.record.decision_id,
-        "recorded": _decision_json(each.record.decision),
-        "replayed": _decision_json(each.decision),
-    }
-
-
-def _decision_json(decision: Decision | None) -> dict[str, Any] | None:
-    if decision is None:
-        return None
+def _decision_json(decision: Decision) -> dict[str, Any]:
     return {
         "current": decision.current,
         "target": decision.target,

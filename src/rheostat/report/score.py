@@ -8,15 +8,83 @@ without a sample it is unknown, and unknown time counts neither as kept nor as v
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
+from rheostat.decide.policy import current_target
 from rheostat.journal.records import DecisionRecord, OutcomeRecord, Record
-from rheostat.model import Decision, Outcome, OutcomeStatus
+from rheostat.model import Assessment, OutcomeStatus
 
 SCORE_SCHEMA = "rheostat.score/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """The definition of a figure, its unit, and its column in the tables of ``compare``; empty: it has none."""
+
+    meaning: str
+    unit: str = ""
+    column: str = ""
+
+
+EVERY_SCORE: Mapping[str, Figure] = {
+    "schema": Figure("name and version of the format"),
+    "version": Figure("of Rheostat"),
+    "engine": Figure("sim: the simulated job; spark: a real one"),
+    "policy": Figure("the policy, as NAME or NAME:PRESET"),
+    "job": Figure("name of the job"),
+    "trace": Figure("the load: a trace's file without its ending, or a shape; null: not recorded"),
+    "seed": Figure("of all random draws"),
+    "seconds": Figure(
+        "P: from the start of the load, or the first sample, until all is committed, or the last sample", "s"
+    ),
+    "n_max": Figure("greatest number of executors allowed", "executors"),
+    "objective_s": Figure("L: lag that must not be exceeded", "s"),
+    "records_in": Figure("offered by the load", "records"),
+    "records_out": Figure("committed, or found in the sink", "records"),
+    "records_lost": Figure("offered and never committed", "records"),
+    "records_duplicated": Figure("committed more than once", "records"),
+    "records_shed": Figure("rejected before the query", "records"),
+    "provisioning_accuracy_o": Figure(
+        "mean of max(0, supply − demand) while the load lasts; supply: executors able to work, demand: the fewest "
+        "whose capacity carries the present rate (SPEC RG, S2)",
+        "executors",
+        "acc. over",
+    ),
+    "provisioning_accuracy_u": Figure("mean of max(0, demand − supply), likewise", "executors", "acc. under"),
+    "timeshare_o": Figure("share of the load's time with too many executors", "1", "time over"),
+    "timeshare_u": Figure("share of the load's time with too few", "1", "time under"),
+    "excess_time": Figure("(P − T) ÷ T, T the load's duration", "1", "excess time"),
+    "reconfigurations": Figure("how often the target changed", "", "changes"),
+    "executor_hours": Figure("∫ executors, each from its request until it is gone", "executor-h", "executor-h"),
+    "static_executor_hours": Figure(
+        "sim: the fewest that carry the peak, all of P; spark: the most that were paid for at once, all of P",
+        "executor-h",
+    ),
+    "executors_max": Figure("most at once: sim: able to work; spark: registered", "executors"),
+    "executors_final": Figure("at the end, likewise", "executors"),
+    "violation_share": Figure(
+        "share of P with lag > L; spark: of the time in which it is known", "1", "over objective"
+    ),
+    "lag_p50_s": Figure("age of the oldest uncommitted record, not exceeded for half of the time", "s"),
+    "lag_p95_s": Figure("the same for 95 % of the time", "s", "lag p95"),
+    "lag_max_s": Figure("its greatest value", "s", "lag max"),
+    "total_cost": Figure(
+        "executor_hours + 60 ÷ 3600 × reconfigurations + w × hours with lag > L, w the fewest executors that carry "
+        "the peak",
+        "executor-h",
+        "cost",
+    ),
+    "optimum_cost": Figure(
+        "what no run of that job under that load can undercut; ÷ optimum: total_cost by it",
+        "executor-h",
+        "÷ optimum",
+    ),
+    "valid": Figure("whether the run counts: nothing lost or doubled, all committed in time, no failed cycle"),
+}
+"""The figures of every score, ``rheostat.score/1``; null where a figure was not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +147,6 @@ class Counts:
         return self.records_lost == 0 and not self.records_duplicated
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """A sample, and how long it holds: for executors, and for lag."""
-
-    sample: Sample
-    seconds: float
-    lag_seconds: float
-
-
 def score(
     run: RunFacts,
     samples: Sequence[Sample],
@@ -98,45 +157,28 @@ def score(
 ) -> dict[str, Any]:
     """The score in the shape of ``rheostat.score/1``; a figure that was not measured is None.
 
-    Args:
-        run: which run it is.
-        samples: in the order of time.
-        window: start and end; by default from the first sample to the last.
-        stale_after_s: a lag is unknown this long after its sample.
-        counts: records, where they were counted.
+    ``samples`` are in the order of time. ``window``: start and end, by default from the first sample to the last. A lag
+    is unknown ``stale_after_s`` after its sample.
     """
     start, end = window or ((samples[0].at, samples[-1].at) if samples else (0.0, 0.0))
-    spans = list(_spans(samples, start, end, stale_after_s))
-    lags = [(span.sample.lag_s, span.lag_seconds) for span in spans if span.sample.lag_s is not None]
+    spans = list(_cut(samples, start, end))
+    lags = [
+        (sample.lag_s, max(0.0, min(until, sample.at + stale_after_s) - since))
+        for sample, since, until in spans
+        if sample.lag_s is not None
+    ]
     return {
+        **dict.fromkeys(EVERY_SCORE),
         "schema": SCORE_SCHEMA,
-        "version": run.version,
-        "engine": run.engine,
-        "policy": run.policy,
-        "job": run.job,
-        "trace": run.trace,
-        "seed": run.seed,
+        **asdict(run),
         "seconds": end - start,
-        "n_max": run.n_max,
-        "objective_s": run.objective_s,
-        "records_in": counts.records_in,
-        "records_out": counts.records_out,
-        "records_lost": counts.records_lost,
-        "records_duplicated": counts.records_duplicated,
-        "records_shed": counts.records_shed,
-        "provisioning_accuracy_o": None,
-        "provisioning_accuracy_u": None,
-        "timeshare_o": None,
-        "timeshare_u": None,
-        "excess_time": None,
-        "reconfigurations": changes_asked(span.sample for span in spans),
+        **{name: number for name, number in asdict(counts).items() if name != "agrees"},
+        "reconfigurations": changes_asked(sample for sample, *_ in spans),
         **_executor_figures(spans, end - start),
         "violation_share": _share_above(lags, run.objective_s),
         "lag_p50_s": time_weighted(lags, 0.50),
         "lag_p95_s": time_weighted(lags, 0.95),
         "lag_max_s": max((lag for lag, _ in lags), default=None),
-        "total_cost": None,
-        "optimum_cost": None,
         "valid": counts.valid,
     }
 
@@ -164,39 +206,33 @@ def samples_of(records: Iterable[Record]) -> list[Sample]:
         for record in records
         if isinstance(record, OutcomeRecord) and record.outcome.status is OutcomeStatus.RECORDED
     }
-    return [_sample_of(record, recorded) for record in records if isinstance(record, DecisionRecord)]
+    samples = []
+    for record in records:
+        if isinstance(record, DecisionRecord):
+            assessment = record.assessment or Assessment(record.at)
+            asks = record.decision.acts and record.decision_id not in recorded
+            target = record.decision.target if asks else current_target(assessment)
+            samples.append(Sample(record.at, assessment.executors, target, assessment.lag_s))
+    return samples
 
 
-def _sample_of(record: DecisionRecord, recorded: set[int]) -> Sample:
-    assessment, decision = record.assessment, record.decision
-    asks = decision.acts and record.decision_id not in recorded
-    if assessment is None:
-        return Sample(record.at, None, decision.target if asks else None, None)
-    requested = assessment.executors if assessment.requested is None else assessment.requested
-    return Sample(record.at, assessment.executors, decision.target if asks else requested, assessment.lag_s)
-
-
-def _spans(samples: Sequence[Sample], start: float, end: float, stale_after_s: float) -> Iterator[_Span]:
-    """The samples cut to the window; an unknown number of executors is the one before."""
+def _cut(samples: Sequence[Sample], start: float, end: float) -> Iterator[tuple[Sample, float, float]]:
+    """Each sample in the window, with the times between which it holds; an unknown number is the one before."""
     executors = target = None
-    last = Sample(end, None, None, None)
-    for sample, after in pairwise([*samples, last]):
+    for sample, after in pairwise([*samples, Sample(end, None, None, None)]):
         executors = sample.executors if sample.executors is not None else executors
         target = sample.target if sample.target is not None else target
-        begins, ends = max(sample.at, start), min(after.at, end)
-        if ends < begins:
-            continue
-        known = Sample(sample.at, executors, target, sample.lag_s)
-        yield _Span(known, ends - begins, max(0.0, min(ends, sample.at + stale_after_s) - begins))
+        since, until = max(sample.at, start), min(after.at, end)
+        if since <= until:
+            yield Sample(sample.at, executors, target, sample.lag_s), since, until
 
 
-def _executor_figures(spans: Sequence[_Span], seconds: float) -> dict[str, Any]:
-    paid = [(span.sample.paid, span.seconds) for span in spans if span.sample.paid is not None]
-    registered = [span.sample.executors for span in spans if span.sample.executors is not None]
-    known = bool(paid)
+def _executor_figures(spans: Sequence[tuple[Sample, float, float]], seconds: float) -> dict[str, Any]:
+    paid = [(sample.paid, until - since) for sample, since, until in spans if sample.paid is not None]
+    registered = [sample.executors for sample, *_ in spans if sample.executors is not None]
     return {
-        "executor_hours": sum(number * span for number, span in paid) / 3600 if known else None,
-        "static_executor_hours": max(number for number, _ in paid) * seconds / 3600 if known else None,
+        "executor_hours": sum(number * span for number, span in paid) / 3600 if paid else None,
+        "static_executor_hours": max(number for number, _ in paid) * seconds / 3600 if paid else None,
         "executors_max": max(registered, default=None),
         "executors_final": registered[-1] if registered else None,
     }
@@ -213,73 +249,29 @@ def _share_above(values: Sequence[tuple[float, float]], limit: float) -> float |
     return sum(seconds for value, seconds in values if value > limit) / total if total else None
 
 
-# A journal as columns over time, for plots and tables
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A decision that acted, and its outcome; None: none was recorded."""
-
-    decision: Decision
-    outcome: Outcome | None
-
-
-@dataclass(frozen=True, slots=True)
 class Series:
-    """One value a cycle in each column; None where it was not known.
+    """A journal over time, for plots and tables.
 
     Attributes:
-        at: seconds since ``start``.
+        cycles: every record of a decision.
+        changes: decisions that acted, each with its outcome; None: none was recorded.
         start: time of the first cycle, seconds of the epoch; 0 without a cycle.
-        arrival, processed: records/s.
-        backlog, excess: records.
-        lag: seconds.
-        registered, requested: executors.
-        reasons: code and sentence of each decision, with the policy's proposal where a guard changed it.
-        changes: decisions that acted.
+        at: of each cycle, seconds since ``start``.
     """
 
-    start: float
-    at: list[float]
-    arrival: list[float | None]
-    processed: list[float | None]
-    backlog: list[int | None]
-    excess: list[float | None]
-    lag: list[float | None]
-    registered: list[int | None]
-    requested: list[int | None]
-    reasons: list[str]
-    changes: list[Change]
+    def __init__(self, records: Iterable[Record]) -> None:
+        records = list(records)
+        outcomes = {each.outcome.decision_id: each.outcome for each in records if isinstance(each, OutcomeRecord)}
+        self.cycles = [each for each in records if isinstance(each, DecisionRecord)]
+        self.changes = [(each.decision, outcomes.get(each.decision_id)) for each in self.cycles if each.decision.acts]
+        self.start = self.cycles[0].at if self.cycles else 0.0
+        self.at = [record.at - self.start for record in self.cycles]
 
+    def column(self, name: str) -> list[Any]:
+        """A field of each cycle's assessment; None where the cycle saw nothing."""
+        return [None if each.assessment is None else getattr(each.assessment, name) for each in self.cycles]
 
-def series(records: Iterable[Record]) -> Series:
-    """Gather the columns; a cycle that saw nothing leaves None in them."""
-    outcomes: dict[int, Outcome] = {}
-    cycles: list[DecisionRecord] = []
-    for record in records:
-        if isinstance(record, OutcomeRecord):
-            outcomes[record.outcome.decision_id] = record.outcome
-        elif isinstance(record, DecisionRecord):
-            cycles.append(record)
-    start = cycles[0].at if cycles else 0.0
-    decisions = [record.decision for record in cycles]
-
-    def column(name: str) -> list[Any]:
-        return [None if each.assessment is None else getattr(each.assessment, name) for each in cycles]
-
-    return Series(
-        start=start,
-        at=[record.at - start for record in cycles],
-        arrival=column("arrival_rate"),
-        processed=column("processed_rate"),
-        backlog=column("backlog"),
-        excess=column("backlog_excess"),
-        lag=column("lag_s"),
-        registered=column("executors"),
-        requested=[
-            requested if decision.target is None else decision.target
-            for requested, decision in zip(column("requested"), decisions, strict=True)
-        ],
-        reasons=[f"{decision.reason.code}: {decision.why}" for decision in decisions],
-        changes=[Change(decision, outcomes.get(decision.decision_id)) for decision in decisions if decision.acts],
-    )
+    def targets(self) -> list[int | None]:
+        """The number requested from each cycle on."""
+        numbers = zip(self.column("requested"), self.cycles, strict=True)
+        return [each.decision.target if each.decision.target is not None else requested for requested, each in numbers]

@@ -43,7 +43,7 @@ def parse_time(text: str, field: str, end: float) -> float:
 
 
 def clock(at: float) -> str:
-    """The time of day.
+    """The time of day, UTC.
 
     >>> clock(1764324000.0)
     '10:00:00'
@@ -68,12 +68,11 @@ def duration(seconds: float) -> str:
     """
     if seconds < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, hours = divmod(int(seconds), 60), divmod(int(seconds) // 60, 60)
-    if hours[0] == 0:
-        return f"{minutes[0]} min {minutes[1]} s" if minutes[1] else f"{minutes[0]} min"
-    if hours[0] < 48:
-        return f"{hours[0]} h {hours[1]} min"
-    return f"{hours[0] // 24} d {hours[0] % 24} h"
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    if hours == 0:
+        return f"{minutes} min {second} s" if second else f"{minutes} min"
+    return f"{hours} h {minute} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
 def _parse(text: str, end: float) -> float:

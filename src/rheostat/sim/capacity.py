@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rheostat.sim.jobfile import JobFile, NodeMap, RecordModel
+from rheostat.sim.jobfile import JobFile, RecordModel
 from rheostat.sim.micro_batch import batch_work
 from rheostat.sim.tasks import makespan
 
@@ -41,7 +41,9 @@ def capacity(job: JobFile, executors: int) -> float:
     if executors < 1:
         return 0.0
     if job.record is not None and job.model == "record":
-        return record_capacity(job.record, executors, None if job.nodes is None else _nearest_ms(job.nodes, executors))
+        nodes = job.nodes  # taken nearest first, so that the demand is the same for all policies
+        distance_ms = None if nodes is None else nodes.distance_ms(nodes.nearest(executors))
+        return record_capacity(job.record, executors, distance_ms)
     most = _HUGE if job.batch_cap is None else float(job.batch_cap)
     fits = _find_largest(lambda records: batch_s(job, records, executors) <= job.period_s, most)
     if fits >= most:
@@ -74,9 +76,9 @@ def best_curve(job: JobFile) -> tuple[float, ...]:
     return tuple(record_capacity(record, n, nodes.least_ms(n)) for n in range(job.n_max + 1))
 
 
-def demand(job: JobFile, rate: float, curve: tuple[float, ...] | None = None) -> int:
-    """The smallest n ≥ n_min with C(n) ≥ ``rate``; n_max if there is none. ``curve``: C, computed if not given."""
-    curve = capacity_curve(job) if curve is None else curve
+def demand(job: JobFile, rate: float) -> int:
+    """The smallest n ≥ n_min with C(n) ≥ ``rate``; n_max if there is none."""
+    curve = capacity_curve(job)
     enough = (n for n in range(job.n_min, job.n_max + 1) if curve[n] >= rate * (1 - _RELATIVE))
     return next(enough, job.n_max)
 
@@ -84,11 +86,7 @@ def demand(job: JobFile, rate: float, curve: tuple[float, ...] | None = None) ->
 def record_capacity(model: RecordModel, executors: int, distance_ms: float | None = None) -> float:
     """C(n, ND) of a record-at-a-time job, records/s, at least 0.
 
-    Args:
-        model: its parameters.
-        executors: n.
-        distance_ms: ND, the greatest round trip between the nodes in use, ms; None: that of the model. A table knows
-            none.
+    ``distance_ms``: ND, the greatest round trip between the nodes in use; None: that of the model. A table ignores it.
 
     >>> record_capacity(RecordModel(alpha=60.0, beta=0.9, gamma=0.2, round_trip_ms=20.0), 1)
     60.0
@@ -101,14 +99,11 @@ def record_capacity(model: RecordModel, executors: int, distance_ms: float | Non
         return 0.0
     if model.table is not None:
         return _interpolate(model.table, executors)
-    distant_ms = model.round_trip_ms if distance_ms is None else distance_ms
-    distant_ms = distant_ms if executors > 1 else 0.0
-    return max(0.0, model.alpha * math.pow(executors, model.beta) - model.gamma * distant_ms)
-
-
-def _nearest_ms(nodes: NodeMap, executors: int) -> float:
-    """ND of nodes taken nearest first, so that the demand is the same for all policies."""
-    return nodes.distance_ms(nodes.nearest(executors))
+    if executors == 1:
+        distance_ms = 0.0
+    elif distance_ms is None:
+        distance_ms = model.round_trip_ms
+    return max(0.0, model.alpha * math.pow(executors, model.beta) - model.gamma * distance_ms)
 
 
 def _interpolate(table: tuple[tuple[int, float], ...], executors: int) -> float:
@@ -144,10 +139,8 @@ oscillate."""
 class CostParts:
     """Cost components of a run, which can be priced at any weight.
 
-    Attributes:
-        executor_hours: from each executor's request until it is gone.
-        changes: of the requested number.
-        violation_hours: hours in which the lag exceeded the objective.
+    Executors are paid from their request until they are gone; changes are those of the requested number; violation
+    hours are hours in which the lag exceeded the objective.
     """
 
     executor_hours: float
@@ -169,8 +162,5 @@ def total_cost(executor_hours: float, changes: int, violation_hours: float, weig
 
 
 def violation_weight(job: JobFile, peak: float) -> int:
-    """w, the smallest n whose C(n) carries the peak (records/s): an hour over the objective costs as much as safety.
-
-    Fixed for a job and a load, independent of the policy.
-    """
-    return demand(job, peak, capacity_curve(job))
+    """w, the smallest n whose C(n) carries the peak, records/s: an hour over the objective costs as much as safety."""
+    return demand(job, peak)

@@ -2,205 +2,153 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from math import inf
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from rheostat.config.models import FrozenModel, documented
+from rheostat.config.models import FrozenModel, quantity, tuples_of_lists
 
 Section = Literal["offsets", "batch", "running", "cluster", "queries", "nodes"]
 
-
-def _named() -> Any:
-    """The field ``kind``, which every event has: its type is the one name that it takes."""
-    return documented("Name of this kind.", "it tells the kinds apart")
-
-
-def tuples_of_lists(given: Any) -> Any:
-    """Turn the lists of a YAML or JSON value into tuples, at any depth of lists."""
-    return tuple([tuples_of_lists(item) for item in given]) if isinstance(given, list) else given
+_MOMENT = quantity("s", ge=0, le=1e9)
 
 
 class TimedEvent(FrozenModel):
-    """What all events have: when it happens."""
+    """An event at a moment."""
 
-    at_s: float = documented(
-        "When it begins, counted from the start of the load.",
-        "there is no default: nothing happens unless somebody says when",
-        unit="s",
-        ge=0,
-        le=1e9,
-    )
+    at_s: Annotated[float, _MOMENT]
+    """When it begins, from the start of the load. Required: an event happens at a given time."""
 
 
-class _Lasting(TimedEvent):
-    for_s: float | None = documented(
-        "How long it lasts; null: to the end.",
-        "most faults do not go away by themselves",
-        default=None,
-        unit="s",
-        gt=0,
-        le=1e9,
-    )
+class LastingEvent(TimedEvent):
+    """An event that may end."""
+
+    for_s: Annotated[float | None, quantity("s", gt=0, le=1e9)] = None
+    """How long it lasts; null: to the end. Default: most faults do not go away by themselves."""
 
     @property
     def until_s(self) -> float:
         """When it ends; infinite if it does not."""
-        return float("inf") if self.for_s is None else self.at_s + self.for_s
+        return inf if self.for_s is None else self.at_s + self.for_s
 
 
-class SlowExecutor(_Lasting):
+class OfNode(LastingEvent):
+    """An event of one node."""
+
+    kind: str
+    node: str
+    """Name of the node. Required: it defines the event."""
+
+
+class SlowExecutor(LastingEvent):
     """An executor, or the node under it, becomes slow."""
 
-    kind: Literal["slow"] = _named()
-    executor: int = documented(
-        "Which one: its place, from 0, among those registered at that moment, the oldest first; "
-        "beyond the last one it begins again.",
-        "the oldest is there in every run",
-        default=0,
-        ge=0,
-        le=100_000,
-    )
-    factor: float = documented(
-        "Its work takes so many times as long.",
-        "a node at a third of its speed is a common sight",
-        default=3.0,
-        ge=1,
-        le=1000,
-    )
+    kind: Literal["slow"]
+    executor: Annotated[int, quantity(ge=0, le=100_000)] = 0
+    """Its place, from 0, among the registered executors, oldest first; counted again from 0 beyond the last. Default:
+    the oldest is there in every run."""
+    factor: Annotated[float, quantity(ge=1, le=1000)] = 3.0
+    """Its work takes so many times as long. Default: a node at a third of its speed is common."""
 
 
-class SlowNode(_Lasting):
-    """A node becomes slow: every executor on it, also one that comes to it meanwhile."""
+class SlowNode(OfNode):
+    """A node becomes slow, with every executor on it, also those that start there later."""
 
-    kind: Literal["slow-node"] = _named()
-    node: str = documented("Its name.", "there is no default: it is the event")
-    factor: float = documented(
-        "Work on it takes so many times as long.", "as for a slow executor", default=3.0, ge=1, le=1000
-    )
+    kind: Literal["slow-node"]
+    factor: Annotated[float, quantity(ge=1, le=1000)] = 3.0
+    """Work on it takes so many times as long. Default: as for a slow executor."""
 
 
 class DeadExecutor(TimedEvent):
-    """An executor dies. What its running tasks did is lost and done again elsewhere."""
+    """An executor dies. The work of its running tasks is lost and done again elsewhere."""
 
-    kind: Literal["dead"] = _named()
-    executor: int = documented(
-        "Which one, as for a slow one.", "the oldest is there in every run", default=0, ge=0, le=100_000
-    )
-    replaced_after_s: float | None = documented(
-        "When the cluster starts another one in its place; null: only when it is asked for again.",
-        "a cluster manager replaces what was asked for at once; measured: 2.2 s with the start-up",
-        default=0.0,
-        unit="s",
-        ge=0,
-        le=1e9,
-    )
+    kind: Literal["dead"]
+    executor: Annotated[int, quantity(ge=0, le=100_000)] = 0
+    """Its place, as for a slow one. Default: the oldest is there in every run."""
+    replaced_after_s: Annotated[float | None, _MOMENT] = 0.0
+    """When the cluster starts another one in its place; null: only at the next request. Default: a cluster manager
+    replaces it at once; 2.2 s with the start-up were measured."""
 
 
-class RejectedRequests(_Lasting):
-    """The cluster refuses every request."""
+class RejectedRequests(LastingEvent):
+    """The cluster rejects every request."""
 
-    kind: Literal["reject"] = _named()
-
-
-class LateRequests(_Lasting):
-    """Executors that are asked for meanwhile start later."""
-
-    kind: Literal["late"] = _named()
-    factor: float = documented(
-        "Their start-up takes so many times as long.", "a node must be brought up first", default=5.0, ge=1, le=10_000
-    )
+    kind: Literal["reject"]
 
 
-class NoRoom(_Lasting):
-    """The cluster has room for fewer executors. Those that run stay."""
+class LateRequests(LastingEvent):
+    """Executors that are requested meanwhile start later."""
 
-    kind: Literal["no-room"] = _named()
-    room: int = documented(
-        "Executors that there is room for.", "there is no default: it is the event", unit="executors", ge=1, le=100_000
-    )
+    kind: Literal["late"]
+    factor: Annotated[float, quantity(ge=1, le=10_000)] = 5.0
+    """Their start-up takes so many times as long. Default: a node must be started first."""
 
 
-class MetricFault(_Lasting):
-    """The job is seen late, in part, or not at all."""
+class NoRoom(LastingEvent):
+    """The cluster has room for fewer executors. Running ones stay."""
 
-    kind: Literal["metrics"] = _named()
-    delay_s: float = documented("Age of every reading.", "none: a gap alone", default=0.0, unit="s", ge=0, le=1e6)
-    frozen: bool = documented(
-        "Whether every reading stays as it was when the event began.", "a cache that no longer answers", default=False
-    )
-    missing: tuple[Section, ...] = documented(
-        "Sections that are not seen: offsets, batch, running, cluster, queries, nodes.",
-        "none: a delay alone",
-        default=(),
-    )
+    kind: Literal["no-room"]
+    room: Annotated[int, quantity("executors", ge=1, le=100_000)]
+    """Executors that there is room for. Required: it defines the event."""
+
+
+class MetricFault(LastingEvent):
+    """Metrics are late, incomplete, or missing."""
+
+    kind: Literal["metrics"]
+    delay_s: Annotated[float, quantity("s", ge=0, le=1e6)] = 0.0
+    """Age of every reading. Default: none: only what is missing."""
+    frozen: bool = False
+    """Whether every reading stays as it was when the event began. Default: a cache that no longer answers."""
+    missing: tuple[Section, ...] = ()
+    """Missing sections: offsets, batch, running, cluster, queries, nodes. Default: none: only a delay."""
 
     _lists = field_validator("missing", mode="before")(tuples_of_lists)
 
 
-class SinkLimit(_Lasting):
-    """The sink takes no more than so many records/s."""
+class SinkLimit(LastingEvent):
+    """The sink accepts no more than so many records/s."""
 
-    kind: Literal["sink"] = _named()
-    records_per_s: float = documented(
-        "The most that it takes.", "there is no default: it is the event", unit="records/s", gt=0, le=1e12
-    )
+    kind: Literal["sink"]
+    records_per_s: Annotated[float, quantity("records/s", gt=0, le=1e12)]
+    """The largest rate that it accepts. Required: it defines the event."""
 
 
-class SkewChange(_Lasting):
-    """The load spreads otherwise over the partitions."""
+class SkewChange(LastingEvent):
+    """The load is spread differently over the partitions."""
 
-    kind: Literal["skew"] = _named()
-    skew: float = documented(
-        "Exponent of the partitions' shares from now on, as partition_skew.",
-        "one hot key is enough",
-        default=1.0,
-        ge=0,
-        le=10,
-    )
+    kind: Literal["skew"]
+    skew: Annotated[float, quantity(ge=0, le=10)] = 1.0
+    """Exponent of the partitions' shares from now on, as partition_skew. Default: one hot key is enough."""
 
 
 class CodeChange(TimedEvent):
-    """New code is deployed: the query is stopped at a batch's end and started again as another run."""
+    """New code is deployed: the query is stopped at the end of a batch and started again as another run."""
 
-    kind: Literal["code"] = _named()
-    factor: float = documented(
-        "A record costs so many times as much from then on.", "there is no default: it is the event", gt=0, le=1000
-    )
-    stage: str | None = documented(
-        "Name of the stage that changes; null: all of them.", "mostly one is changed", default=None
-    )
-    pause_s: float = documented(
-        "From the stop until the query works again; its executors are cold then.",
-        "measured: 20 to 32 s for a new driver",
-        default=25.0,
-        unit="s",
-        ge=0,
-        le=86_400,
-    )
+    kind: Literal["code"]
+    factor: Annotated[float, quantity(gt=0, le=1000)]
+    """A record costs so many times as much from then on. Required: it defines the event."""
+    stage: str | None = None
+    """Name of the stage that changes; null: all. Default: mostly one is changed."""
+    pause_s: Annotated[float, quantity("s", ge=0, le=86_400)] = 25.0
+    """From the stop until the query works again; executors are then cold. Default: 20 to 32 s were measured for a new
+    driver."""
 
 
-class LostNode(_Lasting):
-    """A node vanishes, and the executors on it with it; when it comes back it is empty."""
+class LostNode(OfNode):
+    """A node vanishes with the executors on it; when it comes back it is empty."""
 
-    kind: Literal["node-lost"] = _named()
-    node: str = documented("Its name.", "there is no default: it is the event")
-    replaced_after_s: float | None = documented(
-        "When the cluster starts others in their place, on the first nodes that have room; "
-        "null: only when they are asked for again.",
-        "where executors are placed by name nobody else starts them",
-        default=None,
-        unit="s",
-        ge=0,
-        le=1e9,
-    )
+    kind: Literal["node-lost"]
+    replaced_after_s: Annotated[float | None, _MOMENT] = None
+    """When the cluster starts others in their place, on the first nodes with room; null: only at the next request.
+    Default: where executors are placed by name, nobody else starts them."""
 
 
-class FullNode(_Lasting):
-    """A node has no room for further executors. Those that run on it stay."""
+class FullNode(OfNode):
+    """A node has no room for further executors. Running ones stay."""
 
-    kind: Literal["node-full"] = _named()
-    node: str = documented("Its name.", "there is no default: it is the event")
+    kind: Literal["node-full"]
 
 
 Event = Annotated[

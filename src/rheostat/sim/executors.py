@@ -9,9 +9,11 @@ from math import inf, prod
 
 from rheostat.model import NodeReading, Nodes, Placement
 from rheostat.sim.events import FullNode, LateRequests, LostNode, NoRoom, SlowNode
-from rheostat.sim.history import History, changed
+from rheostat.sim.history import History, append_step
 from rheostat.sim.jobfile import JobFile, NodeMap
 from rheostat.sim.seeded import duration, uniform
+
+_UNLIMITED = 1_000_000
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +46,10 @@ class SimExecutor:
     def name(self) -> str:
         return str(self.number)
 
+    def slowness(self, at: float) -> float:
+        """How many times as long its work takes at a time."""
+        return prod(factor for begin, end, factor in self.slow if begin <= at < end)
+
     def add_work(self, tasks: int, seconds: float) -> None:
         self.finished += tasks
         self.busy_s += seconds
@@ -68,17 +74,17 @@ class Fleet:
         self._started = 0
         self._numbers = 0
         self._unreplaced = 0
-        self._wanted = executors
+        self._target = executors
         self._past_starts: list[tuple[float, float]] = []
         self.requested: int | None = None
         self.places = None if job.nodes is None else Places(job.nodes, job)
-        hosts: Sequence[str | None] = [None] * executors if self.places is None else self.places.first(executors)
+        hosts: Sequence[str | None] = [None] * executors if job.nodes is None else job.nodes.nearest(executors)
         self.running = [self._new(host, 0.0, 0.0, warm=True) for host in hosts]
         self.starting: list[SimExecutor] = []
         self.settled = False
         self.slots: Sequence[SimExecutor] = ()
         self._note(0.0)
-        changed(history.target, 0.0, executors)
+        append_step(history.target, 0.0, executors)
 
     # -------------------------------------------------------------------------------------------- changes
 
@@ -92,68 +98,66 @@ class Fleet:
 
         ``placed``: on which nodes; None: on any.
         """
-        self.requested = self._wanted = total
+        self.requested = self._target = total
         self._unreplaced = 0
         if self.places is not None:
-            self.places.asked = placed
-        changed(self._history.target, at, total)
+            self.places.requested = placed
+        append_step(self._history.target, at, total)
         surplus = len(self.running) + len(self.starting) - total
         for _ in range(min(surplus, len(self.starting))):
             self._cancel(self.starting[-1], at)
-        self.fill(at, joins=self._job.rescale.mode == "live")
+        self.fill(at)
 
-    def fill(self, at: float, *, joins: bool, anywhere: bool = False) -> None:
-        """Start missing executors while there is room; ``anywhere``: also on nodes that were not requested."""
+    def fill(self, at: float, *, replacing: bool = False) -> None:
+        """Start missing executors while there is room.
+
+        ``replacing``: in place of lost ones; they join the running query and start on any node.
+        """
         there = len(self.running) + len(self.starting)
-        missing = self._wanted - self._unreplaced - there
-        count = max(0, min(missing, self.room(at) - there))
+        missing = self._target - self._unreplaced - there
+        count = max(0, min(missing, self._room(at) - there))
         others = len(self.starting) + count - 1
         for _ in range(count):
             host = None
             if self.places is not None:
-                host = self.places.next(at, self.running + self.starting, anywhere=anywhere)
+                host = self.places.choose(at, self.running + self.starting, anywhere=replacing)
                 if host is None:
                     break
             new = self._new(host, at, at + self._start_up_s(at, others), warm=False)
-            new.joins = joins
+            new.joins = replacing or self._job.rescale.mode == "live"
             self.starting.append(new)
         self._note(at)
 
     def register(self, at: float) -> int:
         """Register the executors that are ready; return how many."""
-        came = [each for each in self.starting if each.ready_at <= at]
-        if came:
-            for each in came:
-                each.in_use = each.joins
-                self.starting.remove(each)
-                self.running.append(each)
-                self._past_starts.append((each.requested_at, each.ready_at))
+        ready = [each for each in self.starting if each.ready_at <= at]
+        for each in ready:
+            each.in_use = each.joins
+            self.starting.remove(each)
+            self.running.append(each)
+            self._past_starts.append((each.requested_at, each.ready_at))
+        if ready:
             self._note(at)
-        return len(came)
+        return len(ready)
 
     def remove(self, at: float, target: int, first: Sequence[str] = ()) -> int:
         """Remove executors beyond ``target``; return how many.
 
         On each node those named in ``first``, then the newest.
         """
-        count = max(0, len(self.running) - target)
-        places = (
-            self.places.leaving(self.running, count, first)
-            if self.places
-            else _order_of_removal(self.running, first)[:count]
-        )
-        self._drop(at, places)
-        self._note(at)
-        return len(places)
+        order = _order_of_removal(self.running, first)
+        if self.places is not None:
+            order = self.places.order_of_removal(self.running, order)
+        leaving = order[: max(0, len(self.running) - target)]
+        self._drop(at, leaving)
+        return len(leaving)
 
-    def lose(self, at: float, place: int, *, replaced: bool) -> None:
-        """Lose one executor; unless ``replaced``, it is missing until the next request."""
-        if self.running:
-            self._drop(at, [place % len(self.running)])
-            self._unreplaced += 1
-            self._note(at)
-            if replaced:
-                self.replace(at)
+    def lose(self, at: float, place: int) -> int:
+        """Lose one executor, until the next request or :meth:`replace`; return how many were lost."""
+        lost = [place % len(self.running)] if self.running else []
+        self._unreplaced += len(lost)
+        self._drop(at, lost)
+        return len(lost)
 
     def lose_node(self, at: float, node: str) -> int:
         """Lose all executors of a node, until the next request or :meth:`replace`; return how many were running."""
@@ -163,17 +167,12 @@ class Fleet:
             self._unreplaced += 1
         self._unreplaced += len(lost)
         self._drop(at, lost)
-        self._note(at)
         return len(lost)
 
     def replace(self, at: float) -> None:
-        """Start an executor in place of a lost one; it joins the running query."""
+        """Start an executor in place of a lost one."""
         self._unreplaced = max(0, self._unreplaced - 1)
-        self.fill(at, joins=True, anywhere=True)
-
-    def room_changed(self, at: float) -> None:
-        """Start missing executors after a change of the room."""
-        self.fill(at, joins=self._job.rescale.mode == "live")
+        self.fill(at, replacing=True)
 
     def slow_down(self, at: float, place: int, until: float, factor: float) -> None:
         """Slow down one executor."""
@@ -218,12 +217,7 @@ class Fleet:
         """Whether all executors work at full speed."""
         return not self._job.executor.slows_neighbours and not any(each.slow for each in self.running)
 
-    def room(self, at: float) -> int:
-        """Number of executors that the cluster has room for."""
-        limits = [event.room for event in self._job.events if isinstance(event, NoRoom) and _holds_at(event, at)]
-        return min([*limits, 1_000_000 if self._job.rescale.room is None else self._job.rescale.room])
-
-    def look(self, at: float) -> None:
+    def check_settled(self, at: float) -> None:
         """Update ``settled`` and ``slots``."""
         self._past_starts = [(begin, end) for begin, end in self._past_starts if end > at]
         stealing = bool(self._past_starts) and self._job.executor.slows_neighbours > 0
@@ -244,8 +238,7 @@ class Fleet:
         edges = {edge for window in (*executor.slow, *starts) for edge in window[:2] if edge > begin}
         at = begin
         for edge in (*sorted(edges), inf):
-            slow = prod(factor for start, end, factor in executor.slow if start <= at < end)
-            stretch = slow * (1 + share * sum(start <= at < end for start, end in starts))
+            stretch = executor.slowness(at) * (1 + share * sum(start <= at < end for start, end in starts))
             if at + work * stretch <= edge:
                 return at + work * stretch
             work -= (edge - at) / stretch
@@ -253,6 +246,10 @@ class Fleet:
         return at
 
     # ---------------------------------------------------------------------------------------------------
+
+    def _room(self, at: float) -> int:
+        room = self._job.rescale.room
+        return min([_UNLIMITED if room is None else room, *(event.room for event in self._job.active(NoRoom, at))])
 
     def _cancel(self, starting: SimExecutor, at: float) -> None:
         self.starting.remove(starting)
@@ -262,13 +259,14 @@ class Fleet:
     def _drop(self, at: float, places: Sequence[int]) -> None:
         for place in sorted(places, reverse=True):
             self.running.pop(place).gone_at = at
+        self._note(at)
 
     def _start_up_s(self, at: float, others: int) -> float:
         cost = self._job.executor
-        late = [event for event in self._job.events if isinstance(event, LateRequests) and _holds_at(event, at)]
         takes = duration(cost.start_up, uniform(self._seed, "start-up", self._started))
         self._started += 1
-        return takes * prod(event.factor for event in late) * (1 + cost.crowding * others)
+        late = prod(event.factor for event in self._job.active(LateRequests, at))
+        return takes * late * (1 + cost.crowding * others)
 
     def _new(self, host: str | None, requested_at: float, ready_at: float, *, warm: bool) -> SimExecutor:
         slow_nodes = [event for event in self._job.events if isinstance(event, SlowNode) and event.node == host]
@@ -285,85 +283,12 @@ class Fleet:
 
     def _note(self, at: float) -> None:
         self.settled = False
-        changed(self._history.ready, at, len(self.running))
-        changed(self._history.paid, at, len(self.running) + len(self.starting))
-
-
-class Places:
-    """The nodes of a job during a run.
-
-    Attributes:
-        asked: placement of the last request, if it had one.
-    """
-
-    def __init__(self, nodes: NodeMap, job: JobFile) -> None:
-        self._nodes = nodes
-        self._job = job
-        self.asked: Placement | None = None
-
-    def first(self, executors: int) -> tuple[str, ...]:
-        """Nodes of the executors at the start."""
-        return self._nodes.nearest(executors)
-
-    def _free(self, at: float, occupied: Mapping[str, int]) -> dict[str, int]:
-        """Room on each available node, in the order of the job file."""
-        lost = {event.node for event in self._job.events if isinstance(event, LostNode) and _holds_at(event, at)}
-        full = {event.node for event in self._job.events if isinstance(event, FullNode) and _holds_at(event, at)}
-        return {
-            name: 0 if name in full else max(0, slots - occupied.get(name, 0))
-            for name, slots in self._nodes.places.items()
-            if name not in lost
-        }
-
-    def next(self, at: float, executors: Sequence[SimExecutor], *, anywhere: bool) -> str | None:
-        """The node of the next executor; None: no allowed node has room.
-
-        Args:
-            at: now.
-            executors: running and starting ones.
-            anywhere: whether nodes that were not requested are allowed.
-        """
-        occupied = Counter(each.host for each in executors)
-        free = self._free(at, occupied)
-        asked = self.asked
-        if asked is not None:
-            wanted = Counter(asked.use) - occupied
-            for name in (*asked.add, *asked.use):
-                if wanted[name] > 0 and free.get(name, 0) > 0:
-                    return name
-        if asked is not None and not anywhere:
-            return None
-        return next((name for name, room in free.items() if room > 0), None)
-
-    def leaving(self, running: Sequence[SimExecutor], count: int, first: Sequence[str] = ()) -> list[int]:
-        """Places of the running executors to remove: of each requested node those named in ``first``, then the newest.
-
-        If more are to be removed, the same order applies to all others.
-        """
-        left = _order_of_removal(running, first)
-        gone: list[int] = []
-        for name in () if self.asked is None else self.asked.leave:
-            place = next((number for number in left if running[number].host == name), None)
-            if place is not None and len(gone) < count:
-                left.remove(place)
-                gone.append(place)
-        return gone + left[: count - len(gone)]
-
-    def distance_ms(self, executors: Iterable[SimExecutor]) -> float:
-        """ND, ms."""
-        return self._nodes.distance_ms(each.host for each in executors)
-
-    def seen(self, at: float, executors: Sequence[SimExecutor]) -> Nodes:
-        """The nodes as observed; ``executors``: running and starting ones."""
-        occupied = Counter(each.host for each in executors)
-        free = sorted(self._free(at, occupied).items())
-        rows = tuple(NodeReading(name, occupied[name], room) for name, room in free)
-        measured = [row.name for row in rows if row.name not in self._nodes.unmeasured]
-        return Nodes(at, rows, self._nodes.trips(measured))
+        append_step(self._history.ready, at, len(self.running))
+        append_step(self._history.paid, at, len(self.running) + len(self.starting))
 
 
 def _order_of_removal(running: Sequence[SimExecutor], first: Sequence[str]) -> list[int]:
-    """Order of removal: executors named in ``first``, in that order, then the newest."""
+    """Places of all executors: those named in ``first``, in that order, then the newest."""
 
     def turn(place: int) -> tuple[int, int]:
         name = running[place].name
@@ -372,5 +297,62 @@ def _order_of_removal(running: Sequence[SimExecutor], first: Sequence[str]) -> l
     return sorted(range(len(running)), key=turn)
 
 
-def _holds_at(event: LateRequests | NoRoom | LostNode | FullNode, at: float) -> bool:
-    return event.at_s <= at < event.until_s
+class Places:
+    """The nodes of a job during a run.
+
+    Attributes:
+        requested: placement of the last request, if it had one.
+    """
+
+    def __init__(self, nodes: NodeMap, job: JobFile) -> None:
+        self._nodes = nodes
+        self._job = job
+        self.requested: Placement | None = None
+
+    def choose(self, at: float, executors: Sequence[SimExecutor], *, anywhere: bool) -> str | None:
+        """The node of the next executor; None: no allowed node has room.
+
+        ``executors``: running and starting ones; ``anywhere``: nodes that were not requested are allowed.
+        """
+        occupied = Counter(each.host for each in executors)
+        free = self._free(at, occupied)
+        if self.requested is not None:
+            desired = Counter(self.requested.use) - occupied
+            for name in (*self.requested.add, *self.requested.use):
+                if desired[name] > 0 and free.get(name, 0) > 0:
+                    return name
+            if not anywhere:
+                return None
+        return next((name for name, room in free.items() if room > 0), None)
+
+    def order_of_removal(self, running: Sequence[SimExecutor], order: Sequence[int]) -> list[int]:
+        """The places in ``order``, but first one executor for each time that a node is to be left."""
+        left, leaving = list(order), list[int]()
+        for name in () if self.requested is None else self.requested.leave:
+            place = next((place for place in left if running[place].host == name), None)
+            if place is not None:
+                left.remove(place)
+                leaving.append(place)
+        return leaving + left
+
+    def distance_ms(self, executors: Iterable[SimExecutor]) -> float:
+        """ND, ms."""
+        return self._nodes.distance_ms(each.host for each in executors)
+
+    def read(self, at: float, executors: Sequence[SimExecutor]) -> Nodes:
+        """The nodes as observed; ``executors``: running and starting ones."""
+        occupied = Counter(each.host for each in executors)
+        free = sorted(self._free(at, occupied).items())
+        rows = tuple(NodeReading(name, occupied[name], room) for name, room in free)
+        measured = [row.name for row in rows if row.name not in self._nodes.unmeasured]
+        return Nodes(at, rows, self._nodes.trips(measured))
+
+    def _free(self, at: float, occupied: Mapping[str, int]) -> dict[str, int]:
+        """Room on each available node, in the order of the job file."""
+        lost = {event.node for event in self._job.active(LostNode, at)}
+        full = {event.node for event in self._job.active(FullNode, at)}
+        return {
+            name: 0 if name in full else max(0, slots - occupied.get(name, 0))
+            for name, slots in self._nodes.places.items()
+            if name not in lost
+        }

@@ -48,7 +48,7 @@ class History:
     records_shed: int = 0
 
     def commit(self, at: float, records_out: int, oldest: float) -> None:
-        """Note a commit: all records committed so far, and when the oldest uncommitted one arrives or arrived."""
+        """Note a commit; ``records_out``: of the whole run; ``oldest``: as in the attribute."""
         before = at - self.oldest[-1] if self.oldest else 0.0
         self.records_out = records_out
         self.commits.append((at, records_out, before, max(0.0, at - oldest)))
@@ -64,19 +64,14 @@ class History:
 
         There are no spans where nothing is uncommitted.
         """
-        first = max(0, bisect_right(self.commits, start, key=lambda commit: commit[0]) - 1)
-        for number in range(first, len(self.commits)):
-            begin, after = self.commits[number][0], number + 1
-            if begin >= end:
-                return
-            until = min(end, self.commits[after][0] if after < len(self.commits) else end)
-            since = self.oldest[number]
-            begin = max(begin, start, since)
+        ends = [*(commit[0] for commit in self.commits[1:]), math.inf]
+        for commit, since, next_commit in zip(self.commits, self.oldest, ends, strict=True):
+            begin, until = max(commit[0], start, since), min(next_commit, end)
             if begin < until:
                 yield begin, until, begin - since
 
 
-def changed(steps: StepSeries, at: float, value: int) -> None:
+def append_step(steps: StepSeries, at: float, value: int) -> None:
     """Append a value that holds from ``at`` on; replaces one of the same time."""
     if steps and steps[-1][0] == at:
         steps.pop()
@@ -193,11 +188,7 @@ def changes(steps: Steps, start: float, end: float) -> int:
 def demand_steps(load: Pieces, curve: Sequence[float], n_min: int, n_max: int) -> list[tuple[float, float]]:
     """d(t), exactly: the fewest executors whose capacity carries the arrival rate, the most where none do.
 
-    Args:
-        load: records/s; between its points the rate is a straight line.
-        curve: C(0) … C(n_max), records/s.
-        n_min: least number.
-        n_max: greatest number.
+    ``curve``: C(0) … C(n_max), records/s. Between the points of the load the rate is a straight line.
     """
     carried = list(accumulate(curve[n_min : n_max + 1], max))
     steps: list[tuple[float, float]] = []
@@ -222,20 +213,15 @@ def _rates_between_levels(load: Pieces, levels: Sequence[float]) -> Iterator[tup
 def _merge_steps(first: Steps, second: Steps, start: float, end: float) -> Iterator[tuple[float, float, float]]:
     """``(seconds, value, value)`` of two step functions, between their changes."""
     values = [_value_at(first, start), _value_at(second, start)]
-    marked = (
-        [(at, which, value) for at, value in steps if start < at < end] for which, steps in ((0, first), (1, second))
-    )
+    both = enumerate((first, second))
+    changes_of = ([(at, which, value) for at, value in steps if start < at < end] for which, steps in both)
     before = start
-    for at, which, value in merge(*marked):
+    for at, which, value in merge(*changes_of):
         yield at - before, values[0], values[1]
         values[which], before = value, at
     yield end - before, values[0], values[1]
 
 
 def _value_at(steps: Steps, at: float) -> float:
-    value = steps[0][1]
-    for when, value_then in steps:
-        if when > at:
-            break
-        value = value_then
-    return value
+    """The value at a time; before the first point, the first value."""
+    return steps[max(0, bisect_right(steps, at, key=lambda step: step[0]) - 1)][1]

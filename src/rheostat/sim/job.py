@@ -7,20 +7,17 @@ start-up time of the k-th executor depends only on the seed and k.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Set
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import Protocol
 
 from rheostat.errors import ActuationError
 from rheostat.load.curves import Pieces
 from rheostat.model import (
-    Batch,
     Cluster,
     Decision,
     Gap,
-    Nodes,
     Observation,
     Offsets,
     Outcome,
@@ -32,7 +29,7 @@ from rheostat.model import (
     RunningBatch,
     SourceInfo,
 )
-from rheostat.sim.arrivals import Arrivals, Positions
+from rheostat.sim.arrivals import Arrivals
 from rheostat.sim.events import (
     CodeChange,
     DeadExecutor,
@@ -45,7 +42,7 @@ from rheostat.sim.events import (
     SkewChange,
     SlowExecutor,
 )
-from rheostat.sim.executors import Fleet, SimExecutor
+from rheostat.sim.executors import Fleet
 from rheostat.sim.history import History
 from rheostat.sim.jobfile import JobFile, zipf
 from rheostat.sim.micro_batch import MicroBatches
@@ -57,6 +54,11 @@ from rheostat.text import executors, several
 _NO_BATCH = "no batch of this run has ended yet"
 _STARTING = "the query is being started again"
 _NO_ANSWER = "injected: no answer"
+
+_REPLACE, _ROOM_CHANGED = -1, 0
+"""Entries of the agenda besides events: the cluster replaces a lost executor; the room has changed."""
+
+Query = MicroBatches | RecordAtATime
 
 
 class SimulatedJob:
@@ -87,15 +89,14 @@ class SimulatedJob:
         self._seed = seed
         self._now = 0.0
         self._history = History()
-        self._arrivals = Arrivals(load, _shares(job))
+        self._arrivals = Arrivals(load, _share_changes(job))
         self._fleet = Fleet(job, seed, start_executors, self._history)
-        self._query = _build_engine(job, self._arrivals, self._fleet, seed, self._history)
+        self._query = _build_query(job, self._arrivals, self._fleet, seed, self._history)
         self._query.keep_batches = keep_batches
         if begins_at is not None:
             self._query.next_at = begins_at
-        self._view = _Viewer(job)
         self._change: Change | None = None
-        self._refused: Outcome | None = None
+        self._rejected: Outcome | None = None
         self._run = 0
         self._pauses = 0
         self._works_at = 0.0
@@ -103,8 +104,8 @@ class SimulatedJob:
         self._agenda: list[tuple[float, int, Event | int]] = [(e.at_s, n, e) for n, e in enumerate(job.events)]
         heapify(self._agenda)
         self._other_at = 0.0
-        self._sight = _Sight(job)
-        self._sight.remember(self._look())
+        self._metrics = _Metrics(job)
+        self._metrics.remember(self._look())
 
     # --------------------------------------------------------------------------------------------- source
 
@@ -115,7 +116,8 @@ class SimulatedJob:
             ValueError: ``at`` is before an earlier observation.
         """
         self._pass(at)
-        return self._sight.show(at, self._look())
+        self._metrics.remember(self._look())
+        return self._metrics.show(at)
 
     def close(self) -> None:
         """Do nothing: there are no resources to release."""
@@ -132,19 +134,27 @@ class SimulatedJob:
         if target is None:
             message = f"decision {decision.decision_id} names no number of executors"
             raise ActuationError(message)
-        self._change = self._refused = None
-        if self._rejects():
-            self._refused = _reject(decision, target, len(self._fleet.running), self._now)
+        self._change = self._rejected = None
+        if self._job.active(RejectedRequests, self._now):
+            text = f"the cluster did not acknowledge the request for {several(target, 'executor')}"
+            self._rejected = Outcome(
+                at=self._now,
+                decision_id=decision.decision_id,
+                status=OutcomeStatus.FAILED,
+                reason=Reason(ReasonCode.REQUEST_REJECTED, text),
+                target=target,
+                before=len(self._fleet.running),
+            )
             return
-        self._change = Change.begin(self._job, self._fleet, self, decision, target, self._now)
+        self._change = Change(self._job, self._fleet, self._query, self._restart, decision, target, self._now)
         self._after_change(self._now)
 
     def poll(self, at: float) -> Outcome | None:
         """Advance the job to ``at``; return the outcome of the last decision once it is known."""
         self._pass(max(at, self._now))
-        if self._refused is not None:
-            refused, self._refused = self._refused, None
-            return refused
+        if self._rejected is not None:
+            rejected, self._rejected = self._rejected, None
+            return rejected
         if self._change is None or self._change.done is None or self._change.done[0] > at:
             return None
         outcome, self._change = self._change.done[1], None
@@ -181,42 +191,24 @@ class SimulatedJob:
             if at == self._other_at:
                 self._handle_events(at)
             elif self._query.step(at):
-                self._gap(at)
+                self._use_gap(at)
         self._now = until
 
-    # -------------------------------------------------------------------------- what a change asks the query
-
-    def restart(self, at: float) -> float:
-        """Restart the query; return when it works again."""
-        takes = duration(self._job.rescale.pause, uniform(self._seed, "pause", self._pauses))
-        self._pauses += 1
-        return self._stop(at, takes)
-
-    def moved(self, share: float) -> None:
-        """Note that executors with this share of the state were removed."""
-        self._query.moved(share)
-
-    # ---------------------------------------------------------------------------------------------------
+    # -------------------------------------------------------------------------------------------- events
 
     def _pass(self, until: float) -> None:
         """Advance the job, remembering the observations on the way that delayed metrics will show."""
-        for moment in self._sight.moments(self._now, until):
+        for moment in self._metrics.moments(self._now, until):
             self.advance(moment)
-            self._sight.remember(self._look())
+            self._metrics.remember(self._look())
         self.advance(until)
-
-    def _stop(self, at: float, seconds: float) -> float:
-        self._run += 1
-        self._works_at = max(self._works_at, at + seconds)
-        self._query.pause(at, self._works_at - at)
-        return self._works_at
 
     def _handle_events(self, at: float) -> None:
         """Handle everything that happens at ``at`` except batches."""
         while self._agenda and self._agenda[0][0] <= at:
             self._apply_event(at, heappop(self._agenda)[2])
         if self._fleet.register(at) and self._change is not None:
-            self._change.came(at)
+            self._change.check_registered(at)
         if self._change is not None and self._change.next_at <= at:
             self._change.give_up(at)
         self._after_change(at)
@@ -224,16 +216,16 @@ class SimulatedJob:
     def _after_change(self, at: float) -> None:
         """Update the query and the time of the next event after a change of the executors."""
         if self._query.at_boundary:
-            self._gap(at)
+            self._use_gap(at)
         self._query.replan(at)
         change_at = inf if self._change is None else self._change.next_at
         event_at = self._agenda[0][0] if self._agenda else inf
         self._other_at = min(self._fleet.next_at, change_at, event_at)
 
-    def _gap(self, at: float) -> None:
+    def _use_gap(self, at: float) -> None:
         """Do what must happen between two batches."""
         if self._change is not None and self._change.waits_for_gap:
-            self._change.gap(at, wide=self._query.next_at > at)
+            self._change.use_gap(at, wide=self._query.next_at > at)
         while self._code:
             code = self._code.pop()
             self._query.change_cost(code.factor, code.stage)
@@ -242,122 +234,110 @@ class SimulatedJob:
 
     def _apply_event(self, at: float, event: Event | int) -> None:
         match event:
-            case DeadExecutor(executor=place, replaced_after_s=after):
-                self._fleet.lose(at, place, replaced=after == 0)
-                if after:
-                    heappush(self._agenda, (at + after, len(self._job.events), -1))
+            case DeadExecutor():
+                lost = self._fleet.lose(at, event.executor)
+                if event.replaced_after_s == 0 and lost:
+                    self._fleet.replace(at)
+                if event.replaced_after_s:
+                    self._schedule(at + event.replaced_after_s, _REPLACE)
                 if self._job.model == "record":
-                    self.restart(at)
+                    self._restart(at)
             case SlowExecutor():
                 self._fleet.slow_down(at, event.executor, event.until_s, event.factor)
             case CodeChange():
                 self._code.append(event)
-            case LostNode(node=node, replaced_after_s=after):
-                self._node_lost(at, node, after)
-                if event.until_s < inf:
-                    heappush(self._agenda, (event.until_s, len(self._job.events), 0))
+            case LostNode():
+                lost = self._fleet.lose_node(at, event.node)
+                if event.replaced_after_s is not None:
+                    for _ in range(lost):
+                        self._schedule(at + event.replaced_after_s, _REPLACE)
+                if lost and self._job.model == "record":
+                    self._restart(at)
+                self._schedule(event.until_s, _ROOM_CHANGED)
             case NoRoom() | FullNode():
-                if event.until_s < inf:
-                    heappush(self._agenda, (event.until_s, len(self._job.events), 0))
-            case -1:
+                self._schedule(event.until_s, _ROOM_CHANGED)
+            case int() if event == _REPLACE:
                 self._fleet.replace(at)
-            case 0:
-                self._fleet.room_changed(at)
-            case _:
-                pass
+            case int():
+                self._fleet.fill(at)
 
-    def _node_lost(self, at: float, node: str, replaced_after_s: float | None) -> None:
-        lost = self._fleet.lose_node(at, node)
-        for _ in range(0 if replaced_after_s is None else lost):
-            heappush(self._agenda, (at + (replaced_after_s or 0.0), len(self._job.events), -1))
-        if lost and self._job.model == "record":
-            self.restart(at)
+    def _schedule(self, at: float, entry: int) -> None:
+        if at < inf:
+            heappush(self._agenda, (at, len(self._job.events), entry))
 
-    def _rejects(self) -> bool:
-        rejecting = (event for event in self._job.events if isinstance(event, RejectedRequests))
-        return any(event.at_s <= self._now < event.until_s for event in rejecting)
+    def _restart(self, at: float) -> float:
+        """Restart the query; return when it works again."""
+        takes = duration(self._job.rescale.pause, uniform(self._seed, "pause", self._pauses))
+        self._pauses += 1
+        return self._stop(at, takes)
+
+    def _stop(self, at: float, seconds: float) -> float:
+        self._run += 1
+        self._works_at = max(self._works_at, at + seconds)
+        self._query.pause(at, self._works_at - at)
+        return self._works_at
+
+    # -------------------------------------------------------------------------------------- observations
 
     def _look(self) -> Observation:
-        at, query = self._now, self._query
-        fleet = self._fleet
-        cluster = self._view.cluster(at, fleet, query.progress(at))
-        nodes = None if fleet.places is None else fleet.places.seen(at, fleet.running + fleet.starting)
+        at, fleet = self._now, self._fleet
+        nodes = None if fleet.places is None else fleet.places.read(at, fleet.running + fleet.starting)
+        cluster = self._read_cluster()
         if at < self._works_at:
-            return self._view.observation(at, None, cluster, nodes)
-        offsets = self._view.offsets(at, query.records(at))
-        reading = self._view.query(at, self._run, offsets, query.finished, query.in_flight)
-        return self._view.observation(at, reading, cluster, nodes)
-
-
-class _Viewer:
-    """Builds the sections of an observation."""
-
-    def __init__(self, job: JobFile) -> None:
-        self._job = job
-        self._sources = (SourceInfo("kafka", job.name, job.partitions, job.batch_cap),)
-        self._trigger_s = job.trigger_s if job.record is None else job.record.commit_every_s
-
-    def offsets(self, at: float, records: tuple[Positions, Positions, Positions]) -> Offsets:
-        """Offsets from the latest, planned and committed positions."""
-        latest, planned, committed = records
-        count = self._job.partitions
-        return Offsets(
-            at=at,
-            topics=(self._job.name,) * count,
-            numbers=tuple(range(count)),
-            latest=latest,
-            planned=planned,
-            committed=committed,
-        )
-
-    def query(
-        self, at: float, run: int, offsets: Offsets, finished: Batch | None, running: tuple[int, float] | None
-    ) -> QueryReading:
-        """Reading of the query. ``running``: id and start of the running batch."""
-        batch_id, since = running or (None, None)
-        return QueryReading(
-            query_id=self._job.name,
-            run_id=f"run-{run}",
-            name=self._job.name,
-            trigger_s=self._trigger_s,
-            sources=self._sources,
-            offsets=offsets,
-            batch=finished,
-            running=RunningBatch(at, running is not None, batch_id, since),
-        )
-
-    def cluster(self, at: float, fleet: Fleet, progress: Mapping[SimExecutor, Progress]) -> Cluster:
-        """The registered executors, with their work in finished batches and in the running one."""
-        there, count, idle = fleet.running, len(fleet.running), Progress()
-        now = [progress.get(each, idle) for each in there]
-        return Cluster(
-            at=at,
-            roster=Roster(
-                ids=tuple(each.name for each in there),
-                hosts=tuple(each.host for each in there),
-                cores=(self._job.executor.cores,) * count,
-                added_at=tuple(each.ready_at for each in there),
-                nodes=(None,) * count,
-            ),
-            active_tasks=tuple(each.running for each in now),
-            failed_tasks=(0,) * count,
-            finished_tasks=tuple(one.finished + more.ended for one, more in zip(there, now, strict=True)),
-            busy_s=tuple(one.busy_s + more.busy_s for one, more in zip(there, now, strict=True)),
-            requested=fleet.requested,
-        )
-
-    def observation(self, at: float, query: QueryReading | None, cluster: Cluster, nodes: Nodes | None) -> Observation:
-        """The observation. ``query`` None: it is being restarted."""
-        if query is None:
             return Observation(at, (), cluster, (Gap("queries", _STARTING),), nodes)
+        query = self._read_query()
         gaps = () if query.batch is not None else (Gap("batch", _NO_BATCH, query.query_id),)
         return Observation(at, (query,), cluster, gaps, nodes)
 
+    def _read_query(self) -> QueryReading:
+        job, at, count = self._job, self._now, self._job.partitions
+        latest, planned, committed = self._query.records(at)
+        running = self._query.in_flight
+        batch_id, since = running or (None, None)
+        return QueryReading(
+            query_id=job.name,
+            run_id=f"run-{self._run}",
+            name=job.name,
+            trigger_s=job.trigger_s if job.record is None else job.record.commit_every_s,
+            sources=(SourceInfo("kafka", job.name, count, job.batch_cap),),
+            offsets=Offsets(
+                at=at,
+                topics=(job.name,) * count,
+                numbers=tuple(range(count)),
+                latest=latest,
+                planned=planned,
+                committed=committed,
+            ),
+            batch=self._query.finished,
+            running=RunningBatch(at, running is not None, batch_id, since),
+        )
 
-class _Sight:
-    """Applies delayed, frozen and missing metrics. Sections keep the time at which they were true."""
+    def _read_cluster(self) -> Cluster:
+        """The registered executors, with their work in finished batches and in the running one."""
+        progress, idle = self._query.progress(self._now), Progress()
+        rows = [(each, progress.get(each, idle)) for each in self._fleet.running]
+        return Cluster(
+            at=self._now,
+            roster=Roster(
+                ids=tuple([each.name for each, _ in rows]),
+                hosts=tuple([each.host for each, _ in rows]),
+                cores=(self._job.executor.cores,) * len(rows),
+                added_at=tuple([each.ready_at for each, _ in rows]),
+                nodes=(None,) * len(rows),
+            ),
+            active_tasks=tuple([running.running for _, running in rows]),
+            failed_tasks=(0,) * len(rows),
+            finished_tasks=tuple([each.finished + running.ended for each, running in rows]),
+            busy_s=tuple([each.busy_s + running.busy_s for each, running in rows]),
+            requested=self._fleet.requested,
+        )
+
+
+class _Metrics:
+    """Delayed, frozen and missing metrics. Sections keep the time at which they were true."""
 
     def __init__(self, job: JobFile) -> None:
+        self._job = job
         self._delay_s = job.metrics.delay_s
         self._faults = [event for event in job.events if isinstance(event, MetricFault)]
         self._reach_s = self._delay_s + max((fault.delay_s for fault in self._faults), default=0.0)
@@ -366,88 +346,65 @@ class _Sight:
     def moments(self, after: float, until: float) -> list[float]:
         """Times between the two that observations from ``until`` on may show, and that must be remembered."""
         starts = [fault.at_s - self._delay_s - (0.0 if fault.frozen else fault.delay_s) for fault in self._faults]
-        return sorted(moment for moment in {*starts, self._shows(until)} if after < moment < until)
+        return sorted(moment for moment in {*starts, self._time_shown(until)} if after < moment < until)
 
-    def _shows(self, at: float) -> float:
-        """Time that an observation at ``at`` shows."""
-        faults = list(self._now(at))
-        shown = at - self._delay_s - max((fault.delay_s for fault in faults), default=0.0)
-        return max(0.0, min([shown, *(fault.at_s for fault in faults if fault.frozen)]))
-
-    def remember(self, seen: Observation) -> None:
+    def remember(self, observation: Observation) -> None:
         """Keep an observation that later ones may show."""
-        if self._remembered and self._remembered[-1].at == seen.at:
+        if self._remembered and self._remembered[-1].at == observation.at:
             self._remembered.pop()
-        self._remembered.append(seen)
+        self._remembered.append(observation)
 
-    def show(self, at: float, look: Observation) -> Observation:
-        """The observation at ``at``, where ``look`` is the truth."""
-        self.remember(look)
-        shown = self._shows(at)
-        found = next(each for each in reversed(self._remembered) if each.at <= shown)
-        self._forget(at)
-        missing = frozenset(section for fault in self._now(at) for section in fault.missing)
-        found = replace(found, at=at)
-        return _leave_out(found, missing, _NO_ANSWER) if missing else found
-
-    def _now(self, at: float) -> Iterator[MetricFault]:
-        return (fault for fault in self._faults if fault.at_s <= at < fault.until_s)
-
-    def _forget(self, at: float) -> None:
-        """Drop observations that cannot be shown any more."""
+    def show(self, at: float) -> Observation:
+        """What is observed at ``at``, of the remembered observations."""
+        shown_at = self._time_shown(at)
+        shown = next(each for each in reversed(self._remembered) if each.at <= shown_at)
         frozen = [fault.at_s for fault in self._faults if fault.frozen and at < fault.until_s]
-        horizon = min([at - self._reach_s, *frozen])
-        while len(self._remembered) > 1 and self._remembered[1].at <= horizon:
+        needed_from = min([at - self._reach_s, *frozen])
+        while len(self._remembered) > 1 and self._remembered[1].at <= needed_from:
             self._remembered.pop(0)
+        missing = {section for fault in self._job.active(MetricFault, at) for section in fault.missing}
+        return _leave_out(replace(shown, at=at), missing)
+
+    def _time_shown(self, at: float) -> float:
+        faults = self._job.active(MetricFault, at)
+        shown_at = at - self._delay_s - max((fault.delay_s for fault in faults), default=0.0)
+        return max(0.0, min([shown_at, *(fault.at_s for fault in faults if fault.frozen)]))
 
 
-def _leave_out(seen: Observation, sections: frozenset[str], why: str) -> Observation:
+def _leave_out(observation: Observation, sections: Set[str]) -> Observation:
     """The observation without some sections, each with a gap."""
-    gaps = [gap for gap in seen.gaps if gap.section not in sections]
-    cluster = None if "cluster" in sections else seen.cluster
-    gaps += [Gap("cluster", why)] if cluster is None else []
-    nodes = None if "nodes" in sections or cluster is None else seen.nodes
-    gaps += [Gap("nodes", why)] if nodes is None and seen.nodes is not None else []
+    if not sections:
+        return observation
+    gaps = [gap for gap in observation.gaps if gap.section not in sections]
+    cluster, nodes, queries = observation.cluster, observation.nodes, observation.queries
+    if "cluster" in sections or cluster is None:
+        cluster = None
+        gaps.append(Gap("cluster", _NO_ANSWER))
+    if nodes is not None and (cluster is None or "nodes" in sections):
+        nodes = None
+        gaps.append(Gap("nodes", _NO_ANSWER))
     if "queries" in sections:
-        return replace(seen, queries=(), cluster=cluster, gaps=(*gaps, Gap("queries", why)), nodes=nodes)
+        queries = ()
+        gaps.append(Gap("queries", _NO_ANSWER))
     lost = sorted(sections & {"offsets", "batch", "running"})
-    changes = dict.fromkeys(lost)
-    queries = tuple(replace(query, **changes) for query in seen.queries)  # type: ignore[arg-type]
-    gaps += [Gap(section, why, query.query_id) for query in queries for section in lost]
-    return replace(seen, queries=queries, cluster=cluster, gaps=tuple(gaps), nodes=nodes)
+    queries = tuple(replace(query, **dict.fromkeys(lost)) for query in queries)  # type: ignore[arg-type]
+    gaps += [Gap(section, _NO_ANSWER, query.query_id) for query in queries for section in lost]
+    return replace(observation, queries=queries, cluster=cluster, gaps=tuple(gaps), nodes=nodes)
 
 
-def _build_engine(
-    job: JobFile, arrivals: Arrivals, fleet: Fleet, seed: int, history: History
-) -> MicroBatches | RecordAtATime:
+def _build_query(job: JobFile, arrivals: Arrivals, fleet: Fleet, seed: int, history: History) -> Query:
     if job.model == "record" and job.record is not None:
         return RecordAtATime(job, job.record, arrivals, fleet, history)
     return MicroBatches(job, arrivals, fleet, seed, history)
 
 
-def _shares(job: JobFile) -> list[tuple[float, tuple[float, ...]]]:
+def _share_changes(job: JobFile) -> list[tuple[float, tuple[float, ...]]]:
     """Times at which the partitions' shares change, and the shares from then on."""
-    changes = [(0.0, job.shares)]
-    events = [event for event in job.events if isinstance(event, SkewChange)]
-    edges = sorted({edge for event in events for edge in (event.at_s, event.until_s) if edge < inf})
-    for edge in edges:
-        now = [event for event in events if event.at_s <= edge < event.until_s]
-        shares = zipf(job.partitions, now[-1].skew) if now else job.shares
-        changes = [(0.0, shares)] if edge == 0 else [*changes, (edge, shares)]
-    return changes
-
-
-def _reject(decision: Decision, target: int, executors: int, at: float) -> Outcome:
-    words = f"the cluster did not acknowledge the request for {several(target, 'executor')}"
-    reason = Reason(ReasonCode.REQUEST_REJECTED, words)
-    return Outcome(
-        at=at,
-        decision_id=decision.decision_id,
-        status=OutcomeStatus.FAILED,
-        reason=reason,
-        target=target,
-        before=executors,
-    )
+    changes = {0.0: job.shares}
+    for edge in job.edges(SkewChange):
+        active = job.active(SkewChange, edge)
+        changes[edge] = zipf(job.partitions, active[-1].skew) if active else job.shares
+    return list(changes.items())
 
 
 # A change of executors in progress: what the live actuator does, on the simulated job.
@@ -456,155 +413,113 @@ def _reject(decision: Decision, target: int, executors: int, at: float) -> Outco
 _LEAST_NO_ROOM_S = 15.0
 
 
-class Restarts(Protocol):
-    """Restarts the query."""
-
-    def restart(self, at: float) -> float:
-        """Start a restart; return when the query works again."""
-        ...
-
-    def moved(self, share: float) -> None:
-        """Note that executors with this share of the state were removed."""
-        ...
-
-
-@dataclass(slots=True)
 class Change:
-    """A decision that is being executed.
+    """A decision that is being executed; the target is requested from the cluster at once.
 
     Attributes:
-        before: registered executors when it began.
-        former: the number requested before.
-        last_came: when the last executor registered, or the change began.
-        stopping: mode restart: whether the query is to be stopped at the end of the batch.
         done: when the outcome is known, and the outcome; None: in progress.
     """
 
-    job: JobFile
-    fleet: Fleet
-    query: Restarts
-    decision: Decision
-    target: int
-    began: float
-    before: int
-    former: int
-    last_came: float
-    stopping: bool = False
-    done: tuple[float, Outcome] | None = None
-
-    @classmethod
-    def begin(cls, job: JobFile, fleet: Fleet, query: Restarts, decision: Decision, target: int, at: float) -> Change:
-        """Request the target from the cluster."""
-        registered = len(fleet.running)
-        former = registered if fleet.requested is None else fleet.requested
-        change = cls(
-            job=job,
-            fleet=fleet,
-            query=query,
-            decision=decision,
-            target=target,
-            began=at,
-            before=registered,
-            former=former,
-            last_came=at,
-        )
+    def __init__(
+        self,
+        job: JobFile,
+        fleet: Fleet,
+        query: Query,
+        restart: Callable[[float], float],
+        decision: Decision,
+        target: int,
+        at: float,
+    ) -> None:
+        self._rescale, self._fleet, self._query, self._restart = job.rescale, fleet, query, restart
+        self._decision, self._target, self._began = decision, target, at
+        self._before = len(fleet.running)
+        self._former = self._before if fleet.requested is None else fleet.requested
+        no_room_s, start_up = job.rescale.no_room_s, job.executor.start_up
+        self._patience_s = max(3 * start_up.p95_s, _LEAST_NO_ROOM_S) if no_room_s is None else no_room_s
+        self._stopping = False
+        self.done: tuple[float, Outcome] | None = None
         fleet.request(at, target, decision.placement)
-        change.came(at)
-        return change
-
-    @property
-    def shrinks(self) -> bool:
-        """Whether executors are to be removed."""
-        return self.before > self.target
+        self.check_registered(at)
 
     @property
     def next_at(self) -> float:
         """When it gives up; infinite if it is done, or only waits for the end of a batch."""
-        if self.done is not None or self.stopping:
+        if self.done is not None or self._stopping:
             return inf
-        if self.shrinks:
-            return inf if self.job.rescale.mode == "restart" else self.began + self.job.rescale.safe_moment_s
-        each_s = self._patience_s
-        return min(self.last_came + each_s, self.began + each_s * (self.target - self.before))
+        if self._shrinks:
+            return inf if self._rescale.mode == "restart" else self._began + self._rescale.safe_moment_s
+        longest_s = self._patience_s * (self._target - self._before)
+        return min(self._last_came + self._patience_s, self._began + longest_s)
 
     @property
     def waits_for_gap(self) -> bool:
         """Whether it has something to do between two batches."""
-        return self.done is None and (self.stopping or self.shrinks)
+        return self.done is None and (self._stopping or self._shrinks)
 
-    def came(self, at: float) -> None:
-        """Check whether enough executors are registered."""
-        if self.done is not None or self.shrinks:
+    def check_registered(self, at: float) -> None:
+        """Check whether enough executors are registered, after one has come."""
+        self._last_came = at
+        running = len(self._fleet.running)
+        if self.done is not None or self._shrinks or self._stopping or running < self._target:
             return
-        self.last_came = at
-        if len(self.fleet.running) >= self.target and not self.stopping:
-            if self.job.rescale.mode == "restart" and self.fleet.in_use != self.target:
-                self.stopping = True
-            else:
-                asked = several(self.target, "was", "were")
-                text = f"{len(self.fleet.running)} registered {at - self.began:.1f} s after {asked} asked for"
-                self._end(at, OutcomeStatus.APPLIED, ReasonCode.APPLIED, text, "request")
+        if self._rescale.mode == "restart" and self._fleet.in_use != self._target:
+            self._stopping = True
+            return
+        asked = several(self._target, "was", "were")
+        text = f"{running} registered {at - self._began:.1f} s after {asked} asked for"
+        self._end(at, OutcomeStatus.APPLIED, ReasonCode.APPLIED, text, "request")
 
-    def gap(self, at: float, *, wide: bool) -> None:
+    def use_gap(self, at: float, *, wide: bool) -> None:
         """Remove executors or restart the query, while no batch is running.
 
-        Args:
-            at: now.
-            wide: whether the next batch begins later than now. If it begins at once, the gap is shorter than two polls
-                of the driver, and executors are idle only while the driver commits and plans.
+        ``wide``: the next batch begins later than now. If it begins at once, the gap is shorter than two polls of the
+        driver, and executors are idle only while the driver commits and plans.
         """
-        if self.job.rescale.mode == "restart":
-            self._restart(at)
-            return
-        waited_s = at - self.began
-        if not wide and waited_s < self.job.rescale.gap_s:
-            return
-        count = self._take_away(at)
-        how, method = ("between two triggers", "gap") if wide else ("while idle and without map output in use", "idle")
-        text = f"{count} removed {how} after waiting {waited_s:.1f} s; 0 tasks done again"
-        later = self.job.rescale.listed_s if count else 0.0
-        self._end(at, OutcomeStatus.APPLIED, ReasonCode.APPLIED, text, method, waited_s=waited_s, known_at=at + later)
+        waited_s = at - self._began
+        if self._rescale.mode == "restart":
+            self._remove(at)
+            self._fleet.cool()
+            works_at = self._restart(at)
+            text = f"stopped at a batch's end after {waited_s:.1f} s, works again {works_at - at:.1f} s later"
+            self._end(works_at, OutcomeStatus.APPLIED, ReasonCode.APPLIED, text, "restart", waited_s=waited_s)
+        elif wide or waited_s >= self._rescale.gap_s:
+            count = self._remove(at)
+            method, how = "gap", "between two triggers"
+            if not wide:
+                method, how = "idle", "while idle and without map output in use"
+            text = f"{count} removed {how} after waiting {waited_s:.1f} s; 0 tasks done again"
+            later_s = self._rescale.listed_s if count else 0.0
+            self._end(at, OutcomeStatus.APPLIED, ReasonCode.APPLIED, text, method, waited_s=waited_s, later_s=later_s)
 
     def give_up(self, at: float) -> None:
-        """Give up: end with what was reached."""
-        waited_s = at - self.began
-        after = len(self.fleet.running)
-        if self.shrinks:
-            self.fleet.request(at, max(self.former, after))
+        """End with what was reached."""
+        waited_s, after = at - self._began, len(self._fleet.running)
+        kept = max(self._former, after, 0 if self._shrinks else 1)
+        self._fleet.request(at, kept)
+        if self._shrinks:
             text = (
                 f"none of {executors(after)} could be removed without redoing work within {waited_s:.1f} s: no gap"
                 " between two triggers"
             )
             self._end(at, OutcomeStatus.HELD, ReasonCode.NOTHING_IDLE, text, "none", waited_s=waited_s)
             return
-        kept = max(1, self.former, after)
-        self.fleet.request(at, kept)
         text = (
-            f"{several(self.target, 'executor was', 'executors were')} asked for, {after} registered after"
+            f"{several(self._target, 'executor was', 'executors were')} asked for, {after} registered after"
             f" {waited_s:.1f} s: no room in the cluster; the request is lowered to {kept}"
         )
-        status = OutcomeStatus.PARTIAL if after > self.before else OutcomeStatus.NO_ROOM
+        status = OutcomeStatus.PARTIAL if after > self._before else OutcomeStatus.NO_ROOM
         self._end(at, status, ReasonCode.NO_ROOM, text, "request")
 
     @property
-    def _patience_s(self) -> float:
-        given = self.job.rescale.no_room_s
-        return max(3 * self.job.executor.start_up.p95_s, _LEAST_NO_ROOM_S) if given is None else given
+    def _shrinks(self) -> bool:
+        return self._before > self._target
 
-    def _take_away(self, at: float) -> int:
-        share = max(0, len(self.fleet.running) - self.target) / max(1, len(self.fleet.running))
-        count = self.fleet.remove(at, self.target, self.decision.first)
+    def _remove(self, at: float) -> int:
+        running = len(self._fleet.running)
+        count = self._fleet.remove(at, self._target, self._decision.first)
         if count:
-            self.query.moved(share)
+            self._query.note_moved(max(0, running - self._target) / running)
         return count
-
-    def _restart(self, at: float) -> None:
-        self._take_away(at)
-        self.fleet.cool()
-        works_at = self.query.restart(at)
-        waited_s = at - self.began
-        text = f"stopped at a batch's end after {waited_s:.1f} s, works again {works_at - at:.1f} s later"
-        self._end(works_at, OutcomeStatus.APPLIED, ReasonCode.APPLIED, text, "restart", waited_s=waited_s)
 
     def _end(
         self,
@@ -615,20 +530,20 @@ class Change:
         method: str,
         *,
         waited_s: float = 0.0,
-        known_at: float | None = None,
+        later_s: float = 0.0,
     ) -> None:
-        after = len(self.fleet.running)
+        after = len(self._fleet.running)
         outcome = Outcome(
             at=at,
-            decision_id=self.decision.decision_id,
+            decision_id=self._decision.decision_id,
             status=status,
-            reason=Reason(code, text, {"before": float(self.before), "after": float(after)}),
-            target=self.target,
-            before=self.before,
+            reason=Reason(code, text, {"before": float(self._before), "after": float(after)}),
+            target=self._target,
+            before=self._before,
             after=after,
             method=method,
             redone_tasks=0,
             waited_s=waited_s,
-            took_s=at - self.decision.at,
+            took_s=at - self._decision.at,
         )
-        self.done = (at if known_at is None else known_at, outcome)
+        self.done = (at + later_s, outcome)

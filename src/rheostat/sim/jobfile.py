@@ -5,270 +5,148 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.resources import files
 from itertools import combinations
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from rheostat.config.faults import faults_of
-from rheostat.config.loading import read_document
-from rheostat.config.models import FrozenModel, documented, reject
-from rheostat.decide.placement import grown
-from rheostat.errors import Fault, InputError, did_you_mean
+from rheostat.config.faults import validate
+from rheostat.config.models import (
+    FrozenModel,
+    check_objective_or_bounds,
+    quantity,
+    raise_faults,
+    tuples_of_lists,
+)
+from rheostat.decide.placement import choose_nodes_to_add
+from rheostat.errors import Fault
 from rheostat.model import Bounds, NodeReading, Nodes, Objective, RoundTrip
-from rheostat.sim.events import CodeChange, Event, FullNode, LostNode, SlowNode, tuples_of_lists
+from rheostat.sim.events import CodeChange, Event, LastingEvent, OfNode
 
-# Sections of a job file.
+E = TypeVar("E", bound=LastingEvent)
 
-_DAY = 86_400.0
+_MS = quantity("ms", ge=0, le=3_600_000)
+_HOUR = quantity("s", ge=0, le=3600)
+_DAY = quantity("s", ge=0, le=86_400)
 
 
 class Distribution(FrozenModel):
-    """A duration that varies: log-normal, by its median and its 95th percentile. Equal figures do not vary."""
+    """A log-normal duration, by its median and its 95th percentile. Equal figures: it does not vary."""
 
-    median_s: float = documented(
-        "Median.", "the middle of what was measured: half of all take longer", unit="s", ge=0, le=_DAY
-    )
-    p95_s: float = documented(
-        "95th percentile, at least the median.", "what one in twenty exceeds tells how far it varies", unit="s", ge=0
-    )
+    median_s: Annotated[float, _DAY]
+    """Median. Required: half of the measured values are longer."""
+    p95_s: Annotated[float, quantity("s", ge=0)]
+    """95th percentile, at least the median. Required: one in twenty of the measured values is longer."""
 
     @model_validator(mode="after")
     def _ascending(self) -> Self:
         if self.p95_s < self.median_s or (self.p95_s > 0 and self.median_s == 0):
             message = "the 95th percentile lies below the median, or varies around 0"
-            raise reject([Fault("p95_s", f"{self.p95_s:g}", f"≥ median_s ({self.median_s:g}) > 0", message)])
+            raise_faults(Fault("p95_s", f"{self.p95_s:g}", f"≥ median_s ({self.median_s:g}) > 0", message))
         return self
 
 
 class Stage(FrozenModel):
     """A stage of a batch: tasks that share its records, one slot each."""
 
-    name: str = documented(
-        "Name, for people and for events that change its cost.",
-        "there is no default: two stages must be told apart",
-        min_length=1,
-    )
-    tasks: int | None = documented(
-        "Number of tasks; null: one for each partition that has records, as a stage that reads has.",
-        "the first stage of most jobs reads; after a shuffle it is spark.sql.shuffle.partitions",
-        default=None,
-        unit="tasks",
-        ge=1,
-        le=100_000,
-    )
-    cost_ms: float = documented(
-        "Slot time for one record that reaches the stage.",
-        "there is no default: it is what the job is",
-        unit="ms",
-        ge=0,
-        le=3_600_000,
-    )
-    task_ms: float = documented(
-        "Slot time of a task besides its records: scheduling, start, state store, result.",
-        "10 to 60 ms were seen on real clusters, more where a state store commits to a slow disk",
-        default=20.0,
-        unit="ms",
-        ge=0,
-        le=3_600_000,
-    )
-    fetch_wait_s: float = documented(
-        "A task of a stage that reads waits for the next record of its partition, at most so long.",
-        "none. Spark's Kafka source has this wait, up to fetch.max.wait.ms (0.5 s), where records come slowly: it asks "
-        "for the ends of the log on the connection on which a fetch still waits",
-        default=0.0,
-        unit="s",
-        ge=0,
-        le=60,
-    )
-    share: float = documented(
-        "Records that reach the stage ÷ records of the batch; above 1 where records multiply.",
-        "without a filter every record reaches every stage",
-        default=1.0,
-        ge=0,
-        le=10_000,
-    )
-    skew: float = documented(
-        "Exponent z of the tasks' shares, the k-th in proportion to 1 ÷ k^z; 0: all alike. "
-        "Not for a stage that reads: there the partitions have their own.",
-        "hashed keys spread evenly until a few of them dominate",
-        default=0.0,
-        ge=0,
-        le=10,
-    )
-    barrier: bool = documented(
-        "Whether it begins only when the stage before has ended; false: both share the slots at the same time.",
-        "a shuffle is a barrier; two inputs of a join are none to each other",
-        default=True,
-    )
-    stateful: bool = documented(
-        "Whether its tasks keep state, which moves when executors are taken away.",
-        "most stages keep none",
-        default=False,
-    )
+    name: Annotated[str, Field(min_length=1)]
+    """Name; events refer to it. Required: stages must be distinguishable."""
+    tasks: Annotated[int | None, quantity("tasks", ge=1, le=100_000)] = None
+    """Number of tasks; null: one for each partition with records, as in a stage that reads. Default: most jobs read
+    first; after a shuffle, set spark.sql.shuffle.partitions."""
+    cost_ms: Annotated[float, _MS]
+    """Slot time for one record. Required: it defines the job."""
+    task_ms: Annotated[float, _MS] = 20.0
+    """Slot time of a task besides its records: scheduling, start, state store, result. Default: 10 to 60 ms on real
+    clusters, more where a state store commits to a slow disk."""
+    fetch_wait_s: Annotated[float, quantity("s", ge=0, le=60)] = 0.0
+    """The longest time that a task of a stage that reads waits for the next record of its partition. Default: Spark's
+    Kafka source waits up to fetch.max.wait.ms (0.5 s) where records come slowly."""
+    share: Annotated[float, quantity(ge=0, le=10_000)] = 1.0
+    """Records that reach the stage ÷ records of the batch. Default: without a filter, all records."""
+    skew: Annotated[float, quantity(ge=0, le=10)] = 0.0
+    """Exponent z of the tasks' shares, the k-th in proportion to 1 ÷ k^z; 0: equal. Not for a stage that reads, which
+    has the skew of the partitions. Default: hashed keys spread evenly until a few of them dominate."""
+    barrier: bool = True
+    """Whether it waits for the end of the stage before; false: both share the slots. Default: a shuffle is a barrier;
+    the two inputs of a join are not."""
+    stateful: bool = False
+    """Whether its tasks keep state, which moves when executors leave. Default: most stages keep none."""
 
 
 class Driver(FrozenModel):
-    """What the driver adds to every batch, whatever the executors do."""
+    """What the driver adds to every batch, however many executors there are."""
 
-    planning_s: float = documented(
-        "Before the first task: latest offsets, planning, write-ahead log.",
-        "0.1 to 0.3 s on an object store or a local disk",
-        default=0.2,
-        unit="s",
-        ge=0,
-        le=3600,
-    )
-    commit_s: float = documented(
-        "After the last task: commit of the offsets, bookkeeping.",
-        "one or two small files; about 0.1 s",
-        default=0.1,
-        unit="s",
-        ge=0,
-        le=3600,
-    )
+    planning_s: Annotated[float, _HOUR] = 0.2
+    """Before the first task: offsets, planning, write-ahead log. Default: 0.1 to 0.3 s were measured."""
+    commit_s: Annotated[float, _HOUR] = 0.1
+    """After the last task: commit of the offsets, bookkeeping. Default: one or two small files."""
 
 
 class ExecutorCost(FrozenModel):
-    """What an executor is, and what it costs to have another one."""
+    """What an executor is, and what a further one costs."""
 
-    cores: int = documented(
-        "Task slots of an executor.", "one: the finest step of scaling", default=1, unit="slots", ge=1, le=1024
-    )
-    start_up: Distribution = documented(
-        "From the request until it is registered.",
-        "about what a pod takes on a node that has the image",
-        default=Distribution(median_s=10.0, p95_s=20.0),
-    )
-    crowding: float = documented(
-        "Share of a start-up, and of a cold first task, that each other executor adds which starts, or is cold, at the "
-        "same time: with k others, × (1 + crowding × k).",
-        "none where each starts on a machine of its own; 0.6 where all share two cores",
-        default=0.0,
-        ge=0,
-        le=100,
-    )
-    slows_neighbours: float = documented(
-        "Slow-down of the running executors by each one that starts: with k, their work takes × (1 + share × k).",
-        "none on machines of their own; about 0.25 where all share two cores",
-        default=0.0,
-        ge=0,
-        le=100,
-    )
-    cold_task_s: float = documented(
-        "Extra time of the first task in each slot: classes are loaded, Python workers start.",
-        "2 to 7 s were seen with Python stages, under 1 s without",
-        default=2.0,
-        unit="s",
-        ge=0,
-        le=3600,
-    )
+    cores: Annotated[int, quantity("slots", ge=1, le=1024)] = 1
+    """Task slots of an executor. Default: one: the finest step of scaling."""
+    start_up: Distribution = Distribution(median_s=10.0, p95_s=20.0)
+    """From the request to the registration. Default: about that of a pod on a node that has the image."""
+    crowding: Annotated[float, quantity(ge=0, le=100)] = 0.0
+    """Slow-down of a start-up and of cold first tasks by others at the same time: with k others, × (1 + crowding × k).
+    Default: 0 on machines of their own; 0.6 where all share two cores."""
+    slows_neighbours: Annotated[float, quantity(ge=0, le=100)] = 0.0
+    """Slow-down of running executors by starting ones: with k starting, × (1 + share × k). Default: 0 on machines of
+    their own; about 0.25 where all share two cores."""
+    cold_task_s: Annotated[float, _HOUR] = 2.0
+    """Extra time of the first task in each slot. Default: 2 to 7 s with Python stages, under 1 s without."""
 
 
 class State(FrozenModel):
     """What state costs."""
 
-    commit_s: float = documented(
-        "Added to every batch after its stages; what each store adds to its own task stands in task_ms.",
-        "stores commit within their tasks",
-        default=0.0,
-        unit="s",
-        ge=0,
-        le=3600,
-    )
-    reload_s: float = documented(
-        "Extra time, once, of each task of a stateful stage whose store was on an executor that has been taken away.",
-        "the snapshot is read from the checkpoint; seconds with larger state",
-        default=0.0,
-        unit="s",
-        ge=0,
-        le=_DAY,
-    )
+    commit_s: Annotated[float, _HOUR] = 0.0
+    """Added to every batch after its stages; the commit of each store belongs to task_ms. Default: stores commit within
+    their tasks."""
+    reload_s: Annotated[float, _DAY] = 0.0
+    """Extra time, once, of each task of a stateful stage whose store was on a removed executor. Default: the snapshot
+    is read from the checkpoint; seconds with larger state."""
 
 
 class Rescale(FrozenModel):
     """How the number of executors is changed."""
 
-    mode: Literal["live", "restart"] = documented(
-        "live: executors join the running query and are taken away between two batches; "
-        "restart: the query is stopped at a batch's end and started again with the new number.",
-        "live is how Rheostat scales Spark; record-at-a-time engines restart",
-        default="live",
-    )
-    pause: Distribution = documented(
-        "With mode restart: from the stop until the query works again.",
-        "20 to 32 s were measured for a new driver, 2 to 4 s within one",
-        default=Distribution(median_s=25.0, p95_s=32.0),
-    )
-    room: int | None = documented(
-        "Executors that the cluster has room for; null: as many as may be asked for.",
-        "a shortage is injected where it is the subject",
-        default=None,
-        unit="executors",
-        ge=1,
-        le=100_000,
-    )
-    no_room_s: float | None = documented(
-        "A request is given up when no further executor came for so long; "
-        "null: 3 × the 95th percentile of the start-up, at least 15 s.",
-        "the rule of the live actuator",
-        default=None,
-        unit="s",
-        gt=0,
-        le=_DAY,
-    )
-    gap_s: float = documented(
-        "How long only a gap between two triggers will do for a decrease; "
-        "then also the end of a batch that is followed by the next at once.",
-        "the patience of the live actuator",
-        default=10.0,
-        unit="s",
-        ge=0,
-        le=_DAY,
-    )
-    safe_moment_s: float = documented(
-        "How long a batch's end is waited for before a decrease is given up.",
-        "the patience of the live actuator",
-        default=30.0,
-        unit="s",
-        ge=0,
-        le=_DAY,
-    )
-    listed_s: float = documented(
-        "The outcome of a decrease is known so long after it: Spark lists a removed executor that long.",
-        "spark.standalone.executorRemoveDelayOnDisconnection",
-        default=5.0,
-        unit="s",
-        ge=0,
-        le=3600,
-    )
+    mode: Literal["live", "restart"] = "live"
+    """live: executors join the running query and leave between two batches; restart: the query is stopped at the end of
+    a batch and started again. Default: live is how Rheostat scales Spark; record-at-a-time engines restart."""
+    pause: Distribution = Distribution(median_s=25.0, p95_s=32.0)
+    """With mode restart: from the stop until the query works again. Default: 20 to 32 s were measured for a new driver,
+    2 to 4 s within one."""
+    room: Annotated[int | None, quantity("executors", ge=1, le=100_000)] = None
+    """Executors that the cluster has room for; null: any number. Default: inject a shortage to test one."""
+    no_room_s: Annotated[float | None, quantity("s", gt=0, le=86_400.0)] = None
+    """A request is given up this long after the last executor came; null: 3 × the 95th percentile of the start-up, at
+    least 15 s. Default: the rule of the live actuator."""
+    gap_s: Annotated[float, _DAY] = 10.0
+    """How long a decrease waits for a gap between two triggers; after it, the end of any batch will do. Default: that
+    of the live actuator."""
+    safe_moment_s: Annotated[float, _DAY] = 30.0
+    """How long a decrease waits for the end of a batch before it is given up. Default: the live actuator's."""
+    listed_s: Annotated[float, _HOUR] = 5.0
+    """Time until the outcome of a decrease is known: Spark lists a removed executor that long. Default:
+    spark.standalone.executorRemoveDelayOnDisconnection."""
 
 
 class Sink(FrozenModel):
     """What the batch writes to."""
 
-    records_per_s: float | None = documented(
-        "The most that the sink takes, in records of the batch; null: no limit.",
-        "a limit is injected where it is the subject",
-        default=None,
-        unit="records/s",
-        gt=0,
-        le=1e12,
-    )
+    records_per_s: Annotated[float | None, quantity("records/s", gt=0, le=1e12)] = None
+    """The largest rate of the sink; null: no limit. Default: inject a limit to test one."""
 
 
 class Metrics(FrozenModel):
-    """How the job is seen."""
+    """How the job is observed."""
 
-    delay_s: float = documented(
-        "Age of every reading when it is looked at.",
-        "Spark's own driver is asked directly, which takes milliseconds",
-        default=0.0,
-        unit="s",
-        ge=0,
-        le=_DAY,
-    )
+    delay_s: Annotated[float, _DAY] = 0.0
+    """Age of every reading. Default: Spark's driver answers within milliseconds."""
 
 
 class RecordModel(FrozenModel):
@@ -277,37 +155,20 @@ class RecordModel(FrozenModel):
     The form of Gesscale (ICCCN 2021), equation 1; ND is the greatest round trip between the nodes in use.
     """
 
-    alpha: float = documented(
-        "α: what one executor carries.",
-        "there is no typical one; give a table or α",
-        default=1000.0,
-        unit="records/s",
-        gt=0,
-        le=1e12,
-    )
-    beta: float = documented(
-        "β: exponent of the number of executors.", "1: twice the executors carry twice as much", default=1.0, gt=0, le=1
-    )
-    gamma: float = documented(
-        "γ: loss for each millisecond of round trip.", "none on one site", default=0.0, unit="records/s", ge=0, le=1e12
-    )
-    round_trip_ms: float = documented(
-        "ND: greatest round trip between two nodes in use.", "none on one site", default=0.0, unit="ms", ge=0, le=1e6
-    )
-    table: tuple[tuple[int, float], ...] | None = documented(
-        "Measured capacities, `[[executors, records/s], …]`, ascending; between them a straight line, below the first "
-        "and beyond the last one its rate for each executor. null: by the formula.",
-        "the formula smooths, a table is what was measured",
-        default=None,
-    )
-    commit_every_s: float = documented(
-        "What has been processed counts as committed at this interval.",
-        "a look finds the position at most so old; shorter is finer and slower to simulate",
-        default=2.0,
-        unit="s",
-        gt=0,
-        le=3600,
-    )
+    alpha: Annotated[float, quantity("records/s", gt=0, le=1e12)] = 1000.0
+    """α: the capacity of one executor. Default: none is typical: set α or a table."""
+    beta: Annotated[float, quantity(gt=0, le=1)] = 1.0
+    """β: exponent of the number of executors. Default: twice the executors carry twice as much."""
+    gamma: Annotated[float, quantity("records/s", ge=0, le=1e12)] = 0.0
+    """γ: loss for each millisecond of round trip. Default: none on one site."""
+    round_trip_ms: Annotated[float, quantity("ms", ge=0, le=1e6)] = 0.0
+    """ND: greatest round trip between two nodes in use. Default: none on one site."""
+    table: tuple[tuple[int, float], ...] | None = None
+    """Measured capacities, `[[executors, records/s], …]`, ascending; a straight line between them, the rate for each
+    executor of the first and the last one beyond them. null: by the formula. Default: the formula smooths, a table is
+    what was measured."""
+    commit_every_s: Annotated[float, quantity("s", gt=0, le=3600)] = 2.0
+    """Interval at which processed records are committed. Default: shorter is finer and slower to simulate."""
 
     _lists = field_validator("table", mode="before")(tuples_of_lists)
 
@@ -320,70 +181,55 @@ class RecordModel(FrozenModel):
         positive = all(number >= 1 and rate > 0 for number, rate in given)
         if not given or not positive or numbers != sorted(set(numbers)):
             message = "the table is empty, does not ascend, or holds a figure that is not positive"
-            raise reject([Fault("", str(given), "[[executors ≥ 1, records/s > 0], …], executors ascending", message)])
+            raise_faults(Fault("", str(given), "[[executors ≥ 1, records/s > 0], …], executors ascending", message))
         return given
 
 
-# Nodes of a job: how many executors each hosts, and the network round trips between them.
-
 _MOST_SLOTS = 100_000
-"""As many as a job may have executors."""
+"""The largest number of executors of any job."""
 
 
 class NodeMap(FrozenModel):
-    """Nodes with names, places for executors, and round trips between them; a name is the host of the executors on it.
+    """Nodes with names, slots for executors, and round trips between them; a name is the host of the executors on it.
 
     With the model record, ND is the greatest round trip between the nodes of the executors in use. With the model
-    micro-batch nodes only say where executors are: the time of a batch does not depend on it. At the start the first
-    executor is on `first` and each further one on the nearest free node. An executor that is asked for by name starts
-    on that node or, while there is no room, not at all; one that nobody places starts on the first node that has room.
+    micro-batch, nodes only say where executors are and do not change the time of a batch. At the start the first
+    executor is on `first` and each further one on the nearest free node. An executor that is requested for a node
+    starts there or, without room, not at all; one requested without a node starts on the first node with room.
     """
 
-    names: tuple[str, ...] = documented(
-        "Names of the nodes.", "there is no default: without nodes the section is left out", min_length=1
-    )
-    slots: tuple[int, ...] | None = documented(
-        "Executors that each node has room for; null: one each.", "one, as on the nodes of Gesscale", default=None
-    )
-    round_trips_ms: tuple[tuple[float, ...], ...] = documented(
-        "Round trips, one row for each node: symmetric, 0 from a node to itself.",
-        "there is no default: it is what tells nodes apart",
-        unit="ms",
-    )
-    first: str | None = documented(
-        "Node of the first executor at the start; null: the first of the names.",
-        "the first in the list is as good as any",
-        default=None,
-    )
-    unmeasured: tuple[str, ...] = documented(
-        "Nodes whose round trips are not told to the autoscaler.", "a map is mostly complete", default=()
-    )
+    names: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Names of the nodes. Required: leave the section out instead."""
+    slots: tuple[int, ...] | None = None
+    """Executors that each node has room for; null: one each. Default: as on the nodes of Gesscale."""
+    round_trips_ms: Annotated[tuple[tuple[float, ...], ...], quantity("ms")]
+    """Round trips, one row for each node: symmetric, 0 from a node to itself. Required: they tell nodes apart."""
+    first: str | None = None
+    """Node of the first executor at the start; null: the first of the names. Default: any node will do."""
+    unmeasured: tuple[str, ...] = ()
+    """Nodes whose round trips the autoscaler does not know. Default: most maps are complete."""
 
     _lists = field_validator("names", "slots", "unmeasured", "round_trips_ms", mode="before")(tuples_of_lists)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        faults = [*self._name_faults(), *self._slot_faults(), *self._trip_faults()]
-        if faults:
-            raise reject(faults)
+        raise_faults(*self._name_faults(), *self._slot_faults(), *self._trip_faults())
         return self
 
     def _name_faults(self) -> Iterator[Fault]:
         for number, name in enumerate(self.names):
             if not name or self.names.index(name) != number:
-                yield Fault(f"names.{number}", repr(name), "each name once", "nodes must be told apart")
-        allowed = ", ".join(self.names)
-        if self.first is not None and self.first not in self.names:
-            yield Fault("first", repr(self.first), allowed, "there is no such node")
-        for number, name in enumerate(self.unmeasured):
+                yield Fault(f"names.{number}", repr(name), "each name once", "nodes must be distinguishable")
+        first = [] if self.first is None else [("first", self.first)]
+        for field, name in [*first, *((f"unmeasured.{n}", name) for n, name in enumerate(self.unmeasured))]:
             if name not in self.names:
-                yield Fault(f"unmeasured.{number}", repr(name), allowed, "there is no such node")
+                yield Fault(field, repr(name), ", ".join(self.names), "there is no such node")
 
     def _slot_faults(self) -> Iterator[Fault]:
         slots = self.slots
         if slots is not None and (len(slots) != len(self.names) or min(slots) < 1 or max(slots) > _MOST_SLOTS):
             allowed = f"{len(self.names)} integers ≥ 1 and ≤ {_MOST_SLOTS}, one for each node"
-            yield Fault("slots", str(list(slots)), allowed, "the places do not fit the nodes")
+            yield Fault("slots", str(list(slots)), allowed, "the slots do not fit the nodes")
 
     def _trip_faults(self) -> Iterator[Fault]:
         rows, count = self.round_trips_ms, len(self.names)
@@ -393,13 +239,11 @@ class NodeMap(FrozenModel):
             return
         for a in range(count):
             if rows[a][a] != 0:
-                yield Fault(f"round_trips_ms.{a}.{a}", f"{rows[a][a]:g}", "0", "a node is no way from itself")
+                yield Fault(f"round_trips_ms.{a}.{a}", f"{rows[a][a]:g}", "0", "the way from a node to itself takes 0")
         for a, b in combinations(range(count), 2):
             if rows[a][b] < 0 or rows[a][b] != rows[b][a]:
                 given = f"{rows[a][b]:g} there, {rows[b][a]:g} back"
                 yield Fault(f"round_trips_ms.{a}.{b}", given, "≥ 0, the same both ways", "a round trip has one length")
-
-    # --------------------------------------------------------------------------------------------- figures
 
     @property
     def places(self) -> dict[str, int]:
@@ -424,10 +268,10 @@ class NodeMap(FrozenModel):
         free = Counter(places) - Counter([first])
         rows = tuple([NodeReading(name, places[name] - free[name], free[name]) for name in sorted(places)])
         nodes = Nodes(0.0, rows, self.trips(self.names))
-        return (first, *grown((first,), nodes, executors - 1))
+        return (first, *choose_nodes_to_add((first,), nodes, executors - 1))
 
     def least_ms(self, executors: int) -> float:
-        """What ND of so many executors is at least, wherever they are, ms.
+        """A lower bound of ND for so many executors on any nodes, ms.
 
         One of them has all others within ND, so ND is no less than the way to the place of that rank next to a node.
         """
@@ -453,141 +297,81 @@ def _trip_to_rank(rank: int, ranked: Iterable[tuple[float, int]]) -> float:
 JOB_SCHEMA: Final = "rheostat.job/1"
 
 _MOST_EXECUTORS = 10_000
-"""As many as there can be partitions: with more there is nothing for some of them."""
+"""As many as there can be partitions; more would have nothing to do."""
 
 
 class JobFile(FrozenModel):
-    """A job. Built by :func:`load_job`, which names every fault at once."""
+    """A job. Built by :func:`job_of`, which reports every fault at once."""
 
-    job_schema: Literal["rheostat.job/1"] = Field(
-        JOB_SCHEMA,
-        alias="schema",
-        description="Version of this format.",
-        json_schema_extra={"unit": "", "why": "a file that says nothing is read as the present version"},
-    )
-    name: str = documented(
-        "Name, for people.", "there is no default: scores are told apart by it", min_length=1, max_length=200
-    )
-    model: Literal["micro-batch", "record"] = documented(
-        "micro-batch: Spark Structured Streaming, by `stages`; record: record at a time, by `record`.",
-        "it is Spark's streaming queries that are scaled",
-        default="micro-batch",
-    )
-    objective: str = documented(
-        "What is to hold, `lag < DURATION [for PERCENT%]`.", "there is no default: nobody else knows how late is late"
-    )
-    executors: tuple[int, int] = documented(
-        "Least and greatest number of executors, `[least, greatest]`.",
-        "there is no default: it is what a run may cost",
-        unit="executors",
-    )
-    start_executors: int | None = documented(
-        "Executors at the start, warm; null: whoever runs the job chooses.",
-        "a comparison starts every policy at what the first load needs",
-        default=None,
-        unit="executors",
-        ge=1,
-        le=100_000,
-    )
-    decide_every_s: float = documented(
-        "Time between two decisions.", "the default of the live loop", default=15.0, unit="s", ge=0.2, le=3600
-    )
-    trigger_s: float = documented(
-        "Interval of the trigger; 0: the next batch begins when the last one has ended.",
-        "a common choice where the objective is a minute",
-        default=10.0,
-        unit="s",
-        ge=0,
-        le=3600,
-    )
-    partitions: int = documented(
-        "Partitions of the source.",
-        "divides among 2, 3, 4, 6, 8 and 12",
-        default=24,
-        unit="partitions",
-        ge=1,
-        le=10_000,
-    )
-    partition_skew: float = documented(
-        "Exponent z of the partitions' shares, the k-th in proportion to 1 ÷ k^z; 0: all alike.",
-        "producers spread records without a key evenly",
-        default=0.0,
-        ge=0,
-        le=10,
-    )
-    partition_shares: tuple[float, ...] | None = documented(
-        "Share of each partition, in place of partition_skew; any scale.",
-        "measured shares are seldom known",
-        default=None,
-    )
-    batch_cap: int | None = documented(
-        "Most records in a batch (maxOffsetsPerTrigger), shared out over the partitions by what waits in them; "
-        "null: all that waits.",
-        "it depends on the job; without one an overloaded query takes ever longer batches",
-        default=None,
-        unit="records",
-        ge=1,
-        le=10**12,
-    )
-    stages: tuple[Stage, ...] = documented(
-        "The stages of a batch, in order; for the model micro-batch.", "see each key below", default=()
-    )
-    driver: Driver = documented("What the driver adds to a batch.", "see each key below", default=Driver())
-    executor: ExecutorCost = documented("What an executor costs.", "see each key below", default=ExecutorCost())
-    state: State = documented("What state costs.", "see each key below", default=State())
-    exponent: float = documented(
-        "s slots do the work of s^exponent: below 1 they hinder each other.",
-        "tasks that share nothing do not hinder each other",
-        default=1.0,
-        gt=0,
-        le=1,
-    )
-    batch_noise_cv: float = documented(
-        "Coefficient of variation of the work of a batch, mean 1, log-normal, one draw for each batch.",
-        "none: a capacity is then a figure and not a distribution",
-        default=0.0,
-        ge=0,
-        le=2,
-    )
-    record: RecordModel | None = documented(
-        "Capacity of the model record.", "a micro-batch job has stages instead", default=None
-    )
-    nodes: NodeMap | None = documented(
-        "The nodes that executors are on; null: they do not matter.",
-        "on one site one is as good as another",
-        default=None,
-    )
-    rescale: Rescale = documented("How the number is changed.", "see each key below", default=Rescale())
-    sink: Sink = documented("What a batch writes to.", "see each key below", default=Sink())
-    metrics: Metrics = documented("How the job is seen.", "see each key below", default=Metrics())
-    events: tuple[Event, ...] = documented(
-        "What happens meanwhile, each entry with its `kind`.", "nothing happens unless it is injected", default=()
-    )
+    job_schema: Annotated[Literal["rheostat.job/1"], Field(alias="schema")] = JOB_SCHEMA
+    """Version of this format. Default: a file without it has the present version."""
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    """Name, shown in scores. Required: scores are listed by it."""
+    model: Literal["micro-batch", "record"] = "micro-batch"
+    """micro-batch: Spark Structured Streaming, by `stages`; record: record at a time, by `record`. Default: Rheostat
+    scales Spark's streaming queries."""
+    objective: str
+    """The service level, `lag < DURATION [for PERCENT%]`. Required: only you know how late a result may be."""
+    executors: Annotated[tuple[int, int], quantity("executors")]
+    """Least and greatest number of executors, `[least, greatest]`. Required: it limits the cost."""
+    start_executors: Annotated[int | None, quantity("executors", ge=1, le=100_000)] = None
+    """Executors at the start, warm; null: the command chooses. Default: a comparison starts every policy with what the
+    first load needs."""
+    decide_every_s: Annotated[float, quantity("s", ge=0.2, le=3600)] = 15.0
+    """Time between two decisions. Default: the default of the live loop."""
+    trigger_s: Annotated[float, _HOUR] = 10.0
+    """Trigger interval; 0: the next batch begins when the last one ends. Default: common with an objective of a
+    minute."""
+    partitions: Annotated[int, quantity("partitions", ge=1, le=10_000)] = 24
+    """Partitions of the source. Default: divisible by 2, 3, 4, 6, 8 and 12."""
+    partition_skew: Annotated[float, quantity(ge=0, le=10)] = 0.0
+    """Exponent z of the partitions' shares, the k-th in proportion to 1 ÷ k^z; 0: equal. Default: records without a key
+    spread evenly."""
+    partition_shares: tuple[float, ...] | None = None
+    """Share of each partition, in place of partition_skew; any scale. Default: shares are rarely measured."""
+    batch_cap: Annotated[int | None, quantity("records", ge=1, le=10**12)] = None
+    """Most records in a batch (maxOffsetsPerTrigger), divided among the partitions by what waits in them; null: no
+    limit. Default: it depends on the job; without one an overloaded query takes ever longer batches."""
+    stages: tuple[Stage, ...] = ()
+    """The stages of a batch, in order; for the model micro-batch. Default: see each key below."""
+    driver: Driver = Driver()
+    """What the driver adds to a batch. Default: see each key below."""
+    executor: ExecutorCost = ExecutorCost()
+    """What an executor costs. Default: see each key below."""
+    state: State = State()
+    """What state costs. Default: see each key below."""
+    exponent: Annotated[float, quantity(gt=0, le=1)] = 1.0
+    """s slots do the work of s^exponent; below 1 they hinder each other. Default: tasks share nothing."""
+    batch_noise_cv: Annotated[float, quantity(ge=0, le=2)] = 0.0
+    """Coefficient of variation of a batch's work: log-normal, mean 1, one draw for each batch. Default: without noise,
+    a capacity is one figure."""
+    record: RecordModel | None = None
+    """Capacity of the model record. Default: a micro-batch job has stages instead."""
+    nodes: NodeMap | None = None
+    """The nodes that executors are on; null: ignored. Default: on one site, all nodes are alike."""
+    rescale: Rescale = Rescale()
+    """How the number is changed. Default: see each key below."""
+    sink: Sink = Sink()
+    """What a batch writes to. Default: see each key below."""
+    metrics: Metrics = Metrics()
+    """How the job is observed. Default: see each key below."""
+    events: tuple[Event, ...] = ()
+    """What happens meanwhile, each entry with its `kind`. Default: nothing happens unless it is injected."""
 
     _lists = field_validator("executors", "partition_shares", "stages", "events", mode="before")(tuples_of_lists)
-
-    @field_validator("objective", "executors")
-    @classmethod
-    def _value_is_valid(cls, given: Any) -> Any:
-        try:
-            Objective.parse(given) if isinstance(given, str) else Bounds(*given)
-        except InputError as error:
-            raise reject([Fault("", f.given, f.allowed, f.message) for f in error.faults]) from None
-        return given
+    _values = field_validator("objective", "executors")(check_objective_or_bounds)
 
     @field_validator("executors")
     @classmethod
     def _maximum_is_limited(cls, given: tuple[int, int]) -> tuple[int, int]:
         if given[1] > _MOST_EXECUTORS:
-            message = "more than anybody simulates"
-            raise reject([Fault("", str(given[1]), f"at most {_MOST_EXECUTORS} executors", message)])
+            message = "more than a simulation supports"
+            raise_faults(Fault("", str(given[1]), f"at most {_MOST_EXECUTORS} executors", message))
         return given
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        faults = [*self._number_faults(), *self._model_faults(), *self._stage_faults(), *self._node_faults()]
-        if faults:
-            raise reject(faults)
+        raise_faults(*self._number_faults(), *self._model_faults(), *self._stage_faults(), *self._node_faults())
         return self
 
     def _number_faults(self) -> Iterator[Fault]:
@@ -626,15 +410,24 @@ class JobFile(FrozenModel):
     def _node_faults(self) -> Iterator[Fault]:
         places = {} if self.nodes is None else self.nodes.places
         if places and sum(places.values()) < self.n_max:
-            allowed = f"at most {sum(places.values())}, the places on its nodes"
-            yield Fault("executors", str(list(self.executors)), allowed, "there are too few places for so many")
+            allowed = f"at most {sum(places.values())}, the slots of its nodes"
+            yield Fault("executors", str(list(self.executors)), allowed, "the nodes have too few slots")
         if places and self.record is not None and self.record.round_trip_ms:
-            message = "the round trips of the nodes say this"
+            message = "the round trips of the nodes apply"
             yield Fault("record.round_trip_ms", f"{self.record.round_trip_ms:g}", "0, with nodes", message)
         for number, event in enumerate(self.events):
-            if isinstance(event, LostNode | FullNode | SlowNode) and event.node not in places:
+            if isinstance(event, OfNode) and event.node not in places:
                 allowed = ", ".join(places) or "a job with nodes"
                 yield Fault(f"events.{number}.node", event.node, allowed, "there is no such node")
+
+    def active(self, kind: type[E], at: float) -> list[E]:
+        """The events of a kind that last at a time."""
+        return [event for event in self.events if isinstance(event, kind) and event.at_s <= at < event.until_s]
+
+    def edges(self, kind: type[LastingEvent]) -> list[float]:
+        """Times at which an event of a kind begins or ends, ascending."""
+        events = [event for event in self.events if isinstance(event, kind)]
+        return sorted({edge for event in events for edge in (event.at_s, event.until_s) if edge < math.inf})
 
     @property
     def n_min(self) -> int:
@@ -681,76 +474,10 @@ def zipf(count: int, exponent: float) -> tuple[float, ...]:
     return tuple([weight / whole for weight in weights])
 
 
-# Loading: from a preset or a file to a job, with all faults at once.
-
-_SUFFIXES = (".yaml", ".yml")
-
-
-def preset_names() -> tuple[str, ...]:
-    """Names of the jobs that come with the package, sorted."""
-    folder = files("rheostat.sim") / "presets"
-    return tuple(sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml")))
-
-
-def load_job(name_or_path: object, overrides: Mapping[str, Any] | None = None) -> JobFile:
-    """A job from a preset's name or the path of a YAML file.
-
-    Args:
-        name_or_path: a name is what has neither a ``/`` nor the ending of a YAML file.
-        overrides: values for dotted keys (``{"executor.start_up.median_s": 60.0}``), in place of the file's. Items of
-            lists are numbered (``"stages.0.cost_ms"``); a value that is a mapping is merged into what is there.
-
-    Raises:
-        InputError: one fault for everything that is wrong, fields as dotted keys.
-
-    >>> load_job("base", {"trigger_s": 5.0}).period_s
-    30.0
-    """
-    values, faults = read_document(_locate(str(name_or_path)))
-    return job_of(_override(values, overrides or {}), faults)
-
-
 def job_of(values: Mapping[str, Any], faults: Iterable[Fault] = ()) -> JobFile:
-    """A job from the values of a file; ``faults`` are those that were found while it was read.
+    """A job from the values of a job file; ``faults`` were found while it was read.
 
     Raises:
-        InputError: one fault for everything that is wrong.
+        InputError: all faults, fields as dotted keys.
     """
-    try:
-        job = JobFile.model_validate(values)
-    except ValidationError as error:
-        raise InputError([*faults, *faults_of(error, JobFile)]) from None
-    if faults:
-        raise InputError(faults)
-    return job
-
-
-def _locate(given: str) -> str:
-    if "/" in given or given.endswith(_SUFFIXES):
-        return given
-    names = preset_names()
-    if given not in names:
-        allowed = f"{', '.join(names)}, or the path of a file (*.yaml)"
-        message = f"there is no job of this name{did_you_mean(given, names)}"
-        raise InputError([Fault("job", repr(given), allowed, message)])
-    return str(files("rheostat.sim") / "presets" / f"{given}.yaml")
-
-
-def _override(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    changed: Any = dict(values)
-    for dotted, value in overrides.items():
-        changed = _replace_value(changed, dotted.split("."), value)
-    found: dict[str, Any] = changed
-    return found
-
-
-def _replace_value(inside: Any, keys: list[str], value: Any) -> Any:
-    """``inside`` with another value at the path ``keys``."""
-    if not keys:
-        nested = isinstance(inside, Mapping) and isinstance(value, Mapping)
-        return _override(inside, value) if nested else value
-    key, *rest = keys
-    if isinstance(inside, list) and key.isdecimal() and int(key) < len(inside):
-        return [_replace_value(item, rest, value) if n == int(key) else item for n, item in enumerate(inside)]
-    below = dict(inside) if isinstance(inside, Mapping) else {}
-    return {**below, key: _replace_value(below.get(key), rest, value)}
+    return validate(JobFile, values, faults)

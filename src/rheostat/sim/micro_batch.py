@@ -8,7 +8,7 @@ are committed when it ends. Without new records no batch runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, expm1, floor, inf
 
@@ -19,7 +19,7 @@ from rheostat.sim.executors import Fleet, SimExecutor
 from rheostat.sim.history import History
 from rheostat.sim.jobfile import JobFile, Stage, zipf
 from rheostat.sim.seeded import noise, uniform
-from rheostat.sim.tasks import Equal, Placed, Progress, Work, count_progress, credit, place
+from rheostat.sim.tasks import Equal, Placed, Progress, Work, count_progress, credit, place, seconds_of
 
 _ROUNDING = 1e-9
 
@@ -45,25 +45,49 @@ class _Batch:
     end: float = inf
 
 
-class MicroBatches:
-    """The state of the query.
+class Engine:
+    """What both engines share: the committed positions and the last batch.
 
     Attributes:
         next_at: when the running batch ends, or the next one begins.
         finished: the last finished batch of this run; None: none yet.
+        keep_batches: whether the history lists every batch.
     """
 
-    def __init__(self, job: JobFile, arrivals: Arrivals, fleet: Fleet, seed: int, history: History) -> None:
-        self._job, self._arrivals, self._fleet, self._seed, self._history = job, arrivals, fleet, seed, history
-        self._factors = [1.0] * len(job.stages)
-        self._moved = 0.0
+    next_at: float
+
+    def __init__(self, job: JobFile, arrivals: Arrivals, fleet: Fleet, history: History) -> None:
+        self._job, self._arrivals, self._fleet, self._history = job, arrivals, fleet, history
         self.keep_batches = False
-        self._committed = self._planned = (0,) * job.partitions
-        self._running: _Batch | None = None
         self.finished: Batch | None = None
         self._next_id = 0
+        self._committed: Positions = (0,) * job.partitions
         self._oldest = arrivals.oldest(self._committed)
         history.commit(0.0, 0, self._oldest)
+
+    @property
+    def nothing_left(self) -> bool:
+        """Whether every record that ever arrives is committed."""
+        return self._oldest == inf
+
+    def _commit(self, positions: Positions, begin: float, end: float, executors: int) -> None:
+        records = sum(positions) - self._history.records_out
+        self._committed, self._oldest = positions, self._arrivals.oldest(positions)
+        self._history.commit(end, sum(positions), self._oldest)
+        if self.keep_batches:
+            self._history.batches.append((begin, end, records, executors))
+
+
+class MicroBatches(Engine):
+    """The state of the query."""
+
+    def __init__(self, job: JobFile, arrivals: Arrivals, fleet: Fleet, seed: int, history: History) -> None:
+        super().__init__(job, arrivals, fleet, history)
+        self._seed = seed
+        self._factors = [1.0] * len(job.stages)
+        self._moved = 0.0
+        self._planned = self._committed
+        self._running: _Batch | None = None
         self.next_at = self._trigger(0.0, on_grid=True)
 
     # --------------------------------------------------------------------------------------------- events
@@ -72,11 +96,6 @@ class MicroBatches:
     def at_boundary(self) -> bool:
         """Whether no batch is running."""
         return self._running is None
-
-    @property
-    def nothing_left(self) -> bool:
-        """Whether every record that ever arrives is committed."""
-        return self._oldest == inf
 
     def step(self, at: float) -> bool:
         """End the running batch (returns True) or begin the next one (False), at ``next_at``."""
@@ -87,16 +106,23 @@ class MicroBatches:
         return True
 
     def replan(self, at: float) -> None:  # noqa: ARG002 - what was done before now stays as it was
-        """Place the running batch again after a change of the executors, unless its placement is still valid."""
-        if self._running is not None and not self._stands(self._running):
-            self._place(self._running)
+        """Place the running batch again after a change of the executors, unless its placement is still valid.
+
+        It stays valid when an expected executor registers: tasks are already placed on it from then on.
+        """
+        batch, fleet = self._running, self._fleet
+        if batch is None:
+            return
+        same = batch.members == fleet.used and batch.settled == fleet.settled
+        if not (same and fleet.undisturbed):
+            self._place(batch)
 
     def pause(self, at: float, seconds: float) -> None:
         """Stop the query between two batches and start it as a new run after ``seconds``."""
         self.finished = None
         self.next_at = self._trigger(at + seconds, on_grid=False)
 
-    def moved(self, share: float) -> None:
+    def note_moved(self, share: float) -> None:
         """Note that executors with this share of the state were removed."""
         self._moved = 1 - (1 - self._moved) * (1 - share)
 
@@ -136,7 +162,7 @@ class MicroBatches:
         job, fleet, number = self._job, self._fleet, self._next_id
         self._planned = batch_end(self._committed, self._arrivals.latest(at), job.batch_cap)
         sizes = [end - start for end, start in zip(self._planned, self._committed, strict=True)]
-        fleet.look(at)
+        fleet.check_settled(at)
         work = batch_work(
             job,
             sizes,
@@ -153,39 +179,21 @@ class MicroBatches:
 
     def _place(self, batch: _Batch) -> None:
         job, begin = self._job, batch.start + self._job.driver.planning_s
-        batch.members, batch.settled = self._members(batch), self._fleet.settled
+        lost = [each for each in batch.members if batch.start < each.gone_at < inf]
+        batch.members = sorted([*self._fleet.used, *lost], key=lambda each: each.number)
+        batch.settled = self._fleet.settled
         batch.placed = place(batch.work, begin, batch.members, self._fleet)
         batch.tasks_end = max(batch.placed[-1].end, _sink_end(job, begin, batch.records))
         batch.end = self.next_at = batch.tasks_end + job.driver.commit_s + job.state.commit_s
 
-    def _members(self, batch: _Batch) -> list[SimExecutor]:
-        """Executors in use or expected, and those that the batch has lost, by number."""
-        gone = [each for each in batch.members if batch.start < each.gone_at < inf]
-        return sorted([*self._fleet.used, *gone], key=lambda each: each.number)
-
-    def _stands(self, batch: _Batch) -> bool:
-        """Whether a new placement would be the same.
-
-        Executors that have registered since were already expected: tasks are placed on them from their registration on.
-        """
-        same = batch.members == self._fleet.used and batch.settled == self._fleet.settled
-        return same and self._fleet.undisturbed
-
     def _end(self, batch: _Batch, at: float) -> None:
         credit(batch.placed)
-        self._commit(batch, at)
+        self._commit(self._planned, batch.start, at, batch.in_use)
         self.finished = self._report(batch)
         self._running = None
         every = self._job.trigger_s
         grid = (floor(batch.start / every + _ROUNDING) + 1) * every if every else at
         self.next_at = self._trigger(max(at, grid), on_grid=False)
-
-    def _commit(self, batch: _Batch, at: float) -> None:
-        self._committed = self._planned
-        self._oldest = self._arrivals.oldest(self._committed)
-        self._history.commit(at, self._history.records_out + batch.records, self._oldest)
-        if self.keep_batches:
-            self._history.batches.append((batch.start, at, batch.records, batch.in_use))
 
     def _report(self, batch: _Batch) -> Batch:
         planning_s = self._job.driver.planning_s
@@ -262,20 +270,18 @@ def batch_work(
             task_s += next_record_s(rate / len(sizes), stage.fetch_wait_s)
         work = _stage_work(stage, sizes, cost_s, task_s)
         if stage.stateful and moved and job.state.reload_s:
-            work = _add_reload(work, moved, job.state.reload_s)
+            seconds = seconds_of(work)
+            reloaded = round(moved * len(seconds))
+            work = [each + (job.state.reload_s if n < reloaded else 0.0) for n, each in enumerate(seconds)]
         if stage.barrier or not groups:
             groups.append([work])
         else:
             groups[-1].append(work)
-    return [_join_stages(group) for group in groups]
+    return [group[0] if len(group) == 1 else [s for work in group for s in seconds_of(work)] for group in groups]
 
 
 def next_record_s(rate: float, longest_s: float) -> float:
-    """Mean wait for the next record of a Poisson process, E[min(W, X)] = (1 − e^(−λW)) ÷ λ.
-
-    Args:
-        rate: λ, records/s.
-        longest_s: W.
+    """Mean wait for the next record of a Poisson process, at most W: E[min(W, X)] = (1 − e^(−λW)) ÷ λ; λ in records/s.
 
     >>> next_record_s(0.0, 0.5), round(next_record_s(2.0, 0.5), 6), next_record_s(inf, 0.5)
     (0.5, 0.31606, 0.0)
@@ -296,22 +302,10 @@ def _stage_work(stage: Stage, sizes: Sequence[float], cost_s: float, task_s: flo
     return [task_s + total * share * cost_s for share in zipf(stage.tasks, stage.skew)]
 
 
-def _add_reload(work: Work, moved: float, reload_s: float) -> Work:
-    """Add the reload time to as many of the first tasks as have lost their state store."""
-    seconds = work.listed() if isinstance(work, Equal) else work
-    count = round(moved * len(seconds))
-    return [each + reload_s if number < count else each for number, each in enumerate(seconds)]
-
-
-def _join_stages(group: list[Work]) -> Work:
-    if len(group) == 1:
-        return group[0]
-    return [seconds for work in group for seconds in (work.listed() if isinstance(work, Equal) else work)]
-
-
 def _sink_end(job: JobFile, begin: float, records: float) -> float:
     """When the sink has taken the records, written from ``begin`` on; ``begin`` without a limit."""
-    for until, limit in _sink_limits(job, begin):
+    for until in (*(edge for edge in job.edges(SinkLimit) if edge > begin), inf):
+        limit = sink_rate(job, begin)
         if limit == inf:
             return begin
         if records <= (until - begin) * limit:
@@ -324,14 +318,4 @@ def _sink_end(job: JobFile, begin: float, records: float) -> float:
 def sink_rate(job: JobFile, at: float) -> float:
     """Records/s that the sink takes at a time; infinite without a limit."""
     always = inf if job.sink.records_per_s is None else job.sink.records_per_s
-    limits = (event for event in job.events if isinstance(event, SinkLimit))
-    return min([always, *(event.records_per_s for event in limits if event.at_s <= at < event.until_s)])
-
-
-def _sink_limits(job: JobFile, begin: float) -> Iterator[tuple[float, float]]:
-    """``(until, records/s)`` from ``begin`` on; the last one has no end."""
-    limits = [event for event in job.events if isinstance(event, SinkLimit)]
-    edges = sorted({edge for event in limits for edge in (event.at_s, event.until_s) if begin < edge < inf})
-    for until in (*edges, inf):
-        yield until, sink_rate(job, begin)
-        begin = until
+    return min([always, *(event.records_per_s for event in job.active(SinkLimit, at))])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from math import ceil, floor, inf, prod
+from math import ceil, floor, inf
 
 from rheostat.model import Batch
 from rheostat.sim.arrivals import Arrivals, Positions
@@ -19,41 +19,30 @@ from rheostat.sim.capacity import record_capacity
 from rheostat.sim.executors import Fleet, SimExecutor
 from rheostat.sim.history import History
 from rheostat.sim.jobfile import JobFile, RecordModel
-from rheostat.sim.micro_batch import batch_end, sink_rate
+from rheostat.sim.micro_batch import Engine, batch_end, sink_rate
 from rheostat.sim.tasks import Progress
 
 _ROUNDING = 1e-9
 
 
-class RecordAtATime:
-    """The state of the job; see :class:`~rheostat.sim.micro_batch.MicroBatches` for the attributes."""
+class RecordAtATime(Engine):
+    """The state of the job."""
 
     at_boundary = True
 
     def __init__(self, job: JobFile, model: RecordModel, arrivals: Arrivals, fleet: Fleet, history: History) -> None:
-        self._job, self._model, self._arrivals, self._fleet, self._history = job, model, arrivals, fleet, history
+        super().__init__(job, arrivals, fleet, history)
+        self._model = model
         self._every = model.commit_every_s
         self._factor = 1.0
         self._since = 0.0
         self._works_at = 0.0
         self._budget = 0.0
-        self._next_id = 0
-        self.keep_batches = False
-        self._committed: Positions = (0,) * job.partitions
-        self.finished: Batch | None = None
         self.in_flight: tuple[int, float] | None = None
-        self._oldest = arrivals.oldest(self._committed)
-        history.commit(0.0, 0, self._oldest)
         self._rate = self._capacity(0.0)
-        self.next_at = inf
         self._wait(0.0)
 
     # --------------------------------------------------------------------------------------------- events
-
-    @property
-    def nothing_left(self) -> bool:
-        """Whether every record that ever arrives is committed."""
-        return self._oldest == inf
 
     def step(self, at: float) -> bool:
         """End an interval: commit what was processed."""
@@ -66,9 +55,12 @@ class RecordAtATime:
         saturated = records < waiting
         busy_s = self._every * (records / self._budget if records < self._budget and not saturated else 1.0)
         if records:
-            self._commit(at, planned, records, busy_s)
+            self._end_batch(at, planned, records, busy_s)
         self._budget = self._budget - records if saturated else 0.0
-        self.in_flight = self._running(at) if saturated and at > self._works_at else None
+        if not saturated or at <= self._works_at:
+            self.in_flight = None
+        elif self.in_flight is None or self.in_flight[0] != self._next_id:
+            self.in_flight = (self._next_id, at)
         self._rate = self._capacity(at)
         self._wait(at)
         return False
@@ -85,7 +77,7 @@ class RecordAtATime:
         self.finished = None
         self.in_flight = None
 
-    def moved(self, share: float) -> None:
+    def note_moved(self, share: float) -> None:
         """Do nothing: state moves during the pause of the restart."""
 
     def change_cost(self, factor: float, stage: str | None) -> None:  # noqa: ARG002 - there are no stages
@@ -106,17 +98,12 @@ class RecordAtATime:
 
     # ---------------------------------------------------------------------------------------------------
 
-    def _running(self, at: float) -> tuple[int, float]:
-        """Id and start of the running batch, which stays the same while nothing is committed."""
-        held = self.in_flight
-        return held if held is not None and held[0] == self._next_id else (self._next_id, at)
-
     def _capacity(self, at: float) -> float:
         """Records/s now: C(n, ND) × mean speed of the executors, limited by the sink."""
         used = [each for each in self._fleet.running if each.in_use]
         if not used:
             return 0.0
-        speed = math.fsum(1 / _slowness(each, at) for each in used) / len(used)
+        speed = math.fsum(1 / each.slowness(at) for each in used) / len(used)
         places = self._fleet.places
         distance_ms = None if places is None else places.distance_ms(used)
         carried = record_capacity(self._model, len(used), distance_ms)
@@ -136,10 +123,8 @@ class RecordAtATime:
         self.next_at = max(at + self._every, ends * self._every)
         self._since = max(self._since, self.next_at - self._every) if self.next_at < inf else at
 
-    def _commit(self, at: float, planned: Positions, records: int, busy_s: float) -> None:
-        self._committed = planned
-        self._oldest = self._arrivals.oldest(planned)
-        self._history.commit(at, sum(planned), self._oldest)
+    def _end_batch(self, at: float, planned: Positions, records: int, busy_s: float) -> None:
+        self._commit(planned, at - self._every, at, self._fleet.in_use)
         self.finished = Batch(
             at=at,
             batch_id=self._next_id,
@@ -150,12 +135,6 @@ class RecordAtATime:
             records=records,
         )
         self._next_id += 1
-        if self.keep_batches:
-            self._history.batches.append((at - self._every, at, records, self._fleet.in_use))
         for each in self._fleet.running:
             if each.in_use:
                 each.add_work(len(each.warm), busy_s * len(each.warm))
-
-
-def _slowness(executor: SimExecutor, at: float) -> float:
-    return prod(factor for begin, end, factor in executor.slow if begin <= at < end)

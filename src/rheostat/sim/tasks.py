@@ -24,13 +24,14 @@ class Equal:
     count: int
     each_s: float
 
-    def listed(self) -> list[float]:
-        """One figure for each task."""
-        return [self.each_s] * self.count
-
 
 Work = Equal | list[float]
 """Tasks of stages without a barrier between them: seconds on a warm slot at full speed, in order."""
+
+
+def seconds_of(work: Work) -> list[float]:
+    """The seconds of each task."""
+    return [work.each_s] * work.count if isinstance(work, Equal) else work
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,31 +96,23 @@ def credit(batch: Sequence[Placed]) -> None:
 
 def count_progress(batch: Sequence[Placed], at: float) -> Mapping[SimExecutor, Progress]:
     """Work of each executor in a batch by ``at``."""
-    found: defaultdict[SimExecutor, Progress] = defaultdict(Progress)
-    begun = [placed for placed in batch if placed.waves is not None and placed.begin <= at]
-    for number, executor in enumerate(begun[0].slots if begun else ()):
-        of_slot = Progress()
-        for placed in begun:
-            of_slot.add(*_progress_of_slot(placed, number, at))
-        found[executor].add(of_slot.ended, of_slot.busy_s, of_slot.running)
+    progress: defaultdict[SimExecutor, Progress] = defaultdict(Progress)
+    waves = [(placed, placed.waves) for placed in batch if placed.waves is not None and placed.begin <= at]
+    for number, executor in enumerate(waves[0][0].slots if waves else ()):
+        ended, busy_s, running = 0, 0.0, 0
+        for placed, equal in waves:
+            whole, rest = divmod(equal.count, len(placed.slots))
+            count = whole + (number < rest)
+            done = count if at >= placed.end else min(count, int((at - placed.begin) / equal.each_s))
+            ended, busy_s, running = ended + done, busy_s + done * equal.each_s, running + (done < count)
+        progress[executor].add(ended, busy_s, running)
     for placed in batch:
         for task in placed.tasks:
             if task.begin <= at < task.end:
-                found[task.executor].add(0, 0.0, 1)
+                progress[task.executor].add(0, 0.0, 1)
             elif task.end <= at and task.well:
-                found[task.executor].add(1, task.end - task.begin, 0)
-    return found
-
-
-def _progress_of_slot(placed: Placed, number: int, at: float) -> tuple[int, float, int]:
-    """Of one slot in waves: ended tasks, their seconds, and running tasks (0 or 1)."""
-    if placed.waves is None:
-        return 0, 0.0, 0
-    each_s = placed.waves.each_s
-    whole, rest = divmod(placed.waves.count, len(placed.slots))
-    count = whole + (number < rest)
-    ended = count if at >= placed.end else min(count, int((at - placed.begin) / each_s))
-    return ended, ended * each_s, int(ended < count)
+                progress[task.executor].add(1, task.end - task.begin, 0)
+    return progress
 
 
 def makespan(work: Work, slots: int) -> float:
@@ -141,11 +134,7 @@ def makespan(work: Work, slots: int) -> float:
 def place(stages: Sequence[Work], begin: float, members: Sequence[SimExecutor], fleet: Fleet) -> list[Placed]:
     """Place stages one after the other, from ``begin`` on, up to one that never ends.
 
-    Args:
-        stages: the work of each stage.
-        begin: start of the first one.
-        members: present, starting and lost executors, by number.
-        fleet: all executors.
+    ``members``: present, starting and lost executors, by number.
     """
     warm = {(each.number, core) for each in members for core, is_warm in enumerate(each.warm) if is_warm}
     placed: list[Placed] = []
@@ -154,8 +143,7 @@ def place(stages: Sequence[Work], begin: float, members: Sequence[SimExecutor], 
             end = begin + makespan(work, len(fleet.slots))
             placed.append(Placed(begin, end, waves=work, slots=fleet.slots))
         else:
-            seconds = work.listed() if isinstance(work, Equal) else work
-            placed.append(place_one_by_one(seconds, begin, members, fleet, warm))
+            placed.append(place_one_by_one(seconds_of(work), begin, members, fleet, warm))
         begin = placed[-1].end
         if begin == inf:
             break
@@ -165,7 +153,7 @@ def place(stages: Sequence[Work], begin: float, members: Sequence[SimExecutor], 
 def place_one_by_one(
     work: Sequence[float], begin: float, members: Sequence[SimExecutor], fleet: Fleet, warm: set[tuple[int, int]]
 ) -> Placed:
-    """List scheduling. ``warm``: slots ``(executor, core)`` that have run a task; it is extended."""
+    """List scheduling. ``warm``: slots ``(executor, core)`` that have run a task; the new ones are added."""
     free = [(max(begin, each.ready_at), each.number, core, each) for each in members for core in range(len(each.warm))]
     heapify(free)
     cold_s = fleet.cold_tasks_s({number: at for at, number, core, _ in free if (number, core) not in warm})

@@ -1,7 +1,7 @@
-"""What the driver's JVM says as text, read into values. Pure; the formats are those of Spark 4.0 to 4.2.
+"""Reads the driver's JVM. Nothing here changes anything, and the JVM calls nothing back.
 
-One text in one round trip is cheaper than many objects, each with calls of its own. Every function raises ValueError
-for a text that it does not understand.
+Much is read as one text in one round trip, which is cheaper than many objects with calls of their own. The formats are
+those of Spark 4.0 to 4.2; the functions that read a text raise ValueError for one that they do not understand.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rheostat.errors import Fault, RefusedError, UnavailableError
+from rheostat.errors import Fault, RefusedError, RheostatError, UnavailableError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,19 +26,12 @@ class Run(NamedTuple):
     run_id: str
 
 
-class TopicPartition(NamedTuple):
-    """One partition of a Kafka topic."""
-
-    topic: str
-    partition: int
-
-
 class Trigger(NamedTuple):
     """When batches start.
 
     Attributes:
         kind: ``"processing"``, ``"once"``, ``"available-now"``, ``"continuous"``, ``"real-time"`` or ``"unknown"``.
-        interval_s: for a processing-time trigger; 0: as soon as possible. None for the others.
+        interval_s: of a processing-time trigger; 0: as soon as possible. None for the others.
     """
 
     kind: str
@@ -48,26 +41,28 @@ class Trigger(NamedTuple):
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _RUN = re.compile(rf"\[id = (?P<id>{_UUID}), runId = (?P<run>{_UUID})\] \[state = (?P<state>\w+)\]")
 _TRIGGER = re.compile(r"(?P<name>\w+?)Trigger\$?(?:\((?P<ms>\d+).*\))?")
-_KINDS = {
+_TRIGGER_KINDS = {
     "ProcessingTime": "processing",
     "OneTime": "once",
     "AvailableNow": "available-now",
     "Continuous": "continuous",
     "RealTime": "real-time",
 }
-_LISTED = re.compile(r"([\w.-]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+), ")
-_DESCRIBED = re.compile(r"\(name=(?P<topic>[\w.-]+), internal=|\(partition=(?P<partition>\d+), ")
-_CLEANUP = re.compile(r"type=TOPIC, name='(?P<topic>[\w.-]+)'|name=cleanup\.policy, value=(?P<policy>[\w,]*), ")
-_ENDED = re.compile(r"^\s*\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
-_LONGEST_FAILURE = 300
+_FAILED = re.compile(r"^\s*\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
+_MAX_FAILURE = 300
+_PACKAGE = re.compile(r"\b(?:[a-z]\w*\.)+(?=[A-Z]\w*)")
+_MAX_ERROR = 300
+_DEPLOYMENTS = {
+    "local-cluster[": "local-cluster",
+    "local": "local",
+    "spark://": "standalone",
+    "yarn": "yarn",
+    "k8s://": "kubernetes",
+}
 
 
 def runs(text: str) -> tuple[Run, ...]:
-    """The runs in the text of Spark's map of active queries, without those that have terminated.
-
-    >>> runs("{}")
-    ()
-    """
+    """The runs in the text of Spark's map of active queries, without those that have terminated."""
     found = list(_RUN.finditer(text))
     if len(found) < text.count("[state = ") or not text.startswith("{"):
         message = f"not understood as a map of queries: {text[:200]}"
@@ -82,14 +77,14 @@ def trigger(text: str) -> Trigger:
     Trigger(kind='processing', interval_s=2.0)
     """
     match = _TRIGGER.fullmatch(text)
-    kind = _KINDS.get(match["name"], "unknown") if match else "unknown"
+    kind = _TRIGGER_KINDS.get(match["name"], "unknown") if match else "unknown"
     if match is None or kind != "processing" or match["ms"] is None:
         return Trigger(kind, None)
     return Trigger(kind, int(match["ms"]) / 1000)
 
 
 def offset_seq(text: str) -> tuple[object, ...]:
-    """The offsets of a query, one for each source in the order of the sources; None where there is none yet.
+    """The offsets of a query, one for each source in the order of the plan; None where there is none yet.
 
     >>> offset_seq('[{"orders": {"0": 15}}, -]')
     ({'orders': {'0': 15}}, None)
@@ -110,94 +105,55 @@ def offset_seq(text: str) -> tuple[object, ...]:
     return tuple(offsets)
 
 
-def listed_offsets(text: str, expected: int) -> Mapping[tuple[str, int], int]:
-    """The answer of Kafka's admin client to ``listOffsets``, which must speak of ``expected`` partitions.
-
-    >>> listed_offsets("{a-b-0=ListOffsetsResultInfo(offset=7, timestamp=-1, leaderEpoch=Optional[0])}", 1)
-    {('a-b', 0): 7}
-    """
-    offsets = {(topic, int(number)): int(offset) for topic, number, offset in _LISTED.findall(text)}
-    if len(offsets) != expected:
-        message = f"offsets of {expected} partitions were asked for, {len(offsets)} were understood: {text[:200]}"
-        raise ValueError(message)
-    return offsets
-
-
-def topic_partitions(text: str) -> tuple[TopicPartition, ...]:
-    """The partitions in the answer to ``describeTopics``, sorted."""
-    found: list[TopicPartition] = []
-    topic: str | None = None
-    for match in _DESCRIBED.finditer(text):
-        if match["topic"] is not None:
-            topic = match["topic"]
-        elif topic is not None:
-            found.append(TopicPartition(topic, int(match["partition"])))
-    return tuple(sorted(found))
-
-
-def topics_listed(text: str) -> tuple[str, ...]:
-    """The names in the text of a set of topics, sorted.
-
-    >>> topics_listed("[payments, orders]")
-    ('orders', 'payments')
-    """
-    return tuple(sorted(name for name in text.strip("[]").split(", ") if name))
-
-
-def cleanup_policies(text: str) -> Mapping[str, str]:
-    """``cleanup.policy`` of each topic in the answer to ``describeConfigs``."""
-    found: dict[str, str] = {}
-    topic: str | None = None
-    for match in _CLEANUP.finditer(text):
-        if match["topic"] is not None:
-            topic = match["topic"]
-        elif topic is not None:
-            found[topic] = match["policy"]
-    return found
-
-
 def failure_text(message: str) -> str:
-    """What ended a query, in one line: Spark's message without the plan, of a Python traceback its last line alone.
+    """What ended a query, in one line: Spark's message without the plan, and of a Python traceback the last line.
 
     >>> failure_text("[STREAM_FAILED] Query [id = …] terminated with exception: No room === Streaming Query === …")
     'No room'
     """
     head = message.split("=== Streaming Query ===", maxsplit=1)[0]
-    told, found, traceback = _ENDED.sub("", head).partition("An exception was raised by the Python Proxy")
+    text, found, traceback = _FAILED.sub("", head).partition("An exception was raised by the Python Proxy")
     if found:
         lines = [line.strip() for line in traceback.splitlines() if line.strip()]
-        said = [line for line in lines if not line.startswith(("SQLSTATE", "at ", "File ", "^"))]
-        told += said[-1] if said else ""
-    line = " ".join(told.split())
-    return line if len(line) <= _LONGEST_FAILURE else f"{line[: _LONGEST_FAILURE - 1]}…"
+        errors = [line for line in lines if not line.startswith(("SQLSTATE", "at ", "File ", "^"))]
+        text += errors[-1] if errors else ""
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_FAILURE else f"{line[: _MAX_FAILURE - 1]}…"
 
 
-# The read side of the driver's JVM. Nothing here changes anything, and nothing is called back from the JVM.
+def deploy_of(master: str) -> str:
+    """The kind of cluster that a master's URL stands for, see :class:`SessionFacts`."""
+    return next((kind for start, kind in _DEPLOYMENTS.items() if master.startswith(start)), "other")
 
 
-_FALSE = "false"
-_PACKAGE = re.compile(r"\b(?:[a-z]\w*\.)+(?=[A-Z]\w*)")
-_LONGEST_WORDS = 200
+def host_of(address: str) -> str:
+    """The host of ``host:port``, or of a host alone: an executor that has just registered has no port yet.
+
+    >>> [host_of(each) for each in ("10.1.2.3:38497", "10.1.2.3", "[::1]:80", "[::1]")]
+    ['10.1.2.3', '10.1.2.3', '[::1]', '[::1]']
+    """
+    host, _, port = address.rpartition(":")
+    return host if port.isdecimal() else address
+
+
+def executor_age(executor_id: str) -> tuple[int, str]:
+    """Sorts executors, oldest first: cluster managers number them in the order in which they start them."""
+    return (int(executor_id) if executor_id.isdecimal() else 0, executor_id)
 
 
 @contextmanager
-def translated(doing: str) -> Iterator[None]:
-    """Raise what fails in the JVM, or on the way to it, as UnavailableError: "DOING: the JVM's words"."""
+def translated(doing: str, raised: type[RheostatError] = UnavailableError) -> Iterator[None]:
+    """Raise what fails in the JVM, or on the way to it, as ``raised``: "DOING: the JVM's words"."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (Py4JError, PySparkException, OSError, AttributeError, TypeError) as error:
-        message = f"{doing}: {_words(error)}"
-        raise UnavailableError(message) from error
-
-
-def _words(error: BaseException) -> str:
-    """The last cause that a Java exception names, without packages; of others their type and text."""
-    java = getattr(error, "java_exception", None)
-    text = " ".join(str(java if java is not None else f"{type(error).__name__}: {error}").split())
-    return _PACKAGE.sub("", text).removeprefix("ExecutionException: ")[:_LONGEST_WORDS]
+        java = getattr(error, "java_exception", None)
+        words = " ".join(str(java if java is not None else f"{type(error).__name__}: {error}").split())
+        message = f"{doing}: {_PACKAGE.sub('', words).removeprefix('ExecutionException: ')[:_MAX_ERROR]}"
+        raise raised(message) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,18 +178,11 @@ class SessionFacts:
     dynamic_allocation: bool | None = None
     cores_max: int | None = None
     executor_cores: int | None = None
-    default_parallelism: int | None = None
-    ui_url: str | None = None
-
-    @property
-    def local(self) -> bool:
-        """Whether tasks run inside the driver, so that there are no executors to add."""
-        return self.deploy == "local"
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLeaf:
-    """A streaming source as it stands in the plan of a query. ``options`` holds all of them, secrets too."""
+    """A streaming source in the plan of a query. ``options`` holds all of them, secrets too."""
 
     provider: str
     options: Mapping[str, str]
@@ -246,16 +195,15 @@ class QueryPlan:
     run: Run
     name: str | None
     trigger: Trigger
-    checkpoint: str
     leaves: tuple[SourceLeaf, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a query stands. Offsets are one JSON value for each of its sources, in the order of the plan.
+    """The offsets of a query: one JSON value for each of its sources, in the order of the plan.
 
     Attributes:
-        batch_id: of the batch that runs, or else of the one that will be next; −1 before the first is known.
+        batch_id: of the running batch, else of the next one; −1 before the first is known.
         running: whether a batch is planned and not committed yet.
         started_s: when the trigger of that batch fired, seconds of the epoch.
         committed: the end of the last committed batch; before the first of all, where that one starts.
@@ -270,7 +218,7 @@ class Position:
 
 
 class DriverJvm:
-    """The JVM of a classic Spark session.
+    """The JVM of a classic Spark session. Every method raises UnavailableError when it does not answer.
 
     Raises:
         RefusedError: the session has no JVM in this process (Spark Connect).
@@ -302,7 +250,7 @@ class DriverJvm:
             return runs(str(self._active.toString()))
 
     def query(self, run: Run) -> QueryHandle | None:
-        """A handle on an active run; None if it has ended meanwhile, or another run has taken its place."""
+        """A handle on an active run; None if it has ended, or another run has taken its place."""
         with translated("finding a query"):
             query_id = self.gateway.java.util.UUID.fromString(run.query_id)
             execution = self._active.get(query_id)
@@ -324,22 +272,18 @@ class DriverJvm:
             return [executor for executor in executors if backend.isExecutorActive(executor["id"])]
 
     def stages(self, most: int) -> list[dict[str, Any]]:
-        """The newest stages in Spark's status store, the newest first, in the form of its REST interface.
-
-        Six round trips, however many stages there are.
-        """
+        """The newest stages, newest first, in the form of Spark's REST interface. Six round trips."""
         with translated("listing the stages"):
-            store, details, summaries = self._context.statusStore(), False, False
-            listed = store.stageList(None, details, summaries, getattr(store, "stageList$default$4")(), None)
-            found: list[dict[str, Any]] = json.loads(self.as_json(listed.take(most)))
+            found: list[dict[str, Any]] = json.loads(self.as_json(stored_stages(self._context).take(most)))
             return found
 
     def facts(self) -> SessionFacts:
-        """What is known of the session; for :class:`SessionFacts` of a Connect session see :func:`session_facts`."""
+        """What is known of the session; see :func:`session_facts` for one that may be remote."""
         with translated("reading the configuration"):
             conf = self._spark.sparkContext.getConf()
-            cores = conf.get("spark.executor.cores") or _slots(self.executors())
-            url = self._spark.sparkContext.uiWebUrl
+            cores = conf.get("spark.executor.cores")
+            if not cores and (executors := self.executors()):
+                cores = str(executors[0]["totalCores"])
             master = str(self._context.master())
             return SessionFacts(
                 connect=False,
@@ -348,11 +292,9 @@ class DriverJvm:
                 app_name=self._context.appName(),
                 master=master,
                 deploy=deploy_of(master),
-                dynamic_allocation=(conf.get("spark.dynamicAllocation.enabled") or _FALSE).strip().lower() != _FALSE,
+                dynamic_allocation=(conf.get("spark.dynamicAllocation.enabled") or "false").strip().lower() != "false",
                 cores_max=_number(conf.get("spark.cores.max")),
                 executor_cores=_number(cores),
-                default_parallelism=int(self._context.defaultParallelism()),
-                ui_url=url or None,
             )
 
     def as_json(self, value: Any) -> str:
@@ -382,12 +324,11 @@ class QueryHandle:
                 run=self.run,
                 name=execution.name(),
                 trigger=trigger(execution.trigger().toString()),
-                checkpoint=execution.resolvedCheckpointRoot(),
                 leaves=tuple(leaf for leaf in found if leaf is not None),
             )
 
     def position(self) -> Position | None:
-        """Where the query stands, also while a batch runs; None until it knows that itself. 12 round trips.
+        """The offsets, also while a batch runs; None until the query knows them itself. 12 round trips.
 
         The committed offsets are read last, so that a batch that ends meanwhile is not counted as in flight.
         """
@@ -403,7 +344,11 @@ class QueryHandle:
             planned = offset_seq(context.endOffsets().toOffsetSeq(sources, None).toString())
             committed = offset_seq(self._execution.committedOffsets().toOffsetSeq(sources, None).toString())
             if running and None in committed:
-                committed = _first(committed, self._starts(context, sources))
+                data = context.newData()
+                committed = tuple(
+                    self._start(data, sources.apply(index)) if offset is None else offset
+                    for index, offset in enumerate(committed)
+                )
             started = context.getStartTime() / 1000 if running else None
             return Position(batch_id, running, started, committed, planned if running else committed)
 
@@ -417,9 +362,7 @@ class QueryHandle:
         """Why the query failed; None if it runs, or has ended in order."""
         with translated("asking why a query ended"):
             exception = self._execution.exception()
-            if exception.isEmpty():
-                return None
-            return failure_text(str(exception.get().getMessage()))
+            return None if exception.isEmpty() else failure_text(str(exception.get().getMessage()))
 
     def _leaf(self, leaf: Any) -> SourceLeaf | None:
         kind = leaf.getClass().getSimpleName()
@@ -431,15 +374,19 @@ class QueryHandle:
             return None
         return SourceLeaf(str(provider), json.loads(self._jvm.as_json(options)))
 
-    def _starts(self, context: Any, sources: Any) -> tuple[object, ...]:
-        data = context.newData()
-        return tuple(self._start(data, sources.apply(index)) for index in range(sources.size()))
-
     def _start(self, data: Any, source: Any) -> object:
+        """Where the running batch starts in a source."""
         held = data.get(source) if data is not None else None
         if held is None or held.isEmpty() or held.get().getClass().getSimpleName() != "OffsetHolder":
             return None
         return json.loads(held.get().start().json())
+
+
+def stored_stages(context: Any) -> Any:
+    """The stages that Spark remembers (the last 1000), newest first, as a Scala sequence; running ones may lag."""
+    store = context.statusStore()
+    details, summaries = False, False
+    return store.stageList(None, details, summaries, getattr(store, "stageList$default$4")(), None)
 
 
 def session_is_remote(spark: object) -> bool:
@@ -448,45 +395,9 @@ def session_is_remote(spark: object) -> bool:
 
 
 def session_facts(spark: SparkSession) -> SessionFacts:
-    """What decides about scaling this session; works for a Spark Connect session too."""
+    """What decides about scaling this session, also one of Spark Connect."""
     return SessionFacts(connect=True) if session_is_remote(spark) else DriverJvm(spark).facts()
-
-
-def deploy_of(master: str) -> str:
-    """The kind of cluster that a master's URL stands for.
-
-    >>> deploy_of("k8s://https://api:6443")
-    'kubernetes'
-    """
-    kinds = {"local-cluster[": "local-cluster", "local": "local", "spark://": "standalone", "yarn": "yarn"}
-    kinds["k8s://"] = "kubernetes"
-    return next((kind for start, kind in kinds.items() if master.startswith(start)), "other")
-
-
-def _first(*choices: tuple[object, ...]) -> tuple[object, ...]:
-    return tuple(
-        next((offset for offset in offsets if offset is not None), None) for offsets in zip(*choices, strict=True)
-    )
 
 
 def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.strip().isdecimal() else None
-
-
-def _slots(executors: list[dict[str, Any]]) -> str | None:
-    return str(executors[0]["totalCores"]) if executors else None
-
-
-# Addresses as Spark writes them.
-
-
-def host_of(address: str) -> str:
-    """The host of ``host:port``, or of a host alone.
-
-    An executor that has just registered has no port yet: Spark knows it only when its block manager is there.
-
-    >>> [host_of(each) for each in ("10.1.2.3:38497", "10.1.2.3", "[::1]:80", "[::1]")]
-    ['10.1.2.3', '10.1.2.3', '[::1]', '[::1]']
-    """
-    host, _, port = address.rpartition(":")
-    return host if port.isdecimal() else address

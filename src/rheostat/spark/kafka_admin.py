@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rheostat.errors import UnavailableError
-from rheostat.spark import jvm as texts
-from rheostat.spark.jvm import TopicPartition, translated
+from rheostat.spark.jvm import translated
 
 _T = TypeVar("_T")
 
@@ -19,16 +19,24 @@ _NOT_FOR_ADMIN = frozenset(
     {"kafka.isolation.level", "kafka.key.deserializer", "kafka.value.deserializer", "kafka.group.id"}
     | {"kafka.auto.offset.reset", "kafka.enable.auto.commit", "kafka.interceptor.classes"}
 )
+_LISTED = re.compile(r"([\w.-]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+), ")
+_DESCRIBED = re.compile(r"\(name=(?P<topic>[\w.-]+), internal=|\(partition=(?P<value>\d+), ")
+_CLEANUP = re.compile(r"type=TOPIC, name='(?P<topic>[\w.-]+)'|name=cleanup\.policy, value=(?P<value>[\w,]*), ")
+
+
+class TopicPartition(NamedTuple):
+    """One partition of a Kafka topic."""
+
+    topic: str
+    partition: int
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a Kafka source reads: exactly one of the three is given.
+    """What a Kafka source reads: one of topics, pattern and assigned is given.
 
     Attributes:
-        topics: named topics, all their partitions.
         pattern: topics whose whole name matches (Java's regular expressions).
-        assigned: named partitions.
         read_committed: whether only records of committed transactions are read.
     """
 
@@ -37,28 +45,12 @@ class Subscription:
     assigned: tuple[TopicPartition, ...] = ()
     read_committed: bool = False
 
-    def __str__(self) -> str:
-        if self.pattern is not None:
-            return f"/{self.pattern}/"
-        return ", ".join(self.topics or sorted({topic for topic, _ in self.assigned}))
-
-
-@dataclass(frozen=True, slots=True)
-class TopicCheck:
-    """What tells whether offsets count records: earliest offsets, and the topics that are compacted."""
-
-    earliest: Mapping[tuple[str, int], int]
-    compacted: frozenset[str]
-
 
 def subscription(options: Mapping[str, str]) -> Subscription:
     """What the options of a Kafka source ask for; their names are not case-sensitive.
 
     Raises:
         ValueError: none of subscribe, subscribePattern and assign is there.
-
-    >>> str(subscription({"subscribe": "orders,payments"}))
-    'orders, payments'
     """
     given = {key.lower(): value for key, value in options.items()}
     committed = given.get("kafka.isolation.level", "").strip().lower() == "read_committed"
@@ -76,11 +68,7 @@ def subscription(options: Mapping[str, str]) -> Subscription:
 
 
 def admin_properties(options: Mapping[str, str], timeout_s: float) -> dict[str, str]:
-    """Properties of an admin client, from the ``kafka.`` options of a source, that gives up after ``timeout_s``.
-
-    >>> admin_properties({"kafka.bootstrap.servers": "b:9092", "subscribe": "t"}, 2.0)["bootstrap.servers"]
-    'b:9092'
-    """
+    """Properties of an admin client that gives up after ``timeout_s``, from the ``kafka.`` options of a source."""
     ours = {
         key[len("kafka.") :]: value
         for key, value in options.items()
@@ -98,12 +86,10 @@ def admin_properties(options: Mapping[str, str], timeout_s: float) -> dict[str, 
 
 
 class KafkaView:
-    """The offsets of one subscription on one Kafka cluster.
+    """The offsets of one subscription. Its methods raise UnavailableError when Kafka does not answer understandably.
 
     The client is made at the first question and kept. A question takes at most ``timeout_s`` to be answered by a
     broker, twice that in the cycle in which the partitions are asked for as well; every ten seconds.
-
-    Every method raises UnavailableError when Kafka does not answer, or not understandably.
     """
 
     def __init__(self, jvm: Any, options: Mapping[str, str], timeout_s: float = 2.0) -> None:
@@ -121,11 +107,11 @@ class KafkaView:
 
     def latest(self) -> Mapping[tuple[str, int], int]:
         """The offset that the next record of each partition will get; with read_committed, the last stable one."""
-        return self._asked("asking Kafka for the latest offsets", self._latest)
+        return self._ask("asking Kafka for the latest offsets", lambda: self._list_offsets(self._latest_query))
 
-    def check(self) -> TopicCheck:
-        """Earliest offsets and compacted topics. A cluster that keeps its topics' settings to itself tells none."""
-        return self._asked("asking Kafka for the earliest offsets", self._check)
+    def check(self) -> tuple[Mapping[tuple[str, int], int], frozenset[str]]:
+        """Earliest offsets and compacted topics: none if the cluster hides the settings of topics."""
+        return self._ask("asking Kafka for the earliest offsets", self._check)
 
     def close(self) -> None:
         """Close the client, without waiting for what it may still be asking."""
@@ -135,9 +121,10 @@ class KafkaView:
             with translated("closing the Kafka client"):
                 client.close(self._jvm.java.time.Duration.ofMillis(0))
 
-    def _asked(self, doing: str, ask: Callable[[], _T]) -> _T:
+    def _ask(self, doing: str, ask: Callable[[], _T]) -> _T:
         try:
             with translated(doing):
+                self._refresh_partitions()
                 return ask()
         except (UnavailableError, ValueError) as error:
             self._partitions_at = float("-inf")
@@ -146,20 +133,15 @@ class KafkaView:
             message = f"{doing}: {error}"
             raise UnavailableError(message) from error
 
-    def _latest(self) -> Mapping[tuple[str, int], int]:
-        self._refresh_partitions()
-        return self._list_offsets(self._latest_query)
-
-    def _check(self) -> TopicCheck:
-        self._refresh_partitions()
-        earliest = self._list_offsets(self._query(self._jvm.org.apache.kafka.clients.admin.OffsetSpec.earliest()))
-        return TopicCheck(earliest, self._compacted())
+    def _check(self) -> tuple[Mapping[tuple[str, int], int], frozenset[str]]:
+        earliest = self._query(self._jvm.org.apache.kafka.clients.admin.OffsetSpec.earliest())
+        return self._list_offsets(earliest), self._compacted()
 
     def _list_offsets(self, query: Any) -> Mapping[tuple[str, int], int]:
         if not self._partitions:
             return {}
         text = self._got(self._admin().listOffsets(query, self._list_options).all()).toString()
-        return texts.listed_offsets(text, len(self._partitions))
+        return listed_offsets(text, len(self._partitions))
 
     def _refresh_partitions(self) -> None:
         now = time.monotonic()
@@ -174,12 +156,12 @@ class KafkaView:
     def _described(self) -> tuple[TopicPartition, ...]:
         topics = self.subscription.topics
         if self.subscription.pattern is not None:
-            names = texts.topics_listed(str(self._got(self._admin().listTopics().names()).toString()))
+            names = topics_listed(str(self._got(self._admin().listTopics().names()).toString()))
             topics = tuple(name for name in names if self._wanted(name))
         if not topics:
             return ()
         described = self._admin().describeTopics(self._jvm_list(topics)).allTopicNames()
-        return texts.topic_partitions(str(self._got(described).toString()))
+        return topic_partitions(str(self._got(described).toString()))
 
     def _wanted(self, topic: str) -> bool:
         if topic not in self._matches:
@@ -196,7 +178,7 @@ class KafkaView:
                 text = str(self._got(self._admin().describeConfigs(resources).all()).toString())
         except UnavailableError:
             return frozenset()
-        return frozenset(topic for topic, policy in texts.cleanup_policies(text).items() if "compact" in policy)
+        return frozenset(topic for topic, policy in cleanup_policies(text).items() if "compact" in policy)
 
     def _query(self, spec: Any) -> Any:
         query = self._jvm.java.util.HashMap()
@@ -224,3 +206,39 @@ class KafkaView:
             self._millis = self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS
             self._client = kafka.clients.admin.Admin.create(properties)
         return self._client
+
+
+# The client's answers as text: one round trip, where many objects would take one for each value
+
+
+def listed_offsets(text: str, expected: int) -> Mapping[tuple[str, int], int]:
+    """The answer of Kafka's admin client to ``listOffsets``, which must be about ``expected`` partitions."""
+    offsets = {(topic, int(number)): int(offset) for topic, number, offset in _LISTED.findall(text)}
+    if len(offsets) != expected:
+        message = f"offsets of {expected} partitions were asked for, {len(offsets)} were understood: {text[:200]}"
+        raise ValueError(message)
+    return offsets
+
+
+def topic_partitions(text: str) -> tuple[TopicPartition, ...]:
+    """The partitions in the answer to ``describeTopics``, sorted."""
+    return tuple(sorted(TopicPartition(topic, int(number)) for topic, number in _by_topic(_DESCRIBED, text)))
+
+
+def topics_listed(text: str) -> tuple[str, ...]:
+    """The names in the text of a set of topics, sorted."""
+    return tuple(sorted(name for name in text.strip("[]").split(", ") if name))
+
+
+def cleanup_policies(text: str) -> Mapping[str, str]:
+    """``cleanup.policy`` of each topic in the answer to ``describeConfigs``."""
+    return dict(_by_topic(_CLEANUP, text))
+
+
+def _by_topic(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, str]]:
+    topic: str | None = None
+    for match in pattern.finditer(text):
+        if match["topic"] is not None:
+            topic = match["topic"]
+        elif topic is not None:
+            yield topic, match["value"]

@@ -1,61 +1,47 @@
-"""The write side of the driver's JVM: the one place that changes the executors of a running application.
+"""Changes the executors of a running application: the write side of the driver's JVM, and the only place that uses it.
 
 ``requestTotalExecutors`` is a developer interface of ``SparkContext``; the rest is package-private Scala that Java, and
-so Py4J, can call. Whatever goes wrong in a call is raised as :class:`~rheostat.errors.ActuationError` with the words of
-the JVM. What these calls do was tried on Spark 4.2.0 standalone; the cluster tests hold it.
+so Py4J, can call. What these calls do was tried on Spark 4.2.0 standalone; the cluster tests hold it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rheostat.errors import ActuationError
+from rheostat.spark.jvm import executor_age, stored_stages, translated
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
 _LISTENERS_MS = 2000
 
 
-@contextmanager
-def _translated(doing: str) -> Iterator[None]:
-    """Raise what fails in the JVM, or on the way to it, as ActuationError: "DOING: the JVM's words"."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (Py4JError, PySparkException, OSError, AttributeError, TypeError) as error:
-        words = " ".join(str(getattr(error, "java_exception", None) or error).split())
-        message = f"{doing}: {type(error).__name__}: {words[:300]}"
-        raise ActuationError(message) from error
-
-
 class SparkLevers:
-    """The levers of one session. Every call is one or a few round trips to the JVM, of about 0.2 ms each.
+    """The levers of one session. Every call may raise :class:`~rheostat.errors.ActuationError`.
 
-    Only :meth:`request_total` and the two kills wait for the cluster's master, at most ``spark.rpc.askTimeout``.
+    A call is one or a few round trips to the JVM, of about 0.2 ms each. Only :meth:`request_total` and the two kills
+    wait for the cluster's master, at most ``spark.rpc.askTimeout``.
     """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
     def request_total(self, executors: int) -> bool:
-        """Ask the cluster for so many executors, all told; False if it was not acknowledged.
+        """Ask the cluster for so many executors in total; False: not acknowledged.
 
-        The number is a limit too: under the present number it removes nothing, but a lost executor is not replaced.
+        The number is a limit too: below the present number it removes nothing, but a lost executor is not replaced.
         """
-        with _translated(f"asking for {executors} executor(s)"):
+        with _trying(f"asking for {executors} executor(s)"):
             nowhere = self._python_utils().toScalaMap({})
             return bool(self._context().requestTotalExecutors(executors, 0, nowhere))
 
     def listed(self) -> tuple[str, ...]:
-        """Every executor in the driver's list, oldest first, with those that are on their way out."""
-        with _translated("listing the executors"):
+        """Every executor in the driver's list, oldest first, also those that are being removed."""
+        with _trying("listing the executors"):
             return _oldest_first(self._backend().getExecutorIds().mkString(","))
 
     def registered(self) -> tuple[str, ...]:
@@ -65,21 +51,21 @@ class SparkLevers:
         tasks: it is not counted.
         """
         listed = self.listed()
-        with _translated("listing the executors"):
+        with _trying("listing the executors"):
             backend = self._backend()
             return tuple(each for each in listed if backend.isExecutorActive(each))
 
     def idle(self) -> frozenset[str]:
         """The registered executors that run no task."""
         registered = self.registered()
-        with _translated("looking for idle executors"):
+        with _trying("looking for idle executors"):
             running = self._context().taskScheduler().runningTasksByExecutors().mkString(",")
         counts = dict(entry.split(" -> ") for entry in running.split(",") if entry)
         return frozenset(each for each in registered if counts.get(each, "0") == "0")
 
     def between_triggers(self) -> bool:
         """Whether no streaming query of the session is within a trigger and no Spark job is running at all."""
-        with _translated("reading the status of the queries"):
+        with _trying("reading the status of the queries"):
             queries = self._spark._jsparkSession.streams().active()  # noqa: SLF001 - no public way to it
             if any(query.status().isTriggerActive() for query in queries):
                 return False
@@ -90,7 +76,7 @@ class SparkLevers:
 
         The scheduler keeps a shuffle in its table only as long as a running job depends on it.
         """
-        with _translated("looking for map output in use"):
+        with _trying("looking for map output in use"):
             scheduler = self._context().dagScheduler()
             shuffles = scheduler.shuffleIdToMapStage().keySet().mkString(",")
             statuses = self._context().env().mapOutputTracker().shuffleStatuses()
@@ -98,7 +84,7 @@ class SparkLevers:
             return frozenset(each for status in found if status.isDefined() for each in _locations(status.get()))
 
     def kill_idle(self, executors: Sequence[str]) -> tuple[str, ...]:
-        """Remove those of ``executors`` that run no task; the ones really removed.
+        """Remove those of ``executors`` that run no task; returns the ones really removed.
 
         Spark checks and marks them under one lock, so that a task that starts meanwhile is safe. The number asked for
         is left as it is: lower it first, or they are replaced.
@@ -111,11 +97,11 @@ class SparkLevers:
 
     def oldest_stage(self) -> int:
         """The least id of the stages of running jobs; with none, an id that no stage has had yet."""
-        with _translated("looking for running stages"):
+        with _trying("looking for running stages"):
             running = self._context().dagScheduler().stageIdToStage().keySet().mkString(",")
             if running:
                 return min(int(each) for each in running.split(","))
-            known = self._stages()
+            known = stored_stages(self._context())
             return int(known.head().stageId()) + 1 if known.nonEmpty() else 0
 
     def redone_tasks(self, since: int) -> int:
@@ -125,26 +111,20 @@ class SparkLevers:
         these too), and those of every further attempt of a stage that had been complete. The counts of the executors
         will not do: those of a lost one miss a good part. Waits up to 2 s for events that are on their way.
         """
-        with _translated("counting redone tasks"):
+        with _trying("counting redone tasks"):
             self._context().listenerBus().waitUntilEmpty(_LISTENERS_MS)
-            stored, live = self._stages(), self._context().statusStore().activeStages()
-            seen = {each.key: each for found in (stored, live) for each in _newer(found, since)}
-            return _redone(seen.values())
+            stored, live = stored_stages(self._context()), self._context().statusStore().activeStages()
+            attempts = {(each.stage, each.number): each for found in (stored, live) for each in _newer(found, since)}
+            return _redone(attempts.values())
 
     def _kill(self, executors: Sequence[str], *, force: bool) -> tuple[str, ...]:
         if not executors:
             return ()
-        with _translated(f"removing executors {', '.join(executors)}"):
+        with _trying(f"removing executors {', '.join(executors)}"):
             wanted = self._python_utils().toSeq(list(executors))
             adjust_target, count_failures = False, False
             killed = self._backend().killExecutors(wanted, adjust_target, count_failures, force)
             return _oldest_first(killed.mkString(","))
-
-    def _stages(self) -> Any:
-        """The stages that Spark remembers (the last 1000), newest first; those of a running stage may lag."""
-        store = self._context().statusStore()
-        details, summaries = False, False
-        return store.stageList(None, details, summaries, getattr(store, "stageList$default$4")(), None)
 
     def _context(self) -> Any:
         return self._spark.sparkContext._jsc.sc()  # noqa: SLF001 - no public way to it
@@ -156,6 +136,10 @@ class SparkLevers:
         return self._spark._jvm.org.apache.spark.api.python.PythonUtils  # type: ignore[union-attr]  # noqa: SLF001
 
 
+def _trying(doing: str) -> AbstractContextManager[None]:
+    return translated(doing, ActuationError)
+
+
 @dataclass(frozen=True, slots=True)
 class _Attempt:
     """One attempt of a stage: its tasks, those that failed or were killed, and whether it came to its end."""
@@ -165,10 +149,6 @@ class _Attempt:
     tasks: int
     failed: int
     complete: bool
-
-    @property
-    def key(self) -> tuple[int, int]:
-        return self.stage, self.number
 
 
 def _newer(stages: Any, since: int) -> Iterator[_Attempt]:
@@ -190,12 +170,7 @@ def _redone(attempts: Collection[_Attempt]) -> int:
 
 
 def _oldest_first(ids: str) -> tuple[str, ...]:
-    return tuple(sorted((each for each in ids.split(",") if each), key=_age))
-
-
-def _age(executor: str) -> tuple[int, str]:
-    """Cluster managers number executors in the order in which they start them."""
-    return (int(executor), "") if executor.isdigit() else (0, executor)
+    return tuple(sorted((each for each in ids.split(",") if each), key=executor_age))
 
 
 def _locations(status: Any) -> Collection[str]:

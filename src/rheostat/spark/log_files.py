@@ -27,8 +27,9 @@ LOG_SCHEMA = "rheostat.log/1"
 LOG_TOPIC = "log"
 """The name under which the log stands in offsets and in the column ``topic``."""
 
-_SEGMENT_NAME = re.compile(r"(\d{20})-(\d{9})\.arrow")
+_SEGMENT = re.compile(r"(\d{20})-(\d{9})\.arrow")
 _SETTLED_NS = 1_000_000_000
+_SHORTER = "the log is shorter than the checkpoint says: use the log that the checkpoint was made with"
 _OPTIONS = {"path": "path", "maxoffsetspertrigger": "maxOffsetsPerTrigger", "startingoffsets": "startingOffsets"}
 
 
@@ -60,10 +61,7 @@ def parse_options(options: Mapping[str, str]) -> LogOptions:
     """Check the options of the source; their names are not case-sensitive.
 
     Raises:
-        InputError: with every fault: no path, an unknown option, a value that is not allowed.
-
-    >>> parse_options({"path": "/data/log", "maxOffsetsPerTrigger": "4000"})
-    LogOptions(path='/data/log', cap=4000, starting='latest')
+        InputError: every fault: no path, an unknown option, a value that is not allowed.
     """
     given = {key.lower(): value for key, value in options.items()}
     allowed = ", ".join(_OPTIONS.values())
@@ -87,7 +85,7 @@ def parse_options(options: Mapping[str, str]) -> LogOptions:
 
 
 def offsets_to_json(offsets: Mapping[int, int]) -> dict[str, dict[str, int]]:
-    """Offsets as Spark writes them down, always in the order of partitions: Spark compares them as text.
+    """Offsets as Spark stores them, in the order of partitions because Spark compares them as text.
 
     >>> offsets_to_json({1: 5, 0: 7})
     {'log': {'0': 7, '1': 5}}
@@ -96,11 +94,7 @@ def offsets_to_json(offsets: Mapping[int, int]) -> dict[str, dict[str, int]]:
 
 
 def offsets_from_json(offset: Mapping[str, Any], partitions: int) -> dict[int, int]:
-    """The inverse of :func:`offsets_to_json`; a partition that is not named stands at 0.
-
-    >>> offsets_from_json({"log": {"0": 7}}, 2)
-    {0: 7, 1: 0}
-    """
+    """The inverse of :func:`offsets_to_json`; a partition that is not named is at 0."""
     given = offset.get(LOG_TOPIC, {})
     return {partition: int(given.get(str(partition), 0)) for partition in range(partitions)}
 
@@ -127,10 +121,10 @@ def shares(waiting: Mapping[int, int], cap: int) -> dict[int, int]:
 
 
 def admit(start: Mapping[int, int], latest: Mapping[int, int], cap: int | None) -> dict[int, int]:
-    """Where a batch that begins at ``start`` ends: at ``latest``, or sooner if more than ``cap`` records wait.
+    """Where a batch from ``start`` ends: at ``latest``, or sooner if more than ``cap`` records wait.
 
     Raises:
-        InputError: a partition ends before ``start``: it is not the log that the checkpoint was made with.
+        InputError: a partition ends before ``start``: it is not the log of the checkpoint.
     """
     waiting = {partition: end - start[partition] for partition, end in latest.items()}
     faults = [
@@ -145,14 +139,11 @@ def admit(start: Mapping[int, int], latest: Mapping[int, int], cap: int | None) 
     return {partition: start[partition] + records for partition, records in shares(waiting, cap).items()}
 
 
-_SHORTER = "the log is shorter than the checkpoint says: use the log that the checkpoint was made with"
-
-
 class LogFolder:
     """A log as its reader sees it. The listing is kept: segments are only ever added.
 
     Raises:
-        InputError: no such folder, or no usable ``log.json`` in it.
+        InputError: there is no such folder, or no usable ``log.json`` in it.
     """
 
     def __init__(self, path: str) -> None:
@@ -165,16 +156,16 @@ class LogFolder:
         return dict.fromkeys(range(self.partitions), 0)
 
     def latest(self) -> dict[int, int]:
-        """The offset after the last record of each partition, by looking now."""
+        """The offset after the last record of each partition, read now."""
         for listing in self._listings:
             listing.refresh()
         return {index: listing.latest for index, listing in enumerate(self._listings)}
 
     def pieces(self, partition: int, start: int, end: int) -> tuple[Piece, ...]:
-        """Where the records [start, end) of a partition lie, in order.
+        """Where the records [start, end) of a partition are, in order.
 
         Raises:
-            InputError: some of them are not there.
+            InputError: some of them are missing.
         """
         listing = self._listings[partition]
         if end > listing.latest:
@@ -192,7 +183,7 @@ class LogFolder:
 
 
 class _Listing:
-    """The segments of one partition. Looks at the folder again only if its time of change has moved."""
+    """The segments of one partition. Reads the folder again only if its modification time has changed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -206,7 +197,7 @@ class _Listing:
         return self._ends[-1] if self._ends else 0
 
     def refresh(self) -> None:
-        """Add the segments that have come; a time of change that is fresh is not trusted (clocks tick coarsely)."""
+        """Add new segments. A modification time of the last second is not trusted: clocks tick coarsely."""
         try:
             changed_at = self._folder.stat().st_mtime_ns
         except FileNotFoundError:
@@ -215,19 +206,14 @@ class _Listing:
             return
         last = self._files[-1] if self._files else ""
         for name in sorted(name for name in os.listdir(self._folder) if name > last):  # noqa: PTH208 (names are enough)
-            self._add(name)
+            if match := _SEGMENT.fullmatch(name):
+                self._files.append(name)
+                self._bases.append(int(match[1]))
+                self._ends.append(int(match[1]) + int(match[2]))
         self._settled_at = changed_at if time.time_ns() - changed_at > _SETTLED_NS else None
 
-    def _add(self, name: str) -> None:
-        match = _SEGMENT_NAME.fullmatch(name)
-        if match is None:
-            return
-        self._files.append(name)
-        self._bases.append(int(match[1]))
-        self._ends.append(int(match[1]) + int(match[2]))
-
     def pieces(self, start: int, end: int) -> tuple[Piece, ...]:
-        """The parts of segments within [start, end), gaps and all."""
+        """The parts of segments within [start, end), which may have gaps."""
         found = []
         for index in range(max(0, bisect_right(self._bases, start) - 1), len(self._files)):
             base = self._bases[index]
@@ -237,6 +223,30 @@ class _Listing:
             if low < high:
                 found.append(Piece(f"{self._folder.name}/{self._files[index]}", base, low, high))
         return tuple(found)
+
+
+def latest_offsets(folder: Path) -> dict[tuple[str, int], int]:
+    """Latest offset by (topic, partition), from the names of the files; 0 for a partition without segments.
+
+    Raises:
+        UnavailableError: there is no such log, or not one that is understood.
+    """
+    try:
+        partitions = _read_partitions(folder)
+        return {(LOG_TOPIC, number): _end(folder / f"partition={number}") for number in range(partitions)}
+    except (InputError, OSError) as error:
+        message = f"the log in {folder} cannot be read: {error}"
+        raise UnavailableError(message) from error
+
+
+def _end(partition: Path) -> int:
+    try:
+        with os.scandir(partition) as entries:
+            last = max((entry.name for entry in entries if _SEGMENT.fullmatch(entry.name)), default="")
+    except FileNotFoundError:
+        return 0
+    match = _SEGMENT.fullmatch(last)
+    return int(match[1]) + int(match[2]) if match else 0
 
 
 def _read_partitions(folder: Path) -> int:
@@ -249,55 +259,14 @@ def _read_partitions(folder: Path) -> int:
         raise InputError([Fault("path", str(folder), "a folder with log.json", "the folder holds no log")]) from None
     except ValueError as error:
         raise InputError([Fault("path", str(file), "a JSON object", f"log.json cannot be read: {error}")]) from None
-    return _partitions_of(described, file)
-
-
-def _partitions_of(described: Any, file: Path) -> int:
     given = described if isinstance(described, dict) else {}
+    schema, partitions = given.get("schema"), given.get("partitions")
     faults = []
-    if given.get("schema") != LOG_SCHEMA:
-        message = f"{file} was written by another version"
-        faults.append(Fault("log.json: schema", repr(given.get("schema")), LOG_SCHEMA, message))
-    partitions = given.get("partitions")
+    if schema != LOG_SCHEMA:
+        faults.append(Fault("log.json: schema", repr(schema), LOG_SCHEMA, f"{file} was written by another version"))
     if not isinstance(partitions, int) or isinstance(partitions, bool) or partitions < 1:
         message = f"{file} does not say how many partitions the log has"
         faults.append(Fault("log.json: partitions", repr(partitions), "an integer ≥ 1", message))
     if faults:
         raise InputError(faults)
     return int(given["partitions"])
-
-
-# Latest offsets of the embedded log, from the names of its files alone.
-
-
-TOPIC = "log"
-
-_SCHEMA = "rheostat.log/1"
-_SEGMENT = re.compile(r"(\d{20})-(\d{9})\.arrow")
-
-
-def latest_offsets(folder: Path) -> dict[tuple[str, int], int]:
-    """Latest offset by (topic, partition); 0 for a partition without segments.
-
-    Raises:
-        UnavailableError: there is no such log, or not one that we understand.
-    """
-    try:
-        head = json.loads((folder / "log.json").read_text(encoding="utf-8"))
-        if head["schema"] != _SCHEMA:
-            message = f"{folder} is a log of the form {head['schema']!r}, {_SCHEMA!r} is understood"
-            raise UnavailableError(message)
-        return {(TOPIC, number): _end(folder / f"partition={number}") for number in range(head["partitions"])}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        message = f"the log in {folder} cannot be read: {error}"
-        raise UnavailableError(message) from error
-
-
-def _end(partition: Path) -> int:
-    try:
-        with os.scandir(partition) as entries:
-            last = max((entry.name for entry in entries if _SEGMENT.fullmatch(entry.name)), default=None)
-    except FileNotFoundError:
-        return 0
-    match = _SEGMENT.fullmatch(last) if last is not None else None
-    return int(match[1]) + int(match[2]) if match is not None else 0

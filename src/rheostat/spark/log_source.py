@@ -57,20 +57,15 @@ class LogSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
         return FORMAT
 
     def schema(self) -> str:
-        """The columns; asked at ``load()``, so this is where bad options and a missing folder are told."""
-        LogFolder(self._checked().path)
+        """The columns. Called at ``load()``, so bad options and a missing folder are reported here."""
+        LogFolder(parse_options({**self.options}).path)
         return _SCHEMA
 
     def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: ARG002, N802 (Spark's)
-        """The reader of one query."""
-        return LogStreamReader(self._checked())
-
-    def _checked(self) -> LogOptions:
-        return parse_options({**self.options})
+        return LogStreamReader(parse_options({**self.options}))
 
 
 @dataclass(frozen=True)
@@ -83,7 +78,10 @@ class LogInputPartition(InputPartition):
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans batches in one long-lived process beside the driver, and reads them in the executors."""
+    """Plans batches in one long-lived process beside the driver, and reads them in the executors.
+
+    Offsets are those of :func:`rheostat.spark.log_files.offsets_to_json`.
+    """
 
     def __init__(self, options: LogOptions) -> None:
         self._options = options
@@ -91,25 +89,24 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._end: dict[int, int] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's)
-        """Where a query without a checkpoint begins."""
+        """The start of a query without a checkpoint."""
         return offsets_to_json(self._log.latest() if self._options.starting == "latest" else self._log.earliest())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 (Spark's)
-        """``maxOffsetsPerTrigger``, or no limit."""
         return ReadAllAvailable() if self._options.cap is None else ReadMaxRows(self._options.cap)
 
     def latestOffset(self, start: Mapping[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 (Spark's)
-        """Where the next batch ends."""
+        """The end of the next batch."""
         cap = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         latest = self._log.latest() if self._end is None else self._end
         return offsets_to_json(admit(self._positions(start), latest, cap))
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's)
-        """The end of the log, whatever the batch takes of it; shown in progress events as ``latestOffset``."""
+        """The end of the log, for ``latestOffset`` in progress events."""
         return offsets_to_json(self._log.latest())
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's)
-        """From now on nothing newer exists for this query."""
+        """Ignore what is appended from now on."""
         self._end = self._log.latest()
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[InputPartition]:
@@ -122,7 +119,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one task."""
         if not isinstance(partition, LogInputPartition):
             message = f"not a partition of the log: {partition!r}"
             raise TypeError(message)
@@ -134,7 +130,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _read_piece(file: Path, piece: Piece, partition: int) -> Iterator[pa.RecordBatch]:
-    """The rows [piece.start, piece.end) of a segment, a bounded number at a time."""
     import pyarrow as pa
 
     with pa.memory_map(str(file)) as mapped:
@@ -153,7 +148,6 @@ def _read_piece(file: Path, piece: Piece, partition: int) -> Iterator[pa.RecordB
 
 
 def _as_rows(batch: pa.RecordBatch, partition: int, first: int) -> pa.RecordBatch:
-    """Records of a segment with their place in the log, in the source's schema."""
     import numpy as np
     import pyarrow as pa
 

@@ -64,7 +64,6 @@ class ToyJob:
         return Observation(at, (self._query(at),), self._cluster(at))
 
     def apply(self, decision: Decision) -> None:
-        """Request the target."""
         self.applied.append(decision)
         self.requested = decision.target
         self._pending = decision
@@ -91,14 +90,12 @@ class ToyJob:
         )
 
     def close(self) -> None:
-        """Set ``closed``."""
         self.closed = True
 
     def _query(self, at: float) -> QueryReading:
         parts = range(self.partitions)
-        latest, committed = (
-            tuple((int(total) + part) // self.partitions for part in parts) for total in (self._latest, self._committed)
-        )
+        latest = tuple((int(self._latest) + part) // self.partitions for part in parts)
+        committed = tuple((int(self._committed) + part) // self.partitions for part in parts)
         return QueryReading(
             query_id="toy",
             run_id="toy-1",
@@ -140,11 +137,8 @@ class ScriptedSource:
     """A source that returns the observations of a script in order, and the last one for ever.
 
     Each gets the time of the call; its sections keep their own times, so that they age if the script repeats them. An
-    exception in the script is raised, which a source must not do and a loop must survive.
-
-    Attributes:
-        asked: times of the calls.
-        closed: number of calls of ``close``.
+    exception in the script is raised, which a source must not do and a loop must survive. ``asked`` are the times of
+    the calls, ``closed`` is the number of calls of ``close``.
 
     >>> source = ScriptedSource([Observation(0.0)])
     >>> source.observe(7.0).at
@@ -154,13 +148,11 @@ class ScriptedSource:
     def __init__(self, script: Iterable[Observation | Exception]) -> None:
         self._script = tuple(script)
         if not self._script:
-            message = "a script needs at least one observation"
-            raise ValueError(message)
+            raise ValueError("a script needs at least one observation")
         self.asked: list[float] = []
         self.closed = 0
 
     def observe(self, at: float) -> Observation:
-        """The next observation of the script, at this time."""
         item = self._script[min(len(self.asked), len(self._script) - 1)]
         self.asked.append(at)
         if isinstance(item, Exception):
@@ -168,18 +160,12 @@ class ScriptedSource:
         return replace(item, at=at)
 
     def close(self) -> None:
-        """Count the call."""
         self.closed += 1
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Outcome of one decision.
-
-    Attributes:
-        after_s: seconds from the decision to its outcome.
-        executors: number then; None: the target if it is applied, else as before.
-    """
+    """Outcome of a decision ``after_s`` seconds later; executors None: the target if it is applied, else as before."""
 
     after_s: float = 0.0
     status: OutcomeStatus = OutcomeStatus.APPLIED
@@ -188,16 +174,7 @@ class Step:
 
 
 class FakeActuator:
-    """An actuator without a cluster.
-
-    Args:
-        executors: number at the start.
-        script: outcomes of the decisions, in order; later ones are applied at once.
-
-    Attributes:
-        executors: present number.
-        applied: every decision.
-    """
+    """An actuator without a cluster; ``script``: outcomes of the first decisions. Later ones are applied at once."""
 
     def __init__(self, executors: int = 1, script: Iterable[Step] = ()) -> None:
         self.executors = executors
@@ -207,12 +184,10 @@ class FakeActuator:
         self._pending: tuple[Decision, Step] | None = None
 
     def apply(self, decision: Decision) -> None:
-        """Begin the next step of the script."""
         self.applied.append(decision)
         self._pending = (decision, next(self._script, Step()))
 
     def poll(self, at: float) -> Outcome | None:
-        """The outcome, once, when it is due."""
         if self._pending is None:
             return None
         decision, step = self._pending
@@ -236,6 +211,5 @@ class FakeActuator:
         )
 
     def close(self) -> None:
-        """Drop a decision that is still being executed."""
         self.closed = True
         self._pending = None

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import DecisionSettings, decide, learn
-from rheostat.decide.policy import Policy, in_force, misanswered, mismeasured, misshapen
+from rheostat.decide.policy import Policy, current_target, find_answer_faults, find_capacity_faults, find_policy_faults
 from rheostat.decide.state import State
 from rheostat.errors import did_you_mean
 from rheostat.journal.records import DecisionRecord, Header, SessionRecord
@@ -45,6 +45,14 @@ from rheostat.testing.stories import (
     with_backlog,
 )
 
+FACTORS = (1 / 64, 1024.0)
+"""Powers of two, so that rounding changes nothing by itself; far apart, so that no constant can hide."""
+
+_EVERY = 6
+"""Laws that are too expensive for every sample check every sixth, and every decrease."""
+
+_OPTIONAL = (*OPTIONAL, "waiting", "drain_s", "slots_per_executor")
+
 
 def check_policy(
     make: Callable[[], Policy[Any]],
@@ -55,13 +63,14 @@ def check_policy(
     """Check the laws of :data:`rheostat.testing.LAWS` on several stories.
 
     ``inputs``
-        a policy does not change its arguments;
+        a policy does not change its arguments: assessments and states are values;
     ``bounds``
         actions end within the bounds, and every decision has a sentence;
     ``determinism``
-        no hidden state, clock or random numbers;
+        built anew it decides alike, asked again it answers alike: no hidden state, clock or random numbers;
     ``unknown``
-        unknown, impossible and stale metrics never lead to fewer executors;
+        a needed metric that is unknown, impossible or stale leads to no decrease, neither of the decision nor of the
+        policy alone; and a metric that not all need, if unknown, turns no hold or increase into a decrease;
     ``journal``
         the state survives JSON and a journal on disk unchanged;
     ``more_load``
@@ -86,13 +95,14 @@ def check_policy(
             does not build a policy: all that is missing. Or an answer has the wrong type: what must be returned.
     """
     policy = make()
-    wrong = misshapen(policy)
+    wrong = find_policy_faults(policy)
     if wrong:
         name = policy.__name__ if isinstance(policy, type) else type(policy).__name__
         raise AssertionError("\n  - ".join([f"{name} is not built as a policy must be:", *wrong]))
     exempt: Mapping[str, str] = getattr(policy, "exempt", {})
     _check_exemptions(exempt)
-    cases = [Case(make, scaled or (lambda factor: scaled_options(make(), factor)), story) for story in stories]
+    codec = _decision_settings(policy, Bounds(1, 1))
+    cases = [Case(make, scaled or (lambda factor: scale_options(make(), factor)), story, codec) for story in stories]
     broken = {}
     for law in LAWS:
         fault = _first_fault(law, cases)
@@ -131,40 +141,34 @@ def _first_fault(law: Law, cases: Sequence[Case]) -> AssertionError | None:
     return None
 
 
-# ---------------------------------------------------------------------------------- a policy on a story, as laws see it
-
-FACTORS = (1 / 64, 1024.0)
-"""Powers of two, so that rounding changes nothing by itself; far apart, so that no constant can hide."""
-
-_EVERY = 6
-"""Laws that are too expensive for every sample check every sixth, and every decrease."""
-
-_OPTIONAL = (*OPTIONAL, "waiting", "drain_s", "slots_per_executor")
+# ----------------------------------------------------------------------------------------- a policy on a story
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One decision of a run: the assessment, the state before it, the decision, the state after it."""
+    """One decision of a run.
+
+    Attributes:
+        before, after: the state before and after the decision.
+        given: copies of ``assessment`` and of the policy's ``state``, made before the decision; None: not made.
+    """
 
     step: int
     assessment: Assessment
     before: State[Any]
     decision: Decision
     after: State[Any]
+    given: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
 class Case:
-    """A policy on a story.
-
-    Attributes:
-        make: builds the policy anew.
-        scaled: builds it for rates and records multiplied by a factor.
-    """
+    """A policy on a story; ``codec`` turns states into JSON and back, one for all stories, as it is slow to build."""
 
     make: Callable[[], Policy[Any]]
     scaled: Callable[[float], Policy[Any]]
     story: Story
+    codec: DecisionSettings
 
     @cached_property
     def deciding(self) -> DecisionSettings:
@@ -174,7 +178,7 @@ class Case:
     @cached_property
     def moments(self) -> list[Moment]:
         """Every decision on the story; each request is granted until the next sample."""
-        return run(self.deciding, self.story)
+        return run(self.deciding, self.story, copies=True)
 
     @property
     def some(self) -> Iterator[Moment]:
@@ -182,36 +186,34 @@ class Case:
         return (each for each in self.moments if each.step % _EVERY == 0 or each.decision.action is Action.DOWN)
 
 
-@dataclass(frozen=True, slots=True)
-class Law:
-    """A law; ``check`` raises AssertionError where it is broken."""
-
-    name: str
-    check: Callable[[Case], None]
-    may_be_exempted: bool = False
-
-
-def run(deciding: DecisionSettings, story: Story, factor: float = 1.0) -> list[Moment]:
-    """Make the decisions of a story."""
+def run(deciding: DecisionSettings, story: Story, factor: float = 1.0, *, copies: bool = False) -> list[Moment]:
+    """Make the decisions of a story; with ``copies``, keep what the policy was given."""
     job, state, moments = Job(story, factor), deciding.initial(), list[Moment]()
     for number, step in enumerate(story.steps):
         assessment = job.step(step)
-        decision, after = decide(deepcopy(assessment), deepcopy(state), deciding)
-        moments.append(Moment(number, assessment, state, decision, after))
-        state = after
+        given = deepcopy({"assessment": assessment, "state": state.policy}) if copies else None
+        decision, after = decide(assessment, state, deciding)
+        moments.append(Moment(number, assessment, state, decision, after, given))
+        state = _grant(decision, after, deciding)
         if decision.acts and decision.target is not None:
             job.ask(decision.target)
-            outcome = Outcome(
-                at=decision.at,
-                decision_id=decision.decision_id,
-                status=OutcomeStatus.APPLIED,
-                reason=Reason(ReasonCode.APPLIED, "granted"),
-                target=decision.target,
-                before=decision.current,
-                after=decision.target,
-            )
-            state = learn(outcome, state, deciding)
     return moments
+
+
+def _grant(decision: Decision, state: State[Any], deciding: DecisionSettings) -> State[Any]:
+    """The state once the request is granted; a hold requests nothing."""
+    if not decision.acts or decision.target is None:
+        return state
+    outcome = Outcome(
+        at=decision.at,
+        decision_id=decision.decision_id,
+        status=OutcomeStatus.APPLIED,
+        reason=Reason(ReasonCode.APPLIED, "granted"),
+        target=decision.target,
+        before=decision.current,
+        after=decision.target,
+    )
+    return learn(outcome, state, deciding)
 
 
 def _decision_settings(policy: Policy[Any], bounds: Bounds) -> DecisionSettings:
@@ -234,45 +236,40 @@ class _CheckedPolicy:
 
     def recommend(self, assessment: Assessment, state: Any) -> tuple[Recommendation, Any]:
         answer = self._policy.recommend(assessment, state)
-        asked = f"recommend() at {assessment.at:g} s, with {assessment.requested} executors in force"
-        self._require_none(misanswered(answer), asked)
+        wrong = find_answer_faults(answer)
+        if wrong:
+            asked = f"recommend() at {assessment.at:g} s, with {assessment.requested} executors in force"
+            raise self._error(wrong, asked)
         return answer
 
     def capacity(self, executors: int, state: Any) -> float | None:
         answer = self._policy.capacity(executors, state)
-        self._require_none(mismeasured(answer), f"capacity() of {executors} executors")
+        wrong = find_capacity_faults(answer)
+        if wrong:
+            raise self._error(wrong, f"capacity() of {executors} executors")
         return answer
 
-    def _require_none(self, wrong: list[str], asked: str) -> None:
-        if wrong:
-            fault = "\n  - ".join([f"{type(self._policy).__name__} answers wrongly, asked for {asked}:", *wrong])
-            raise AnswerError(fault)
+    def _error(self, wrong: list[str], asked: str) -> AnswerError:
+        return AnswerError(
+            "\n  - ".join([f"{type(self._policy).__name__} answers wrongly, asked for {asked}:", *wrong])
+        )
 
 
 def _fault(fault: str, moment: Moment, detail: str = "") -> AssertionError:
     return AssertionError(f"{fault} (sample {moment.step})" + (f": {detail}" if detail else ""))
 
 
-# ------------------------------------------------------------------------------------------------------- the laws
+# ------------------------------------------------------------------------ the laws, as check_policy lists them
 
 
-def inputs(case: Case) -> None:
-    """A policy does not change its arguments: assessments and states are values."""
-    for moment in case.some:
-        before = deepcopy((moment.assessment, moment.before))
-        decide(moment.assessment, moment.before, case.deciding)
-        after = (moment.assessment, moment.before)
-        if after != before:
-            changed = [f"{name}: {differences(*each)}" for name, *each in zip(_INPUTS, before, after, strict=True)]
-            detail = "; ".join(each for each in changed if not each.endswith(": nothing"))
-            raise _fault("the policy changed what it was given", moment, detail)
+def check_inputs(case: Case) -> None:
+    for moment in case.moments:
+        given, now = moment.given, {"assessment": moment.assessment, "state": moment.before.policy}
+        if given != now:
+            raise _fault("the policy changed what it was given", moment, differences(given, now))
 
 
-_INPUTS = ("the assessment", "the state")
-
-
-def bounds(case: Case) -> None:
-    """Actions end within the bounds; every decision has a number, a direction and a sentence."""
+def check_bounds(case: Case) -> None:
     for moment in case.moments:
         decision, answer = moment.decision, moment.decision.recommendation
         within = decision.target is not None and case.story.bounds.clamp(decision.target) == decision.target
@@ -288,53 +285,54 @@ def bounds(case: Case) -> None:
         raise AssertionError(fault)
 
 
-def determinism(case: Case) -> None:
-    """Built twice it decides alike, and asked again it answers alike: no hidden state, clock or random numbers."""
-    again = run(_decision_settings(case.make(), case.story.bounds), case.story)
-    for first, second in zip(case.moments, again, strict=True):
-        if first.decision != second.decision:
-            raise _fault("two runs on the same story differ", first, differences(first.decision, second.decision))
+def check_determinism(case: Case) -> None:
+    anew = _decision_settings(case.make(), case.story.bounds)
+    state = anew.initial()
+    for moment in case.moments:
+        decision, state = decide(moment.assessment, state, anew)
+        if decision != moment.decision:
+            raise _fault("two runs on the same story differ", moment, differences(moment.decision, decision))
+        state = _grant(decision, state, anew)
     for moment in case.some:
-        answer = decide(moment.assessment, moment.before, case.deciding)
-        if answer != (moment.decision, moment.after):
-            before, now = (
-                {"decision": decision, "state": state} for decision, state in ((moment.decision, moment.after), answer)
-            )
+        decision, state = decide(moment.assessment, moment.before, case.deciding)
+        before, now = {"decision": moment.decision, "state": moment.after}, {"decision": decision, "state": state}
+        if now != before:
             raise _fault("asked again it answers otherwise", moment, differences(before, now))
 
 
-def unknown(case: Case) -> None:
-    """Unknown never scales down.
-
-    A sample of the story with a needed metric unknown, impossible or stale leads to no decrease, neither by the planner
-    nor by the policy alone. And a metric that not all need, if unknown, turns no hold or increase into a decrease.
-    """
+def check_unknown(case: Case) -> None:
     policy = case.deciding.policy
     for moment in case.some:
         assessment = moment.assessment
         for worse in _spoil(assessment):
             decision, _ = decide(worse, moment.before, case.deciding)
+            proposed = decision.recommendation.target
             fault = None
             if decision.action is Action.DOWN:
                 fault = "fewer executors on unknown figures"
-            elif (worse.missing or worse.invalid) and _change(policy, worse, moment) < 0:
+            elif (worse.missing or worse.invalid) and proposed is not None and proposed < (decision.current or 0):
                 fault = "fewer executors proposed on unknown figures"
             if fault is not None:
                 answers = f"decided {_describe(decision)}, proposed {_describe_answer(decision.recommendation)}"
                 raise _fault(fault, moment, f"{differences(assessment, worse)}; {answers}")
         if assessment.missing or assessment.invalid or _change(policy, assessment, moment) < 0:
             continue
-        for blank in (*({name: None} for name in _OPTIONAL), dict.fromkeys(_OPTIONAL)):
-            if _change(policy, replace(assessment, **cast("dict[str, Any]", blank)), moment) < 0:
-                fault = f"fewer executors proposed only because {' and '.join(blank)} is unknown"
+        for names in (*((name,) for name in _OPTIONAL), _OPTIONAL):
+            if _change(policy, _forget(assessment, names), moment) < 0:
+                fault = f"fewer executors proposed only because {' and '.join(names)} is unknown"
                 raise _fault(fault, moment)
 
 
 def _change(policy: Policy[Any], assessment: Assessment, moment: Moment) -> int:
     """By how many executors the policy wants to change; 0 without an opinion."""
     answer, _ = policy.recommend(assessment, moment.before.policy)
-    number = in_force(assessment)
+    number = current_target(assessment)
     return 0 if answer.target is None or number is None else answer.target - number
+
+
+def _forget(assessment: Assessment, names: Sequence[str]) -> Assessment:
+    unknown: dict[str, Any] = dict.fromkeys(names)
+    return replace(assessment, **unknown)
 
 
 def _spoil(assessment: Assessment) -> Iterator[Assessment]:
@@ -346,9 +344,8 @@ def _spoil(assessment: Assessment) -> Iterator[Assessment]:
     yield replace(assessment, metrics_age_s=None)
 
 
-def journal(case: Case) -> None:
-    """The state survives the journal: as JSON, and written to disk and read back."""
-    adapter = case.deciding.state_adapter
+def check_journal(case: Case) -> None:
+    adapter = case.codec.state_adapter
     for moment in case.moments[::2]:
         try:
             back = adapter.validate_json(adapter.dump_json(moment.after))
@@ -358,15 +355,15 @@ def journal(case: Case) -> None:
         if back != moment.after:
             raise _fault("the state changes on its way through JSON", moment, differences(moment.after, back))
     with tempfile.TemporaryDirectory() as folder:
-        _check_files(case, case.moments[::12], Path(folder))
+        _check_files(case.codec, case.moments[:: -8 * _EVERY][::-1], Path(folder))
 
 
-def _check_files(case: Case, moments: list[Moment], folder: Path) -> None:
+def _check_files(codec: DecisionSettings, moments: list[Moment], folder: Path) -> None:
     """Write each moment as a session of its own, with its state; read it with the journal's own reader."""
     writer = JournalWriter(folder)
     for moment in moments:
         writer.start(Header("conformance", {}))
-        states = case.deciding.state_to_json(moment.before)
+        states = codec.state_to_json(moment.before)
         writer.record(DecisionRecord.of(None, moment.assessment, moment.decision), partial(dict, states))
     writer.close()
     if any(b'"nonfinite"' in file.read_bytes() for file in folder.glob("*.jsonl")):
@@ -376,7 +373,7 @@ def _check_files(case: Case, moments: list[Moment], folder: Path) -> None:
     sessions = [each for each in records if isinstance(each, SessionRecord)]
     decisions = [each for each in records if isinstance(each, DecisionRecord)]
     for moment, session, record in zip(moments, sessions, decisions, strict=True):
-        back = case.deciding.state_from_json(session.states)
+        back = codec.state_from_json(session.states)
         if back != moment.before:
             raise _fault("the state changes on its way through the journal", moment, differences(moment.before, back))
         written, read = _essence(moment.decision), _essence(record.decision)
@@ -389,16 +386,15 @@ def _essence(decision: Decision) -> tuple[object, ...]:
     return decision.action, decision.target, decision.reason.code, decision.reason.text, answer.target
 
 
-def more_load(case: Case) -> None:
-    """Raising only the latest rate and backlog of a steady history never gives fewer executors.
+def check_more_load(case: Case) -> None:
+    """The history is the story up to some sample, then 24 steady ones at the number of executors there.
 
-    The rate is raised by up to 3 standard deviations of the history's rates, the backlog by the same factor or more:
-    the number of executors, batch time and processed rate stay, so the records above the history are in the backlog.
-    The history is the story up to some sample, then 24 steady ones at the number of executors there.
+    The backlog is raised by the factor of the rate or more: the number of executors, batch time and processed rate
+    stay, so the records above the history are in the backlog.
     """
     policy = case.deciding.policy
-    for moment in case.moments[:: _EVERY * 4]:
-        executors, rate = in_force(moment.assessment), moment.assessment.arrival_rate
+    for moment in case.moments[:: 4 * _EVERY]:
+        executors, rate = current_target(moment.assessment), moment.assessment.arrival_rate
         if executors is None or rate is None:
             continue
         rates = steady_rates(rate, 24)
@@ -418,9 +414,9 @@ def more_load(case: Case) -> None:
 
 def _raise_load(assessment: Assessment, deviation: float) -> Iterator[tuple[str, Assessment]]:
     rate, backlog, waiting = assessment.arrival_rate or 0.0, assessment.backlog or 0, assessment.waiting or 0
-    for deviations in (1, 2, 3):
-        up = 1 + deviations * deviation / rate if rate else 1.0
-        most = 1 + 3 * deviation / rate if rate else 1.0
+    relative = deviation / rate if rate else 0.0
+    most = 1 + 3 * relative
+    for up in (1 + relative, 1 + 2 * relative, most):
         for faster, fuller in {(up, up), (up, most), (1.0, up)}:
             more = replace(assessment, arrival_rate=rate * faster)
             added = round(backlog * fuller) - backlog
@@ -428,8 +424,7 @@ def _raise_load(assessment: Assessment, deviation: float) -> Iterator[tuple[str,
             yield text, with_backlog(more, backlog + added, waiting + added)
 
 
-def scale(case: Case) -> None:
-    """Rates, backlogs, capacities, thresholds and caps scaled together change nothing."""
+def check_scale(case: Case) -> None:
     factor = FACTORS[len(case.story.steps) % len(FACTORS)]
     other = run(_decision_settings(case.scaled(factor), case.story.bounds), case.story, factor)
     for first, second in zip(case.moments, other, strict=True):
@@ -442,7 +437,7 @@ def _numbers(decision: Decision) -> tuple[object, ...]:
     return decision.target, decision.reason.code, decision.recommendation.target, decision.recommendation.reason.code
 
 
-def scaled_options(policy: Any, factor: float) -> Policy[Any]:
+def scale_options(policy: Any, factor: float) -> Policy[Any]:
     """The same policy with every option that is in records or records/s multiplied.
 
     Such an option says so in its field: ``json_schema_extra={"unit": "records/s"}``. Its value is a number or a tuple
@@ -451,7 +446,8 @@ def scaled_options(policy: Any, factor: float) -> Policy[Any]:
     Raises:
         AssertionError: there are such options, and the policy does not keep ``options`` and ``context``.
     """
-    names = _in_records(getattr(policy, "options_type", None))
+    options: Mapping[str, Any] = getattr(getattr(policy, "options_type", None), "model_fields", {})
+    names = [name for name, field in options.items() if _is_in_records(field.json_schema_extra)]
     if not names:
         return policy  # type: ignore[no-any-return]
     if not (hasattr(policy, "options") and hasattr(policy, "context")):
@@ -463,13 +459,8 @@ def scaled_options(policy: Any, factor: float) -> Policy[Any]:
     return type(policy)(policy.options.model_copy(update=values), policy.context)  # type: ignore[no-any-return]
 
 
-def _in_records(options_type: Any) -> list[str]:
-    fields: Mapping[str, Any] = getattr(options_type, "model_fields", {})
-    extras = {name: field.json_schema_extra for name, field in fields.items()}
-    return [name for name, extra in extras.items() if isinstance(extra, Mapping) and _is_records(extra.get("unit"))]
-
-
-def _is_records(unit: object) -> bool:
+def _is_in_records(extra: object) -> bool:
+    unit = extra.get("unit") if isinstance(extra, Mapping) else None
     return isinstance(unit, str) and unit.split("/")[0].split(" ")[0] == "records"
 
 
@@ -479,14 +470,23 @@ def _times(value: Any, factor: float) -> Any:
     return None if value is None else value * factor
 
 
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A law; ``check`` raises AssertionError where it is broken."""
+
+    name: str
+    check: Callable[[Case], None]
+    may_be_exempted: bool = False
+
+
 LAWS: tuple[Law, ...] = (
-    Law("inputs", inputs),
-    Law("bounds", bounds),
-    Law("determinism", determinism),
-    Law("unknown", unknown),
-    Law("journal", journal),
-    Law("more_load", more_load, may_be_exempted=True),
-    Law("scale", scale, may_be_exempted=True),
+    Law("inputs", check_inputs),
+    Law("bounds", check_bounds),
+    Law("determinism", check_determinism),
+    Law("unknown", check_unknown),
+    Law("journal", check_journal),
+    Law("more_load", check_more_load, may_be_exempted=True),
+    Law("scale", check_scale, may_be_exempted=True),
 )
 """In the order in which they are checked."""
 
@@ -502,7 +502,7 @@ def differences(before: object, after: object) -> str:
     >>> differences(Recommendation(3, None), Recommendation(5, None)), differences((1, 2), (1, 2))
     ('target: 3 → 5', 'nothing')
     """
-    found = list(_differing(before, after, ""))
+    found = list(_compare(before, after, ""))
     more = f"; and {len(found) - _MOST} more" if len(found) > _MOST else ""
     return "; ".join(found[:_MOST]) + more if found else "nothing"
 
@@ -515,15 +515,16 @@ def _describe_answer(answer: Recommendation) -> str:
     return f"{answer.target} ({answer.reason.code}: {_short(answer.reason.text)})"
 
 
-def _differing(before: object, after: object, way: str) -> Iterator[str]:
-    if type(before) is type(after) and before == after:
-        return
-    old, new = _parts(before), _parts(after)
-    if type(before) is type(after) and old is not None and new is not None and old.keys() == new.keys():
-        for name in old:
-            yield from _differing(old[name], new[name], f"{way}.{name}")
-        return
-    yield f"{way.removeprefix('.') or 'the value'}: {_short(repr(before))} → {_short(repr(after))}"
+def _compare(before: object, after: object, path: str) -> Iterator[str]:
+    if type(before) is type(after):
+        if before == after:
+            return
+        old, new = _parts(before), _parts(after)
+        if old is not None and new is not None and old.keys() == new.keys():
+            for name in old:
+                yield from _compare(old[name], new[name], f"{path}.{name}")
+            return
+    yield f"{path.removeprefix('.') or 'the value'}: {_short(repr(before))} → {_short(repr(after))}"
 
 
 def _parts(value: object) -> Mapping[str, object] | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from rheostat.analyze.batches import healthy_backlog, pressed
+from rheostat.analyze.batches import has_backpressure, healthy_backlog
 from rheostat.model import Assessment, Bounds
 
 SAMPLE_S = 15.0
@@ -55,12 +55,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A load, and the job under it.
-
-    Attributes:
-        start: executors at the beginning.
-        batch_cap: most records in a batch; None: no limit.
-    """
+    """A load, and the job under it with so many executors at the start and records in a batch; None: no limit."""
 
     name: str
     steps: tuple[Step, ...]
@@ -71,10 +66,9 @@ class Story:
 
 @dataclass
 class Job:
-    """The job of a story: yields one assessment after another, and follows requests.
+    """The job of a story: assesses one sample after another, and follows requests.
 
-    Attributes:
-        factor: multiplies all records; a power of two ≥ 1/64.
+    ``factor`` multiplies all records, a power of two ≥ 1/64. ``left``: records that wait beyond those of one trigger.
     """
 
     story: Story
@@ -93,7 +87,7 @@ class Job:
         self.requested = executors
 
     def step(self, step: Step) -> Assessment:
-        """Advance to this sample and assess it."""
+        """Advance to this sample, and assess it."""
         self.at += step.passed_s
         self.batches, self.number = self.batches + 1, self.number + 1
         rate, carried = step.rate * self.factor, EXECUTOR_RATE * self.factor * self.executors
@@ -109,7 +103,6 @@ class Job:
     def _assess(self, rate: float, processed: float, carried: float, cap: float) -> Assessment:
         records = min(cap, processed * TRIGGER_S + self.left)
         batch_s = FIXED_S + records / carried
-        busy = min(1.0, processed / carried)
         assessment = Assessment(
             at=self.at,
             executors=self.executors,
@@ -125,7 +118,7 @@ class Job:
             last_batch_id=self.number,
             last_batch_records=self._whole(records),
             occupancy=batch_s / PERIOD_S,
-            busy_ratio=busy,
+            busy_ratio=min(1.0, processed / carried),
             batches=max(0, self.batches),
             capped=records >= cap and self.left > 0,
             failed_tasks=0,
@@ -142,16 +135,10 @@ class Job:
 
 def with_backlog(assessment: Assessment, backlog: int, waiting: int) -> Assessment:
     """The same sample with another backlog, and the metrics that depend on it."""
-    rate, processed, trigger_s, batch_s, period_s = (
-        assessment.arrival_rate or 0.0,
-        assessment.processed_rate or 0.0,
-        assessment.trigger_s or 0.0,
-        assessment.batch_s or 0.0,
-        assessment.period_s or 0.0,
-    )
-    draining = processed > rate
-    excess = max(0.0, backlog - healthy_backlog(rate, trigger_s, batch_s, period_s))
-    held = bool(pressed(batch_s, trigger_s, period_s, backlog, excess, None))
+    rate, processed = assessment.arrival_rate or 0.0, assessment.processed_rate or 0.0
+    batch_s, draining = assessment.batch_s or 0.0, processed > rate
+    excess = max(0.0, backlog - healthy_backlog(rate, TRIGGER_S, batch_s, PERIOD_S))
+    held = bool(has_backpressure(batch_s, TRIGGER_S, PERIOD_S, backlog, excess, None))
     return replace(
         assessment,
         backlog=backlog,

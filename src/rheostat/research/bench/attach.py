@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -35,15 +34,16 @@ from rheostat.research.bench.harness import (
     Metric,
     Watch,
     abba,
-    added,
-    added_at_median,
     batches_done,
+    compare_means,
+    compare_medians,
+    ignore_progress,
+    lab_and_folder,
     load_note,
     metric,
     run_driver,
     session,
     until,
-    unwatched,
 )
 
 if TYPE_CHECKING:
@@ -61,17 +61,13 @@ _SAMPLE_S: float = Settings.model_fields["sample_s"].default
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is run.
+    """What is run: pairs of blocks of batches, with and without the autoscaler.
 
     Attributes:
-        pairs: pairs of blocks, one with and one without the autoscaler.
-        block: batches in each.
-        cap: records of a batch.
+        block, cap: batches of a block, records of a batch.
         lookup_ms: wait of each record.
-        sample_s: between two cycles of the autoscaler.
-        cycles: of the autoscaler while memory is measured.
+        sample_s, cycles: between two cycles of the autoscaler, and how many while memory is measured.
         warm_up: batches before anything is measured.
-        policy: decides, within one executor.
     """
 
     pairs: int = 50
@@ -94,13 +90,8 @@ class Plan:
 _CONTROLLER_PLAN = Plan(pairs=20, block=20, sample_s=0.5, cycles=240, policy="proactive")
 
 
-def run_attach(watch: Watch = unwatched) -> Bench:
-    """A thousand batches with the autoscaler, and a thousand without."""
-    return run_plan(Plan(), watch)
-
-
-def run_plan(plan: Plan, watch: Watch = unwatched) -> Bench:
-    """Run a plan of ``bench attach``; everything that is started for it ends with it.
+def run_attach(watch: Watch = ignore_progress, plan: Plan = Plan()) -> Bench:
+    """A thousand batches with the autoscaler, and a thousand without; everything that is started for it ends with it.
 
     Raises:
         PartFailedError: a part died; with its name and the end of its log.
@@ -111,15 +102,15 @@ def run_plan(plan: Plan, watch: Watch = unwatched) -> Bench:
     return Bench("attach", figures(result), (*_notes(plan, result), load_note(load)))
 
 
-def run_controller(watch: Watch = unwatched) -> Bench:
+def run_controller(watch: Watch = ignore_progress) -> Bench:
     """The policy ``proactive`` beside a real query."""
     plan, load = _CONTROLLER_PLAN, os.getloadavg()
     result = _measure(plan, watch)
     notes = (
         f"The policy {plan.policy} beside the query of `bench attach`, journal on disk, a cycle each {plan.sample_s:g} "
-        f"s so that there are many; the share is that of one core with a cycle each {_SAMPLE_S:g} s, the default.",
-        f"Python: processor time of the driver's process over {plan.cycles} cycles, in which nothing else runs there. "
-        f"JVM: by the difference between {len(result['blocks'])} neighbouring blocks of batches with and without it.",
+        f"s; the share is that of one core with a cycle each {_SAMPLE_S:g} s, the default.",
+        f"Python: processor time of the driver's process over {plan.cycles} cycles, while nothing else runs there. "
+        f"JVM: the difference between {len(result['blocks'])} neighbouring blocks of batches with and without it.",
         "The share is judged by the upper end of the JVM's interval, where there is one.",
     )
     return Bench("controller", controller_figures(result["memory"], result["blocks"]), (*notes, load_note(load)))
@@ -127,14 +118,10 @@ def run_controller(watch: Watch = unwatched) -> Bench:
 
 def _measure(plan: Plan, watch: Watch) -> Mapping[str, Any]:
     """The driver's result."""
-    spec = LabSpec(workers=1, size=WorkerSize(cores=_SLOTS, memory_mb=_EXECUTOR_MB))
-    with (
-        tempfile.TemporaryDirectory(prefix="rheostat-bench-") as scratch,
-        Lab(spec, say=lambda sentence: watch(0, 0, sentence)) as lab,
-    ):
+    size = WorkerSize(cores=_SLOTS, memory_mb=_EXECUTOR_MB)
+    with lab_and_folder(LabSpec(workers=1, size=size), watch) as (lab, scratch):
         _fill_topic(lab.broker.bootstrap, plan.records, watch)
-        job = asdict(_job(plan, lab, Path(scratch)))
-        return Driver.start(lab, __name__, job, Path(scratch) / "driver", watch).result(_LONGEST_S)
+        return Driver.start(lab, __name__, _job(plan, lab, scratch), scratch / "driver", watch).result(_LONGEST_S)
 
 
 def _fill_topic(bootstrap: str, records: int, watch: Watch, chunk: int = 5_000) -> None:
@@ -157,7 +144,7 @@ def _fill_topic(bootstrap: str, records: int, watch: Watch, chunk: int = 5_000) 
 def figures(result: Mapping[str, Any]) -> list[Metric]:
     """The figures of ``bench attach`` from the driver's result."""
     blocks, memory = _blocks(result), result["memory"]
-    difference, at_median = added(blocks), added_at_median(blocks)
+    difference, at_median = compare_means(blocks), compare_medians(blocks)
     times = [time for block in blocks if not block.attached for time in block.batch_ms]
     return [
         Metric(
@@ -173,7 +160,7 @@ def figures(result: Mapping[str, Any]) -> list[Metric]:
         Metric("batch without, median", float(np.median(times)), "ms", len(times)),
         Metric("added memory of the driver's Python", _added_mb(memory), "MB", 1, target=_TARGET_MB),
         Metric("of it by attaching and the first cycle", memory["first_mb"] - memory["before_mb"], "MB", 1),
-        Metric("added heap of the driver's JVM", memory["heap_later_mb"] - memory["heap_before_mb"], "MB", 1),
+        Metric("added heap of the driver's JVM", _added_heap_mb(memory), "MB", 1),
         Metric("processor time of a cycle, Python", 1000 * memory["cycle_s"], "ms", int(memory["cycles"])),
         metric("processor time of a cycle, JVM, by difference", _jvm_cycle_ms(result["blocks"]), "ms"),
         Metric("failed cycles", float(result["failures"]), "cycles", len(blocks)),
@@ -184,16 +171,17 @@ def controller_figures(memory: Mapping[str, float], blocks: Sequence[Mapping[str
     """The figures of ``bench controller``: processor time of a cycle, its share of a core, and memory."""
     python_ms, cycles = 1000 * memory["cycle_s"], int(memory["cycles"])
     jvm = metric("processor time of a cycle, JVM, by difference", _jvm_cycle_ms(blocks), "ms")
-    share, worst = (
-        None if jvm_ms is None else 100 * (python_ms + jvm_ms) / (1000 * _SAMPLE_S)
-        for jvm_ms in (jvm.value, jvm.value if jvm.ci95 is None else jvm.ci95[1])
-    )
+
+    def share(jvm_ms: float | None) -> float | None:
+        return None if jvm_ms is None else 100 * (python_ms + jvm_ms) / (1000 * _SAMPLE_S)
+
+    worst = share(jvm.value if jvm.ci95 is None else jvm.ci95[1])
     return [
-        Metric("steady share of a core", share, "%", cycles, target=_TARGET_PERCENT, judged=worst),
+        Metric("steady share of a core", share(jvm.value), "%", cycles, target=_TARGET_PERCENT, judged=worst),
         Metric("processor time of a cycle, Python", python_ms, "ms", cycles),
         jvm,
         Metric("memory of the driver's Python, added", _added_mb(memory), "MB", 1, target=_TARGET_MB),
-        Metric("heap of the driver's JVM, added", memory["heap_later_mb"] - memory["heap_before_mb"], "MB", 1),
+        Metric("heap of the driver's JVM, added", _added_heap_mb(memory), "MB", 1),
     ]
 
 
@@ -203,6 +191,10 @@ def _blocks(result: Mapping[str, Any]) -> list[Block]:
 
 def _added_mb(memory: Mapping[str, float]) -> float:
     return max(memory["first_mb"], memory["later_mb"]) - memory["before_mb"]
+
+
+def _added_heap_mb(memory: Mapping[str, float]) -> float:
+    return memory["heap_later_mb"] - memory["heap_before_mb"]
 
 
 def _jvm_cycle_ms(blocks: Sequence[Mapping[str, Any]]) -> list[float]:
@@ -219,15 +211,15 @@ def _jvm_cycle_ms(blocks: Sequence[Mapping[str, Any]]) -> list[float]:
 def _notes(plan: Plan, result: Mapping[str, Any]) -> tuple[str, ...]:
     blocks = _blocks(result)
     counted = sum(len(block.batch_ms) for block in blocks if block.attached)
-    interval = added(blocks).ci95
+    interval = compare_means(blocks).ci95
     notes = [
         f"Spark standalone, one executor of {_SLOTS} slots, Kafka with {_PARTITIONS} partitions filled beforehand, "
         f"batches of {plan.cap} records back to back, each record waits {plan.lookup_ms:g} ms; sink: noop.",
-        f"Attached: all of it, journal on disk, the policy static at the present number; a cycle each "
-        f"{plan.sample_s:g} s, {15 / plan.sample_s:.0f} times as often as the default.",
-        f"Blocks of {plan.block} batches in the order ABBA, {counted} batches a side. A block begins when the first "
-        "cycle has ended; the batch that runs then is not counted. Compared are the mean batches of neighbouring "
-        "blocks; the interval is that of the median over the pairs. Batch times are Spark's, in whole ms.",
+        f"Attached with the journal on disk and the policy static; a cycle each {plan.sample_s:g} s, "
+        f"{15 / plan.sample_s:.0f} times as often as the default.",
+        f"Blocks of {plan.block} batches in the order ABBA, {counted} batches a side; a block begins after the first "
+        "cycle. The mean batches of neighbouring blocks are compared; the interval is that of the median over the "
+        "pairs.",
         f"Memory: resident set of a fresh driver before attach and after {plan.cycles} cycles; the heap after a "
         "collection, with a query that runs in it.",
     ]
@@ -242,57 +234,32 @@ _TIMEOUT_S = 120.0
 _MB = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """Task of the driver.
-
-    Attributes:
-        conf: the session's configuration.
-        kafka: options of the source.
-        attach: the autoscaler's settings.
-        turns: for each block, whether the autoscaler is attached.
-        lookup_ms, block, warm_up, cycles: as in :class:`Plan`.
-    """
-
-    conf: Mapping[str, str]
-    kafka: Mapping[str, str]
-    attach: Mapping[str, Any]
-    turns: Sequence[bool]
-    lookup_ms: float
-    block: int
-    warm_up: int
-    cycles: int
-
-
-def _job(plan: Plan, lab: Lab, scratch: Path) -> Job:
+def _job(plan: Plan, lab: Lab, scratch: Path) -> dict[str, Any]:
+    """The driver's task: the plan, configuration of the session, options of the source, settings of the autoscaler."""
     cluster = lab.cluster.driver_conf(
         executor_cores=_SLOTS, executor_memory_mb=_EXECUTOR_MB, jars=kafka_connector_jars()
     )
-    return Job(
-        conf=cluster | quick_conf(progress_kept=plan.block + 20),
-        kafka={
+    return {
+        "plan": asdict(plan),
+        "conf": cluster | quick_conf(progress_kept=plan.block + 20),
+        "kafka": {
             "kafka.bootstrap.servers": lab.broker.bootstrap,
             "subscribe": TOPIC,
             "startingOffsets": "earliest",
             "maxOffsetsPerTrigger": str(plan.cap),
         },
-        attach={
+        "attach": {
             "objective": "lag < 1h",
             "executors": [1, 1],
             "policy": plan.policy,
             "sample_s": plan.sample_s,
             "journal": str(scratch / "journal"),
         },
-        turns=abba(plan.pairs),
-        lookup_ms=plan.lookup_ms,
-        block=plan.block,
-        warm_up=plan.warm_up,
-        cycles=plan.cycles,
-    )
+    }
 
 
 def quick_conf(progress_kept: int) -> dict[str, str]:
-    """Session settings for short batches with little noise: no web UI, short histories, no helper processes."""
+    """Session settings for short batches with little noise: no web UI, short histories."""
     kept = ("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.sql.ui.retainedExecutions")
     return {
         "spark.ui.enabled": "false",
@@ -332,20 +299,23 @@ def _heap_mb(spark: SparkSession) -> float:
 class _Turns:
     """Attaches and detaches the autoscaler, and measures."""
 
-    def __init__(self, job: Job, spark: SparkSession, query: StreamingQuery, watch: Watch) -> None:
-        self._job, self._spark, self._query, self._watch = job, spark, query, watch
+    def __init__(
+        self, plan: Plan, settings: Mapping[str, Any], spark: SparkSession, query: StreamingQuery, watch: Watch
+    ) -> None:
+        self._plan, self._settings, self._watch = plan, settings, watch
+        self._spark, self._query = spark, query
         self._attachment: Attachment | None = None
         self._failures = 0
 
     def measure(self) -> dict[str, Any]:
         memory = self._measure_memory()
-        blocks, turns = [], self._job.turns
+        blocks, turns = [], abba(self._plan.pairs)
         for number, attached in enumerate(turns):
             self._watch(number, len(turns), "blocks of batches, by turns with and without the autoscaler")
-            if attached and self._attachment is None:
-                self._attach()
-            elif not attached:
+            if not attached:
                 self._detach()
+            elif self._attachment is None:
+                self._attach()
             blocks.append(self._measure_block(attached=attached))
         self._detach()
         return {"memory": memory, "blocks": blocks, "failures": self._failures}
@@ -357,7 +327,7 @@ class _Turns:
         self._attach()
         first, cpu = _rss_mb(), time.process_time()
         begin = self._cycles()
-        until(lambda: self._cycles() >= self._job.cycles, "cycles of the autoscaler", 30 * _TIMEOUT_S, 0.2)
+        until(lambda: self._cycles() >= self._plan.cycles, "cycles of the autoscaler", 30 * _TIMEOUT_S, 0.2)
         cpu = (time.process_time() - cpu) / (self._cycles() - begin)
         memory = {"before_mb": before, "first_mb": first, "later_mb": _rss_mb(), "cycle_s": cpu}
         memory |= {"heap_before_mb": heap, "heap_later_mb": _heap_mb(self._spark), "cycles": float(self._cycles())}
@@ -368,7 +338,7 @@ class _Turns:
         """The batches that begin after now; the one that runs now is left out."""
         first = batches_done(self._query) + 1
         jvm, cycles, begin = _jvm_s(), self._cycles(), time.monotonic()
-        last = first + self._job.block - 1
+        last = first + self._plan.block - 1
         until(lambda: batches_done(self._query) > last, "a block of batches", _TIMEOUT_S, 0.25)
         jvm_s, cycles, seconds = _jvm_s() - jvm, self._cycles() - cycles, time.monotonic() - begin
         batch_ms = self._batch_ms(range(first, last + 1))
@@ -386,7 +356,7 @@ class _Turns:
         """Attach, and wait for the end of the first cycle."""
         from rheostat.attachment import attach
 
-        self._attachment = attach(self._spark, config=self._job.attach)
+        self._attachment = attach(self._spark, config=self._settings)
         until(lambda: self._cycles() >= 1, "the first cycle", _TIMEOUT_S)
 
     def _detach(self) -> None:
@@ -401,27 +371,27 @@ class _Turns:
         return 0 if status is None else status.cycles
 
 
-def _start_query(job: Job, spark: SparkSession, checkpoint: Path) -> StreamingQuery:
+def _start_query(plan: Plan, kafka: Mapping[str, str], spark: SparkSession, checkpoint: Path) -> StreamingQuery:
     """The query: Kafka, a wait for each record, nowhere; back to back."""
-    lookup_s = job.lookup_ms / 1000
+    lookup_s = plan.lookup_ms / 1000
 
     def wait(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             time.sleep(batch.num_rows * lookup_s)
             yield batch
 
-    records = spark.readStream.format("kafka").options(**job.kafka).load().select("value")
+    records = spark.readStream.format("kafka").options(**kafka).load().select("value")
     writer = records.mapInArrow(wait, records.schema).writeStream.format("noop")
     return writer.option("checkpointLocation", str(checkpoint)).trigger(processingTime="0 seconds").start()
 
 
-def _drive(task: Mapping[str, Any], folder: Path, watch: Watch) -> dict[str, Any]:
-    job = Job(**task)
+def _drive(job: Mapping[str, Any], folder: Path, watch: Watch) -> dict[str, Any]:
+    plan = Plan(**job["plan"])
     watch(0, 0, "warming up")
-    with session(job.conf, "rheostat-bench-attach") as spark:
-        query = _start_query(job, spark, folder / "checkpoint")
-        until(lambda: batches_done(query) >= job.warm_up, "warming up", _TIMEOUT_S, 0.2)
-        result = _Turns(job, spark, query, watch).measure()
+    with session(job["conf"], "rheostat-bench-attach") as spark:
+        query = _start_query(plan, job["kafka"], spark, folder / "checkpoint")
+        until(lambda: batches_done(query) >= plan.warm_up, "warming up", _TIMEOUT_S, 0.2)
+        result = _Turns(plan, job["attach"], spark, query, watch).measure()
         query.stop()
     return result
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy.typing as npt
 from rheostat.errors import Fault, InputError, RheostatError, UnavailableError
 from rheostat.files import read_text, reason_of, replace_text
 from rheostat.host.processes import Launch, Part, module_command, module_environment
-from rheostat.lab.lab import Lab
+from rheostat.lab.lab import Lab, LabSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +35,7 @@ Watch = Callable[[int, int, str], None]
 """Called with the progress of a benchmark: number of steps done, of how many (0: unknown), and what it does."""
 
 
-def unwatched(_done: int, _total: int, _words: str) -> None:
+def ignore_progress(_done: int, _total: int, _words: str) -> None:
     """A :data:`Watch` that does nothing."""
 
 
@@ -43,14 +44,9 @@ SCHEMA = "rheostat.bench/1"
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One figure.
+    """One figure; None: not measured, or not resolved. ``n``: measurements behind it; ``ci95``: by bootstrap.
 
-    Attributes:
-        value: None where it was not measured, or not resolved.
-        n: measurements behind it.
-        ci95: 95 % interval of the value, by bootstrap; None without one.
-        target: upper limit; None: only reported.
-        judged: compared with the target in place of the value, as an end of the interval; None: the value.
+    ``target``: upper limit. ``judged``: compared with the target in place of the value, as an end of the interval.
     """
 
     name: str
@@ -71,15 +67,8 @@ class Metric:
 
     def to_json(self) -> dict[str, Any]:
         """Value in the shape of ``rheostat.bench/1``."""
-        return {
-            "name": self.name,
-            "value": self.value,
-            "unit": self.unit,
-            "n": self.n,
-            "ci95": None if self.ci95 is None else list(self.ci95),
-            "target": self.target,
-            "met": self.met,
-        }
+        names = ("name", "value", "unit", "n", "ci95", "target", "met")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +118,11 @@ def bootstrap_interval(
 
 def machine() -> str:
     """The machine in a line: processor, cores, memory, system, Python."""
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    python = ".".join(map(str, sys.version_info[:3]))
-    return f"{_processor()}, {os.cpu_count()} cores, {pages:.0f} GiB, {platform.system()}, Python {python}"
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    memory, info = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, Path("/proc/cpuinfo")
+    named = re.search(r"(?m)^model name\s*: (.+)$", info.read_text(encoding="utf-8") if info.exists() else "")
+    processor = named[1].strip() if named else platform.processor() or platform.machine()
+    system, python = platform.system(), platform.python_version()
+    return f"{processor}, {os.cpu_count()} cores, {memory:.0f} GiB, {system}, Python {python}"
 
 
 # -------------------------------------------------------- the page docs/benchmarks.md, one section a benchmark
@@ -220,6 +202,16 @@ ASKED, PROGRESS, RESULT = "asked.json", "progress.json", "result.json"
 """Files in the driver's folder: executors were requested, so a Worker may start; its progress; what it measured."""
 
 
+@contextmanager
+def lab_and_folder(spec: LabSpec, watch: Watch) -> Iterator[tuple[Lab, Path]]:
+    """A lab, and a temporary folder."""
+    with (
+        TemporaryDirectory(prefix="rheostat-bench-") as folder,
+        Lab(spec, say=lambda sentence: watch(0, 0, sentence)) as lab,
+    ):
+        yield lab, Path(folder)
+
+
 @dataclass(frozen=True, slots=True)
 class Driver:
     """A running driver, made by :meth:`start`; ends with the lab. ``watch`` gets its progress."""
@@ -227,10 +219,12 @@ class Driver:
     lab: Lab
     part: Part
     folder: Path
-    watch: Watch = unwatched
+    watch: Watch = ignore_progress
 
     @classmethod
-    def start(cls, lab: Lab, module: str, job: Mapping[str, Any], folder: Path, watch: Watch = unwatched) -> Driver:
+    def start(
+        cls, lab: Lab, module: str, job: Mapping[str, Any], folder: Path, watch: Watch = ignore_progress
+    ) -> Driver:
         """Run ``python -m MODULE FOLDER`` with the job in ``job.json`` there."""
         folder.mkdir(parents=True)
         write_json(folder / "job.json", job)
@@ -238,26 +232,15 @@ class Driver:
         part = lab.run_part("driver", Launch(module_command(module, str(folder)), environment, folder))
         return cls(lab, part, folder, watch)
 
-    def wait_asked(self, timeout_s: float) -> None:
-        """Wait until it has requested its executors.
-
-        Raises:
-            PartFailedError: a part died, or it took too long.
-        """
-        self._wait(ASKED, timeout_s)
-
     def result(self, timeout_s: float) -> dict[str, Any]:
-        """Wait for what it measured, and for its end.
-
-        Raises:
-            PartFailedError: a part died, or it took too long.
-        """
-        self._wait(RESULT, timeout_s)
+        """Wait for what it measured, and for its end; raises as :meth:`wait_for`."""
+        self.wait_for(RESULT, timeout_s)
         self.part.wait_exit(60.0)
         result: dict[str, Any] = json.loads((self.folder / RESULT).read_text(encoding="utf-8"))
         return result
 
-    def _wait(self, name: str, timeout_s: float) -> None:
+    def wait_for(self, name: str, timeout_s: float) -> None:
+        """Wait until this file is in its folder. Raises PartFailedError: a part died, or it took too long."""
         deadline, pause, passed_on = time.monotonic() + timeout_s, threading.Event(), ""
         while not (self.folder / name).exists():
             self.lab.check()
@@ -323,11 +306,7 @@ def session(conf: Mapping[str, str], name: str) -> Iterator[SparkSession]:
 
 
 def until(holds: Callable[[], bool], what: str, timeout_s: float, look_s: float = 0.05) -> None:
-    """Wait for a condition.
-
-    Raises:
-        UnavailableError: it did not hold in time.
-    """
+    """Wait for a condition. Raises UnavailableError: it did not hold in time."""
     deadline, pause = time.monotonic() + timeout_s, threading.Event()
     while not holds():
         if time.monotonic() > deadline:
@@ -337,11 +316,7 @@ def until(holds: Callable[[], bool], what: str, timeout_s: float, look_s: float 
 
 
 def batches_done(query: StreamingQuery) -> int:
-    """Number of finished batches.
-
-    Raises:
-        RheostatError: the query has ended.
-    """
+    """Number of finished batches. Raises RheostatError: the query has ended."""
     if not query.isActive:
         message = f"the query has ended: {query.exception()}"
         raise RheostatError(message)
@@ -374,25 +349,19 @@ def abba(pairs: int) -> list[bool]:
     >>> abba(2)
     [False, True, True, False]
     """
-    return [attached for number in range(pairs) for attached in ((False, True) if number % 2 == 0 else (True, False))]
+    return [(number % 4) in (1, 2) for number in range(2 * pairs)]
 
 
 def pairs(blocks: Sequence[Block]) -> list[tuple[Block, Block]]:
-    """Neighbours, each pair as (without, with).
-
-    Raises:
-        ValueError: two neighbours are of one kind.
-    """
-    ordered = []
-    for one, other in zip(blocks[::2], blocks[1::2], strict=True):
-        if one.attached is other.attached:
-            message = "the blocks do not go by turns"
-            raise ValueError(message)
-        ordered.append((other, one) if one.attached else (one, other))
-    return ordered
+    """Neighbours, each pair as (without, with). Raises ValueError: two neighbours are of one kind."""
+    ordered = [sorted(pair, key=lambda block: block.attached) for pair in zip(blocks[::2], blocks[1::2], strict=True)]
+    if any(without.attached or not attached.attached for without, attached in ordered):
+        message = "the blocks do not go by turns"
+        raise ValueError(message)
+    return [(without, attached) for without, attached in ordered]
 
 
-def added(blocks: Sequence[Block]) -> Difference:
+def compare_means(blocks: Sequence[Block]) -> Difference:
     """The median, over the pairs, of the difference between the mean batch times of the two blocks.
 
     Means within a block, since a cycle of the autoscaler falls into one batch of several and would not change the
@@ -400,24 +369,19 @@ def added(blocks: Sequence[Block]) -> Difference:
     """
     both = pairs(blocks)
     usual = statistics.median(time for without, _ in both for time in without.batch_ms)
-    shares = [
-        100 * (statistics.fmean(attached.batch_ms) - statistics.fmean(without.batch_ms)) / usual
-        for without, attached in both
-    ]
-    return Difference(
-        statistics.median(shares), bootstrap_interval(np.asarray(shares), lambda values: float(np.median(values)))
-    )
+    means = [(statistics.fmean(without.batch_ms), statistics.fmean(attached.batch_ms)) for without, attached in both]
+    shares = np.array([100 * (attached - without) / usual for without, attached in means])
+    return Difference(float(np.median(shares)), bootstrap_interval(shares, lambda values: float(np.median(values))))
 
 
-def added_at_median(blocks: Sequence[Block]) -> Difference:
+def compare_medians(blocks: Sequence[Block]) -> Difference:
     """The difference of the median batches of the two kinds, with medians between the whole milliseconds."""
-    without, attached = zip(*((np.asarray(a.batch_ms), np.asarray(b.batch_ms)) for a, b in pairs(blocks)), strict=True)
-
-    def median(batches: Sequence[npt.NDArray[np.int64]], chosen: npt.NDArray[Any]) -> float:
-        return statistics.median_grouped(np.concatenate([batches[int(n)] for n in chosen]).tolist(), 1)
+    both = pairs(blocks)
 
     def percent(chosen: npt.NDArray[Any]) -> float:
-        return 100 * (median(attached, chosen) / median(without, chosen) - 1)
+        drawn = [both[int(number)] for number in chosen]
+        without, attached = ([time for pair in drawn for time in pair[kind].batch_ms] for kind in (0, 1))
+        return 100 * (statistics.median_grouped(attached, 1) / statistics.median_grouped(without, 1) - 1)
 
-    everything = np.arange(len(without))
+    everything = np.arange(len(both))
     return Difference(percent(everything), bootstrap_interval(everything, percent, 1000))

@@ -10,16 +10,16 @@ import math
 import os
 import statistics
 import sys
-import tempfile
 import threading
 import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -50,12 +50,13 @@ from rheostat.research.bench.harness import (
     Watch,
     abba,
     batches_done,
+    ignore_progress,
+    lab_and_folder,
     load_note,
     metric,
     run_driver,
     session,
     until,
-    unwatched,
     write_json,
 )
 from rheostat.spark.jvm import DriverJvm
@@ -77,12 +78,9 @@ _TARGETS: Mapping[int, tuple[float | None, float]] = {1: (3.5, 5.0), 3: (None, 1
 class Plan:
     """What ``bench rescale`` runs.
 
-    Attributes:
-        steps: by how many executors each rescale goes up from one, and down again.
-        cap: records of a batch.
-        rate: records/s offered; more than are processed, so that all batches are of one size.
-        before_s: calm before each decision to go up.
-        warm_up: batches before the first.
+    ``steps``: by how many executors each rescale goes up from one, and down again. ``cap``: records of a batch.
+    ``rate``: records/s offered; more than are processed, so that all batches are of one size. ``before_s``: calm before
+    each decision to go up. ``warm_up``: batches before the first.
     """
 
     steps: Sequence[int] = (1, 1, 1, 3, 1, 1, 3, 1, 1, 3, 1)
@@ -94,69 +92,48 @@ class Plan:
     warm_up: int = 8
 
 
-@dataclass(frozen=True, slots=True)
-class StandbyPlan:
-    """What ``bench standby`` runs: pairs of rescales by one, one with a standby Worker and one without."""
-
-    pairs: int = 8
-    rescale: Plan = field(default_factory=Plan)
-
-
-def run_rescale(watch: Watch = unwatched) -> Bench:
-    """Eight times one executor more, three times three more."""
-    return run_plan(Plan(), watch)
-
-
-def run_standby(watch: Watch = unwatched) -> Bench:
-    """Eight rescales with a standby Worker and eight without."""
-    return run_standby_plan(StandbyPlan(), watch)
-
-
-def run_plan(plan: Plan, watch: Watch = unwatched) -> Bench:
-    """Run a plan; everything that it starts ends with it.
+def run_rescale(watch: Watch = ignore_progress, plan: Plan = Plan()) -> Bench:
+    """Eight times one executor more, three times three more; everything that is started for it ends with it.
 
     Raises:
         PartFailedError: a part died; with its name and the end of its log.
         RheostatError: a rescale did not end as it should.
     """
-    load = os.getloadavg()
-    most = 1 + max(plan.steps)
+    load, most = os.getloadavg(), 1 + max(plan.steps)
     with _lab(WorkerSize(cores=most, memory_mb=most * _EXECUTOR_MB), watch) as (lab, scratch):
-        driver = Driver.start(lab, __name__, asdict(_job(plan, lab, scratch)), scratch / "driver", watch)
-        driver.wait_asked(_SESSION_S)
+        driver = Driver.start(lab, __name__, _job(plan, lab, scratch), scratch / "driver", watch)
+        driver.wait_for(ASKED, _SESSION_S)
         lab.cluster.add_worker()
         with _producing(lab.broker.bootstrap, plan.rate):
             result = driver.result(_LONGEST_S)
     return Bench("rescale", figures(read_rescales(result, plan.before_s)), (*_notes(plan, result), load_note(load)))
 
 
-def run_standby_plan(plan: StandbyPlan, watch: Watch = unwatched) -> Bench:
-    """Run a plan; see :func:`run_plan`."""
-    load, standby = os.getloadavg(), tuple(int(standby) for standby in abba(plan.pairs))
+def run_standby(watch: Watch = ignore_progress, pairs: int = 8, plan: Plan = Plan()) -> Bench:
+    """Pairs of rescales by one, one with a standby Worker and one without; raises as :func:`run_rescale`."""
+    load, standby = os.getloadavg(), [int(idle) for idle in abba(pairs)]
+    rescale = replace(plan, steps=(1,) * len(standby))
     with _lab(WorkerSize(), watch) as (lab, scratch):
         size = ("--cores", "1", "--memory", str(_EXECUTOR_MB))
         node = StartedNode.start(lab, scratch / "node", n_max=_STANDBY_WORKERS, options=size)
-        job = _job(plan.rescale, lab, scratch, steps=(1,) * len(standby), node=node.address, standby=standby)
-        driver = Driver.start(lab, __name__, asdict(job), scratch / "driver", watch)
-        driver.wait_asked(_SESSION_S)
+        job = {**_job(rescale, lab, scratch), "node": node.address, "standby": standby}
+        driver = Driver.start(lab, __name__, job, scratch / "driver", watch)
+        driver.wait_for(ASKED, _SESSION_S)
         with closing(node.client()) as client:
             client.create(1)
-        with _producing(lab.broker.bootstrap, plan.rescale.rate):
+        with _producing(lab.broker.bootstrap, rescale.rate):
             result = driver.result(_STANDBY_LONGEST_S)
         node.part.stop()
-    rescales = read_rescales(result, plan.rescale.before_s)
+    rescales = read_rescales(result, rescale.before_s)
     return Bench("standby", standby_figures(rescales, standby), (*_STANDBY_NOTES, load_note(load)))
 
 
 @contextmanager
 def _lab(size: WorkerSize, watch: Watch) -> Iterator[tuple[Lab, Path]]:
     """A lab without Workers, with the topic, and a temporary folder."""
-    with (
-        tempfile.TemporaryDirectory(prefix="rheostat-bench-") as scratch,
-        Lab(LabSpec(workers=0, size=size), say=lambda sentence: watch(0, 0, sentence)) as lab,
-    ):
+    with lab_and_folder(LabSpec(workers=0, size=size), watch) as (lab, scratch):
         ensure_topic(lab.broker.bootstrap, TOPIC, _PARTITIONS, create=True)
-        yield lab, Path(scratch)
+        yield lab, scratch
 
 
 @contextmanager
@@ -180,19 +157,17 @@ def _producing(bootstrap: str, rate: float) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Rescale:
-    """One rescale up, and down again.
+    """One rescale up, and down again; None: unknown.
 
     Attributes:
-        registered_s: from the decision until all new executors were registered.
-        working_s: until each of them had begun a task.
-        first_s: until each of them had ended one.
-        dip: lowest share of the usual rate of finished tasks until they worked; None: unknown.
+        registered_s, working_s, first_s: from the decision until each new executor was registered, had begun a task,
+            had ended one.
+        dip: lowest share of the usual rate of finished tasks until they worked.
         calm_dip: the same in the calm before: the noise.
         cold: the batch in which they began to work ÷ a later one.
         pause_s: longest time without a finished task, until the end of that batch.
         redone_up, redone_down: tasks.
         gone_s: from the decision to go down until the driver counted as many as requested.
-        method: how they were removed.
     """
 
     step: int
@@ -210,14 +185,8 @@ class Rescale:
 
 
 def read_rescales(result: Mapping[str, Any], before_s: float) -> list[Rescale]:
-    """The rescales from the driver's result.
-
-    Raises:
-        RheostatError: a rescale did not end as it should.
-    """
-    samples = [
-        Sample(at, {name: Count(*counts) for name, counts in executors.items()}) for at, executors in result["samples"]
-    ]
+    """The rescales from the driver's result. Raises RheostatError: a rescale did not end as it should."""
+    samples = [Sample(at, {name: Count(*each) for name, each in counts.items()}) for at, counts in result["samples"]]
     batches = [(began, took) for began, took, _ in result["batches"]]
     return [_rescale(one, samples, batches, before_s) for one in result["rescales"]]
 
@@ -227,11 +196,11 @@ def _rescale(
 ) -> Rescale:
     up, down, decided_at = one["up"], one["down"], one["decided_at"]
     near = [sample for sample in samples if decided_at - before_s - 1 <= sample.at <= one["down_at"]]
-    working_at = first_begun((sample for sample in near if sample.at >= decided_at), one["new"])
+    working_at = find_first_start((sample for sample in near if sample.at >= decided_at), one["new"])
     if up["status"] != "applied" or working_at is None or len(one["new"]) != one["step"]:
         message = f"going up by {one['step']} did not work: {up['text']}"
         raise RheostatError(message)
-    first_at = first_ended(near, one["new"])
+    first_at = find_first_end(near, one["new"])
     done, cold = count_finished(near), cold_batch(batches, working_at, one["down_at"])
     half = before_s / 2
     return Rescale(
@@ -255,20 +224,18 @@ def figures(rescales: Sequence[Rescale]) -> list[Metric]:
     metrics: list[Metric] = []
     for step, (median, greatest) in _TARGETS.items():
         ones = [one for one in rescales if one.step == step]
-        working, gone = [one.working_s for one in ones], [one.gone_s for one in ones]
-        redone = _redone(ones)
         metrics += [
-            metric(f"+{step}: decision to working, median", working, "s", target=median),
-            _max(f"+{step}: decision to working, max", working, greatest),
-            metric(f"+{step}: decision to registered, median", [one.registered_s for one in ones], "s"),
-            metric(f"+{step}: decision to first task done, median", _known(ones, "first_s"), "s"),
-            metric(f"+{step}: lowest share of the task rate, median", _known(ones, "dip"), "of before"),
-            metric(f"+{step}: the same in the calm before, median", _known(ones, "calm_dip"), "of before"),
-            metric(f"+{step}: cold batch ÷ warm batch, median", _known(ones, "cold"), "×"),
-            _max(f"+{step}: longest time without a finished task, max", [one.pause_s for one in ones]),
-            Metric(f"+{step} and −{step}: redone tasks, all told", float(sum(redone)), "tasks", len(redone)),
-            metric(f"−{step}: decision to gone, median", gone, "s"),
-            _max(f"−{step}: decision to gone, max", gone),
+            metric(f"+{step}: decision to working, median", _values(ones, "working_s"), "s", target=median),
+            _max(f"+{step}: decision to working, max", _values(ones, "working_s"), greatest),
+            metric(f"+{step}: decision to registered, median", _values(ones, "registered_s"), "s"),
+            metric(f"+{step}: decision to first task done, median", _values(ones, "first_s"), "s"),
+            metric(f"+{step}: lowest share of the task rate, median", _values(ones, "dip"), "of before"),
+            metric(f"+{step}: the same in the calm before, median", _values(ones, "calm_dip"), "of before"),
+            metric(f"+{step}: cold batch ÷ warm batch, median", _values(ones, "cold"), "×"),
+            _max(f"+{step}: longest time without a finished task, max", _values(ones, "pause_s")),
+            _redone(f"+{step} and −{step}: redone tasks, all told", ones),
+            metric(f"−{step}: decision to gone, median", _values(ones, "gone_s"), "s"),
+            _max(f"−{step}: decision to gone, max", _values(ones, "gone_s")),
         ]
     return metrics
 
@@ -278,29 +245,29 @@ def standby_figures(rescales: Sequence[Rescale], standby: Sequence[int]) -> list
     with_, without = ([one for one, n in zip(rescales, standby, strict=True) if bool(n) is on] for on in (True, False))
     pairs = [(one.working_s, other.working_s) for one, other in zip(with_, without, strict=True)]
     ratio = metric("with ÷ without, median; judged by the upper end", [one / other for one, other in pairs], "×")
-    judged = np.inf if ratio.ci95 is None else ratio.ci95[1]
     metrics: list[Metric] = []
     for name, ones in (("with a Worker in standby", with_), ("without one", without)):
-        working, redone = [one.working_s for one in ones], _redone(ones)
         metrics += [
-            metric(f"{name}: decision to working, median", working, "s"),
-            _max(f"{name}: decision to working, max", working),
-            metric(f"{name}: decision to registered, median", [one.registered_s for one in ones], "s"),
-            Metric(f"{name}: redone tasks, up and down", float(sum(redone)), "tasks", len(redone)),
+            metric(f"{name}: decision to working, median", _values(ones, "working_s"), "s"),
+            _max(f"{name}: decision to working, max", _values(ones, "working_s")),
+            metric(f"{name}: decision to registered, median", _values(ones, "registered_s"), "s"),
+            _redone(f"{name}: redone tasks, up and down", ones),
         ]
     return [
         *metrics,
         metric("saved by the standby Worker, median", [other - one for one, other in pairs], "s"),
-        replace(ratio, target=1.0, judged=judged),
+        replace(ratio, target=1.0, judged=math.inf if ratio.ci95 is None else ratio.ci95[1]),
     ]
 
 
-def _redone(ones: Sequence[Rescale]) -> list[int]:
-    return [count for one in ones for count in (one.redone_up, one.redone_down) if count is not None]
-
-
-def _known(ones: Sequence[Rescale], name: str) -> list[float]:
+def _values(ones: Sequence[Rescale], name: str) -> list[float]:
+    """The known values of an attribute."""
     return [value for one in ones if (value := getattr(one, name)) is not None]
+
+
+def _redone(name: str, ones: Sequence[Rescale]) -> Metric:
+    counts = _values(ones, "redone_up") + _values(ones, "redone_down")
+    return Metric(name, float(sum(counts)), "tasks", len(counts))
 
 
 def _max(name: str, values: Sequence[float], target: float | None = None) -> Metric:
@@ -316,20 +283,20 @@ def _notes(plan: Plan, result: Mapping[str, Any]) -> tuple[str, ...]:
         "Spark standalone and Kafka on this machine; the pipeline click_fraud, from 1 executor of 1 core up and back. "
         f"Trigger {plan.trigger_s:g} s, {_PARTITIONS} partitions, look-up {plan.lookup_ms:g} ms a record, "
         f"median batch {np.median(sizes):.0f} records in {took:.2f} s; more is offered than processed.",
-        "Working: the new executor (of three, the last one) had begun a task; sampled every 0.05 s.",
-        f"Share of the task rate: the lowest window of {_WINDOW_S:g} s from the decision until working ÷ the "
-        f"{plan.before_s:g} s before. Cold batch: the one in which the new executors began to work; the time without "
-        "a finished task is measured until its end.",
+        "Working: each new executor had begun a task; sampled every 0.05 s.",
+        f"Share of the task rate: the lowest window of {_WINDOW_S:g} s until working ÷ the {plan.before_s:g} s before. "
+        "Cold batch: the one in which the new executors began to work; the time without a finished task is measured "
+        "until its end.",
         f"Removed by: {removed}. Gone: the driver no longer counts it; its process ends within 5 s.",
     )
 
 
 _STANDBY_NOTES = (
     "Spark standalone and Kafka on this machine; the pipeline click_fraud, from 1 executor of 1 core to 2 and back, in "
-    "the order ABBA: with one idle Worker that is registered when the decision is made, and with none. The actuator "
-    "`workers` moves both layers; a node server starts and stops the Workers, each of one core at its own address.",
+    "the order ABBA with and without an idle Worker in standby. The actuator `workers` changes both layers; a node "
+    "server starts and stops the Workers.",
     "Without a standby Worker the decision starts a Worker and then an executor on it. With one it starts the "
-    "executor, and once that is registered the Worker that replaces the one in standby.",
+    "executor, and then the Worker that replaces the one in standby.",
     "Working: the new executor had begun a task; sampled every 0.05 s.",
 )
 
@@ -340,28 +307,12 @@ _SAMPLE_S = 0.05
 _SETTLED = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """Task of the driver.
+def _job(plan: Plan, lab: Lab, scratch: Path) -> dict[str, Any]:
+    """The driver's task: the plan, the configuration of the session, and the pipeline.
 
-    Attributes:
-        conf: the session's configuration.
-        pipeline: fields of :class:`~rheostat.pipelines.running.ClickFraudSettings`.
-        steps, before_s, warm_up: as in :class:`Plan`.
-        node: address of the node server; None: no Workers in standby.
-        standby: Workers in standby when each rescale begins, and kept through it.
+    That of ``bench standby`` has ``node`` too, the address of the node server, and ``standby``: the Workers in standby
+    when each rescale begins, and kept through it.
     """
-
-    conf: Mapping[str, str]
-    pipeline: Mapping[str, Any]
-    steps: Sequence[int]
-    before_s: float
-    warm_up: int
-    node: str | None = None
-    standby: Sequence[int] = ()
-
-
-def _job(plan: Plan, lab: Lab, scratch: Path, **changes: Any) -> Job:
     pipeline = ClickFraudSettings(
         source="kafka",
         checkpoint=str(scratch / "checkpoint"),
@@ -379,8 +330,7 @@ def _job(plan: Plan, lab: Lab, scratch: Path, **changes: Any) -> Job:
         "spark.sql.streaming.numRecentProgressUpdates": "2000",
     }
     conf = click_fraud.spark_conf(pipeline) | cluster | ours
-    job = Job(conf, asdict(pipeline), tuple(plan.steps), plan.before_s, plan.warm_up)
-    return replace(job, **changes)
+    return {"plan": asdict(plan), "conf": conf, "pipeline": asdict(pipeline)}
 
 
 class _Sampler:
@@ -407,48 +357,46 @@ class _Sampler:
 class _Rescaling:
     """The rescales, one after the other."""
 
-    def __init__(self, job: Job, spark: SparkSession, live: LiveExecutors, watch: Watch) -> None:
-        self._job, self._watch = job, watch
+    def __init__(self, job: Mapping[str, Any], spark: SparkSession, live: LiveExecutors, watch: Watch) -> None:
+        self._plan, self._watch = Plan(**job["plan"]), watch
         self._levers, self._jvm = SparkLevers(spark), DriverJvm(spark)
         self._sampler = _Sampler(self._jvm)
         self._decisions = 0
         self._calm_since = time.time()
-        self._actuators: Sequence[Actuator] = [live] * len(job.steps)
-        if job.node is not None:
-            spark_job, node = SparkJob(self._levers, self._jvm), job.node
+        self._node: str | None = job.get("node")
+        self._standby: Sequence[int] = job.get("standby", ())
+        self._actuators: Sequence[Actuator] = [live] * len(self._plan.steps)
+        if self._node is not None:
+            spark_job, nodes = SparkJob(self._levers, self._jvm), [_client(self._node)]
             by_standby = {
-                idle: WorkersActuator(live, spark_job, [_client(node)], StandbyOptions(idle, every_s=_TIMEOUT_S))
-                for idle in set(job.standby)
+                idle: WorkersActuator(live, spark_job, nodes, StandbyOptions(idle, every_s=_TIMEOUT_S))
+                for idle in set(self._standby)
             }
-            self._actuators = [by_standby[idle] for idle in job.standby]
+            self._actuators = [by_standby[idle] for idle in self._standby]
 
     def run(self, query: StreamingQuery) -> dict[str, Any]:
         try:
-            until(lambda: batches_done(query) >= self._job.warm_up, "warming up", _TIMEOUT_S)
+            until(lambda: batches_done(query) >= self._plan.warm_up, "warming up", _TIMEOUT_S)
             self._calm_since = time.time()
-            rescales = [self._rescale(query, number) for number in range(len(self._job.steps))]
+            rescales = [self._rescale(query, number) for number in range(len(self._plan.steps))]
         finally:
             self._sampler.close()
-        samples = [
-            (sample.at, {name: (count.active, count.ended) for name, count in sample.executors.items()})
-            for sample in self._sampler.samples
-        ]
         parsed = [parse_progress(progress.json).batch for progress in query.recentProgress]
         batches = [(b.at - b.duration_s, b.duration_s, b.records or 0) for b in parsed if b is not None]
-        return {"rescales": rescales, "samples": samples, "batches": batches}
+        return {"rescales": rescales, "samples": self._sampler.samples, "batches": batches}
 
     def _rescale(self, query: StreamingQuery, number: int) -> dict[str, Any]:
-        step, actuator = self._job.steps[number], self._actuators[number]
-        self._watch(number, len(self._job.steps), f"rescales; now {step} more, and back")
-        if self._job.node is not None:
-            _prepare_standby(self._job.node, self._job.standby[number])
-        until(lambda: time.time() > self._calm_since + self._job.before_s, "calm", _TIMEOUT_S)
+        step, actuator = self._plan.steps[number], self._actuators[number]
+        self._watch(number, len(self._plan.steps), f"rescales; now {step} more, and back")
+        if self._node is not None:
+            _prepare_standby(self._node, self._standby[number])
+        until(lambda: time.time() > self._calm_since + self._plan.before_s, "calm", _TIMEOUT_S)
         old, stage = set(self._levers.registered()), self._levers.oldest_stage()
         decided_at = time.time()
         up = self._change(actuator, 1 + step)
         new = sorted(set(self._levers.registered()) - old)
         since, samples = max(0, len(self._sampler.samples) - 1000), self._sampler.samples
-        until(lambda: first_begun(samples[since:], new) is not None, "a task on each new executor", _TIMEOUT_S)
+        until(lambda: find_first_start(samples[since:], new) is not None, "a task on each new executor", _TIMEOUT_S)
         reached = batches_done(query) + 1 + _SETTLED
         until(lambda: batches_done(query) >= reached, "batches at the new number", _TIMEOUT_S)
         redone, down_at = self._levers.redone_tasks(stage), time.time()
@@ -520,14 +468,13 @@ def _prepare_standby(address: str, idle: int) -> None:
         until(lambda: has_workers(node.state(), idle), f"{idle} Workers in standby", _TIMEOUT_S)
 
 
-def _drive(task: Mapping[str, Any], folder: Path, watch: Watch) -> dict[str, Any]:
-    job = Job(**task)
+def _drive(job: Mapping[str, Any], folder: Path, watch: Watch) -> dict[str, Any]:
     watch(0, 0, "warming up")
-    with session(job.conf, "rheostat-bench-rescale") as spark:
+    with session(job["conf"], "rheostat-bench-rescale") as spark:
         live = LiveExecutors(SparkLevers(spark), SystemClock())
         live.ensure(1)
         write_json(folder / ASKED, 1)
-        query = click_fraud.start(ClickFraudSettings(**job.pipeline), spark)
+        query = click_fraud.start(ClickFraudSettings(**job["pipeline"]), spark)
         result = _Rescaling(job, spark, live, watch).run(query)
         live.close()
         running.finish(query)
@@ -537,24 +484,21 @@ def _drive(task: Mapping[str, Any], folder: Path, watch: Watch) -> dict[str, Any
 # -------------------------------------------------------------------- what samples of the executors show of a rescale
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(NamedTuple):
     """Tasks of one executor: running now, and ended (finished or failed) since its start."""
 
     active: int
     ended: int
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """The registered executors at one time (epoch seconds)."""
 
     at: float
     executors: Mapping[str, Count]
 
 
-@dataclass(frozen=True, slots=True)
-class Cold:
+class Cold(NamedTuple):
     """The first batch at a new number: when it ended, and its duration ÷ the median of those after it."""
 
     ended_at: float
@@ -577,12 +521,12 @@ class Finished:
         return (self.at(end) - self.at(begin)) / (end - begin)
 
 
-def first_begun(samples: Iterable[Sample], executors: Iterable[str]) -> float | None:
+def find_first_start(samples: Iterable[Sample], executors: Iterable[str]) -> float | None:
     """When the last of these executors was first sampled with a task, running or ended; None: one never was."""
     return _first_time(samples, executors, lambda count: count.active + count.ended > 0)
 
 
-def first_ended(samples: Iterable[Sample], executors: Iterable[str]) -> float | None:
+def find_first_end(samples: Iterable[Sample], executors: Iterable[str]) -> float | None:
     """When the last of these executors was first sampled with an ended task; None: one never was."""
     return _first_time(samples, executors, lambda count: count.ended > 0)
 
@@ -624,20 +568,16 @@ def lowest_share(done: Finished, begin: float, end: float, *, window_s: float, b
 
 def longest_pause(done: Finished, begin: float, end: float) -> float:
     """The longest time within [begin, end] in which no task ended."""
-    steps = [begin]
-    for at, total, before in zip(done.times[1:], done.totals[1:], done.totals, strict=False):
-        if total > before and begin <= at <= end:
-            steps.append(at)
-    return max(later - earlier for earlier, later in zip(steps, [*steps[1:], end], strict=True))
+    rises = zip(done.times[1:], pairwise(done.totals), strict=False)
+    ended = [at for at, (before, total) in rises if total > before and begin <= at <= end]
+    return max(later - earlier for earlier, later in pairwise([begin, *ended, end]))
 
 
 def cold_batch(batches: Iterable[tuple[float, float]], working: float, until: float) -> Cold | None:
     """The batch in which the new executors began to work, beside those after it.
 
-    Args:
-        batches: (when it began, how long it took), in order.
-        working: when all new executors had begun a task.
-        until: when the number was changed again.
+    ``batches``: when each began, and how long it took. ``working``: when all new executors had begun a task. ``until``:
+    when the number was changed again.
     """
     after = [(began, took) for began, took in batches if began + took > working and began + took <= until]
     if len(after) < 2:

@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -25,32 +24,22 @@ from rheostat.analyze.state import AnalysisState
 from rheostat.config.loading import load_settings
 from rheostat.decide.decide import decide
 from rheostat.decide.policy import policy_names
-from rheostat.journal.records import DecisionRecord, Header
-from rheostat.journal.store import JournalWriter, read_journal
 from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Ready, ready
 from rheostat.judge.crew import follow_parent
+from rheostat.judge.jobs import load_job
 from rheostat.judge.simulate import simulate
 from rheostat.loop.build import build_decision_settings
 from rheostat.model import (
-    Action,
-    Assessment,
     Batch,
     Cluster,
-    Decision,
-    GuardNote,
     Observation,
     Offsets,
-    Projection,
     QueryReading,
-    Reason,
-    ReasonCode,
-    Recommendation,
     Roster,
     RunningBatch,
     SourceInfo,
 )
-from rheostat.research.bench.harness import Bench, Metric, Watch, metric, unwatched
-from rheostat.sim.jobfile import load_job
+from rheostat.research.bench.harness import Bench, Metric, Watch, ignore_progress, metric
 
 # ------------------------------------------------------------------------------------------------- bench decision
 
@@ -69,7 +58,7 @@ _ALL_ON = {
 """The guard steps that are off by default, without ``failover`` and ``hold_both``, which would end most others."""
 
 
-def run_decision(watch: Watch = unwatched) -> Bench:
+def run_decision(watch: Watch = ignore_progress) -> Bench:
     """Time ``analyze`` and ``plan`` with all guard steps, for several numbers of partitions."""
     metrics: list[Metric] = []
     for number, (partitions, target) in enumerate(sizes := ((16, _TARGET_MS), (97, None), (300, None))):
@@ -87,16 +76,16 @@ def run_decision(watch: Watch = unwatched) -> Bench:
 
 def _times_ms(partitions: int, count: int) -> list[float]:
     settings = load_settings({"objective": "lag < 30s", "executors": [1, 20], "guard": _ALL_ON})
-    deciding, analysis = build_decision_settings(settings), analysis_settings(settings)
-    observations = [cycle[0] for cycle in cycles(_WARM_UP + count, Shape(partitions=partitions))]
+    decision_settings, analysis = build_decision_settings(settings), analysis_settings(settings)
+    prepared = list(observations(_WARM_UP + count, Shape(partitions=partitions)))
     gc.collect()
     gc.freeze()  # collections must not walk over the prepared observations
-    analyzed, state = AnalysisState(), deciding.initial()
+    analyzed, state = AnalysisState(), decision_settings.initial()
     times = []
-    for observation in observations:
+    for observation in prepared:
         begin = time.perf_counter()
         assessment, analyzed = analyze(observation, analyzed, analysis)
-        _, state = decide(assessment, state, deciding)
+        _, state = decide(assessment, state, decision_settings)
         times.append((time.perf_counter() - begin) * 1000)
     gc.unfreeze()
     return times[_WARM_UP:]
@@ -120,7 +109,7 @@ class Day(NamedTuple):
     training_s: float
 
 
-def run_simulate(watch: Watch = unwatched) -> Bench:
+def run_simulate(watch: Watch = ignore_progress) -> Bench:
     """Time of several runs and peak memory of each policy, in a process of its own."""
     metrics: list[Metric] = []
     peaks: list[float] = []
@@ -138,12 +127,10 @@ def run_simulate(watch: Watch = unwatched) -> Bench:
     notes = (
         f"The job `base` under `{_DAY}`, its peak scaled to 80 % of what 20 executors carry: {decisions:,} decisions, "
         f"24 partitions, 1 to 20 executors. Median of {_RUNS} runs, wall time, after a warm-up of an hour.",
-        "The whole production loop is in it: observation, analysis, policy, guards, journal (in memory), execution, "
-        "and the simulated job itself. Reading the load, the score and the optimum are not.",
-        "Training is apart: the time in which a policy has its model made (polynomials and the check of their "
-        "stability, fits of the greatest throughput) is taken within the same runs, and is not in the figure of the "
-        "day.",
-        "Peak memory is the resident set of the process that did it, with Python and all that is imported.",
+        "The whole production loop is in it, with the journal in memory, and the simulated job itself. Reading the "
+        "load, the score and the optimum are not.",
+        "The time in which a policy trains its model is measured within the same runs, and is not in the day's figure.",
+        "Peak memory is the resident set of the process, with Python and all that is imported.",
     )
     return Bench("simulate", metrics, notes)
 
@@ -177,7 +164,7 @@ def _timed_training() -> Iterator[list[float]]:
     """Time each call that trains a model, from outside: policies have no clock."""
     spent: list[float] = []
 
-    def timed(train: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    def time_call(train: Callable[..., Any], *args: Any, **named: Any) -> Any:
         begin = time.perf_counter()
         try:
             return train(*args, **named)
@@ -187,19 +174,18 @@ def _timed_training() -> Iterator[list[float]]:
     with ExitStack() as patches:
         for module, name in _TRAINING:
             train = getattr(importlib.import_module(module), name)
-            patches.enter_context(patch(f"{module}.{name}", partial(timed, train)))
+            patches.enter_context(patch(f"{module}.{name}", partial(time_call, train)))
         yield spent
 
 
-# ------------------------------------------ synthetic cycles of a busy application, to measure and to test a journal
+# ----------------------------------------------------------------- synthetic observations of a busy application
 
 START = 1_764_280_800.0
-Cycle = tuple[Observation, Assessment, Decision]
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Size of the application. ``rate``: records/s a partition; ``every_s``: between cycles."""
+    """Size of the application. ``rate``: records/s a partition; ``every_s``: between observations."""
 
     partitions: int = 16
     executors: int = 4
@@ -207,9 +193,9 @@ class Shape:
     every_s: float = 15.0
 
 
-def cycles(count: int, shape: Shape = Shape()) -> Iterator[Cycle]:
-    """``count`` cycles of one query whose batches take two samples each; always the same."""
-    chance = random.Random(7)
+def observations(count: int, shape: Shape = Shape()) -> Iterator[Observation]:
+    """``count`` observations of one query whose batches take two samples each; always the same."""
+    chance = random.Random(2)
     latest = [chance.randrange(10**9, 2 * 10**9) for _ in range(shape.partitions)]
     planned, committed = list(latest), list(latest)
     busy = [0] * shape.executors
@@ -219,28 +205,7 @@ def cycles(count: int, shape: Shape = Shape()) -> Iterator[Cycle]:
         if number % 2:
             planned, committed = list(latest), planned
         busy = [value + chance.randrange(9000, 15000) for value in busy]
-        observation = _observation(at, number, (latest, planned, committed), busy)
-        yield (
-            observation,
-            _assessment(observation, sum(latest) - sum(committed), chance),
-            _decision(at, number + 1, shape.executors),
-        )
-
-
-def write_cycles(folder: Path, count: int, shape: Shape = Shape()) -> None:
-    """A journal of ``count`` cycles."""
-    writer = JournalWriter(folder)
-    writer.start(Header("0", {}))
-    for cycle in cycles(count, shape):
-        writer.record(DecisionRecord.of(*cycle), dict)
-    writer.close()
-
-
-def measure_load(folder: Path) -> tuple[int, float]:
-    """Number of decisions in the journal in ``folder``, and seconds to load them."""
-    begin = time.perf_counter()
-    loaded = [record.decision for record in read_journal(folder) if isinstance(record, DecisionRecord)]
-    return len(loaded), time.perf_counter() - begin
+        yield _observation(at, number, (latest, planned, committed), busy)
 
 
 def _observation(at: float, number: int, positions: tuple[list[int], ...], busy: list[int]) -> Observation:
@@ -297,58 +262,3 @@ def _observation(at: float, number: int, positions: tuple[list[int], ...], busy:
         requested=count,
     )
     return Observation(at, (query,), cluster)
-
-
-def _assessment(observation: Observation, backlog: int, chance: random.Random) -> Assessment:
-    workers = len(observation.cluster.ids) if observation.cluster else None
-    return Assessment(
-        at=observation.at,
-        executors=workers,
-        requested=workers,
-        slots_per_executor=1,
-        arrival_rate=chance.uniform(2000, 3000),
-        processed_rate=chance.uniform(2000, 3000),
-        waiting=backlog // 2,
-        in_flight=backlog - backlog // 2,
-        backlog=backlog,
-        backlog_excess=chance.uniform(10_000, 20_000),
-        lag_s=chance.uniform(3, 30),
-        drain_s=chance.uniform(3, 30),
-        draining=True,
-        batch_s=4.212,
-        trigger_s=5.0,
-        period_s=15.0,
-        occupancy=chance.random(),
-        busy_ratio=chance.random(),
-        batches=3,
-        capped=False,
-        failed_tasks=0,
-        partitions=16,
-        metrics_age_s=2.417,
-        queries=1,
-    )
-
-
-def _decision(at: float, decision_id: int, executors: int) -> Decision:
-    figures = {"backlog_excess": 14_211.8125, "arrival_rate": 2417.333333333, "lag_s": 12.21875}
-    proposed = Reason(
-        ReasonCode.SLA_VIOLATED,
-        "the backlog of 14 212 records beyond the batch takes 12.2 s to clear, more than 7.5 s",
-        figures,
-    )
-    limited = Reason(
-        ReasonCode.LARGEST_STEP, "one step up is at most 1 executor: from 4 to 5 instead of 9", {"largest_step": 1}
-    )
-    return Decision(
-        at=at,
-        decision_id=decision_id,
-        action=Action.UP,
-        current=executors,
-        target=executors + 1,
-        reason=limited,
-        recommendation=Recommendation(executors + 5, proposed),
-        notes=(GuardNote("largest step", executors + 5, executors + 1, limited),),
-        projections=tuple(
-            Projection(n, n * 700.123456789, 2417.33 / (700 * max(n, 1))) for n in range(executors - 1, executors + 2)
-        ),
-    )

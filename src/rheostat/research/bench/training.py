@@ -11,7 +11,8 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -25,10 +26,11 @@ from rheostat.errors import RheostatError
 from rheostat.fleet.history import Row, jobs_in, write_rows
 from rheostat.fleet.train import JobModel, session, train_fleet, train_job
 from rheostat.host.java import find_java
-from rheostat.journal.records import DecisionRecord, OutcomeRecord
-from rheostat.journal.store import States
+from rheostat.journal.records import DecisionRecord
+from rheostat.journal.store import MemoryJournal
 from rheostat.judge.cases import Case, LoadSpec, PolicySpec, ready, settings_for
-from rheostat.judge.simulate import Recorder, SimulatedTime, start_executors
+from rheostat.judge.jobs import load_job
+from rheostat.judge.simulate import run_loop, start_executors
 from rheostat.learn.slow_records import (
     Array,
     Blocks,
@@ -42,11 +44,9 @@ from rheostat.learn.slow_records import (
     train,
 )
 from rheostat.loop.build import build_decision_settings
-from rheostat.loop.loop import Loop
 from rheostat.model import Assessment
-from rheostat.research.bench.harness import Bench, Metric, Watch, load_note, metric, unwatched
+from rheostat.research.bench.harness import Bench, Metric, Watch, ignore_progress, load_note, metric
 from rheostat.sim.job import SimulatedJob
-from rheostat.sim.jobfile import load_job
 
 # ------------------------------------------------------------------------------------------------ training samples
 
@@ -64,12 +64,8 @@ _MAX_SLOW = 1.0
 class FluidJob:
     """A job that processes Σ costs · records at a rate proportional to its executors.
 
-    Attributes:
-        costs: of a record of each topic.
-        capacity: cost/s of one executor.
-        most: greatest number of executors.
-        noise: coefficient of variation of rates and capacity, from sample to sample.
-        reading: standard deviation of the error of slow records.
+    ``costs``: of a record of each topic. ``capacity``: cost/s of one executor. ``most``: executors. ``noise``:
+    coefficient of variation of rates and capacity. ``reading``: standard deviation of the error of slow records.
     """
 
     costs: tuple[float, ...] = (1.0,)
@@ -92,19 +88,19 @@ def two_waves(sample: int) -> tuple[float, ...]:
 def explore(job: FluidJob, rates: Callable[[int], tuple[float, ...]], rows: int, seed: int) -> list[Sample]:
     """Samples of S1's exploration of the job: one executor more at a violation, one less after ten surpluses.
 
-    Args:
-        job: what is explored.
-        rates: records/s of each topic in an interval, by its number.
-        rows: number of samples.
-        seed: of the noise.
+    ``rates``: records/s of each topic in an interval, by its number; ``rows``: number of samples.
     """
     random = np.random.default_rng(seed)
+
+    def about_one() -> float:
+        return 1 + job.noise * float(random.standard_normal())
+
     samples: list[Sample] = []
     executors, backlog, streak, hold, sample = 1, 0.0, 0, 0, 0
     while len(samples) < rows:
-        workload = tuple(max(0.0, rate * _about_one(random, job)) for rate in rates(sample))
+        workload = tuple(max(0.0, rate * about_one()) for rate in rates(sample))
         work = sum(cost * rate for cost, rate in zip(job.costs, workload, strict=True))
-        backlog = max(0.0, backlog + (work - executors * job.capacity * _about_one(random, job)) * _INTERVAL_S)
+        backlog = max(0.0, backlog + (work - executors * job.capacity * about_one()) * _INTERVAL_S)
         slow = backlog / max(1.0, work * _INTERVAL_S) + max(0.0, job.reading * random.standard_normal())
         sample, hold = sample + 1, hold - 1
         if hold >= 0:
@@ -120,15 +116,10 @@ def explore(job: FluidJob, rates: Callable[[int], tuple[float, ...]], rows: int,
     return samples
 
 
-def _about_one(random: np.random.Generator, job: FluidJob) -> float:
-    return 1 + job.noise * float(random.standard_normal())
-
-
 def spoil(samples: Sequence[Sample], seed: int) -> tuple[list[Sample], set[int]]:
-    """Add stalls (about one sample in twenty, one to three in a row) and wrong rates (one in a hundred).
+    """The samples with stalls (about one in twenty, one to three in a row) and wrong rates (one in a hundred).
 
-    Returns:
-        The samples, and the numbers of those that were spoiled.
+    With the numbers of those that were spoiled.
     """
     random, spoiled, wrong = np.random.default_rng(seed), list(samples), set()
     for row in range(len(spoiled)):
@@ -144,32 +135,23 @@ def spoil(samples: Sequence[Sample], seed: int) -> tuple[list[Sample], set[int]]
     return spoiled, wrong
 
 
-class _AssessmentRecorder(Recorder):
-    def __init__(self) -> None:
-        super().__init__()
-        self.assessments: list[Assessment] = []
-
-    def record(self, record: DecisionRecord | OutcomeRecord, states: States) -> None:
-        super().record(record, states)
-        if isinstance(record, DecisionRecord) and record.assessment is not None:
-            self.assessments.append(record.assessment)
-
-
 def simulate_samples(shape: str, seed: int) -> list[Sample]:
     """Samples of the simulated job ``base`` under ``reactive:faithful``."""
     job = load_job("base")
     load = ready(Case(job, "base", LoadSpec(shape, shape=shape), seed=seed)).load
-    settings = settings_for(job, PolicySpec("reactive", "faithful"))
-    source = SimulatedJob(job, load.curve, seed, start_executors(job, load))
-    recorder, time = _AssessmentRecorder(), SimulatedTime(lambda _, later: later >= load.curve.duration)
-    Loop(source, build_decision_settings(settings), source, recorder, time, settings, job=job.name).run()
-    source.close()
-    return list(_samples(recorder.assessments))
+    settings, journal = settings_for(job, PolicySpec("reactive", "faithful")), MemoryJournal()
+    simulated = SimulatedJob(job, load.curve, seed, start_executors(job, load))
+    lasts = load.curve.duration
+    decision_settings = build_decision_settings(settings)
+    run_loop(simulated, settings, decision_settings, journal, lambda _, later: later >= lasts, job=job.name)
+    return list(_samples(each.assessment for each in journal.records if isinstance(each, DecisionRecord)))
 
 
-def _samples(assessments: Sequence[Assessment]) -> Iterator[Sample]:
+def _samples(assessments: Iterable[Assessment | None]) -> Iterator[Sample]:
     executors, hold = None, 0
     for each in assessments:
+        if each is None:
+            continue
         hold = _SETTLES if each.executors != executors else hold - 1
         executors = each.executors
         if hold > 0 or executors is None or not each.arrival_rate or each.backlog_excess is None:
@@ -219,19 +201,17 @@ _MEAN_COST = 20 / 11
 """Of a record, over both topics: 2000 records/s of the first, 200 of the second."""
 
 
-def run_train(watch: Watch = unwatched, runs: Mapping[str, Sequence[Sample]] | None = None) -> Bench:
+def run_train(watch: Watch = ignore_progress, runs: Mapping[str, Sequence[Sample]] | None = None) -> Bench:
     """Time training and the stability check; calibrate λ; try outliers and two topics.
 
-    Args:
-        watch: called with the progress.
-        runs: recorded samples, by name, that λ is checked on too.
+    ``runs``: recorded samples, by name, that λ is checked on too.
     """
     load = os.getloadavg()
     steps: list[tuple[str, Callable[[], list[Metric]]]] = [
         ("training and stability check", _times),
         ("deviation of each degree", _degrees),
         ("the limit of stability", lambda: _limits(_sets(), "")),
-        ("the capacity that the model believes", _believed),
+        ("the capacity that the model believes", _measure_capacity),
         ("outliers", _outliers),
         ("two topics", _topics),
     ]
@@ -282,11 +262,11 @@ def _seconds(work: Callable[[], object]) -> list[float]:
 
 
 def _prediction_s(model: SlowModel) -> float:
-    asked = [((100.0 * load,), n) for load, n in product(range(50), range(1, 8))]
+    points = [((100.0 * load,), executors) for load, executors in product(range(50), range(1, 8))]
     begin = time.perf_counter()
-    for workload, executors in asked:
+    for workload, executors in points:
         model.predict(workload, executors)
-    return (time.perf_counter() - begin) / len(asked)
+    return (time.perf_counter() - begin) / len(points)
 
 
 def _points(samples: Sequence[Sample]) -> list[tuple[Sequence[float], int]]:
@@ -294,12 +274,10 @@ def _points(samples: Sequence[Sample]) -> list[tuple[Sequence[float], int]]:
 
 
 class _DegreeFit(NamedTuple):
-    """One degree on one set of samples.
+    """One degree on one set of samples: root mean square error on the blocks left out, and deviations.
 
-    Attributes:
-        error: root mean square error on the blocks left out.
-        literal: deviation of Algorithm 4 as printed: the model predicts resampled rows, mean of their deviations.
-        blocks: mean standard deviation of refits to resampled blocks.
+    ``literal``: Algorithm 4 as printed: the model predicts resampled rows, mean of their deviations. ``blocks``: mean
+    standard deviation of refits to resampled blocks.
     """
 
     error: float
@@ -387,7 +365,7 @@ def _share(flags: npt.NDArray[np.bool_]) -> float | None:
     return float(flags.mean()) if flags.size else None
 
 
-def _believed() -> list[Metric]:
+def _measure_capacity() -> list[Metric]:
     """Load that the model lets pass as a share of the true capacity, at the executors in its samples."""
     ratios = []
     for seed in _SEEDS:
@@ -406,32 +384,40 @@ def _believed() -> list[Metric]:
 def _outliers() -> list[Metric]:
     without = TrainingOptions(outliers=False)
     errors: dict[str, list[float]] = {name: [] for name in ("clean", "clean, searched", "spoiled", "spoiled, searched")}
-    wrong = found = falsely = violations = ours = theirs = 0
+    counts = Counter[str]()
     for seed in _SEEDS:
         clean, unseen = (explore(FluidJob(), bell, _TRAIN_ROWS, s) for s in (seed, 100 + seed))
         dirty, bad = spoil(clean, seed)
         searched, dirty_searched = train(clean, _CAPACITY), train(dirty, _CAPACITY)
-        errors["clean"].append(_error(train(clean, _CAPACITY, without).model, unseen))
-        errors["clean, searched"].append(_error(searched.model, unseen))
-        errors["spoiled"].append(_error(train(dirty, _CAPACITY, without).model, unseen))
-        errors["spoiled, searched"].append(_error(dirty_searched.model, unseen))
-        wrong, found = wrong + len(bad), found + len(bad.intersection(dirty_searched.left_out))
-        falsely += len(set(dirty_searched.left_out) - bad)
-        slow = {row for row, sample in enumerate(clean) if sample.slow >= without.objective}
-        violations += len(slow)
-        ours += len(slow.intersection(searched.left_out))
-        theirs += len(slow.intersection(_far_out(clean)))
-    ratio = [with_ / none for with_, none in zip(errors["spoiled, searched"], errors["spoiled"], strict=True)]
-    price = [with_ / none for with_, none in zip(errors["clean, searched"], errors["clean"], strict=True)]
+        models = (train(clean, _CAPACITY, without), searched, train(dirty, _CAPACITY, without), dirty_searched)
+        for values, trained in zip(errors.values(), models, strict=True):
+            values.append(_error(trained.model, unseen))
+        late = {row for row, sample in enumerate(clean) if sample.slow >= without.objective}
+        left_out = set(dirty_searched.left_out)
+        counts.update(wrong=len(bad), found=len(bad & left_out), falsely=len(left_out - bad), late=len(late))
+        counts.update(ours=len(late.intersection(searched.left_out)), theirs=len(late & _far_out(clean)))
+    rows, late_n = _TRAIN_ROWS * len(_SEEDS), counts["late"]
     return [
         *(metric(f"outliers: error, {name}", values, "") for name, values in errors.items()),
-        metric("outliers: spoiled, error with the search ÷ without", ratio, "×", _mean, target=1.0),
-        metric("outliers: clean, error with the search ÷ without", price, "×", _mean, target=1.02),
-        Metric("outliers: spoiled samples that are found", found / wrong, "", wrong),
-        Metric("outliers: others that are left out with them", float(falsely), "samples", _TRAIN_ROWS * len(_SEEDS)),
-        Metric("outliers: violations in clean samples that are left out", float(ours), "samples", violations),
-        Metric("outliers: the same by residuals beyond 5 deviations", float(theirs), "samples", violations),
+        *(
+            metric(
+                f"outliers: {kind}, error with the search ÷ without",
+                _ratios(errors[f"{kind}, searched"], errors[kind]),
+                "×",
+                _mean,
+                target=target,
+            )
+            for kind, target in (("spoiled", 1.0), ("clean", 1.02))
+        ),
+        Metric("outliers: spoiled samples that are found", counts["found"] / counts["wrong"], "", counts["wrong"]),
+        Metric("outliers: others that are left out with them", float(counts["falsely"]), "samples", rows),
+        Metric("outliers: violations in clean samples that are left out", float(counts["ours"]), "samples", late_n),
+        Metric("outliers: the same by residuals beyond 5 deviations", float(counts["theirs"]), "samples", late_n),
     ]
+
+
+def _ratios(ones: Sequence[float], others: Sequence[float]) -> list[float]:
+    return [one / other for one, other in zip(ones, others, strict=True)]
 
 
 def _far_out(samples: Sequence[Sample]) -> set[int]:
@@ -444,23 +430,22 @@ def _far_out(samples: Sequence[Sample]) -> set[int]:
 
 
 def _topics() -> list[Metric]:
-    names = ("the sum", "the vector", "the sum, polynomial alone", "the vector, polynomial alone", "one of all rates")
-    errors: dict[str, list[float]] = {name: [] for name in names}
+    errors: dict[str, list[float]] = defaultdict(list)
     ratios, w_max = [], _TWO_TOPICS.capacity / _MEAN_COST
     for seed in _SEEDS:
         known, unseen = (explore(_TWO_TOPICS, two_waves, _TRAIN_ROWS, s) for s in (seed, 100 + seed))
-        summed, by_sum, by_vector = _summed(unseen), train(_summed(known), w_max).model, train(known, w_max).model
-        found = (
-            _error(by_sum, summed),
-            _error(by_vector, unseen),
-            _raw_error(by_sum, summed),
-            _raw_error(by_vector, unseen),
-            _error_of_all_rates(known, unseen),
+        summed, by_sum, by_vector = (
+            _sum_topics(unseen),
+            train(_sum_topics(known), w_max).model,
+            train(known, w_max).model,
         )
-        for name, value in zip(names, found, strict=True):
-            errors[name].append(value)
+        errors["the sum"].append(_error(by_sum, summed))
+        errors["the vector"].append(_error(by_vector, unseen))
+        errors["the sum, polynomial alone"].append(_raw_error(by_sum, summed))
+        errors["the vector, polynomial alone"].append(_raw_error(by_vector, unseen))
+        errors["one of all rates"].append(_error_of_all_rates(known, unseen))
         ratios.append(by_vector.costs[1] / by_vector.costs[0])
-    gain = [vector / total for vector, total in zip(errors["the vector"], errors["the sum"], strict=True)]
+    gain = _ratios(errors["the vector"], errors["the sum"])
     return [
         *(metric(f"two topics: error by {name}", values, "") for name, values in errors.items()),
         metric("two topics: error by the vector ÷ by the sum", gain, "×", _mean, target=1.0),
@@ -472,7 +457,7 @@ def _mean(values: Array) -> float:
     return float(np.mean(values))
 
 
-def _summed(samples: Sequence[Sample]) -> list[Sample]:
+def _sum_topics(samples: Sequence[Sample]) -> list[Sample]:
     return [sample._replace(workload=(sum(sample.workload),)) for sample in samples]
 
 
@@ -508,19 +493,18 @@ def _rms(predicted: Array, unseen: Sequence[Sample]) -> float:
 
 
 _NOTES = (
-    "450 samples of a fluid job of 1000 records/s an executor that is explored as in 5.2 of [S1](policies.md#sources) "
-    "(a bell of 4500 records/s in 5 h, each 15 s, 240 s of hold); degrees 1 to 8, k = 250, blocks of 30. Wall time, "
-    "median of 60 runs. The thesis (5.5): 5 s for training, 60 s for the check.",
+    "450 samples of a fluid job of 1000 records/s an executor, explored as in 5.2 of [S1](policies.md#sources) (a bell "
+    "of 4500 records/s in 5 h, each 15 s, 240 s of hold); degrees 1 to 8, k = 250, blocks of 30. Wall time, median of "
+    "60 runs. The thesis (5.5): 5 s for training, 60 s for the check.",
     "Deviation: as printed, Algorithm 4 takes the spread of one model's predictions over resampled rows; the others "
-    "are the standard deviation of refits at each sample, then the mean. Error: root mean square over five folds of "
-    "blocks.",
+    "are the mean standard deviation of refits. Error: root mean square over five folds of blocks.",
     f"Limits: 30 sets of the fluid job, 27 of the simulated job base under reactive:faithful, all degrees. Too wrong: "
     f"on blocks left out, the error is more than {_MUCH} above that of the set's best degree.",
     "Outliers: ten runs of 450 samples, with stalls (one to three samples of 0.2 to 1 slow records more, about one "
     "sample in twenty) and wrong rates (0, a tenth or ten times, one in a hundred); errors on ten other, clean runs.",
     "Two topics: a record of the second costs ten times one of the first; ten runs of 450 samples, errors on ten other "
-    "runs. The polynomial alone is without what makes it monotone; one of all rates is of both rates and the "
-    "executors, without costs.",
+    "runs. Polynomial alone: without what makes it monotone. One of all rates: of both rates and the executors, "
+    "without costs.",
 )
 
 
@@ -529,19 +513,19 @@ _NOTES = (
 _JOBS, _ROWS = 1000, 450
 _WARM_UP = 20
 _ROUNDING = 1e-9
+_FLEET_OPTIONS, _TASKS = TrainingOptions(), os.cpu_count() or 1
 
 
-def run_fleet_train(watch: Watch = unwatched) -> Bench:
-    """Train 1000 jobs of 450 samples both ways, and compare the models."""
-    count, rows = _JOBS, _ROWS
-    before = os.getloadavg()
+def run_fleet_train(watch: Watch = ignore_progress) -> Bench:
+    """Train 1000 jobs of 450 samples both ways, and compare the models. Raises RheostatError: a job has no model."""
+    load = os.getloadavg()
     os.environ.setdefault("JAVA_HOME", str(find_java().home))
     with tempfile.TemporaryDirectory(prefix="rheostat-fleet-") as folder:
         history = Path(folder)
-        for number in range(count):
-            watch(number, count, "writing the history")
-            write_rows(history, f"job-{number:04}", "synthetic", synthetic_rows(number, rows))
-        return _measure(jobs_in(history), rows, before, watch)
+        for number in range(_JOBS):
+            watch(number, _JOBS, "writing the history")
+            write_rows(history, f"job-{number:04}", "synthetic", synthetic_rows(number, _ROWS))
+        return Bench("fleet-train", _train_both_ways(jobs_in(history), watch), (*_FLEET_NOTES, load_note(load)))
 
 
 def synthetic_rows(seed: int, count: int) -> list[Row]:
@@ -577,57 +561,51 @@ def compare_models(first: Sequence[JobModel], second: Sequence[JobModel]) -> tup
     return others, largest
 
 
-def _measure(jobs: Mapping[str, Sequence[Path]], rows: int, before: tuple[float, float, float], watch: Watch) -> Bench:
-    options, tasks = TrainingOptions(), os.cpu_count() or 1
+def _train_both_ways(jobs: Mapping[str, Sequence[Path]], watch: Watch) -> list[Metric]:
     for job, files in list(jobs.items())[:_WARM_UP]:
-        train_job(job, files, options)
+        train_job(job, files, _FLEET_OPTIONS)
     begin, alone = time.perf_counter(), []
     for number, (job, files) in enumerate(jobs.items()):
         watch(number, len(jobs), "one after the other")
-        alone.append(train_job(job, files, options))
+        alone.append(train_job(job, files, _FLEET_OPTIONS))
     alone_s = time.perf_counter() - begin
-    watch(0, 0, f"in one pipeline on local[{tasks}]")
+    watch(0, 0, f"in one pipeline on local[{_TASKS}]")
     begin = time.perf_counter()
-    with session(f"local[{tasks}]") as spark:
+    with session(f"local[{_TASKS}]") as spark:
         started_s = time.perf_counter() - begin
-        together = train_fleet(spark, jobs, options)
+        together = train_fleet(spark, jobs, _FLEET_OPTIONS)
         together_s = time.perf_counter() - begin - started_s
         watch(0, 0, "and once more in the same session")
         again = time.perf_counter()
-        train_fleet(spark, jobs, options)
+        train_fleet(spark, jobs, _FLEET_OPTIONS)
         again_s = time.perf_counter() - again
     faults = [f"{each.job}: {each.fault}" for each in [*alone, *together] if each.fault is not None]
     if faults:
         message = f"{len(faults)} jobs have no model, the first: {faults[0]}"
         raise RheostatError(message)
     others, largest = compare_models(alone, together)
-    metrics = [
-        *_pace("one_after_the_other", alone_s, len(jobs), rows),
-        *_pace("pipeline", together_s, len(jobs), rows),
-        *_pace("pipeline_again", again_s, len(jobs), rows),
+    metrics = list[Metric]()
+    for name, wall_s in (("one_after_the_other", alone_s), ("pipeline", together_s), ("pipeline_again", again_s)):
+        metrics += [
+            Metric(f"{name}_wall", wall_s, "s", 1),
+            Metric(f"{name}_jobs", len(jobs) / wall_s, "jobs/s", len(jobs)),
+            Metric(f"{name}_rows", len(jobs) * _ROWS / wall_s, "rows/s", len(jobs) * _ROWS),
+        ]
+    return [
+        *metrics,
         Metric("session_start", started_s, "s", 1),
         Metric("speed_up_by_the_pipeline", alone_s / together_s, "times", 1),
         Metric("speed_up_by_the_pipeline_again", alone_s / again_s, "times", 1),
         Metric("jobs_with_another_degree", float(others), "jobs", len(alone), target=0.0),
         Metric("largest_difference_of_a_coefficient", largest, "of the largest", len(alone), target=_ROUNDING),
     ]
-    return Bench("fleet-train", metrics, (*_notes(len(jobs), rows, options, tasks), load_note(before)))
 
 
-def _pace(name: str, wall_s: float, jobs: int, rows: int) -> list[Metric]:
-    return [
-        Metric(f"{name}_wall", wall_s, "s", 1),
-        Metric(f"{name}_jobs", jobs / wall_s, "jobs/s", jobs),
-        Metric(f"{name}_rows", jobs * rows / wall_s, "rows/s", jobs * rows),
-    ]
-
-
-def _notes(jobs: int, rows: int, options: TrainingOptions, tasks: int) -> tuple[str, ...]:
-    return (
-        f"{jobs} synthetic jobs of {rows} samples, a Parquet file each in a temporary folder: a wave of load with "
-        "noise, executors that follow it late; seeded.",
-        f"Each job: read, train (degrees {options.degrees[0]} to {options.degrees[-1]}), stability at its samples "
-        f"(k = {options.resamples}).",
-        f"One after the other: in this process, warm. The pipeline: on local[{tasks}] in a fresh session, with the "
-        "start of its Python workers. Again: in the same session.",
-    )
+_FLEET_NOTES = (
+    f"{_JOBS} synthetic jobs of {_ROWS} samples, a Parquet file each in a temporary folder: a wave of load with noise, "
+    "executors that follow it late; seeded.",
+    f"Each job: read, train (degrees {_FLEET_OPTIONS.degrees[0]} to {_FLEET_OPTIONS.degrees[-1]}), stability at its "
+    f"samples (k = {_FLEET_OPTIONS.resamples}).",
+    f"One after the other: in this process, warm. The pipeline: on local[{_TASKS}] in a fresh session, with the start "
+    "of its Python workers. Again: in the same session.",
+)

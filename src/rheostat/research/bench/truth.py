@@ -15,24 +15,22 @@ import yaml
 
 from rheostat.calibrate.fit import Calibration, calibrate
 from rheostat.calibrate.measured import RealRun, read_run
-from rheostat.calibrate.truth import Replay, errors_of, laid_over, replay, write_truth
+from rheostat.calibrate.truth import Replay, errors_of, overlay, replay, write_truth
 from rheostat.demo.run import DemoPlan, run_demo
 from rheostat.errors import RheostatError
 from rheostat.host.java import cache_folder
 from rheostat.load.curves import RateCurve
 from rheostat.load.shapes import parse_shape
 from rheostat.report.html import plots_installed
-from rheostat.research.bench.harness import Bench, Metric, Watch, unwatched
+from rheostat.research.bench.harness import Bench, Metric, Watch, ignore_progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimetablePlan(DemoPlan):
     """The demo's cluster and pipeline under any load, with a timetable of executors instead of a policy.
 
-    Attributes:
-        shape: the load, in the language of :mod:`rheostat.load.shapes`.
-        steps: ``(second of the load, executors)``, ascending; before the first one the least number.
-        sample_s: time between two cycles: shorter than a batch, so that none is missed.
+    ``shape``: as in :mod:`rheostat.load.shapes`. ``steps``: ``(second of the load, executors)``, ascending; before the
+    first one the least number. ``sample_s``: shorter than a batch, so that none is missed.
     """
 
     shape: str
@@ -117,7 +115,7 @@ TRUTH = TimetablePlan(
 """A rise, a plateau and a fall, with executors that follow them."""
 
 
-def run_truth(watch: Watch = unwatched) -> Bench:
+def run_truth(watch: Watch = ignore_progress) -> Bench:
     """One run to fit to, three equal ones to compare the simulator with.
 
     Raises:
@@ -159,7 +157,7 @@ def _run(plan: TimetablePlan, folder: Path) -> RealRun:
 def figures(fitted: Calibration, runs: Sequence[RealRun], replays: Sequence[Replay]) -> list[Metric]:
     """Errors of the replays, means over the runs, with their targets; and how far the real runs are apart."""
     errors = [errors_of(each) for each in replays]
-    pairs = [errors_of(laid_over(a, b, fitted.job, warm_up_s=WARM_UP_S)) for a, b in permutations(runs, 2)]
+    pairs = [errors_of(overlay(a, b, fitted.job, warm_up_s=WARM_UP_S)) for a, b in permutations(runs, 2)]
     titles = {"backlog": "backlog", "batch": "median batch time", "lag_p95": "lag p95"}
     formulas = {"backlog": ": sum of differences ÷ sum measured"}
     unit, metrics = "of measured", list[Metric]()
@@ -189,27 +187,21 @@ def _mean(words: str, unit: str, values: Sequence[float], target: float | None =
 
 
 def _notes(fitted: Calibration) -> tuple[str, ...]:
-    plan, told = TRUTH, [each for each in fitted.estimates if each.identified]
-    left = [each.key for each in fitted.estimates if not each.identified]
+    plan, left = TRUTH, [each.key for each in fitted.estimates if not each.identified]
+    known = [f"{each.key} {each.value:.4g} {each.unit}".strip() for each in fitted.estimates if each.identified]
     return (
         f"Spark standalone and Kafka on this machine, the pipeline click_fraud: trigger {plan.trigger_s:g} s, "
         f"{plan.partitions} partitions, look-up {plan.lookup_ms:g} ms a record, "
-        f"fetch.max.wait.ms {plan.fetch_wait_ms}, at most {plan.cap} records a batch, "
-        f"executors of 1 core by a timetable, a cycle each {plan.sample_s:g} s.",
-        f"Fitted to one run ({CALIBRATION.shape}, executors {_steps(CALIBRATION)}): {fitted.fit.points} of "
-        f"{fitted.batches} batches were warm and undisturbed. "
-        + "; ".join(f"{each.key} {each.value:.4g} {each.unit}".strip() for each in told)
-        + f". Not identified and left at their defaults: {', '.join(left) or 'none'}.",
-        f"Compared with three equal runs that were not fitted to ({TRUTH.shape}, executors {_steps(TRUTH)}): the "
-        f"figures are means. From {WARM_UP_S:g} s after the first batch on, to the last record. The simulator gets the "
+        f"fetch.max.wait.ms {plan.fetch_wait_ms}, at most {plan.cap} records a batch, executors of 1 core by a "
+        f"timetable, a cycle each {plan.sample_s:g} s.",
+        f"Fitted to one run of {CALIBRATION.seconds:.0f} s with 1 to 6 executors, each number at a third to nine "
+        f"tenths of its capacity: {fitted.fit.points} of {fitted.batches} batches were warm and undisturbed. "
+        f"{'; '.join(known)}. Not identified and left at their defaults: {', '.join(left) or 'none'}.",
+        "Compared with three equal runs that were not fitted to, from 70 to 360 records/s and back with 2 to 6 "
+        f"executors; means over the runs, from {WARM_UP_S:g} s after the first batch on. The simulator gets the "
         "arrivals, the executors at the start and the decisions; start-up times, cold executors and batch times are "
         "its own.",
-        "Backlog: Σ abs(measured − simulated) ÷ Σ measured over all cycles. "
-        "Where equal real runs are further from each other than the target, 1.5 × their distance is the target. "
-        "Three times better than a constant mean, or than zero, is a ratio of 1/3.",
+        "Where equal real runs differ by more than the target, 1.5 × their difference is the target. Three times "
+        "better than a constant mean, or than zero, is a ratio of 1/3. See [truth](truth.md).",
         "Journals, job file and report (truth.html) are kept in the user's cache, bench/truth, until the next run.",
     )
-
-
-def _steps(plan: TimetablePlan) -> str:
-    return ", ".join(f"{count} from second {max(0.0, at):g}" for at, count in plan.steps)

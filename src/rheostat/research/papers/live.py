@@ -16,7 +16,7 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from rheostat.calibrate.measured import RealBatch, RealRun, run_of
+from rheostat.calibrate.measured import RealBatch, run_of
 from rheostat.config.models import pairs_of
 from rheostat.decide.placement import nd_max
 from rheostat.demo.run import DemoPlan, DemoRun, run_demo
@@ -26,11 +26,13 @@ from rheostat.judge.scoring import Points
 from rheostat.load.curves import Pieces, RateCurve, staircase
 from rheostat.load.payload import RecordMaker
 from rheostat.load.trips import DAYS_S, Arrivals, TripLoad, TripPayloads, TripPlan, synthetic_trips
-from rheostat.model import Nodes, ReasonCode
+from rheostat.model import ReasonCode
 from rheostat.pipelines.running import TaxiSettings
 from rheostat.policies.trend import Point, line
 from rheostat.report.score import RunFacts, samples_of, score
-from rheostat.research.papers.results import Experiment, Part, Result, Trial, cycle_of
+from rheostat.research.papers import s1
+from rheostat.research.papers.results import Experiment, Result
+from rheostat.research.papers.s1 import Trial, cycles_of
 from rheostat.research.papers.s2 import (
     ALGORITHMS,
     DOCUMENT,
@@ -40,6 +42,7 @@ from rheostat.research.papers.s2 import (
     PlotData,
     Table,
     measures_of,
+    part_of,
 )
 from rheostat.sim.history import Steps, demand_steps, integral
 from rheostat.text import several
@@ -98,12 +101,7 @@ def s1_plans(seed: int) -> dict[str, DemoPlan]:
 
 
 def run_s1(seed: int, folder: Path, open_table: OpenTable) -> Experiment:
-    """Run both policies, about twenty-five minutes.
-
-    Args:
-        seed: of keys and payloads.
-        folder: gets a folder for each run, with its journal.
-        open_table: makes the live table of a run.
+    """Run both policies, about twenty-five minutes; ``folder`` gets a folder for each run, with its journal.
 
     Raises:
         PartFailedError: a part of a run died; with its name and the end of its log.
@@ -112,7 +110,7 @@ def run_s1(seed: int, folder: Path, open_table: OpenTable) -> Experiment:
     runs = _run_all(s1_plans(seed), folder, open_table)
     trials = {name: _trial(run) for name, run in runs.items()}
     results = s1_results(trials, {name: run.score for name, run in runs.items()})
-    return Experiment("s1", [Part("5.2 and 5.3, shortened, on a real cluster", results, trials)])
+    return Experiment("s1", [s1.part_of("5.2 and 5.3, shortened, on a real cluster", results, trials, seed)])
 
 
 def s1_results(trials: Mapping[str, Trial], scores: Mapping[str, Mapping[str, Any]]) -> list[Result]:
@@ -163,10 +161,9 @@ def s1_results(trials: Mapping[str, Trial], scores: Mapping[str, Mapping[str, An
 
 
 def _trial(run: DemoRun) -> Trial:
-    """The cycles of a run from its journal, in seconds of the load."""
+    """The cycles of a run, in seconds of the load."""
     began = run.load.go_at or run.load.began_at
-    read = (cycle_of(record, _INTERVAL_S) for record in run.records)
-    cycles = [cycle._replace(at=cycle.at - began) for cycle in read if cycle is not None]
+    cycles = [cycle._replace(at=cycle.at - began) for cycle in cycles_of(run.records, _INTERVAL_S)]
     failures = sum(cycle.code is ReasonCode.CYCLE_FAILED for cycle in cycles)
     return Trial(tuple(cycle for cycle in cycles if cycle.at >= 0), None, (), failures)
 
@@ -217,13 +214,9 @@ class _TripCurve:
 class TripsPlan(DemoPlan):
     """The demo's broker and driver, with the taxi pipeline on nodes of one executor each.
 
-    Attributes:
-        mean_rate: records/s over the two days.
-        days_s: seconds in which the two days are played.
-        copies: records of each trip.
-        round_trips_ms: between the nodes, of each pair; simulated.
-        measured: whether the autoscaler must measure them; else they are given to it.
-        lookup_ms: wait of each record. 18: a slot carries some 55 records/s, as a replica of S2 did.
+    ``mean_rate``: records/s over the two days, which are played in ``days_s``. ``copies``: records of each trip.
+    ``measured``: whether the autoscaler must measure the simulated round trips; else they are given to it.
+    ``lookup_ms``: wait of each record; with 18 a slot carries some 55 records/s, as a replica of S2 did.
     """
 
     program: ClassVar[str] = "taxi_attractions"
@@ -277,11 +270,7 @@ class TripsPlan(DemoPlan):
         return TaxiSettings(**self.common(folder, bootstrap, topic))
 
     def counted(self, out: Path) -> RecordTotals:
-        """Records at the sink.
-
-        Raises:
-            InputError: there is no such folder.
-        """
+        """Records at the sink. Raises InputError: there is no such folder."""
         from rheostat.pipelines.sink import verify_records
 
         return verify_records(out)
@@ -307,21 +296,16 @@ def run_s2(seed: int, folder: Path, open_table: OpenTable) -> NodesExperiment:
 
 
 def judge_runs(runs: Mapping[str, NodesRun], scores: Mapping[str, Mapping[str, Any]], seed: int) -> NodesExperiment:
-    """The experiment from finished runs.
-
-    Args:
-        runs: by the names of the document.
-        scores: of the same, in the shape of ``rheostat.score/1``.
-        seed: of their trips.
-    """
+    """The experiment from finished runs, by the names of the document; ``scores``: as ``rheostat.score/1``."""
     plan = next(iter(s2_plans(seed).values()))
     load, cost = mean_levels(plan.curve()), fit_batch_cost(list(runs.values()))
     demand: Steps = [] if cost is None else demand_of(load, cost, plan.executors, plan.cap)
     measures = None if cost is None else {name: measure_nodes(run, demand) for name, run in runs.items()}
     title = "Table III, shortened, on a real cluster of three nodes"
-    tables = [] if measures is None else [Table(title, {name: {seed: each} for name, each in measures.items()})]
+    table = None if measures is None else Table(title, {name: {seed: each} for name, each in measures.items()})
     plots = {name: nodes_plot(run, load, demand) for name, run in runs.items()}
-    return NodesExperiment("s2", [Part(title, s2_results(runs, measures, scores, cost))], (seed,), tables, plots)
+    results = s2_results(runs, measures, scores, cost)
+    return NodesExperiment("s2", [part_of(title, results, table, plots, seed)], (seed,))
 
 
 # ------------------------------------------------------------------------------------- a run on nodes, from its journal
@@ -362,17 +346,14 @@ class BatchCost(NamedTuple):
 
 @dataclass(frozen=True)
 class NodesRun:
-    """A run; times are seconds of the load.
+    """A run; times are seconds of the load, which lasts ``lasts``.
 
     Attributes:
-        supply: registered executors.
-        requested: executors requested.
+        supply, requested: executors registered, and requested.
         used: nodes in use.
         distance_ms: mean over the load of the greatest round trip between two nodes in use; None: never known.
         moves: every change with a placement, those before the load too.
-        batches: finished ones, with records.
         ended: when the last record was committed.
-        lasts: length of the load.
     """
 
     supply: Steps
@@ -387,25 +368,34 @@ class NodesRun:
 
 
 def nodes_run(run: DemoRun, name: str) -> NodesRun:
-    """Read a run.
-
-    Raises:
-        InputError: its journal does not show a running query.
-    """
+    """Read a run. Raises InputError: its journal does not show a running query."""
     began, lasts = run.load.go_at or run.load.began_at, run.plan.seconds
     real = run_of(name, run.records)
-    decisions = [each for each in run.records if isinstance(each, DecisionRecord)]
-    nodes = [(at - began, nodes) for at, nodes in _nodes(decisions)]
-    distances = [(at, ms) for at, each in nodes if (ms := nd_max(each.in_use, each)) is not None]
     batches = [replace(each, start=each.start - began, end=each.end - began) for each in real.batches]
     facts = RunFacts(run.score["version"], "spark", run.plan.policy, run.plan.objective_s)
     lag = score(facts, samples_of(run.records), window=(began, began + lasts))
+    used, distances, moves = list[tuple[float, tuple[str, ...]]](), list[tuple[float, float]](), list[Move]()
+    for each in run.records:
+        if not isinstance(each, DecisionRecord) or each.observation is None or each.observation.nodes is None:
+            continue
+        at, nodes, placement = each.at - began, each.observation.nodes, each.decision.placement
+        used.append((at, nodes.in_use))
+        if (ms := nd_max(nodes.in_use, nodes)) is not None:
+            distances.append((at, ms))
+        if each.decision.acts and placement is not None:
+            moves.append(Move(nodes.in_use, placement.add, placement.leave))
+    first = next((each.current for each in real.actions if each.current is not None), 0)
+    targets = [(each.at - began, float(each.target)) for each in real.actions if each.target is not None]
     return NodesRun(
-        supply=[(look.at - began, float(look.registered)) for look in real.looks if look.registered is not None],
-        requested=_requested(real, began),
-        used=[(at, each.in_use) for at, each in nodes],
+        supply=[
+            (snapshot.at - began, float(snapshot.registered))
+            for snapshot in real.snapshots
+            if snapshot.registered is not None
+        ],
+        requested=[(real.began - began, float(first)), *targets],
+        used=used,
         distance_ms=integral(distances, 0.0, lasts) / lasts if distances else None,
-        moves=list(_moves(decisions)),
+        moves=moves,
         batches=batches,
         ended=max(lasts, batches[-1].end),
         lasts=lasts,
@@ -413,36 +403,11 @@ def nodes_run(run: DemoRun, name: str) -> NodesRun:
     )
 
 
-def _nodes(decisions: Sequence[DecisionRecord]) -> Iterator[tuple[float, Nodes]]:
-    for each in decisions:
-        if each.observation is not None and each.observation.nodes is not None:
-            yield each.at, each.observation.nodes
-
-
-def _moves(decisions: Sequence[DecisionRecord]) -> Iterator[Move]:
-    for each in decisions:
-        placement, observation = each.decision.placement, each.observation
-        if each.decision.acts and placement is not None and observation is not None and observation.nodes is not None:
-            yield Move(observation.nodes.in_use, placement.add, placement.leave)
-
-
-def _requested(real: RealRun, began: float) -> list[tuple[float, float]]:
-    first = next((each.current for each in real.actions if each.current is not None), 0)
-    steps = [(each.at - began, float(each.target)) for each in real.actions if each.target is not None]
-    return [(real.began - began, float(first)), *steps]
-
-
 def right_choices(moves: Sequence[Move], nodes: Collection[str], apart: RoundTrips, *, added: bool) -> list[bool]:
-    """For each node that was added (or removed), in order: whether it was the right one.
+    """For each node that was added (or else removed), in order: whether it was the right one.
 
     Right is the one after which the greatest round trip between nodes in use is the least. Choices without a difference
-    do not count, nor nodes whose round trips are unknown.
-
-    Args:
-        moves: changes; one executor a node.
-        nodes: all of them.
-        apart: their round trips.
-        added: whether of the nodes that were added, or else of those that were removed.
+    do not count, nor nodes whose round trips are unknown. ``moves``: of one executor a node; ``nodes``: all of them.
 
     >>> apart = {("core", "near"): 20.0, ("core", "far"): 250.0, ("far", "near"): 250.0}
     >>> grown = Move(("core",), ("near", "far"), ())
@@ -457,8 +422,7 @@ def right_choices(moves: Sequence[Move], nodes: Collection[str], apart: RoundTri
     for move in moves:
         used = set(move.before) & set(nodes)
         for name in move.add if added else move.leave:
-            able = set(nodes) - used if added else used
-            after = {each: widest(used ^ {each}) for each in able}
+            after = {each: widest(used ^ {each}) for each in (set(nodes) - used if added else used)}
             if len(set(after.values())) > 1:
                 right.append(after.get(name) == min(after.values()))
             used = used | {name} if added else used - {name}
@@ -516,19 +480,12 @@ def s2_results(
     scores: Mapping[str, Mapping[str, Any]],
     cost: BatchCost | None,
 ) -> list[Result]:
-    """The statements.
+    """The statements, from runs by the names of the document.
 
-    Args:
-        runs: by the names of the document.
-        measures: their metrics; None: it is unknown what executors carry.
-        scores: of the same, in the shape of ``rheostat.score/1``.
-        cost: what executors carry; None: unknown.
+    ``measures``: None where it is unknown what executors carry; ``scores``: in the shape of ``rheostat.score/1``.
     """
     return [
-        _choices_result(runs, "near first", "takes the nearest free node", added=True),
-        _choices_result(runs, "far goes first", "gives up the farthest node in use", added=False),
-        _in_use_result(runs),
-        _distance_result(runs),
+        *_nodes_results(runs),
         *([] if measures is None else _measures_results(measures)),
         _capacity_result(runs, cost),
         _objective_result(runs),
@@ -540,50 +497,44 @@ def _say(values: Mapping[str, Any], word: Callable[[Any], str]) -> str:
     return ", ".join(f"{name} {word(value)}" for name, value in values.items())
 
 
-def _choices_result(runs: Mapping[str, NodesRun], id_: str, does: str, *, added: bool) -> Result:
-    right = {name: right_choices(run.moves, NODES, _APART, added=added) for name, run in runs.items()}
-    return Result(
-        f"{id_}, live",
-        f"Gesscale {does}, each time",
-        _say(right, lambda each: f"{sum(each)} of {len(each)}"),
-        "each time",
-        bool(right[GESSCALE]) and all(right[GESSCALE]),
-        "choices that make a difference to the greatest round trip in use; the other algorithm takes any node",
-    )
-
-
-def _in_use_result(runs: Mapping[str, NodesRun]) -> Result:
+def _nodes_results(runs: Mapping[str, NodesRun]) -> list[Result]:
+    results = []
+    for word, does, added in (
+        ("near first", "takes the nearest free node", True),
+        ("far goes first", "gives up the farthest node in use", False),
+    ):
+        right = {name: right_choices(run.moves, NODES, _APART, added=added) for name, run in runs.items()}
+        ours = _say(right, lambda each: f"{sum(each)} of {len(each)}")
+        holds = bool(right[GESSCALE]) and all(right[GESSCALE])
+        why = "choices that make a difference to the greatest round trip in use; the other algorithm takes any node"
+        results.append(Result(f"{word}, live", f"Gesscale {does}, each time", ours, "each time", holds, why))
     alone = {name: seconds_without(run.used, _FAR, _NEAR, run.lasts) for name, run in runs.items()}
-    return Result(
-        "in use, live",
-        "under Gesscale the far node is in use only beside the near one",
-        _say(alone, lambda seconds: f"{seconds:.0f} s alone"),
-        None,
-        alone[GESSCALE] == 0,
-        "where Workers and executors really were, from the node servers and the driver",
-    )
-
-
-def _distance_result(runs: Mapping[str, NodesRun]) -> Result:
     far = {name: run.distance_ms for name, run in runs.items()}
-    ours, theirs = far[GESSCALE], far[RIVAL]
-    return Result(
-        "distance, live",
-        "the greatest round trip between nodes in use is shorter under Gesscale, on average",
-        _say(far, lambda ms: "unknown" if ms is None else f"{ms:.0f} ms"),
-        None,
-        ours is not None and theirs is not None and ours < theirs,
-        "as measured by the node servers; 0 for one executor",
-    )
+    ours_ms, theirs_ms = far[GESSCALE], far[RIVAL]
+    return [
+        *results,
+        Result(
+            "in use, live",
+            "under Gesscale the far node is in use only beside the near one",
+            _say(alone, lambda seconds: f"{seconds:.0f} s alone"),
+            None,
+            alone[GESSCALE] == 0,
+            "where Workers and executors really were, from the node servers and the driver",
+        ),
+        Result(
+            "distance, live",
+            "the greatest round trip between nodes in use is shorter under Gesscale, on average",
+            _say(far, lambda ms: "unknown" if ms is None else f"{ms:.0f} ms"),
+            None,
+            ours_ms is not None and theirs_ms is not None and ours_ms < theirs_ms,
+            "as measured by the node servers; 0 for one executor",
+        ),
+    ]
 
 
 _MEASURES = (
     ("cost", "less cost, replica-minutes", "registered executors, until the last record is committed"),
-    (
-        "reconfigurations",
-        "fewer reconfigurations",
-        "changes of the number requested; none stops the job here",
-    ),
+    ("reconfigurations", "fewer reconfigurations", "changes of the number requested; none stops the job here"),
     ("excess", "less excess time", "from the end of the load to the last commit, ÷ its length: one batch or two"),
     ("accuracy_O", "less accuracy_O", ""),
     ("accuracy_U", "less accuracy_U", "no stop makes supply short here, as executors come while the query runs"),

@@ -1,46 +1,25 @@
-"""The report of an experiment: its statements, and the plots that the document has."""
+"""The report of an experiment: its statements, then the tables and plots of each part."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-from rheostat.judge.scoring import Points
-from rheostat.report.html import COLORS, GREY, PlotFigure, frame, heading, line, note_list, table, write_page
-from rheostat.research.papers.results import Cycle, Experiment, Part, Result, Trial
-from rheostat.research.papers.s1 import SLA
-
-_TITLES = ("Load, records/s", "Executors in force", "Slow records, a share", "Residual of the model")
-_X_AXIS = "seconds since the start of the load"
+from rheostat.report.html import PlotFigure, frame, heading, note_list, table, write_page
+from rheostat.research.papers.results import Experiment, Plot
 
 
 def write_experiment(path: Path, experiment: Experiment) -> Path:
-    """Write the page and return its path.
-
-    Raises:
-        InputError: plotly is not installed, or the file cannot be written.
-    """
-    parts, plotted = list[str](), False
-    for part in experiment.parts:
-        parts.append(heading(part.title))
-        if any(result.by_seed for result in part.results):
-            parts.append(table(by_seed(part.results)))
-        if part.trials:
-            parts += [note_list([f"Plotted: seed {experiment.seeds[0]}."]), _plots(part, with_script=not plotted)]
-            plotted = True
-        if part.shares:
-            parts.append(_shares(part))
-    return write_parts(path, experiment, "statements of the document hold in ours", parts)
-
-
-def write_parts(path: Path, experiment: Experiment, verdict: str, parts: Sequence[str]) -> Path:
-    """Write a page with the statements first; ``verdict`` follows "2 of 5" in the title."""
+    """Write the page and return its path. Raises InputError: plotly is not installed, or the file cannot be written."""
     held, seeds = sum(result.holds for result in experiment.results), ", ".join(map(str, experiment.seeds))
-    subtitle = f"{held} of {len(experiment.results)} {verdict}. Seeds: {seeds}."
-    body = [table(rows_of(experiment)), note_list(experiment.notes), *parts]
-    return write_page(path, frame(f"Rheostat: experiment {experiment.name}", subtitle, body))
+    body, has_script = [table(rows_of(experiment)), note_list(experiment.notes)], False
+    for part in experiment.parts:
+        if part.tables or part.plots:
+            body += [heading(part.title), note_list(part.notes), *map(table, part.tables)]
+        for plot in part.plots:
+            body.append(_draw(plot, with_script=not has_script))
+            has_script = True
+    verdict = f"{held} of {len(experiment.results)} statements hold. Seeds: {seeds}."
+    return write_page(path, frame(f"Rheostat: experiment {experiment.name}", verdict, body))
 
 
 def rows_of(experiment: Experiment) -> list[list[str]]:
@@ -52,58 +31,10 @@ def rows_of(experiment: Experiment) -> list[list[str]]:
     return [["", "statement", "ours", "the document", "holds", "why"], *rows]
 
 
-def by_seed(results: Sequence[Result]) -> list[list[str]]:
-    """Our figures with each seed, header first; for results with several seeds."""
-    several = [result for result in results if result.by_seed]
-    head = ["", *(f"seed {each.seed}" for each in several[0].by_seed)]
-    return [head, *([r.id, *(each.ours + ("" if each.holds else " (no)") for each in r.by_seed)] for r in several)]
-
-
-def columns(points: Points) -> tuple[list[float], list[float | None]]:
-    """Times and values for a plot; five digits are more than it shows."""
-    return [round(at, 1) for at, _ in points], [float(f"{value:.5g}") for _, value in points]
-
-
-def _needed(cycle: Cycle, w_max: float) -> float | None:
-    return None if cycle.rate is None else cycle.rate / w_max
-
-
-def _shares(part: Part) -> str:
-    """Figure 36: executors that the load needs (w ÷ w_max) and executors there are; one plot for each policy."""
-    known = [(name, trial, w_max) for name, trial in part.trials.items() if (w_max := trial.w_max)]
-    if not known:
-        return ""
-    titles = [f"w ÷ w_max and executors: {name} (figure 36)" for name, _, _ in known]
-    figure = PlotFigure(titles, _X_AXIS, height=280 * len(known))
-    for row, (name, trial, w_max) in enumerate(known, 1):
-        needed = _points(trial, partial(_needed, w_max=w_max))
-        figure.add(row, line(f"{name}: w ÷ {w_max:.0f}", *needed, GREY))
-        figure.add(row, line(f"{name}: executors", *_points(trial, _executors), COLORS[row - 1], shape="hv"))
-    return figure.html(with_script=False)
-
-
-def _plots(part: Part, *, with_script: bool) -> str:
-    figure = PlotFigure(_TITLES, _X_AXIS, height=1100)
-    first = next(iter(part.trials.values()))
-    figure.add(1, line("load", *_points(first, lambda cycle: cycle.rate), GREY))
-    for (name, trial), color in zip(part.trials.items(), COLORS, strict=False):
-        same: dict[str, Any] = {"legendgroup": name}
-        figure.add(2, line(name, *_points(trial, _executors), color, shape="hv", **same))
-        slow = _points(trial, lambda cycle: cycle.slow if cycle.counts else None)
-        figure.add(3, line(name, *slow, color, showlegend=False, **same))
-        residuals = _points(trial, lambda cycle: cycle.figures.get("residual"))
-        figure.add(4, line(name, *residuals, color, showlegend=False, **same))
-    figure.limit(3, SLA)
+def _draw(plot: Plot, *, with_script: bool) -> str:
+    figure = PlotFigure(plot.titles, "seconds since the start of the load", height=plot.height)
+    for row, drawn in plot.lines:
+        figure.add(row, drawn)
+    if plot.limit is not None:
+        figure.limit(*plot.limit)
     return figure.html(with_script=with_script)
-
-
-def _executors(cycle: Cycle) -> float:
-    return cycle.executors
-
-
-def _points(trial: Trial, value_of: Callable[[Cycle], float | None]) -> tuple[list[float], list[float | None]]:
-    values = [value_of(cycle) for cycle in trial.cycles]
-    return (
-        [cycle.at for cycle in trial.cycles],
-        [None if value is None else float(f"{value:.5g}") for value in values],
-    )

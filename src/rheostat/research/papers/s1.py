@@ -6,41 +6,49 @@ not give, such as the job's scale and the width of the short bell, is set here.
 
 from __future__ import annotations
 
+import re
 import resource
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from rheostat.config.loading import load_settings
 from rheostat.config.models import Settings
+from rheostat.decide.decide import DecisionSettings
+from rheostat.journal.records import DecisionRecord, Record
+from rheostat.journal.store import MemoryJournal, StateStore
 from rheostat.judge.crew import Crew
-from rheostat.judge.simulate import SimulatedTime
+from rheostat.judge.scoring import Points
+from rheostat.judge.simulate import run_loop, unready_at_end
 from rheostat.learn.slow_records import Sample, TrainingOptions, refit_resamples, train
 from rheostat.load.curves import Pieces, RateCurve
 from rheostat.load.files import read_trace
 from rheostat.load.prepare import prepare
 from rheostat.load.shapes import parse_shape
 from rheostat.loop.build import build_decision_settings, open_journal, open_sample_store, open_store
-from rheostat.loop.loop import Loop
 from rheostat.model import Decision, Observation, Outcome, ReasonCode
-from rheostat.policies.proactive import ProactiveState
+from rheostat.policies.capacity import Learned, slow_records
+from rheostat.policies.proactive import ProactiveState, read_rows
 from rheostat.policies.reactive import ReactiveState
+from rheostat.report.html import COLORS, GREY, line
 from rheostat.research.papers.results import (
     Experiment,
     Figures,
     Part,
+    Plot,
     Result,
     Statement,
-    Trial,
-    initial_state,
-    run,
+    by_seed,
+    columns,
     run_tasks,
 )
+from rheostat.sample_store import MemorySampleStore
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile, job_of
 
@@ -138,6 +146,127 @@ def _add_noise(curve: RateCurve, name: str, seed: int, peak: float | None) -> Pi
     ).curve
 
 
+# ----------------------------------------------------------------------------- one policy on the simulated job
+
+_ALL = 10**9
+
+
+class Cycle(NamedTuple):
+    """One cycle of the loop; None: unknown.
+
+    Attributes:
+        at, rate: s from the start of the load, and arrival rate, records/s.
+        executors, target: current target, and number decided.
+        slow: slow records, a share.
+        counts: whether the policy counted the sample: not in a hold, nothing missing.
+        code, figures: reason of the policy's recommendation.
+    """
+
+    at: float
+    rate: float | None
+    executors: int
+    slow: float | None
+    counts: bool
+    code: ReasonCode
+    target: int
+    figures: Mapping[str, float | None]
+
+
+def cycles_of(records: Iterable[Record], interval_s: float) -> tuple[Cycle, ...]:
+    """The decisions of a journal that have an assessment and a current number. ``interval_s``: T."""
+    cycles = []
+    for record in records:
+        if not isinstance(record, DecisionRecord) or record.assessment is None or record.decision.current is None:
+            continue
+        assessment, decision = record.assessment, record.decision
+        slow = None
+        if assessment.backlog_excess is not None and assessment.arrival_rate:
+            slow = slow_records(assessment.backlog_excess, assessment.arrival_rate, interval_s)
+        reason = decision.recommendation.reason
+        cycles.append(
+            Cycle(
+                at=record.at,
+                rate=assessment.arrival_rate,
+                executors=record.decision.current,
+                slow=slow,
+                counts=reason.code is not ReasonCode.METRICS_MISSING,
+                code=reason.code,
+                target=decision.target or 0,
+                figures=reason.figures,
+            )
+        )
+    return tuple(cycles)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A finished run with all its cycles.
+
+    ``policy``: its state at the end. ``samples``: all that it collected, also before a change point. ``failures``:
+    failed cycles. ``unready``: what the policy never did, and what it would have needed; None: it was ready.
+    """
+
+    cycles: tuple[Cycle, ...]
+    policy: Any
+    samples: tuple[Sample, ...]
+    failures: int
+    unready: str | None = None
+
+    @property
+    def counted(self) -> tuple[Cycle, ...]:
+        """Cycles that count, as in the document's figures: without those of a hold."""
+        return tuple(cycle for cycle in self.cycles if cycle.counts)
+
+    @property
+    def executors_per_sample(self) -> float:
+        """Mean number of executors over the counted cycles."""
+        return sum(cycle.executors for cycle in self.counted) / len(self.counted)
+
+    @property
+    def w_max(self) -> float | None:
+        """Records/s of one executor, as the policy learned it by the document's rule; None: it has not."""
+        explorer = getattr(self.policy, "reactive", self.policy)
+        learned: Learned | None = getattr(explorer, "learned", None)
+        return None if learned is None else learned.w_max
+
+    def violations(self, sla: float) -> int:
+        """Number of counted cycles with at least this share of slow records."""
+        return sum(cycle.slow is not None and cycle.slow >= sla for cycle in self.counted)
+
+
+class _MemoryStateStore(StateStore):
+    def __init__(self, state: Mapping[str, Any] | None) -> None:
+        self.state = state
+
+    def save(self, state: Mapping[str, Any]) -> None:
+        self.state = state
+
+    def load(self) -> tuple[Mapping[str, Any] | None, str | None]:
+        return self.state, None
+
+
+def run(load: Pieces, chosen: Settings, seed: int, begin: Any = None, events: Sequence[dict[str, Any]] = ()) -> Trial:
+    """Run the loop over the whole load, from one executor on; ``begin``: the policy's state, None: its initial one."""
+    samples, journal, job = MemorySampleStore(), MemoryJournal(), the_job(events)
+    decision_settings = build_decision_settings(chosen, samples)
+    store = _MemoryStateStore(None if begin is None else initial_state(decision_settings, begin))
+    simulated = SimulatedJob(job, load, seed, 1)
+    lasts = load.duration
+    loop, _ = run_loop(
+        simulated, chosen, decision_settings, journal, lambda _, at: at > lasts, job=job.name, store=store
+    )
+    policy = decision_settings.state_from_json(store.state or {}).policy
+    collected = read_rows(replace(policy.data, since=None), samples, _ALL) if isinstance(policy, ProactiveState) else ()
+    cycles = cycles_of(journal.records, INTERVAL_S)
+    unready = unready_at_end(loop, [cycle.code for cycle in cycles])
+    return Trial(cycles, policy, tuple(collected), loop.status().failures, unready)
+
+
+def initial_state(decision_settings: DecisionSettings, policy: Any) -> Mapping[str, Any]:
+    """State of a loop that has observed nothing yet, with this state of its policy."""
+    return decision_settings.state_to_json(replace(decision_settings.initial(), policy=policy))
+
+
 # --------------------------------------------------------------------------------------------------------- runs
 
 
@@ -148,29 +277,29 @@ class Task(NamedTuple):
     load: Pieces | None
 
 
+_Trials = Mapping[str, Trial]
+"""Runs of one seed, by name."""
+
+
 def run_task(task: Task) -> dict[str, Trial]:
     """Runs by name."""
-    return _run_bells(task.seed) if task.load is None else _run_whole(task.load, task.seed)
-
-
-def _run_bells(seed: int) -> dict[str, Trial]:
-    explored = _trial(_long_bell(seed), "proactive:faithful", 15.0, seed)
-    load, begin = _short_bell(seed), _trained(explored)
+    seed, whole = task.seed, task.load
+    if whole is not None:
+        less = [{"kind": "code", "at_s": ANOMALY_S, "factor": 1.5, "pause_s": 20.0}]
+        common = {"explore_every_s": 5.0, "check_every": 300}
+        chosen = {
+            "ours": settings("proactive:faithful", 5.0, **{**OURS, **common}),
+            "faithful": settings("proactive:faithful", 5.0, decide_every_s=5.0, **common),
+            "reactive": settings("reactive:faithful", 5.0),
+        }
+        return {name: run(whole, each, seed, events=less) for name, each in chosen.items()}
+    explored = run(_long_bell(seed), settings("proactive:faithful", 15.0), seed)
+    load, begin = _short_bell(seed), _train_control(explored)
     return {
         "explored": explored,
-        "ours": _trial(load, "proactive:faithful", 5.0, seed, begin, **OURS),
-        "faithful": _trial(load, "proactive:faithful", 5.0, seed, begin),
-        "reactive": _trial(load, "reactive:faithful", 15.0, seed),
-    }
-
-
-def _run_whole(load: Pieces, seed: int) -> dict[str, Trial]:
-    less = [{"kind": "code", "at_s": ANOMALY_S, "factor": 1.5, "pause_s": 20.0}]
-    common: dict[str, Any] = {"explore_every_s": 5.0, "check_every": 300, "events": less}
-    return {
-        "ours": _trial(load, "proactive:faithful", 5.0, seed, **{**OURS, **common}),
-        "faithful": _trial(load, "proactive:faithful", 5.0, seed, **{**common, "decide_every_s": 5.0}),
-        "reactive": _trial(load, "reactive:faithful", 5.0, seed, events=less),
+        "ours": run(load, settings("proactive:faithful", 5.0, **OURS), seed, begin),
+        "faithful": run(load, settings("proactive:faithful", 5.0), seed, begin),
+        "reactive": run(load, settings("reactive:faithful", 15.0), seed),
     }
 
 
@@ -182,27 +311,11 @@ def _short_bell(seed: int) -> Pieces:
     return bell(_SHORT_PEAK, _SHORT_BELL_S, _SHORT_WIDTH_S, seed)
 
 
-def _trained(explored: Trial) -> ProactiveState:
+def _train_control(explored: Trial) -> ProactiveState:
     """A state in control, with a model of all samples that a run collected."""
     learned = explored.policy.reactive.learned
     model = train(explored.samples, learned.w_max, OPTIONS).model
     return replace(ProactiveState(), mode="control", model=model, reactive=ReactiveState(learned=learned))
-
-
-def _trial(
-    load: Pieces,
-    policy: str,
-    sample_s: float,
-    seed: int,
-    begin: Any = None,
-    events: Sequence[dict[str, Any]] = (),
-    **options: Any,
-) -> Trial:
-    chosen = settings(policy, sample_s, **options)
-    return run(the_job(events), load, chosen, executors=1, seed=seed, interval_s=INTERVAL_S, begin=begin)
-
-
-_Trials = Mapping[str, Trial]
 
 
 def experiment(
@@ -212,14 +325,10 @@ def experiment(
     watch: Callable[[int, int, str], None],
     jobs: int = 1,
 ) -> Experiment:
-    """Run parts of the experiment.
+    """Run parts of the experiment, some of :data:`PARTS`, in ``jobs`` processes.
 
-    Args:
-        names: some of :data:`PARTS`.
-        seeds: of the loads and of the job's random draws; at least one.
-        trace: the load of 5.4; None: a stand-in.
-        watch: called with the number of runs done, of how many, and what is being run.
-        jobs: number of processes.
+    ``seeds``: of the loads and of the job's random draws; at least one. ``trace``: the load of 5.4; None: a stand-in.
+    ``watch``: called with the number of runs done, of how many, and what is being run.
 
     Raises:
         InputError: the trace is faulty.
@@ -229,13 +338,58 @@ def experiment(
     done = list(zip(tasks, run_tasks(run_task, tasks, jobs, watch), strict=True))
     bells = {task.seed: trials for task, trials in done if task.load is None}
     whole = {task.seed: trials for task, trials in done if task.load is not None}
-    parts: dict[str, Callable[[], Part]] = {
-        "5.2": lambda: _exploration_part(bells),
-        "5.3": lambda: _control_part(bells),
-        "5.4": lambda: _whole_part(whole, trace),
-        "5.5": lambda: _costs_part(bells[seeds[0]], seeds[0]),
-    }
-    return Experiment("s1", [parts[name]() for name in names], tuple(seeds))
+    parts = []
+    for name in names:
+        if name == "5.5":
+            parts.append(_costs_part(bells[seeds[0]], seeds[0]))
+            continue
+        title, statements, shown = _CHECKED[name]
+        runs = whole if name == "5.4" else bells
+        source = "a stand-in that rises and falls by half: no trace was given" if trace is None else trace.name
+        results = [each._replace(why=each.why.replace("{source}", source)).judge(runs) for each in statements]
+        trials = {label: runs[seeds[0]][key] for label, key in shown.items()}
+        parts.append(part_of(title, results, trials, seeds[0], shares=name == "5.4"))
+    return Experiment("s1", parts, tuple(seeds))
+
+
+def part_of(
+    title: str, results: Sequence[Result], trials: Mapping[str, Trial], seed: int, *, shares: bool = False
+) -> Part:
+    """A part with plots of its runs with one seed; ``shares``: also w ÷ w_max against the executors (figure 36)."""
+    lines = [(1, line("load", *columns((cycle.at, cycle.rate) for cycle in next(iter(trials.values())).cycles), GREY))]
+    for (name, trial), color in zip(trials.items(), COLORS, strict=False):
+        slow = ((cycle.at, cycle.slow if cycle.counts else None) for cycle in trial.cycles)
+        residuals = ((cycle.at, cycle.figures.get("residual")) for cycle in trial.cycles)
+        lines += [
+            (2, line(name, *columns(_executors(trial)), color, shape="hv", legendgroup=name)),
+            (3, line(name, *columns(slow), color, showlegend=False, legendgroup=name)),
+            (4, line(name, *columns(residuals), color, showlegend=False, legendgroup=name)),
+        ]
+    titles = ("Load, records/s", "Executors in force", "Slow records, a share", "Residual of the model")
+    return Part(
+        title,
+        results,
+        by_seed(results),
+        [Plot(titles, lines, 1100, (3, SLA)), *(_figure_36(trials) if shares else ())],
+        [f"Plotted: seed {seed}."],
+        [f"{name}: {trial.unready}" for name, trial in trials.items() if trial.unready is not None],
+    )
+
+
+def _figure_36(trials: Mapping[str, Trial]) -> Iterator[Plot]:
+    """Executors that the load needs (w ÷ w_max) and executors there are; one plot for each policy that knows w_max."""
+    for (name, trial), color in zip(trials.items(), COLORS, strict=False):
+        if w_max := trial.w_max:
+            needed = ((cycle.at, None if cycle.rate is None else cycle.rate / w_max) for cycle in trial.cycles)
+            lines = [
+                (1, line(f"{name}: w ÷ {w_max:.0f}", *columns(needed), GREY)),
+                (1, line(f"{name}: executors", *columns(_executors(trial)), color, shape="hv")),
+            ]
+            yield Plot([f"w ÷ w_max and executors: {name} (figure 36)"], lines, 280)
+
+
+def _executors(trial: Trial) -> Points:
+    return [(cycle.at, float(cycle.executors)) for cycle in trial.cycles]
 
 
 def _number(value: float | None) -> str:
@@ -254,12 +408,6 @@ def _number(value: float | None) -> str:
 _statement = partial(Statement, number=_number)
 
 # ---------------------------------------------------------------------------------------------- 5.2: exploration
-
-
-def _exploration_part(runs: Mapping[int, _Trials]) -> Part:
-    shown = {"proactive": next(iter(runs.values()))["explored"]}
-    results = [statement.judge(runs) for statement in _EXPLORATION]
-    return Part("5.2: exploration under a bell of five hours", results, shown)
 
 
 def _control_begin(trial: Trial) -> float | None:
@@ -317,13 +465,6 @@ _EXPLORATION = (
 )
 
 # -------------------------------------------------------------------------------------------------- 5.3: control
-
-
-def _control_part(runs: Mapping[int, _Trials]) -> Part:
-    first = next(iter(runs.values()))
-    shown = {name: first[name] for name in ("ours", "faithful", "reactive")}
-    results = [statement.judge(runs) for statement in _CONTROL]
-    return Part("5.3: control under a bell of one and a half hours", results, shown)
 
 
 def _check_violations(trials: _Trials) -> tuple[bool, Figures]:
@@ -419,12 +560,6 @@ def modes(trial: Trial) -> list[tuple[int, str]]:
     return phases
 
 
-def _whole_part(runs: Mapping[int, _Trials], trace: Path | None) -> Part:
-    source = "a stand-in that rises and falls by half: no trace was given" if trace is None else trace.name
-    results = [statement._replace(why=statement.why.format(source=source)).judge(runs) for statement in _WHOLE]
-    return Part("5.4: the whole controller for three hours", results, dict(next(iter(runs.values()))), shares=True)
-
-
 def _check_order(trials: _Trials, name: str = "ours") -> tuple[bool, Figures]:
     """Exploration, control, one change point, and not before its cause."""
     phases = modes(trials[name])
@@ -476,6 +611,14 @@ _WHOLE = (
     ),
 )
 
+_BOTH = {name: name for name in ("ours", "faithful", "reactive")}
+_CHECKED: Mapping[str, tuple[str, Sequence[Statement], Mapping[str, str]]] = {
+    "5.2": ("5.2: exploration under a bell of five hours", _EXPLORATION, {"proactive": "explored"}),
+    "5.3": ("5.3: control under a bell of one and a half hours", _CONTROL, _BOTH),
+    "5.4": ("5.4: the whole controller for three hours", _WHOLE, _BOTH),
+}
+"""Title, statements and plotted runs of each part."""
+
 # ------------------------------------------------------- 5.5: costs, each mode measured in a process of its own
 
 _CHECKED_ROWS = 450
@@ -487,13 +630,9 @@ _STATUS = Path("/proc/self/status")
 
 
 class Cost(NamedTuple):
-    """Cost of one activity.
+    """Cost of one activity: wall time, its share of processor time, peak memory, and bytes written in a second.
 
-    Attributes:
-        seconds: wall time; of a loop processor time of a cycle.
-        share: processor time ÷ wall time; of a loop at its real period.
-        memory_mb: peak memory of the process.
-        bytes_s: written to journal and sample store in a second of the job's time.
+    Of a loop: processor time of a cycle, and its share at the real period.
     """
 
     seconds: float
@@ -503,7 +642,7 @@ class Cost(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """Cost of each activity."""
+    """Of each activity."""
 
     exploration: Cost
     training: Cost
@@ -521,7 +660,7 @@ class LoopTask(NamedTuple):
 
 
 def _costs_part(trials: _Trials, seed: int) -> Part:
-    begin, samples = _trained(trials["explored"]), trials["explored"].samples[-_CHECKED_ROWS:]
+    begin, samples = _train_control(trials["explored"]), trials["explored"].samples[-_CHECKED_ROWS:]
     rising = _long_bell(seed).between(*_SECOND_HOUR_S)
     exploring = LoopTask(settings("proactive:faithful", 15.0), rising, seed, None)
     controlling = LoopTask(settings("proactive:faithful", 5.0, **OURS), _short_bell(seed), seed, begin)
@@ -531,59 +670,55 @@ def _costs_part(trials: _Trials, seed: int) -> Part:
     return Part("5.5: what the controller costs", cost_results(costs))
 
 
-A = TypeVar("A")
-R = TypeVar("R")
-
-
 def _run_apart(work: Callable[[Any], Any], task: Any) -> Any:
     """Run it in a new process."""
     with Crew(work, 2) as crew:
         return next(iter(crew.results([task])))[1]
 
 
-class _TimedJob:
+class _TimedJob(SimulatedJob):
     """The simulated job, with the processor time that it uses."""
 
-    def __init__(self, job: SimulatedJob) -> None:
-        self.spent_s = 0.0
-        self._job = job
-        self.close = job.close
+    spent_s = 0.0
 
     def observe(self, at: float) -> Observation:
-        return self._timed(self._job.observe, at)
+        with self._count_time():
+            return super().observe(at)
 
     def apply(self, decision: Decision) -> None:
-        self._timed(self._job.apply, decision)
+        with self._count_time():
+            super().apply(decision)
 
     def poll(self, at: float) -> Outcome | None:
-        return self._timed(self._job.poll, at)
+        with self._count_time():
+            return super().poll(at)
 
-    def _timed(self, work: Callable[[A], R], value: A) -> R:
+    @contextmanager
+    def _count_time(self) -> Iterator[None]:
         begin = time.process_time()
         try:
-            return work(value)
+            yield
         finally:
             self.spent_s += time.process_time() - begin
 
 
 def measure_loop(task: LoopTask) -> Cost:
     """Cost of a cycle of this loop in this process, without the simulated job."""
+    seconds = task.load.duration
     with TemporaryDirectory(prefix="rheostat-s1-") as folder:
         chosen = task.settings.model_copy(update={"journal": folder})
-        samples, store = open_sample_store(chosen), open_store(chosen)
-        planner = build_decision_settings(chosen, samples)
+        decision_settings, store = build_decision_settings(chosen, open_sample_store(chosen)), open_store(chosen)
         if store is not None and task.begin is not None:
-            store.save(initial_state(planner, task.begin))
-        job = _TimedJob(SimulatedJob(the_job(), task.load, task.seed, 1))
-        clock = SimulatedTime(lambda _, later: later > task.load.duration)
+            store.save(initial_state(decision_settings, task.begin))
+        job = _TimedJob(the_job(), task.load, task.seed, 1)
         with closing(open_journal(chosen)) as journal:
-            loop = Loop(job, planner, job, journal, clock, chosen, store=store, job="s1")
             begin = time.process_time()
-            loop.run()
+            loop, _ = run_loop(
+                job, chosen, decision_settings, journal, lambda _, at: at > seconds, job="s1", store=store
+            )
             spent_s = time.process_time() - begin - job.spent_s
         files = [file for file in Path(folder).rglob("*") if file.is_file() and file.name != "state.json"]
         written = sum(file.stat().st_size for file in files)
-    seconds = task.load.duration
     return Cost(spent_s / loop.status().cycles, spent_s / seconds, _peak_memory_mb(), written / seconds)
 
 
@@ -609,29 +744,35 @@ def _measure_repeated(work: Callable[[], object]) -> Cost:
 
 def _peak_memory_mb() -> float:
     """Peak memory of this process. ``ru_maxrss`` would begin with the parent's, so it is only the fallback."""
-    for line in _STATUS.read_text(encoding="ascii").splitlines() if _STATUS.exists() else ():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
+    found = re.search(r"VmHWM:\s*(\d+)", _STATUS.read_text(encoding="ascii") if _STATUS.exists() else "")
+    if found is not None:
+        return int(found[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def cost_results(costs: Costs) -> list[Result]:
     """The rows of 5.5."""
-    exploration, training, check, control = costs
-    return [
-        _cost_result("exploration", exploration, "141 MB, 0 to 2 % CPU", _within(exploration, 141, share=0.02), _LOOP),
-        _cost_result("training", training, "5 s at 118 % CPU, 144 MB", _within(training, 144, seconds=5.0), _FITS),
-        _cost_result("stability", check, "60 s at 104 % CPU, 144 MB", _within(check, 144, seconds=60.0), _REFITS),
-        _cost_result("control", control, "143 MB, 0 to 3 % CPU", _within(control, 143, share=0.03), _LOOP),
-        Result(
-            "5.5 disk",
-            "what is written to disk in a second, in exploration and in control",
-            f"{exploration.bytes_s / 1000:.2f} and {control.bytes_s / 1000:.2f} KB/s",
-            "2.58 KB/s",
-            max(exploration.bytes_s, control.bytes_s) <= _DISK_S,
-            "size of the files of journal and sample store; the state, one file that is replaced, is not included",
-        ),
-    ]
+    exploration, _, _, control = costs
+    limits = (
+        ("exploration", "141 MB, 0 to 2 % CPU", Cost(inf, 0.02, 141), _LOOP),
+        ("training", "5 s at 118 % CPU, 144 MB", Cost(5.0, inf, 144), _FITS),
+        ("stability", "60 s at 104 % CPU, 144 MB", Cost(60.0, inf, 144), _REFITS),
+        ("control", "143 MB, 0 to 3 % CPU", Cost(inf, 0.03, 143), _LOOP),
+    )
+    results = []
+    for cost, (name, document, most, why) in zip(costs, limits, strict=True):
+        ours = f"{cost.seconds:.3f} s at {100 * cost.share:.3g} % CPU, {cost.memory_mb:.0f} MB"
+        holds = cost.seconds <= most.seconds and cost.share <= most.share and cost.memory_mb <= most.memory_mb
+        results.append(Result(f"5.5 {name}", f"{name} takes no more than in the document", ours, document, holds, why))
+    disk = Result(
+        "5.5 disk",
+        "what is written to disk in a second, in exploration and in control",
+        f"{exploration.bytes_s / 1000:.2f} and {control.bytes_s / 1000:.2f} KB/s",
+        "2.58 KB/s",
+        max(exploration.bytes_s, control.bytes_s) <= _DISK_S,
+        "size of the files of journal and sample store; the state, one file that is replaced, is not included",
+    )
+    return [*results, disk]
 
 
 _LOOP = (
@@ -640,12 +781,3 @@ _LOOP = (
 )
 _FITS = "degrees 1 to 8, 450 samples: fits from Gram matrices, cross-validation by blocks"
 _REFITS = "k = 250, each with a choice of its degree: a resample of blocks is a weighted sum of their Gram matrices"
-
-
-def _cost_result(name: str, cost: Cost, document: str, holds: bool, why: str) -> Result:
-    ours = f"{cost.seconds:.3f} s at {100 * cost.share:.3g} % CPU, {cost.memory_mb:.0f} MB"
-    return Result(f"5.5 {name}", f"{name} takes no more than in the document", ours, document, holds, why)
-
-
-def _within(cost: Cost, memory_mb: float, share: float = float("inf"), seconds: float = float("inf")) -> bool:
-    return cost.share <= share and cost.seconds <= seconds and cost.memory_mb <= memory_mb

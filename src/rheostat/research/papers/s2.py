@@ -17,23 +17,23 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls  # type: ignore[import-untyped]
 
 from rheostat.calibrate import recorded
+from rheostat.calibrate.fit import fit_nonnegative
 from rheostat.errors import Fault, InputError
 from rheostat.judge.cases import PolicySpec
+from rheostat.judge.jobs import load_job
 from rheostat.judge.scoring import Points, thinned
 from rheostat.judge.simulate import Run, simulate, start_executors
 from rheostat.learn.throughput import MstModel, Point, fit
 from rheostat.load.curves import Pieces
 from rheostat.load.prepare import Prepared, prepare
 from rheostat.load.trips import experiment_curve
-from rheostat.report.html import COLORS, GREY, PlotFigure, heading, line, note_list, table
-from rheostat.research.papers.page import columns, write_parts
-from rheostat.research.papers.results import Experiment, Part, Result, SeedResult, run_tasks
+from rheostat.report.html import COLORS, GREY, line
+from rheostat.research.papers.results import Experiment, Part, Plot, Result, SeedResult, columns, run_tasks
 from rheostat.sim.capacity import capacity_curve
 from rheostat.sim.history import Steps, changes, demand_steps, elasticity, integral
-from rheostat.sim.jobfile import JobFile, load_job
+from rheostat.sim.jobfile import JobFile
 
 PARTS = ("outage", "live", "model")
 """With 120 s of outage for each change; without; the accuracy of the model."""
@@ -54,13 +54,9 @@ _CATCH_UP: Mapping[str, Any] = MappingProxyType({"catch_up_lags": 2.0})
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """One of the algorithms that are compared.
+    """One of the algorithms: a policy with its preset ``faithful`` and these options added.
 
-    Attributes:
-        policy: name; with its preset ``faithful``.
-        window_s: over which it averages its metrics.
-        options: added to the preset.
-        has_model: whether it has a model, and so a T.
+    ``window_s``: over which it averages its metrics. ``has_model``: whether it has a model, and so a T.
     """
 
     policy: str
@@ -273,16 +269,12 @@ class Table:
         return fmean(self.values(name, column))
 
 
-@dataclass(frozen=True)
 class NodesExperiment(Experiment):
-    """The results, with a table of each part with runs, and the plots of the first seed, by algorithm."""
-
-    tables: Sequence[Table] = ()
-    plots: Mapping[str, PlotData] = field(default_factory=dict)
+    """The results, with a table in each part with runs."""
 
     def to_json(self) -> dict[str, Any]:
         """Value of ``--json``."""
-        tables = [{"title": table.title, "rows": table_rows(table)} for table in self.tables]
+        tables = [{"title": part.title, "rows": rows} for part in self.parts for rows in part.tables]
         return {**super().to_json(), "tables": tables}
 
 
@@ -293,14 +285,10 @@ def experiment(
     watch: Callable[[int, int, str], None],
     jobs: int = 1,
 ) -> NodesExperiment:
-    """Run parts of the experiment.
+    """Run parts of the experiment, some of :data:`PARTS`, in ``jobs`` processes.
 
-    Args:
-        names: some of :data:`PARTS`.
-        seeds: of the trips, the random choices and the noise; at least one.
-        profiles: throughput measured elsewhere, for the part ``model``; None: none.
-        watch: called with the number of runs done, of how many, and what is being run.
-        jobs: number of processes.
+    ``seeds``: of the trips, the random choices and the noise; at least one. ``profiles``: measured throughput, for the
+    part ``model``. ``watch``: called with the number of runs done, of how many, and what is being run.
 
     Raises:
         InputError: the profiles are faulty.
@@ -314,67 +302,63 @@ def experiment(
         for seed in seeds
     ]
     done = list(zip(tasks, run_tasks(run_task, tasks, jobs, watch), strict=True))
-    tables, parts = list[Table](), list[Part]()
+    parts = list[Part]()
     for live in modes:
+        of_mode = [(task, result) for task, result in done if task.live == live]
         runs: dict[str, dict[int, Measures]] = {}
-        faults = list[str]()
-        for task, result in done:
-            if task.live == live:
-                runs.setdefault(task.name, {})[task.seed] = result.measures
-                faults += [f"{task.name}, seed {task.seed}: {'; '.join(result.faults)}"] if result.faults else []
+        for task, result in of_mode:
+            runs.setdefault(task.name, {})[task.seed] = result.measures
+        faults = [f"{task.name}, seed {task.seed}: {'; '.join(each.faults)}" for task, each in of_mode if each.faults]
         title = "Nodes come and go while the job works" if live else "Table III: each change stops the job for 120 s"
-        tables.append(Table(title, runs))
-        parts.append(_judge_table(tables[-1], faults, live=live))
+        drawn = {task.name: each.plots for task, each in of_mode if each.plots is not None and task.name in _FOUR}
+        table = Table(title, runs)
+        parts.append(part_of(title, _judge_table(table, faults, live=live), table, drawn, seeds[0]))
     if "model" in names:
         capacities = measure_capacities()
         parts.append(model_part([fit_model(capacities, seed) for seed in seeds]))
         parts += [] if profile is None else [profile_part(profile)]
-    drawn = {task.name: result.plots for task, result in done if result.plots is not None}
-    return NodesExperiment("s2", parts, tuple(seeds), tables, {name: drawn[name] for name in _FOUR if name in drawn})
+    return NodesExperiment("s2", parts, tuple(seeds))
+
+
+def part_of(
+    title: str, results: Sequence[Result], table: Table | None, plots: Mapping[str, PlotData], seed: int
+) -> Part:
+    """A part with its table, if there is one, and supply against demand with one seed, by algorithm."""
+    notes = [_NOTE, *([f"Supply and demand, seed {seed}"] if plots else [])]
+    drawn = [
+        Plot(
+            (f"{name}: records/s", "Nodes"),
+            [
+                (1, line("arrive", *columns(data.load), GREY)),
+                (1, line("processed", *columns(data.throughput), COLORS[0])),
+                (2, line("demand", *columns(data.demand), GREY, shape="hv")),
+                (2, line("supply", *columns(data.supply), COLORS[0], shape="hv")),
+            ],
+            480,
+        )
+        for name, data in plots.items()
+    ]
+    return Part(title, results, [] if table is None else [table_rows(table)], drawn, notes)
 
 
 def table_rows(table: Table) -> list[list[str]]:
     """The metrics with the document's beside them, header first."""
+
+    def cell(values: Sequence[float]) -> str:
+        half_width = _half_width(values)
+        return _number(fmean(values)) + ("" if half_width is None else f" ± {_number(half_width)}")
+
     rows = [["", *_COLUMNS]]
     for name in table.runs:
-        rows.append([name, *(_cell(table.values(name, column)) for column in Measures._fields[: len(_COLUMNS)])])
+        rows.append([name, *(cell(table.values(name, column)) for column in Measures._fields[: len(_COLUMNS)])])
         if name in DOCUMENT and "Table III" in table.title:
             rows.append([f"{name}: the document", *(f"{value:g}" for value in DOCUMENT[name])])
     return rows
 
 
-def _cell(values: Sequence[float]) -> str:
-    half_width = _half_width(values)
-    return _number(fmean(values)) + ("" if half_width is None else f" ± {_number(half_width)}")
-
-
 _NOTE = (
     "Means over the seeds ± half of the 95 % interval; accuracies in nodes, excess as a share of T, cost in minutes."
 )
-
-
-def write_nodes(path: Path, experiment: NodesExperiment) -> Path:
-    """Write the page, with the tables and supply against demand for one seed; return its path.
-
-    Raises:
-        InputError: plotly is not installed, or the file cannot be written.
-    """
-    parts = list[str]()
-    for each in experiment.tables:
-        parts += [heading(each.title), note_list([_NOTE]), table(table_rows(each))]
-    if experiment.plots:
-        parts += [heading(f"Supply and demand, seed {experiment.seeds[0]}")]
-        parts += [_plots(name, data, first=n == 0) for n, (name, data) in enumerate(experiment.plots.items())]
-    return write_parts(path, experiment, "statements hold in ours", parts)
-
-
-def _plots(name: str, data: PlotData, *, first: bool) -> str:
-    figure = PlotFigure((f"{name}: records/s", "Nodes"), "seconds since the start of the load", height=480)
-    figure.add(1, line("arrive", *columns(data.load), GREY))
-    figure.add(1, line("processed", *columns(data.throughput), COLORS[0]))
-    figure.add(2, line("demand", *columns(data.demand), GREY, shape="hv"))
-    figure.add(2, line("supply", *columns(data.supply), COLORS[0], shape="hv"))
-    return figure.html(with_script=first)
 
 
 # --------------------------------------------------------------------------------------- statements on the tables
@@ -427,22 +411,12 @@ _LIVE_ORDERS = (
 )
 
 
-def _judge_table(table: Table, faults: Sequence[str], *, live: bool) -> Part:
+def _judge_table(table: Table, faults: Sequence[str], *, live: bool) -> list[Result]:
     prefix, orders = ("live", _LIVE_ORDERS) if live else ("III", ORDERS)
     results = [judge_order(order, table, prefix, compared=not live) for order in orders]
-    results += [
-        _self_test(table, prefix),
-        Result(
-            f"{prefix} runs",
-            "every run works off every record",
-            "; ".join(faults) if faults else "all",
-            None,
-            not faults,
-            "none lost, none left, no failure",
-        ),
-    ]
-    results += [] if live else [_percentages(table), _as_printed(table)]
-    return Part(table.title, results)
+    statement, why = "every run works off every record", "none lost, none left, no failure"
+    runs = Result(f"{prefix} runs", statement, "; ".join(faults) or "all", None, not faults, why)
+    return [*results, _self_test(table, prefix), runs, *([] if live else [_percentages(table), _as_printed(table)])]
 
 
 def judge_order(order: Order, table: Table, prefix: str, *, compared: bool) -> Result:
@@ -452,9 +426,14 @@ def judge_order(order: Order, table: Table, prefix: str, *, compared: bool) -> R
     for seed in table.runs[order.lead]:
         values = {name: float(getattr(table.runs[name][seed], order.column)) for name in _FOUR}
         by_seed.append(SeedResult(seed, _list(values), order.holds(values)))
-    several = len(by_seed) > 1
-    held = sum(each.holds for each in by_seed)
-    level = _level(order, table)
+    several, held = len(by_seed) > 1, sum(each.holds for each in by_seed)
+    level = []  # means whose difference to the lead, seed by seed, has a 95 % interval that contains zero
+    for name in _FOUR:
+        pairs = zip(table.values(name, order.column), table.values(order.lead, order.column), strict=True)
+        differences = [other - lead for other, lead in pairs]
+        half_width = _half_width(differences)
+        if name != order.lead and half_width is not None and abs(fmean(differences)) <= half_width:
+            level.append(name)
     document = {name: DOCUMENT[name][Measures._fields.index(order.column)] for name in _FOUR}
     return Result(
         f"{prefix} {order.id}",
@@ -465,18 +444,6 @@ def judge_order(order: Order, table: Table, prefix: str, *, compared: bool) -> R
         order.why + (f"; not told apart from {', '.join(level)}" if level else ""),
         tuple(by_seed) if several else (),
     )
-
-
-def _level(order: Order, table: Table) -> list[str]:
-    """Algorithms whose mean difference to the lead, seed by seed, has a 95 % interval that contains zero."""
-    level = []
-    for name in _FOUR:
-        pairs = zip(table.values(name, order.column), table.values(order.lead, order.column), strict=True)
-        differences = [other - lead for other, lead in pairs]
-        half_width = _half_width(differences)
-        if name != order.lead and half_width is not None and abs(fmean(differences)) <= half_width:
-            level.append(name)
-    return level
 
 
 def _self_test(table: Table, prefix: str) -> Result:
@@ -588,8 +555,9 @@ def usl(points: Profile) -> _Curve:
     """
     n = np.array([number for number, _ in points], dtype=float)
     each = n / np.array([rate for _, rate in points])
-    columns = np.stack([np.ones_like(n), n - 1, n * (n - 1)], axis=1)
-    solved = nnls(columns / each[:, None], np.ones_like(n))[0]
+    terms = np.stack([np.ones_like(n), n - 1, n * (n - 1)], axis=1) / each[:, None]
+    lengths = np.linalg.norm(terms, axis=0)
+    solved = fit_nonnegative(terms / lengths, np.ones_like(n)) / lengths
 
     def law(number: float) -> float:
         return float(number / (solved @ [1.0, number - 1, number * (number - 1)]))
@@ -602,12 +570,7 @@ def _power(points: Profile) -> _Curve:
 
 
 class FitErrors(NamedTuple):
-    """Relative errors, shares.
-
-    Attributes:
-        whole: mean of a fit to all points.
-        best, median, worst: of the means over the other points, of fits to three of them, over all triples.
-    """
+    """Relative errors: mean of a fit to all points, and means over the other points of fits to three of them."""
 
     whole: float
     best: float

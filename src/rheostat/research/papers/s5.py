@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 from rheostat.journal.records import DecisionRecord, OutcomeRecord
 from rheostat.journal.store import States
 from rheostat.judge.cases import PolicySpec, settings_for
+from rheostat.judge.jobs import load_job
 from rheostat.judge.scoring import Points, ScoringCase, cost_parts, end_of, lag_line, thinned
 from rheostat.judge.simulate import Recorder, simulate, start_executors
 from rheostat.load.curves import Pieces, staircase
@@ -24,12 +24,21 @@ from rheostat.load.prepare import Prepared, peak_mean, prepare
 from rheostat.load.shapes import parse_shape
 from rheostat.loop.loop import Loop
 from rheostat.model import ReasonCode
-from rheostat.report.html import COLORS, GREY, PlotFigure, heading, line, note_list, table
-from rheostat.research.papers.page import by_seed, columns, write_parts
-from rheostat.research.papers.results import Experiment, Figures, Part, Statement, run_tasks
+from rheostat.report.html import COLORS, GREY, line
+from rheostat.research.papers.results import (
+    Experiment,
+    Figures,
+    Part,
+    Plot,
+    Result,
+    Statement,
+    by_seed,
+    columns,
+    run_tasks,
+)
 from rheostat.sim.capacity import capacity, capacity_curve, violation_weight
 from rheostat.sim.history import Lag
-from rheostat.sim.jobfile import JobFile, load_job
+from rheostat.sim.jobfile import JobFile
 
 PARTS = ("sine", "spikes", "day", "fleet", "incidents")
 
@@ -69,19 +78,16 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class PolicyRun:
-    """A finished run.
+    """A finished run; ``capacity``, ``paid`` and ``lag`` are thinned, for plots.
 
     Attributes:
         decisions: all with a known number of executors, in order.
         executor_hours: paid for until all records are committed.
-        changes: of the number asked for.
         violation_s: time with the lag over the objective.
         cost: executor-hours, as in ``rheostat compare``.
-        static: the fewest executors that carry the peak.
-        static_hours: executor-hours of that number.
+        static, static_hours: the fewest executors that carry the peak, and their executor-hours.
         cooldown_s: of decreases, by the guard.
         faults: why the run does not count; empty if it does.
-        capacity, paid, lag: for plots, thinned.
     """
 
     decisions: tuple[Change, ...]
@@ -158,11 +164,8 @@ class Scene(NamedTuple):
 def play(scene: Scene, policy: PolicySpec, seed: int, failover: Failover | None = None) -> PolicyRun:
     """Run a policy over the whole load and until all records are committed.
 
-    Args:
-        scene: the job and its load.
-        policy: ``static`` gets the fewest executors that carry the peak.
-        seed: of the job's random draws.
-        failover: when the switch is on; it is set in time for the next cycle.
+    ``policy``: ``static`` gets the fewest executors that carry the peak. ``failover``: when the switch is on; it is set
+    in time for the next cycle.
 
     Raises:
         InputError: the policy is unknown, or its options or settings are wrong.
@@ -172,8 +175,7 @@ def play(scene: Scene, policy: PolicySpec, seed: int, failover: Failover | None 
     def set_failover(loop: Loop, later: float) -> None:
         loop.failover(failover is not None and failover.begin <= later < failover.end)
 
-    before_each = None if failover is None else set_failover
-    run = simulate(job, load, policy, seed=seed, recorder=recorder, before_each=before_each)
+    run = simulate(job, load, policy, seed=seed, recorder=recorder, before_each=set_failover if failover else None)
     history, weight, carried = run.history, violation_weight(job, load.peak), capacity_curve(job)
     case = ScoringCase(job, load.curve, start_executors(job, load), weight)
     end = end_of(case, history)
@@ -257,17 +259,14 @@ def spike_times(seed: int) -> tuple[float, ...]:
 def spikes(seed: int, *, among: bool = True) -> Scene:
     """A line from 1 to 3 within four hours with minutes of 1.4 times as much; from 3.4 hours on that for good.
 
-    Args:
-        seed: of the moments of the spikes and of the noise.
-        among: whether the spikes are there; the load is the same without them.
+    ``among``: whether the spikes are there; the load is the same without them.
     """
     times = spike_times(seed) if among else ()
-    levels = []
-    for number in range(int(_SPIKES_S / _MINUTE_S)):
-        at = number * _MINUTE_S
-        factor = _HIGHER if at in times or at >= LASTING_S else 1.0
-        levels.append((_MINUTE_S, factor * (1 + 2 * at / _SPIKES_S)))
-    return _scene(load_job("base", _TALK), staircase(levels), "spikes", seed)
+
+    def rate(at: float) -> float:
+        return (_HIGHER if at in times or at >= LASTING_S else 1.0) * (1 + 2 * at / _SPIKES_S)
+
+    return _scene(load_job("base", _TALK), _by_minutes(_SPIKES_S, rate), "spikes", seed)
 
 
 def day(seed: int) -> Scene:
@@ -275,13 +274,16 @@ def day(seed: int) -> Scene:
     random, whole = Random(f"day {seed}"), parse_shape(f"daily:1..4@{_DAY_S:g}")
     campaigns = [_MINUTE_S * random.randrange(480 * number, 480 * number + 460) for number in range(3)]
     dip_at = _MINUTE_S * random.randrange(600, 1200)
-    levels = []
-    for number in range(int(_DAY_S / _MINUTE_S)):
-        at = number * _MINUTE_S
+
+    def rate(at: float) -> float:
         factor = 1.25 if any(0 <= at - begin < 1200 for begin in campaigns) else 1.0
-        factor *= 0.5 if 0 <= at - dip_at < 900 else 1.0
-        levels.append((_MINUTE_S, factor * whole.rate(at + _MINUTE_S / 2)))
-    return _scene(load_job("base", _TALK), staircase(levels), "day", seed, noise_cv=0.10)
+        return factor * (0.5 if 0 <= at - dip_at < 900 else 1.0) * whole.rate(at + _MINUTE_S / 2)
+
+    return _scene(load_job("base", _TALK), _by_minutes(_DAY_S, rate), "day", seed, noise_cv=0.10)
+
+
+def _by_minutes(seconds: float, rate: Callable[[float], float]) -> Pieces:
+    return staircase([(_MINUTE_S, rate(number * _MINUTE_S)) for number in range(int(seconds / _MINUTE_S))])
 
 
 def fleet_job(seed: int, number: int) -> Scene:
@@ -300,19 +302,19 @@ def fleet_job(seed: int, number: int) -> Scene:
 
 def incident(name: str, seed: int) -> Scene:
     """One of :data:`INCIDENTS`."""
-    events: list[dict[str, Any]] = []
-    load = parse_shape("constant:1@7200").pieces()
-    share, more = 0.5, {}
+    load, share, changes = parse_shape("constant:1@7200").pieces(), 0.5, dict[str, Any]()
     if name == "slow":
-        events = [{"kind": "slow", "at_s": SLOW[0], "for_s": SLOW[1] - SLOW[0], "executor": 0, "factor": 4.0}]
+        event = {"kind": "slow", "at_s": SLOW[0], "for_s": SLOW[1] - SLOW[0], "executor": 0, "factor": 4.0}
+        changes = {"events": [event]}
     elif name == "sink":
-        rate = 0.4 * share * capacity(load_job("base"), 20)
-        events = [{"kind": "sink", "at_s": SICK[0], "for_s": SICK[1] - SICK[0], "records_per_s": round(rate)}]
+        rate = round(0.4 * share * capacity(load_job("base"), 20))
+        event = {"kind": "sink", "at_s": SICK[0], "for_s": SICK[1] - SICK[0], "records_per_s": rate}
+        changes = {"events": [event]}
     elif name.startswith("failover"):
         load = staircase([(FAILOVER.begin, 1.0), (FAILOVER.end - FAILOVER.begin, 0.4), (3600.0, 1.0)])
     else:
-        load, share, more = parse_shape("sine:1..4@14400,period=7200").pieces(), _PEAK, {"partitions": int(name)}
-    return _scene(load_job("base", {"events": events, **more}), load, name, seed, share)
+        load, share, changes = parse_shape("sine:1..4@14400,period=7200").pieces(), _PEAK, {"partitions": int(name)}
+    return _scene(load_job("base", changes), load, name, seed, share)
 
 
 def _scene(job: JobFile, curve: Pieces, name: str, seed: int, share: float = _PEAK, noise_cv: float = 0.05) -> Scene:
@@ -340,22 +342,6 @@ Runs = Mapping[str, tuple[PolicyRun, ...]]
 """Runs of one seed, by name; of a fleet one for each job."""
 
 
-@dataclass(frozen=True)
-class PlotData:
-    """Plots of a part: the load, empty where each run has its own; of each run capacity, paid executors and lag."""
-
-    load: Points
-    runs: Mapping[str, tuple[Points, Points, Points]]
-
-
-@dataclass(frozen=True)
-class RouterExperiment(Experiment):
-    """The results, with the table and the plots of each part, by its title; plots are of the first seed."""
-
-    tables: Mapping[str, list[list[str]]] = field(default_factory=dict)
-    plots: Mapping[str, PlotData] = field(default_factory=dict)
-
-
 _TITLES: Mapping[str, str] = {
     "sine": "Sine wave",
     "spikes": "Linear with spikes",
@@ -367,28 +353,32 @@ _TITLES: Mapping[str, str] = {
 
 def experiment(
     names: Sequence[str], seeds: Sequence[int], watch: Callable[[int, int, str], None], jobs: int = 1
-) -> RouterExperiment:
-    """Run parts of the experiment.
+) -> Experiment:
+    """Run parts of the experiment, some of :data:`PARTS`, in ``jobs`` processes.
 
-    Args:
-        names: some of :data:`PARTS`.
-        seeds: of the loads and of the job's random draws; at least one.
-        watch: called with the number of tasks done, of how many, and what is being run.
-        jobs: number of processes.
+    ``seeds``: of the loads and of the job's random draws; at least one. ``watch``: called with the number of tasks
+    done, of how many, and what is being run.
     """
     counts = {name: FLEET if name == "fleet" else 1 for name in names}
     tasks = [Task(name, seed, number) for name in names for seed in seeds for number in range(counts[name])]
     done = dict(zip(tasks, run_tasks(run_task, tasks, jobs, watch), strict=True))
-    parts, tables, plots = list[Part](), dict[str, list[list[str]]](), dict[str, PlotData]()
+    parts = list[Part]()
     for name in names:
         runs: dict[int, Runs] = {}
         for seed in seeds:
             each_job = [done[Task(name, seed, number)] for number in range(counts[name])]
             runs[seed] = {label: tuple(job[label] for job in each_job) for label in each_job[0]}
-        title = _TITLES[name]
-        parts.append(Part(title, [statement.judge(runs) for statement in STATEMENTS[name]]))
-        tables[title], plots[title] = table_rows(runs), _plot_data(name, seeds[0], runs[seeds[0]])
-    return RouterExperiment("s5", parts, tuple(seeds), tables, plots)
+        results = [statement.judge(runs) for statement in STATEMENTS[name]]
+        parts.append(part_of(name, results, runs))
+    return Experiment("s5", parts, tuple(seeds))
+
+
+def part_of(name: str, results: Sequence[Result], runs: Mapping[int, Runs]) -> Part:
+    """A part with the figures of all runs, and plots of those with the first seed."""
+    seed = next(iter(runs))
+    note = f"Means over the seeds, of the fleet summed over its jobs; the largest lag of all. Plotted: seed {seed}."
+    plot = _plot_fleet(runs[seed]) if name == "fleet" else _plot_runs(name, seed, runs[seed])
+    return Part(_TITLES[name], results, [table_rows(runs), *by_seed(results)], [plot], [note])
 
 
 def run_task(task: Task) -> dict[str, PolicyRun]:
@@ -398,11 +388,10 @@ def run_task(task: Task) -> dict[str, PolicyRun]:
         failovers = {"failover": FAILOVER}
         return {each: play(incident(each, seed), PolicySpec("router"), seed, failovers.get(each)) for each in INCIDENTS}
     scene = fleet_job(seed, task.number) if name == "fleet" else _SCENES[name](seed)
-    policies = _FLEET_POLICIES if name == "fleet" else POLICIES
-    runs = {policy: play(scene, policy_spec(policy), seed) for policy in policies}
+    runs = {each: play(scene, policy_spec(each), seed) for each in (_FLEET_POLICIES if name == "fleet" else POLICIES)}
     if name == "spikes":
         calm = spikes(seed, among=False)
-        runs |= {f"{policy}, no spikes": play(calm, policy_spec(policy), seed) for policy in ("router", "hpa")}
+        runs |= {f"{each}, no spikes": play(calm, policy_spec(each), seed) for each in ("router", "hpa")}
     return runs
 
 
@@ -423,53 +412,35 @@ def table_rows(runs: Mapping[int, Runs]) -> list[list[str]]:
     return rows
 
 
-def _plot_data(name: str, seed: int, runs: Runs) -> PlotData:
-    if name == "fleet":
-        return _fleet_plot_data(runs)
+Lines = Mapping[str, tuple[Points, Points, Points]]
+"""Of each run what its executors carry, records/s, executors paid for, and lag."""
+
+
+def _plot_runs(name: str, seed: int, runs: Runs) -> Plot:
     load = thinned(_SCENES[name](seed).load.curve.points, _POINTS) if name in _SCENES else []
-    return PlotData(load, {label: (run.capacity, run.paid, run.lag) for label, (run,) in runs.items()})
+    return _plot(load, {label: (run.capacity, run.paid, run.lag) for label, (run,) in runs.items()})
 
 
-def _fleet_plot_data(runs: Runs) -> PlotData:
+def _plot_fleet(runs: Runs) -> Plot:
     """On a grid: total capacity and executors of the fleet, total of the static sizes, and the largest lag of all."""
-    grid, plots = [300.0 * place for place in range(int(_DAY_S / 300.0) + 1)], {}
+    grid, lines = [300.0 * place for place in range(int(_DAY_S / 300.0) + 1)], {}
     for label, jobs in runs.items():
         carried = [(at, sum(value_at(run.capacity, at) for run in jobs)) for at in grid]
         paid = [(at, sum(value_at(run.paid, at) for run in jobs)) for at in grid]
-        plots[label] = (carried, paid, [(at, max(value_at(run.lag, at) for run in jobs)) for at in grid])
+        lines[label] = (carried, paid, [(at, max(value_at(run.lag, at) for run in jobs)) for at in grid])
     static = float(sum(run.static for run in runs["router"]))
-    return PlotData([], {**plots, "static": ([], [(grid[0], static), (grid[-1], static)], [])})
+    return _plot([], {**lines, "static": ([], [(grid[0], static), (grid[-1], static)], [])})
 
 
-_NOTE = "Means over the seeds, of the fleet summed over its jobs; the largest lag of all. Plotted: seed {}."
-_PLOT_TITLES = ("Load and what the executors carry, records/s", "Executors paid for", "Lag, s")
-
-
-def write_routers(path: Path, experiment: RouterExperiment) -> Path:
-    """Write the page and return its path.
-
-    Raises:
-        InputError: plotly is not installed, or the file cannot be written.
-    """
-    parts = list[str]()
-    for number, (title, rows) in enumerate(experiment.tables.items()):
-        parts += [heading(title), note_list([_NOTE.format(experiment.seeds[0])]), table(rows)]
-        parts.append(_plots(experiment.plots[title], with_script=number == 0))
-    if len(experiment.seeds) > 1:
-        parts += [heading("By seed"), table(by_seed(experiment.results))]
-    return write_parts(path, experiment, "statements hold", parts)
-
-
-def _plots(data: PlotData, *, with_script: bool) -> str:
-    figure = PlotFigure(_PLOT_TITLES, "seconds since the start of the load", height=820)
-    if data.load:
-        figure.add(1, line("load", *columns(data.load), GREY))
-    for (name, (carried, paid, lag)), color in zip(data.runs.items(), COLORS, strict=False):
-        same: dict[str, Any] = {"legendgroup": name}
-        figure.add(1, line(name, *columns(carried), color, shape="hv", showlegend=False, **same))
-        figure.add(2, line(name, *columns(paid), color, shape="hv", **same))
-        figure.add(3, line(name, *columns(lag), color, showlegend=False, **same))
-    return figure.html(with_script=with_script)
+def _plot(load: Points, runs: Lines) -> Plot:
+    lines = [(1, line("load", *columns(load), GREY))] if load else []
+    for (name, (carried, paid, lag)), color in zip(runs.items(), COLORS, strict=False):
+        lines += [
+            (1, line(name, *columns(carried), color, shape="hv", showlegend=False, legendgroup=name)),
+            (2, line(name, *columns(paid), color, shape="hv", legendgroup=name)),
+            (3, line(name, *columns(lag), color, showlegend=False, legendgroup=name)),
+        ]
+    return Plot(("Load and what the executors carry, records/s", "Executors paid for", "Lag, s"), lines, 820)
 
 
 # ------------------------------------------------------------------------------------- what is checked in the runs

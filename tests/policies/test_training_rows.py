@@ -5,7 +5,7 @@ from pydantic import TypeAdapter
 
 from rheostat.errors import JournalError
 from rheostat.learn.slow_records import Sample
-from rheostat.policies.proactive import Collected, add_row, drop_rows, read_rows
+from rheostat.policies.proactive import TrainingRows, add_row, drop_rows, read_rows
 from rheostat.sample_store import MemorySampleStore
 
 
@@ -14,7 +14,7 @@ def row(number: int) -> Sample:
 
 
 def collected(numbers, archive, data=None):
-    data = Collected() if data is None else data
+    data = TrainingRows() if data is None else data
     for number in numbers:
         data = add_row(row(number), data, archive)
     return data
@@ -41,7 +41,7 @@ def test_the_newest_are_taken():
 
 def test_a_crash_between_the_archive_and_the_state_loses_and_doubles_nothing():
     """Row 999 is put into the archive; the state of before is what comes back, and another row is seen instead."""
-    archive, adapter = MemorySampleStore(), TypeAdapter(Collected)
+    archive, adapter = MemorySampleStore(), TypeAdapter(TrainingRows)
     before = collected(range(999), archive)
     kept = adapter.dump_json(before)
     add_row(row(999), before, archive)

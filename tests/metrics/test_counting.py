@@ -10,14 +10,14 @@ from rheostat.journal.store import JournalWriter, MemoryJournal
 from rheostat.loop.build import build_decision_settings
 from rheostat.loop.clock import ManualClock
 from rheostat.loop.loop import Loop
-from rheostat.metrics import Hearing, OverheardJournal
+from rheostat.metrics import CountingJournal, JobMetrics
 from rheostat.model import Action, Outcome, OutcomeStatus, Reason, ReasonCode
 from rheostat.testing.fakes import ToyJob
 
 
 def overheard():
-    hearing, journal = Hearing(), MemoryJournal()
-    return hearing, journal, OverheardJournal(journal, hearing)
+    metrics, journal = JobMetrics(), MemoryJournal()
+    return metrics, journal, CountingJournal(journal, metrics)
 
 
 def held(number):
@@ -29,47 +29,47 @@ def failed(number):
 
 
 def test_the_last_record_is_kept_and_decisions_are_counted_by_action_and_code():
-    hearing, journal, listening = overheard()
+    metrics, journal, listening = overheard()
     records = [held(1), cycle(number=2), held(3), failed(4)]
     for record in records:
         listening.record(record, dict)
     assert list(journal.records) == records
-    assert hearing.heard.last is records[-1]
-    assert hearing.heard.decisions == {
+    assert metrics.state.last is records[-1]
+    assert metrics.state.decisions == {
         (Action.HOLD, ReasonCode.STEADY): 2,
         (Action.UP, ReasonCode.UNDERSIZED): 1,
         (Action.HOLD, ReasonCode.CYCLE_FAILED): 1,
     }
-    assert hearing.heard.failed == 1
+    assert metrics.state.failed == 1
 
 
 def test_an_outcome_changes_nothing_of_what_is_known():
-    hearing, journal, listening = overheard()
+    metrics, journal, listening = overheard()
     listening.record(held(1), dict)
-    known = hearing.heard
+    known = metrics.state
     outcome = Outcome(START, 1, OutcomeStatus.APPLIED, Reason(ReasonCode.APPLIED, "done"), 4)
     listening.record(OutcomeRecord(START, outcome), dict)
-    assert hearing.heard is known
+    assert metrics.state is known
     assert len(journal.records) == 2
 
 
 def test_what_was_read_before_a_record_stays_as_it_was():
-    hearing, _, listening = overheard()
+    metrics, _, listening = overheard()
     listening.record(held(1), dict)
-    before = hearing.heard
+    before = metrics.state
     listening.record(held(2), dict)
     assert before.decisions == {(Action.HOLD, ReasonCode.STEADY): 1}
 
 
 def test_a_record_that_cannot_be_written_leaves_nothing_known_and_is_no_decision():
-    hearing, journal, listening = overheard()
+    metrics, journal, listening = overheard()
     listening.record(held(1), dict)
     journal.broken = "no space left"
     for record in (held(2), failed(2)):
         with pytest.raises(JournalError, match="no space left"):
             listening.record(record, dict)
-    assert (hearing.heard.last, hearing.heard.failed) == (None, 1)
-    assert hearing.heard.decisions == {(Action.HOLD, ReasonCode.STEADY): 1}
+    assert (metrics.state.last, metrics.state.failed) == (None, 1)
+    assert metrics.state.decisions == {(Action.HOLD, ReasonCode.STEADY): 1}
 
 
 def test_it_is_the_journal_to_the_loop(tmp_path):
@@ -78,7 +78,7 @@ def test_it_is_the_journal_to_the_loop(tmp_path):
     inner.record(held(7), dict)
     inner.close()
     inner = JournalWriter(tmp_path)
-    listening = OverheardJournal(inner, Hearing())
+    listening = CountingJournal(inner, JobMetrics())
     assert (listening.last_id, listening.folder) == (7, tmp_path)
     listening.close()
     JournalWriter(tmp_path).close()
@@ -96,10 +96,10 @@ def test_a_loop_is_overheard_and_decides_the_same():
         return loop.status()
 
     plain = MemoryJournal()
-    hearing, inner, listening = overheard()
+    metrics, inner, listening = overheard()
     assert run(listening) == run(plain)
     assert [type(record) for record in inner.records] == [type(record) for record in plain.records]
     assert isinstance(inner.records[0], SessionRecord)
     decisions = [record for record in inner.records if isinstance(record, DecisionRecord)]
-    assert sum(hearing.heard.decisions.values()) == len(decisions) == 20
-    assert hearing.heard.last is decisions[-1]
+    assert sum(metrics.state.decisions.values()) == len(decisions) == 20
+    assert metrics.state.last is decisions[-1]

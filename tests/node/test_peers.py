@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from rheostat.node.peers import CALLER, Measured, PeerRoundTrips, round_trip_ms
+from rheostat.node.peers import CALLER, Measurement, PeerRoundTrips, round_trip_ms
 
 
 @contextmanager
@@ -54,28 +54,28 @@ def test_a_refusal_is_no_round_trip():
 
 def test_a_peer_that_fails_keeps_its_last_measurement_and_the_others_are_measured():
     at, answers = [100.0], {"http://a": [1.0004], "http://b": [2.0, 4.0]}
-    ways = PeerRoundTrips(
+    peers = PeerRoundTrips(
         "n", {"a": "http://a", "b": "http://b"}, measure=lambda url, _: answers[url].pop(0), now=lambda: at[0]
     )
-    assert ways.measured() == (Measured("a", "http://a"), Measured("b", "http://b"))
-    ways.look()
+    assert peers.measurements == (Measurement("a", "http://a"), Measurement("b", "http://b"))
+    peers.measure_all()
     at[0] = 110.0
 
-    ways.look()
+    peers.measure_all()
 
-    a, b = ways.measured()
-    assert a == Measured("a", "http://a", 1.0, 100.0, "IndexError: pop from empty list")
-    assert b == Measured("b", "http://b", 3.0, 110.0)
-    assert (ways.age_s(a), ways.age_s(b), ways.age_s(Measured("c", "http://c"))) == (10.0, 0.0, None)
+    a, b = peers.measurements
+    assert a == Measurement("a", "http://a", 1.0, 100.0, "IndexError: pop from empty list")
+    assert b == Measurement("b", "http://b", 3.0, 110.0)
+    assert (peers.age_s(a), peers.age_s(b), peers.age_s(Measurement("c", "http://c"))) == (10.0, 0.0, None)
 
 
 def test_a_round_in_which_a_machine_was_busy_does_not_count():
     answers = [20.0, 95.0, 21.0, 22.0, 300.0, 310.0]
-    ways = PeerRoundTrips("n", {"a": "http://a"}, measure=lambda *_: answers.pop(0))
+    peers = PeerRoundTrips("n", {"a": "http://a"}, measure=lambda *_: answers.pop(0))
     seen = []
     while answers:
-        ways.look()
-        seen.append(ways.measured()[0].ms)
+        peers.measure_all()
+        seen.append(peers.measurements[0].ms)
 
     assert seen == [20.0, 57.5, 21.0, 22.0, 22.0, 300.0]
 
@@ -87,19 +87,19 @@ def test_it_measures_in_the_background_until_it_is_closed():
         asked.release()
         return 5.0
 
-    ways = PeerRoundTrips("n", {"a": "http://a"}, every_s=0.001, measure=measure)
-    ways.start()
+    peers = PeerRoundTrips("n", {"a": "http://a"}, every_s=0.001, measure=measure)
+    peers.start()
     assert asked.acquire(timeout=10)
     assert asked.acquire(timeout=10)
 
-    ways.close()
+    peers.close()
 
-    ways._thread.join(10)
-    assert not ways._thread.is_alive()
-    assert ways.measured()[0].ms == 5.0
+    peers._thread.join(10)
+    assert not peers._thread.is_alive()
+    assert peers.measurements[0].ms == 5.0
 
 
 def test_without_peers_no_thread_is_started():
-    ways = PeerRoundTrips("n", {"n": "http://n"})
-    ways.start()
-    assert (ways.measured(), ways._thread.is_alive()) == ((), False)
+    peers = PeerRoundTrips("n", {"n": "http://n"})
+    peers.start()
+    assert (peers.measurements, peers._thread.is_alive()) == ((), False)
