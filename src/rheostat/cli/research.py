@@ -133,8 +133,7 @@ def _finish(result: Experiment, out: Path | None, *, as_json: bool) -> None:
     say(*result.notes)
     as_dict: dict[str, Any] = result.to_json()
     if out is not None:
-        written = write_experiment(out / "report.html", result)
-        say(f"Report: {written}")
+        say(f"Report: {write_experiment(out / 'report.html', result)}")
         (out / "experiment.json").write_text(common.to_json(as_dict) + "\n", encoding="utf-8")
     if as_json:
         print_json(as_dict)
