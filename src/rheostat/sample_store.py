@@ -23,7 +23,7 @@ _MERGE_RATIO = 2
 _GROUP_ROWS = 10_000
 """Rows of a Parquet row group. To read the last thousand of a million rows, not all are read."""
 
-_log = logging.getLogger("rheostat.archive")
+_log = logging.getLogger("rheostat.sample_store")
 
 
 class MemorySampleStore:
@@ -84,7 +84,7 @@ class ParquetSampleStore:
                 self._remove_leftovers()
                 self._put(first, first + len(rows), list(rows))
         except OSError as error:
-            message = f"the archive in {self.folder} cannot be written: {error}"
+            message = f"the sample store in {self.folder} cannot be written: {error}"
             raise JournalError(message) from error
 
     def read(self, count: int, most: int | None = None) -> Sequence[Sample]:

@@ -4,10 +4,9 @@ import json
 
 import pytest
 import yaml
-from tests.judge.journals import journal
+from tests.judge.journals import write_known_journal
 
 from rheostat.cli import main
-from rheostat.journal.store import JournalWriter
 from rheostat.judge.jobs import load_job
 
 
@@ -39,13 +38,13 @@ def last_json(capsys):
         ),
     ],
 )
-def test_what_is_wrong_is_named_at_once(tmp_path, monkeypatch, capsys, arguments, fields):
+def test_every_fault_is_named_at_once(tmp_path, monkeypatch, capsys, arguments, fields):
     monkeypatch.chdir(tmp_path)
     assert main(["calibrate", *arguments, "--json"]) == 2
     assert {fault["field"] for fault in last_json(capsys)["faults"]} == fields
 
 
-def test_several_damaged_files_are_told_together(tmp_path, monkeypatch, capsys):
+def test_several_damaged_files_are_named_together(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.jsonl").write_text('{"type":"session"}\n')
     (tmp_path / "b.jsonl").write_text("[1]\n")
@@ -63,7 +62,7 @@ def test_several_damaged_files_are_told_together(tmp_path, monkeypatch, capsys):
     ]
 
 
-def test_figures_that_do_not_suffice_are_told_together(tmp_path, capsys, folders):
+def test_all_fits_with_too_few_figures_are_named_together(tmp_path, capsys, folders):
     profiles = tmp_path / "p.csv"
     profiles.write_text("scaleOut,avgThr,isBckPres\n1,100,1\n2,200,1\n")
     fitted, other = map(str, folders)
@@ -80,24 +79,10 @@ def test_figures_that_do_not_suffice_are_told_together(tmp_path, capsys, folders
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """Two journals on disk."""
-    found = []
-    for seed in (1, 2):
-        folder = tmp_path_factory.mktemp(f"journal-{seed}")
-        write(folder, journal(seed=seed))
-        found.append(folder)
-    return found
+    return [write_known_journal(tmp_path_factory.mktemp(f"journal-{seed}"), seed) for seed in (1, 2)]
 
 
-def write(folder, records):
-    session, *others = records
-    writer = JournalWriter(folder)
-    writer.start(session.header)
-    for record in others:
-        writer.record(record, dict)
-    writer.close()
-
-
-def test_a_job_file_is_written_and_another_run_is_held_against_it(tmp_path, capsys, folders):
+def test_a_job_file_is_written_and_checked_against_another_run(tmp_path, capsys, folders):
     fitted, other = folders
     out = tmp_path / "job.yaml"
     arguments = ["calibrate", str(fitted), "--out", str(out), "--check", str(other), "--warm-up", "10", "--json"]

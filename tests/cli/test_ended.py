@@ -111,7 +111,7 @@ def test_a_comparison_ends_in_order_in_the_middle_of_its_work():
     end([sys.executable, "-m", "rheostat", *LONG], signal.SIGTERM, busy, whole_group=True)
 
 
-def test_what_is_ignored_stays_ignored():
+def test_ignored_signals_stay_ignored():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with interruptible():

@@ -42,7 +42,7 @@ def test_simulate_leaves_a_journal_that_is_explained_and_replayed(tmp_path, caps
     assert {fault["field"] for fault in last_json(capsys)["faults"]} == {"policy", "journal"}
 
 
-def test_simulate_tells_why_nothing_was_changed(capsys):
+def test_simulate_shows_why_nothing_was_changed(capsys):
     options = [
         "--policy",
         "reactive",
@@ -58,7 +58,7 @@ def test_simulate_tells_why_nothing_was_changed(capsys):
     assert "the sink is sick" in held["text"]
 
 
-def test_simulate_tells_where_executors_are_on_a_job_with_nodes(capsys):
+def test_simulate_shows_where_executors_are_on_a_job_with_nodes(capsys):
     options = ["--job", "gesscale", "--policy", "static", "--shape", "constant:100@180", "--as-is"]
     assert main(["simulate", *options, "--json"]) == 0
     captured = capsys.readouterr()
@@ -100,7 +100,7 @@ def test_wrong_input_ends_with_two_and_names_every_fault(arguments, fields, caps
 
 
 @pytest.mark.parametrize("command", ["simulate", "compare"])
-def test_a_report_that_cannot_be_written_is_told_before_anything_runs(command, tmp_path, capsys, monkeypatch):
+def test_a_report_that_cannot_be_written_is_a_fault_before_anything_runs(command, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("rheostat.judge.compare.compare", lambda *_, **__: pytest.fail("it was run"))
     (tmp_path / "file").write_text("")
     assert main([command, *SHORT, "--out", str(tmp_path / "file"), "--seed", "x", "--json"]) == 2
@@ -113,7 +113,7 @@ def score(cost):
     return {**dict.fromkeys(names, 0.0), "total_cost": cost, "optimum_cost": 1.0, "valid": True}
 
 
-def test_a_narrow_terminal_gets_fewer_columns_and_is_told(monkeypatch, capsys):
+def test_a_narrow_terminal_gets_fewer_columns_and_a_note(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "60")
@@ -125,7 +125,7 @@ def test_a_narrow_terminal_gets_fewer_columns_and_is_told(monkeypatch, capsys):
     assert "more columns on a wider terminal" in text
 
 
-def test_an_output_that_is_no_terminal_gets_every_column(monkeypatch, capsys):
+def test_a_file_gets_every_column(monkeypatch, capsys):
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     show_table("title", table_of({"a": [score(2.0)]}, {}), [])
     text = capsys.readouterr().err

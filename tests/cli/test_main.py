@@ -59,7 +59,7 @@ def test_wrong_input_ends_with_two_and_names_every_fault(arguments, fields, caps
     assert all(fault["given"] and fault["allowed"] for fault in shown["faults"])
 
 
-def test_what_is_no_ordinary_file_is_refused_wherever_one_is_taken(tmp_path, capsys):
+def test_a_file_that_is_not_ordinary_is_refused_everywhere(tmp_path, capsys):
     pipe, huge = tmp_path / "pipe.yaml", tmp_path / "huge.csv"
     os.mkfifo(pipe)
     with huge.open("wb") as file:
@@ -78,7 +78,7 @@ def test_what_is_no_ordinary_file_is_refused_wherever_one_is_taken(tmp_path, cap
 
 
 @pytest.mark.parametrize("command", ["simulate", "compare", "replay", "run", "demo"])
-def test_every_command_that_takes_a_policy_takes_its_preset(command, capsys):
+def test_every_command_with_a_policy_accepts_its_preset(command, capsys):
     rest = {"replay": ["none"], "run": ["none.py", "--objective", "lag < 30s"]}.get(command, [])
     arguments = (
         [command, "--policy", "hpa:quick", "--json", *reversed(rest)] if rest else [command, "--policy", "hpa:quick"]
@@ -89,7 +89,7 @@ def test_every_command_that_takes_a_policy_takes_its_preset(command, capsys):
     assert "faithful" in faults["policy_options.preset"]["allowed"]
 
 
-def test_a_command_that_is_suggested_works_from_where_one_stands(tmp_path, monkeypatch):
+def test_a_suggested_command_works_in_the_current_folder(tmp_path, monkeypatch):
     script = tmp_path / "a folder" / "rheostat"
     script.parent.mkdir()
     script.touch(mode=0o755)
@@ -107,7 +107,7 @@ def test_the_version_is_printed(capsys):
     assert capsys.readouterr().out.strip() == "0.1.0"
 
 
-def test_json_never_holds_what_json_has_not():
+def test_json_has_no_nan_and_no_infinity():
     assert to_json({"a": float("nan"), "b": (1.5, float("-inf")), "c": {"d": None}}) == (
         '{"a": null, "b": [1.5, null], "c": {"d": null}}'
     )
@@ -119,13 +119,13 @@ def test_bounds_are_read(text, bounds):
 
 
 @pytest.mark.parametrize("text", ["", "3", "a,b", "1,2,3"])
-def test_what_is_no_bounds_is_a_fault(text):
+def test_text_that_is_no_bounds_is_a_fault(text):
     with pytest.raises(InputError):
         executors_of(text)
 
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "12x"])
-def test_what_is_no_number_is_a_fault(text):
+def test_text_that_is_no_number_is_a_fault(text):
     with pytest.raises(InputError):
         number_of("rate", text, float)
 
@@ -139,7 +139,7 @@ def test_what_is_no_number_is_a_fault(text):
         pytest.param("raise KeyboardInterrupt", 130, "interrupted", id="Ctrl-C"),
     ],
 )
-def test_how_a_script_failed_is_said_without_our_part_of_the_way(script, code, message, tmp_path, capsys):
+def test_the_error_of_a_script_is_shown_without_frames_of_rheostat(script, code, message, tmp_path, capsys):
     file = tmp_path / "app.py"
     file.write_text(script)
     assert main(["run", "--json", "--objective", "lag < 30s", str(file)]) == code
@@ -148,14 +148,14 @@ def test_how_a_script_failed_is_said_without_our_part_of_the_way(script, code, m
     assert "rheostat" not in err
 
 
-def test_the_exit_code_of_a_script_is_ours(tmp_path, capsys):
+def test_the_exit_code_is_that_of_the_script(tmp_path, capsys):
     file = tmp_path / "app.py"
     file.write_text("import sys; sys.exit(int(sys.argv[sys.argv.index('--json') + 1]))")
     assert main(["run", "--json", "--objective", "lag < 30s", str(file), "--json", "3"]) == 3
     assert last_json(capsys)["exit_code"] == 3
 
 
-def test_a_fault_of_ours_is_one_line_and_json(monkeypatch, capsys):
+def test_a_bug_of_rheostat_is_one_line_and_json(monkeypatch, capsys):
     def broken(_name):
         raise LookupError("nobody thought of this")
 
@@ -167,7 +167,7 @@ def test_a_fault_of_ours_is_one_line_and_json(monkeypatch, capsys):
     assert "Traceback" not in err
 
 
-def test_words_survive_an_output_that_knows_only_ascii_and_one_that_is_closed_early():
+def test_output_survives_an_ascii_terminal_and_a_pipe_that_is_closed_early():
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "rheostat", "config"]
     wrong = subprocess.run([*command, "check", "none"], capture_output=True, text=True, env=environment, check=False)
@@ -180,7 +180,7 @@ def test_words_survive_an_output_that_knows_only_ascii_and_one_that_is_closed_ea
 
 
 @pytest.mark.parametrize("arguments", [[], ["lab"]], ids=["rheostat", "rheostat lab"])
-def test_a_command_that_is_not_given_is_said_to_be_missing(arguments, capsys):
+def test_a_missing_command_is_named_as_missing(arguments, capsys):
     assert main([*arguments, "--help"]) == 0
     assert main(arguments) == 2
     assert "a command is missing" in capsys.readouterr().err

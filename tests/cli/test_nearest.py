@@ -29,24 +29,24 @@ from rheostat.cli.common import commands_meant
         pytest.param(["config", "help"], "rheostat config --help", id="help of a group"),
     ],
 )
-def test_a_near_miss_is_told_what_exists(arguments, hint, capsys):
+def test_a_near_miss_gets_a_hint(arguments, hint, capsys):
     assert main([*arguments, "--json"]) == 2
     (fault,) = json.loads(capsys.readouterr().out.splitlines()[-1])["faults"]
     assert fault["message"].endswith(f"; did you mean: {hint}")
 
 
-def test_what_is_like_nothing_has_no_hint_but_the_list(capsys):
+def test_a_word_like_no_command_gets_only_the_list(capsys):
     assert main(["config", "qqq", "--json"]) == 2
     (fault,) = json.loads(capsys.readouterr().out.splitlines()[-1])["faults"]
     assert fault["message"] == "there is no command 'qqq'"
     assert fault["allowed"] == "check | reference; see: rheostat config --help"
 
 
-def test_a_folder_is_taken_for_a_journal(tmp_path):
+def test_a_folder_is_assumed_to_be_a_journal(tmp_path):
     assert commands_meant(str(tmp_path), [], []) == [f"explain {tmp_path}"]
 
 
-def test_what_is_hinted_exists():
+def test_every_hint_is_a_command_that_exists():
     from typer.main import get_command
 
     from rheostat.cli.common import _ALIKE, _OF_FILES, commands_in

@@ -4,10 +4,9 @@ import json
 
 import pytest
 import yaml
-from tests.judge.journals import journal
+from tests.judge.journals import write_known_journal
 
 from rheostat.cli import main
-from rheostat.journal.store import JournalWriter
 
 SHORT = ["--shape", "constant:5@120"]
 
@@ -38,20 +37,9 @@ def test_wrong_input_ends_with_two_and_names_every_fault(arguments, fields, caps
     assert all(fault["given"] and fault["allowed"] for fault in faults)
 
 
-def written(folder):
-    """A journal on disk that tells of four minutes."""
-    session, *others = journal()
-    writer = JournalWriter(folder)
-    writer.start(session.header)
-    for record in others:
-        writer.record(record, dict)
-    writer.close()
-    return folder
-
-
-def test_the_load_of_a_journal_is_played_as_it_is_and_the_settings_are_accepted(tmp_path, capsys):
+def test_the_load_of_a_journal_is_not_scaled_and_the_settings_file_is_valid(tmp_path, capsys):
     out = tmp_path / "gains.yaml"
-    folder = written(tmp_path / "journal")
+    folder = write_known_journal(tmp_path / "journal")
     arguments = ["tune", "--journal", str(folder), "--last", "2m", "--grid", "1", "--jobs", "1", "--out", str(out)]
     assert main([*arguments, "--set", "policy_options.gain_down=0.5", "--json"]) == 0
     told = last_json(capsys)
@@ -66,7 +54,7 @@ def test_the_load_of_a_journal_is_played_as_it_is_and_the_settings_are_accepted(
     assert main(["config", "check", str(out)]) == 0
 
 
-def test_the_table_says_which_gains_are_in_use_and_which_to_take(capsys):
+def test_the_table_marks_the_present_and_the_recommended_gains(capsys):
     assert main(["tune", *SHORT, "--grid", "1", "--jobs", "1"]) == 0
     lines = capsys.readouterr().err.splitlines()
     assert any("α 0.9, β 0.4" in line and "present, recommended" in line for line in lines)

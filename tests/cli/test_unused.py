@@ -41,14 +41,14 @@ SHORT = ["--shape", "constant:5@120"]
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_it_is_told_where_it_would_mean_something(arguments, places, capsys):
+def test_the_fault_says_where_the_option_has_an_effect(arguments, places, capsys):
     assert main([*arguments, "--json"]) == 2
     faults = json.loads(capsys.readouterr().out.splitlines()[-1])["faults"]
     told = {fault["field"]: fault["allowed"] for fault in faults}
     assert places.items() <= told.items()
 
 
-def test_the_same_option_is_taken_where_it_means_something(capsys):
+def test_the_same_option_is_accepted_where_it_has_an_effect(capsys):
     arguments = ["simulate", "--policy", "static", "--shape", "sine", "--rate", "5", "--seconds", "120", "--json"]
     main(arguments)
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["seconds"] >= 120

@@ -8,7 +8,7 @@ pytestmark = pytest.mark.cluster
 
 
 def test_a_rescale_is_measured():
-    result = rescale.run_plan(rescale.Plan(steps=(1,), cap=200, before_s=2.0, warm_up=2))
+    result = rescale.run_rescale(plan=rescale.Plan(steps=(1,), cap=200, before_s=2.0, warm_up=2))
 
     found = {one.name: one.value for one in result.metrics}
     registered, working = found["+1: decision to registered, median"], found["+1: decision to working, max"]
@@ -20,9 +20,7 @@ def test_a_rescale_is_measured():
 
 
 def test_what_a_standby_worker_saves_is_measured():
-    result = rescale.run_standby_plan(
-        rescale.StandbyPlan(pairs=1, rescale=rescale.Plan(cap=200, before_s=2.0, warm_up=2))
-    )
+    result = rescale.run_standby(pairs=1, plan=rescale.Plan(cap=200, before_s=2.0, warm_up=2))
 
     found = {one.name: one for one in result.metrics}
     with_, without = (
@@ -37,7 +35,7 @@ def test_what_a_standby_worker_saves_is_measured():
 
 
 def test_attaching_is_measured():
-    result = attach.run_plan(attach.Plan(pairs=1, block=3, cap=20, sample_s=0.5, cycles=3, warm_up=3))
+    result = attach.run_attach(plan=attach.Plan(pairs=1, block=3, cap=20, sample_s=0.5, cycles=3, warm_up=3))
 
     found = {one.name: one for one in result.metrics}
     without, memory = found["batch without, median"], found["added memory of the driver's Python"]

@@ -205,7 +205,7 @@ def test_back_to_back_triggers_give_idle_executors_only_or_none(spark, stage, tm
 def test_by_force_exactly_the_redone_tasks_are_told_and_nothing_is_lost(spark, stage, tmp_path):
     """Killed in the first wave of a map stage, each victim has one task, and no map output yet."""
     here = stage(3, Patience(gap_s=0.0, safe_moment_s=0.0, allow_redone_work=True))
-    with counted(spark, tmp_path, trigger="0 seconds", record_s=0.04) as job:
+    with counted(spark, tmp_path, trigger="0 seconds", record_s=0.08) as job:
         until(lambda: here.levers.idle() and not here.levers.holding_map_output(), "the end of a batch")
         until(lambda: not here.levers.idle() and not here.levers.holding_map_output(), "three tasks of a first wave")
         shrunk = here.change(1)

@@ -169,16 +169,16 @@ class TestNearFirst:
         outcome = plant.change(2, Placement(("core", "far"), add=("far",)))
 
         assert outcome.status is OutcomeStatus.APPLIED, outcome
-        assert "1 idle Worker on other nodes sent away first" in outcome.reason.text
-        assert "executors came on far" in outcome.reason.text
-        assert "not, as was wanted" not in outcome.reason.text
+        assert "1 idle Worker on other nodes removed first" in outcome.reason.text
+        assert "executors started on far" in outcome.reason.text
+        assert "as decided" not in outcome.reason.text
         plant.until_used("core", "far")
 
     def test_what_is_far_is_given_up_again(self, plant: Plant) -> None:
         outcome = plant.change(1)
 
         assert outcome.status is OutcomeStatus.APPLIED, outcome
-        assert "executors went from far" in outcome.reason.text
+        assert "executors removed from far" in outcome.reason.text
         plant.until_used("core")
         plant.until_standby("near")
 
@@ -186,7 +186,7 @@ class TestNearFirst:
         outcome = plant.change(2)
 
         assert outcome.status is OutcomeStatus.APPLIED, outcome
-        assert "executors came on near" in outcome.reason.text
+        assert "executors started on near" in outcome.reason.text
         plant.until_used("core", "near")
         assert plant.distance_ms() < 250.0
         plant.until_standby("far")
@@ -195,7 +195,7 @@ class TestNearFirst:
         outcome = plant.change(3)
 
         assert outcome.status is OutcomeStatus.APPLIED, outcome
-        assert "executors came on far" in outcome.reason.text
+        assert "executors started on far" in outcome.reason.text
         plant.until_used("core", "far", "near")
 
     def test_shrinking_gives_up_the_far_node_first_though_its_server_was_killed(self, plant: Plant) -> None:
@@ -208,7 +208,7 @@ class TestNearFirst:
         outcome = plant.change(2)
 
         assert outcome.status is OutcomeStatus.APPLIED, outcome
-        assert "executors went from far" in outcome.reason.text
+        assert "executors removed from far" in outcome.reason.text
         plant.until_used("core", "near")
         assert plant.seen.nodes is not None
         assert [node.name for node in plant.seen.nodes.nodes] == ["core", "near"]
@@ -216,7 +216,7 @@ class TestNearFirst:
     def test_then_the_near_one_goes(self, plant: Plant) -> None:
         outcome = plant.change(1)
 
-        assert "executors went from near" in outcome.reason.text
+        assert "executors removed from near" in outcome.reason.text
         plant.until_used("core")
 
     def test_the_killed_server_comes_back_and_no_worker_is_forgotten(self, plant: Plant) -> None:

@@ -96,5 +96,5 @@ def test_a_slow_node_is_left_though_it_is_the_nearest(
     counts = [each.assessment.executors for each in journal.cycles(slowed_at) if each.assessment is not None]
     assert min(count for count in counts if count is not None) == 2
     words = [each.reason.text for each in journal.outcomes(slowed_at)]
-    assert "executors came on far" in words[0]
-    assert "executors went from near" in words[-1]
+    assert "executors started on far" in words[0]
+    assert "executors removed from near" in words[-1]

@@ -21,6 +21,6 @@ def test_a_timetable_is_followed_and_its_journal_read(tmp_path):
     assert (run.setup.kind, run.setup.longest_wait_s) == ("kafka", 0.02)
     assert (run.setup.partitions, run.setup.batch_cap, run.setup.cores) == (12, 2400, 1)
     assert sum(batch.records for batch in run.batches) <= done.score["records_in"]
-    assert run.looks[-1].backlog == 0
+    assert run.snapshots[-1].backlog == 0
     (came,) = run.start_ups
     assert 0.5 < came[0] < 30

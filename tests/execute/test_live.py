@@ -100,7 +100,7 @@ def test_start_up_times_are_learned_from_granted_requests(stage):
     for target in (2, 3, 4):
         here.change(target)
 
-    assert here.live.start_up_p95_s == 2.0
+    assert here.live._start_ups.p95_s == 2.0
 
 
 # ---------------------------------------------------------------------------------------------- shrinking

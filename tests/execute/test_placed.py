@@ -156,8 +156,8 @@ def test_an_executor_comes_where_it_is_to_come_and_the_standby_moves_on():
     assert outcome.status is OutcomeStatus.APPLIED
     assert place.used() == ["near", "near"]
     assert outcome.reason.text == (
-        "2 registered 2.0 s after 2 were asked for; executors came on near; "
-        "standby: 0 idle Workers, 1 more asked for on mid"
+        "2 registered 2.0 s after 2 were asked for; executors started on near; "
+        "standby: 0 idle Workers, 1 more requested on mid"
     )
     assert place.standby() == {"mid": 1}
 
@@ -169,7 +169,7 @@ def test_idle_workers_elsewhere_are_sent_away_and_the_master_knows_it_before_the
 
     assert place.used() == ["mid", "near"]
     assert place.log == ["far: keep 0", "mid: 2 more"]
-    assert "1 idle Worker on other nodes sent away first, in 0.5 s; executors came on mid" in outcome.reason.text
+    assert "1 idle Worker on other nodes removed first, in 0.5 s; executors started on mid" in outcome.reason.text
 
 
 def test_each_node_gets_its_share():
@@ -197,7 +197,7 @@ def test_the_executor_on_the_named_node_leaves_though_another_is_newer():
 
     assert place.used() == ["mid", "near"]
     assert outcome.reason.text.startswith("1 removed between two triggers after waiting 0.0 s")
-    assert "executors went from far" in outcome.reason.text
+    assert "executors removed from far" in outcome.reason.text
 
 
 def test_of_several_each_is_taken_from_its_node():
@@ -206,7 +206,7 @@ def test_of_several_each_is_taken_from_its_node():
     outcome = place.change(1, leave=["far", "far", "mid"])
 
     assert place.used() == ["near"]
-    assert "executors went from far, far, mid" in outcome.reason.text
+    assert "executors removed from far, far, mid" in outcome.reason.text
 
 
 def test_the_slow_executor_leaves_though_another_on_its_node_is_newer():
@@ -215,7 +215,7 @@ def test_the_slow_executor_leaves_though_another_on_its_node_is_newer():
     outcome = place.change(2, leave=["far"], first=["0"])
 
     assert (place.cluster.registered(), place.used()) == (("1", "2"), ["far", "near"])
-    assert "executors went from far" in outcome.reason.text
+    assert "executors removed from far" in outcome.reason.text
 
 
 def test_a_slow_node_is_left_one_comes_elsewhere_and_then_its_own_goes():
@@ -224,12 +224,12 @@ def test_a_slow_node_is_left_one_comes_elsewhere_and_then_its_own_goes():
 
     come = place.change(3, add=["far"], slow=["mid"])
     assert place.used() == ["far", "mid", "near"]
-    assert "1 idle Worker on other nodes sent away first, in 0.5 s; executors came on far" in come.reason.text
+    assert "1 idle Worker on other nodes removed first, in 0.5 s; executors started on far" in come.reason.text
     assert place.standby() == {"far": 1}
 
     go = place.change(2, leave=["mid"], decision_id=2, first=["0"], slow=["mid"])
     assert (place.cluster.registered(), place.used()) == (("1", "2"), ["far", "near"])
-    assert "executors went from mid" in go.reason.text
+    assert "executors removed from mid" in go.reason.text
     assert place.standby() == {"far": 1}
     assert len(place.by_name["mid"].here) == 0
 
@@ -255,7 +255,7 @@ def test_one_that_stays_busy_keeps_its_place_and_this_is_said():
 
     assert outcome.status is OutcomeStatus.HELD
     assert place.used() == ["far", "near", "near"]
-    assert "executors went from no node, not, as was wanted, went from far" in outcome.reason.text
+    assert "executors removed from no node, not removed from far as decided" in outcome.reason.text
 
 
 # ------------------------------------------------------------------------------ what cannot be obeyed
@@ -267,7 +267,7 @@ def test_a_full_node_is_replaced_by_the_nearest_with_room():
     outcome = place.change(2, add=["mid"])
 
     assert place.used() == ["far", "near"]
-    assert "no room on mid, or no answer: far instead; executors came on far, not, as was wanted, came on mid" in (
+    assert "no room on mid, or no answer: far instead; executors started on far, not started on mid as decided" in (
         outcome.reason.text
     )
 
@@ -279,7 +279,7 @@ def test_a_node_that_is_gone_is_replaced_and_its_trouble_is_said():
     outcome = place.change(2, add=["near"])
 
     assert place.used() == ["mid", "near"]
-    assert "no room on near, or no answer: mid instead; executors came on mid, not, as was wanted, came on near" in (
+    assert "no room on near, or no answer: mid instead; executors started on mid, not started on near as decided" in (
         outcome.reason.text
     )
     assert outcome.reason.text.endswith("node http://near:8091: ConnectError: refused")
@@ -293,7 +293,7 @@ def test_an_executor_whose_node_server_was_killed_still_leaves_first():
     outcome = place.change(2, leave=["far"], decision_id=2)
 
     assert place.used() == ["near", "near"]
-    assert "executors went from far" in outcome.reason.text
+    assert "executors removed from far" in outcome.reason.text
 
 
 def test_an_executor_on_a_worker_of_nobody_can_be_named_too():
@@ -304,7 +304,7 @@ def test_an_executor_on_a_worker_of_nobody_can_be_named_too():
     outcome = place.change(1, leave=["elsewhere"])
 
     assert place.used() == ["near"]
-    assert "executors went from elsewhere" in outcome.reason.text
+    assert "executors removed from elsewhere" in outcome.reason.text
 
 
 def test_without_any_room_the_job_is_asked_all_the_same():
@@ -313,8 +313,9 @@ def test_without_any_room_the_job_is_asked_all_the_same():
     outcome = place.change(2, add=["mid"])
 
     assert outcome.status is OutcomeStatus.NO_ROOM
+    text = outcome.reason.text
     assert (
-        "no room on mid, or no answer: no other node has any; executors came on no node, not, as" in outcome.reason.text
+        "no room on mid, or no answer: no other node has any; executors started on no node, not started on mid" in text
     )
 
 
@@ -325,8 +326,8 @@ def test_workers_that_take_too_long_to_leave_are_not_waited_for_any_longer(monke
     outcome = place.change(2, add=["mid"])
 
     assert place.used() == ["far", "near"]
-    assert "sent away first, in 3.0 s, and the master may still place executors on them" in outcome.reason.text
-    assert "executors came on far, not, as was wanted, came on mid" in outcome.reason.text
+    assert "removed first, in 3.0 s, and the master may still place executors on them" in outcome.reason.text
+    assert "executors started on far, not started on mid as decided" in outcome.reason.text
 
 
 def test_a_driver_that_does_not_tell_costs_the_placement_and_not_the_change():

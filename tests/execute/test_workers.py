@@ -207,7 +207,7 @@ def test_the_outcome_tells_of_both_layers():
     outcome = place.change(2)
 
     assert outcome.reason.code is ReasonCode.APPLIED
-    assert outcome.reason.text == "2 registered 2.0 s after 2 were asked for; standby: 1 idle Worker, 1 more asked for"
+    assert outcome.reason.text == "2 registered 2.0 s after 2 were asked for; standby: 1 idle Worker, 1 more requested"
     assert (outcome.decision_id, outcome.target, outcome.before, outcome.method) == (1, 2, 1, "request")
 
 

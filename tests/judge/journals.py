@@ -5,7 +5,7 @@ from functools import cache
 from rheostat.calibrate.fit import calibrate
 from rheostat.calibrate.measured import run_of
 from rheostat.config.loading import load_settings
-from rheostat.journal.store import MemoryJournal
+from rheostat.journal.store import JournalWriter, MemoryJournal
 from rheostat.load.shapes import parse_shape
 from rheostat.loop.build import build_decision_settings
 from rheostat.loop.clock import ManualClock
@@ -55,12 +55,29 @@ def real_run(**changes):
 
 
 @cache
+def known_journal(seed=1):
+    """The records of the run that visits every size; made once."""
+    return journal(seed=seed)
+
+
+def write_known_journal(folder, seed=1):
+    """The same as a journal on disk, of four minutes."""
+    session, *others = known_journal(seed)
+    writer = JournalWriter(folder)
+    writer.start(session.header)
+    for record in others:
+        writer.record(record, dict)
+    writer.close()
+    return folder
+
+
+@cache
 def known_run():
-    """The one that visits every size; made once."""
-    return real_run()
+    """The run that visits every size; made once."""
+    return run_of("known", known_journal())
 
 
 @cache
 def known_fit():
-    """What it tells; worked out once."""
+    """The fit to it, made once."""
     return calibrate([known_run()], warm_up_s=10.0)

@@ -38,7 +38,7 @@ def test_rows_are_means_over_the_seeds_and_sorted():
     ]
 
 
-def test_the_best_of_a_column_is_the_least_among_those_who_are_judged():
+def test_the_best_of_a_column_is_the_least_among_the_judged_rows():
     """The optimum's own run is cheaper, and the invalid one too: neither is marked."""
     runs = {"a": [score(10.0)], "b": [score(12.0, lag_max=0.5)], "broken": [score(1.0, valid=False)]}
     table = table_of(runs, {"(plan)": [score(8.0)]})

@@ -10,10 +10,10 @@ from rheostat.judge.compare import (
     Comparison,
     Entry,
     RunResult,
-    cells_of,
     compare,
     find_reference,
     variants_of,
+    with_matrix,
 )
 from rheostat.judge.report import (
     comparison_json,
@@ -62,8 +62,8 @@ def test_any_number_of_processes_gives_the_same(found):
     assert json.dumps(comparison_json(again)) == json.dumps(comparison_json(once))
 
 
-def test_one_who_knows_the_load_comes_near_the_optimum(found):
-    """The plan with a margin costs more than the bound, and less than who must always be ready for the peak."""
+def test_a_plan_with_a_margin_costs_more_than_the_optimum_and_less_than_static(found):
+    """``static`` must always be ready for the peak."""
     entry = found.entries[0]
     assert entry.reached is not None
     reached, static = entry.reached.score["total_cost"], entry.runs[0].score["total_cost"]
@@ -83,7 +83,7 @@ def test_a_plan_is_executed_ahead_by_the_start_up_of_an_executor():
     assert [(act.at, act.after) for act in executed.series.acts] == [(0.0, 2), (300.0, 8)]
 
 
-def test_progress_is_told_and_ends_with_all(found):
+def test_progress_is_reported_until_all_tasks_are_done(found):
     told = []
     compare([found.entries[2].case], POLICIES[:1], progress=lambda done, of, words: told.append((done, of, words)))
     assert told == [
@@ -146,7 +146,7 @@ def test_a_load_that_needs_hardly_more_than_one_executor_is_shown_and_not_ranked
     assert "not ranked: the optimum needs too few executors to leave anything to decide" in load_tables(idle)[0].notes
 
 
-def test_an_optimum_that_costs_nothing_is_told_and_is_no_measure():
+def test_a_case_whose_optimum_costs_nothing_is_noted_and_not_ranked():
     """Events that take executors away make as many changes free: a short load may then cost nothing at best."""
     free = made(run("a", 11.0), cost=0.0)
     free.runs[0].score["objective_s"] = 60.0
@@ -156,7 +156,7 @@ def test_an_optimum_that_costs_nothing_is_told_and_is_no_measure():
     assert simulate_verdict(free).endswith("a cost of 11.00, the optimum is 0.")
 
 
-def test_without_a_ranked_case_nobody_is_the_best():
+def test_without_a_ranked_case_no_policy_is_the_best():
     idle = Comparison((made(run("a", 11.0), ones=1),))
     assert (idle.rankings, ranking_rows(idle.rankings)) == ((), [])
     assert verdict(idle) == "No policy could be ranked: see below why."
@@ -170,12 +170,12 @@ def test_the_verdict_names_the_best_the_next_and_the_last():
     )
 
 
-def test_of_two_the_second_is_not_told_twice():
+def test_of_two_policies_the_second_is_named_once():
     two = Comparison((made(run("a", 20.0), run("b", 11.0)),))
     assert verdict(two) == "b is cheapest over one case, at 1.100 × the clairvoyant optimum; a follows at 2.000."
 
 
-def test_who_is_level_with_the_best_does_not_follow():
+def test_policies_level_with_the_best_are_named_beside_it():
     level = Comparison((made(run("a", 11.0), run("b", 11.0)),))
     assert verdict(level) == "a is cheapest over one case, at 1.100 × the clairvoyant optimum, as is b."
     four = Comparison((made(run("a", 11.0), run("b", 20.0), run("c", 11.0), run("d", 11.0)),))
@@ -189,7 +189,8 @@ def test_the_matrix_has_the_geometric_mean_of_each_job_and_of_all():
         made(run("a", 10.0), run("b", 20.0)),
         made(run("a", 40.0), run("b", 20.0, valid=False), label="slow"),
     ]
-    cells = cells_of(Comparison(tuple(entries)))
+    cells = with_matrix(Comparison(tuple(entries))).cells
+    assert cells is not None
     assert cells.jobs == ("plain", "slow")
     assert matrix_rows(cells) == [
         ["policy", "plain", "slow", "geometric mean"],
@@ -198,7 +199,7 @@ def test_the_matrix_has_the_geometric_mean_of_each_job_and_of_all():
     ]
 
 
-def test_the_matrix_varies_one_thing_at_a_time():
+def test_the_matrix_varies_one_property_at_a_time():
     found = {each.label: each for each in variants_of("base", {}, Treatment())}
     assert list(found) == [
         "base",
@@ -218,7 +219,7 @@ def test_the_matrix_varies_one_thing_at_a_time():
     assert (found["noise 20 %"].treatment.noise_cv, found["noise 20 %"].job) == (0.20, found["base"].job)
 
 
-def test_a_command_is_told_without_the_places_of_files():
+def test_a_portable_command_has_no_folders_of_files():
     told = portable_command(["compare", "--trace", "/some/where/a.csv,../b.csv", "--page", "docs/benchmarks.md"])
     assert told == "rheostat compare --trace a.csv,b.csv --page docs/benchmarks.md"
 
@@ -227,14 +228,14 @@ def test_a_command_is_told_without_the_places_of_files():
 
 
 def test_the_report_stands_alone_and_holds_every_table_and_reason(found, tmp_path):
-    text = write_comparison(tmp_path / "report.html", found, None, "cost").read_text(encoding="utf-8")
+    text = write_comparison(tmp_path / "report.html", found).read_text(encoding="utf-8")
     assert re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=", text) == []
     for expected in ("Rankings", "sine:1..6@900 on plain", "(plan with margin)", "SLA_VIOLATED", "How to read this"):
         assert expected in text
     assert text.count("Plotly.newPlot(") == 1, "one figure, for the case that was to be drawn"
 
 
-def test_the_report_of_one_run_tells_every_change(found, tmp_path):
+def test_the_report_of_one_run_lists_every_change(found, tmp_path):
     entry = found.entries[0]
     reactive = replace(entry, runs=entry.runs[1:2])
     text = write_simulation(tmp_path / "report.html", reactive).read_text(encoding="utf-8")

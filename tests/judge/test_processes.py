@@ -21,12 +21,12 @@ def _doubled(number: int) -> int:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_every_result_comes_with_the_place_of_its_task(jobs):
+def test_every_result_comes_with_the_index_of_its_task(jobs):
     with crew(_doubled, jobs, 3) as team:
         assert sorted(team.results([5, 7, 9])) == [(0, 10), (1, 14), (2, 18)]
 
 
-def test_a_process_that_is_ended_from_outside_is_told_with_what_to_do():
+def test_a_process_that_is_ended_from_outside_is_an_error_that_says_what_to_do():
     with crew(_ended, 2, 2) as team, pytest.raises(PartFailedError, match="use a smaller --jobs"):
         list(team.results([1, 2]))
 

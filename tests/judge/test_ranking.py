@@ -14,7 +14,7 @@ def test_a_cost_is_executors_changes_and_violations():
     assert (asked.cost(), asked.cost(3.0), asked.cost(0.0)) == (11.5, 13.5, 10.5)
 
 
-def test_ratios_are_put_together_by_the_geometric_mean():
+def test_ratios_are_joined_by_the_geometric_mean():
     """a: 2 and 8 times the optimum, √16 = 4; b: 3 times twice. By the arithmetic mean b would win by more."""
     bills = [
         bill("a", "one", hours=20.0),
@@ -32,7 +32,7 @@ def test_equal_policies_share_a_place():
     assert places == [("a", 1), ("b", 1), ("c", 3)]
 
 
-def test_where_a_violation_is_cheap_only_those_who_keep_the_objective_are_ranked():
+def test_where_a_violation_is_cheap_only_policies_that_keep_the_objective_are_ranked():
     """``late`` pays 9 h and 6 min at weight 4: dearer at w, cheaper at w/3, where it is left out for its 2 %."""
     bills = [bill("late", hours=9.0, violated=0.3, share=0.02), bill("safe", hours=10.0)]
     at_w, at_3w, at_third = rankings(bills)
@@ -54,7 +54,7 @@ def test_nothing_is_ranked_without_a_case():
     assert rankings([]) == ()
 
 
-def test_what_is_paid_beyond_the_optimum_is_told_apart():
+def test_what_is_paid_beyond_the_optimum_is_split_into_its_causes():
     """Optimum 10: 9 h and 6 changes (0.1 h). 12 h: +30 %; 36 changes: 30 more, +5 %; 0.5 h at 4: +20 %."""
     found = shares([bill("a", hours=12.0, changes=36, violated=0.5)])
     assert (found[0].executors, found[0].changes, found[0].violations) == pytest.approx((0.3, 0.05, 0.2))

@@ -49,7 +49,7 @@ def test_a_setting_belongs_to_the_loop_the_policy_or_the_job(tmp_path):
     assert job.executor.start_up.p95_s == 60.0
 
 
-def test_a_setting_that_is_not_understood_hides_no_fault_of_the_others():
+def test_a_faulty_setting_hides_no_fault_of_the_others():
     with pytest.raises(InputError) as caught:
         read_request(
             RequestOptions(shapes=["constant:5@60"], sets=["nothing", "job.triger_s=5", "guard.x=1", "policy=[a]"])
@@ -58,7 +58,7 @@ def test_a_setting_that_is_not_understood_hides_no_fault_of_the_others():
 
 
 @pytest.mark.parametrize("key", ["executor.start_up.median_s", "stages.0.cost_ms", "trigger_s"])
-def test_a_key_of_the_job_file_that_stands_alone_is_told_where_it_belongs(key):
+def test_a_key_of_the_job_file_without_its_prefix_gets_a_hint(key):
     with pytest.raises(InputError) as caught:
         read_request(RequestOptions(shapes=["constant:5@60"], sets=[f"{key}=30", "guard.x=1"]))
     faults = {fault.field: (fault.allowed, fault.message) for fault in caught.value.faults}
@@ -66,7 +66,7 @@ def test_a_key_of_the_job_file_that_stands_alone_is_told_where_it_belongs(key):
     assert faults[key] == (f"job.{key}", f"it is a key of the job file; did you mean 'job.{key}'?")
 
 
-def test_a_key_of_the_job_file_in_a_settings_file_is_told_where_it_belongs(tmp_path):
+def test_a_key_of_the_job_file_in_a_settings_file_gets_a_hint(tmp_path):
     config = tmp_path / "settings.yaml"
     config.write_text("objective: lag < 40s\ntrigger_s: 5\n")
     with pytest.raises(InputError) as caught:
@@ -86,14 +86,14 @@ def test_a_seed_has_no_thousands_of_digits():
         seeds_of("9" * 5000)
 
 
-def test_a_job_that_carries_nothing_is_named_as_such():
+def test_a_job_that_carries_nothing_is_refused():
     asked = read_request(RequestOptions(shapes=["constant:5@60"], sets=["job.driver.planning_s=100.0"]))
     with pytest.raises(InputError, match="it carries nothing within its objective") as caught:
         ready(asked.cases[0])
     assert fields(caught) == ["job"]
 
 
-def test_a_load_that_can_never_be_worked_off_is_refused():
+def test_a_load_that_can_never_be_processed_is_refused():
     asked = read_request(RequestOptions(shapes=["constant:1e9@300"], as_is=True))
     with pytest.raises(InputError, match="3e\\+11 records") as caught:
         ready(asked.cases[0])
@@ -101,7 +101,7 @@ def test_a_load_that_can_never_be_worked_off_is_refused():
     assert ready(read_request(RequestOptions(shapes=["constant:1e5@300"], as_is=True)).cases[0]).load.peak == 1e5
 
 
-def test_a_load_of_nothing_is_blamed_on_the_option_that_gave_it(tmp_path):
+def test_the_fault_of_an_empty_load_names_the_option_that_gave_it(tmp_path):
     trace = tmp_path / "calm.csv"
     trace.write_text("second,events_per_second\n0,0\n1,0\n")
     with pytest.raises(InputError) as caught:
@@ -117,7 +117,7 @@ def test_a_number_with_an_exponent_is_a_number_of_the_job():
     assert asked.variants[0].job.sink.records_per_s == 1e6
 
 
-def test_what_is_asked_becomes_jobs_loads_and_seeds():
+def test_a_request_is_made_of_jobs_loads_and_seeds():
     asked = read_request(
         RequestOptions(
             policy="static", shapes=["constant:5@60", "sine:1..5@60"], seed="3,4", sets=["job.trigger_s=5.0"]
@@ -132,7 +132,7 @@ def test_what_is_asked_becomes_jobs_loads_and_seeds():
     assert {case.job.trigger_s for case in asked.cases} == {5.0}
 
 
-def test_without_a_name_all_policies_are_compared_but_the_timetable():
+def test_without_names_all_policies_but_schedule_are_compared():
     names = [each.label for each in read_request(RequestOptions(shapes=["constant:5@60"])).specs]
     assert {"static", "reactive", "hpa", "flink"} <= set(names)
     assert "schedule" not in names
@@ -153,7 +153,7 @@ def test_a_search_for_the_worst_load_takes_no_load():
     assert set(fields(caught)) == {"shape", "seconds"}
 
 
-def test_a_folder_is_all_of_its_traces(tmp_path):
+def test_a_folder_stands_for_all_of_its_traces(tmp_path):
     for name in ("b", "a"):
         (tmp_path / f"{name}.csv").write_text("second,events_per_second\n0,5\n1,6\n")
     (tmp_path / "other.csv").write_text("x,y\n1,2\n")
@@ -169,7 +169,7 @@ def test_two_loads_of_one_name_are_a_fault(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "1,x", "-1", "1.5"])
-def test_what_is_no_seed_is_a_fault(text):
+def test_text_that_is_no_seed_is_a_fault(text):
     with pytest.raises(InputError):
         seeds_of(text)
 
@@ -187,20 +187,20 @@ def test_what_is_no_seed_is_a_fault(text):
         pytest.param("metrics.port=9090", "serves none", id="a port"),
     ],
 )
-def test_a_setting_that_decides_nothing_in_a_simulation_is_refused(pair, why):
+def test_a_setting_without_effect_in_a_simulation_is_refused(pair, why):
     with pytest.raises(InputError) as caught:
         read_request(RequestOptions(shapes=["constant:5@60"], sets=[pair]))
     assert fields(caught) == [pair.split("=")[0]]
     assert why in caught.value.faults[0].message
 
 
-def test_every_setting_is_taken_or_is_known_to_decide_nothing_in_a_simulation():
+def test_every_setting_is_used_or_is_known_to_have_no_effect_in_a_simulation():
     decide = {"profile", "rate_window_s", "policy", "policy_options", "preset", "guard"}
     assert decide | UNUSED.keys() | JOB_OWNS.keys() == Settings.model_fields.keys()
     assert not decide & UNUSED.keys()
 
 
-def test_a_settings_file_of_a_live_job_is_taken_and_what_has_no_effect_is_said(tmp_path):
+def test_a_settings_file_of_a_live_job_is_accepted_and_settings_without_effect_are_listed(tmp_path):
     config = tmp_path / "settings.yaml"
     config.write_text("journal: out\nmode: act\nmetrics: {port: 9090}\npolicy: hpa\nguard: {tolerance: 0.2}\n")
     texts = RequestOptions(
@@ -225,7 +225,7 @@ def test_a_settings_file_of_a_live_job_is_taken_and_what_has_no_effect_is_said(t
         pytest.param(None, "daily:1..5@1e12", id="a shape without an end"),
     ],
 )
-def test_a_load_that_is_not_of_this_world_is_refused(tmp_path, rows, shape):
+def test_a_load_out_of_range_is_refused(tmp_path, rows, shape):
     trace = tmp_path / "trace.csv"
     trace.write_text(f"second,events_per_second\n{rows}")
     with pytest.raises(InputError) as caught:

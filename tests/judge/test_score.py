@@ -72,13 +72,13 @@ def test_a_change_by_the_first_decision_counts():
     assert cost_parts(CASE, history).changes == 2
 
 
-def test_costs_at_other_weights_are_made_of_the_same_parts():
+def test_costs_at_other_weights_have_the_same_parts():
     parts = cost_parts(CASE, run())
     assert parts.cost(6.0) == pytest.approx((240 + 120 + 6 * 60) / 3600)
     assert parts.cost(2 / 3) == pytest.approx((240 + 120 + 2 / 3 * 60) / 3600)
 
 
-def test_a_run_that_was_given_up_lasts_until_then_and_does_not_count():
+def test_a_run_that_is_given_up_lasts_until_then_and_does_not_count():
     history = run()
     history.commits, history.oldest = history.commits[:-1], history.oldest[:-1]
     history.records_out = 15000
@@ -88,7 +88,7 @@ def test_a_run_that_was_given_up_lasts_until_then_and_does_not_count():
 
 
 @pytest.mark.parametrize(("lost", "doubled"), [(1, 0), (0, 1)])
-def test_lost_or_doubled_records_make_a_run_invalid(lost, doubled):
+def test_lost_or_duplicated_records_make_a_run_invalid(lost, doubled):
     history = run()
     history.records_lost, history.records_duplicated = lost, doubled
     assert judge_score(RUN, CASE, history)["valid"] is False

@@ -111,14 +111,14 @@ def test_a_load_too_short_for_a_model_says_that_control_never_began():
     assert run_one(case("sine:100..400@600", scaled=True), PolicySpec("reactive")).unready is None
 
 
-def test_control_that_begins_is_not_told():
+def test_control_that_begins_is_not_reported_as_unready():
     options = {"check_every": 10, "learn_rows": 50, "resamples": 10, "stability_limit": 100.0}
     found = run_one(case("sine:100..700@7200,period=1200"), PolicySpec("proactive", options=options))
     assert "FORECAST" in found.holds
     assert found.unready is None
 
 
-def test_a_model_that_nothing_was_learnt_for_says_so():
+def test_a_model_without_samples_is_reported_as_unready():
     found = run_one(case("constant:10@30"), PolicySpec("mst"))
     told = (
         "the model of what executors carry never began: no query has been at its limit, nor healthy for three samples"
@@ -126,7 +126,7 @@ def test_a_model_that_nothing_was_learnt_for_says_so():
     assert found.unready == told
 
 
-def test_a_load_that_is_part_of_a_period_or_of_another_order_says_so():
+def test_a_load_that_is_part_of_a_period_or_scaled_by_much_has_a_warning():
     """The peak becomes 1280/s."""
     assert ready(case("daily:1..5@3600", scaled=True)).load.said[1] == (
         "! daily:1..5@3600 covers only 3600 s of its period of 86400 s (0.042), perhaps without its lowest and highest "

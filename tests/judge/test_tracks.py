@@ -19,7 +19,7 @@ def test_every_extreme_survives():
 
 
 @pytest.mark.parametrize(("count", "most", "kept"), [(0, 3, 0), (3, 3, 3), (7, 3, 3), (6, 3, 3)])
-def test_of_too_many_acts_each_kth_is_shown(count, most, kept):
+def test_of_too_many_acts_every_kth_is_shown(count, most, kept):
     acts = [Act(float(at), 1, 2, "STEADY", "why") for at in range(count)]
     assert len(thinned_acts(acts, most)) == kept
 

@@ -46,7 +46,7 @@ def valley(up, down):
 
 
 class TestTheSearch:
-    def test_it_is_the_grid_and_then_twice_the_neighbours_of_the_best_at_half_the_distance(self):
+    def test_it_tries_the_grid_and_then_twice_the_neighbours_of_the_best_at_half_the_distance(self):
         play, asked = valley(0.6, 1.0)
         found = search(play, PRESENT, [0.5, 1.0])
         assert asked == [
@@ -62,7 +62,7 @@ class TestTheSearch:
         flat = [pair for wave in asked for pair in wave]
         assert len(flat) == len(set(flat)) == 1 + 8 + 8
 
-    def test_where_all_cost_the_same_nothing_is_refined(self):
+    def test_if_all_pairs_cost_the_same_nothing_is_refined(self):
         asked = []
 
         def play(wanted):
@@ -72,7 +72,7 @@ class TestTheSearch:
         found = search(play, PRESENT, [0.5, 1.0])
         assert (asked, found[0].gains) == ([5], PRESENT)
 
-    def test_of_equal_ones_the_nearest_to_the_present_is_first_and_what_does_not_count_is_last(self):
+    def test_of_equal_pairs_the_nearest_to_the_present_one_is_first_and_invalid_ones_are_last(self):
         found = [
             candidate(Gains(0.1, 0.1), 0.5, faults=("not drained",)),
             candidate(Gains(0.5, 0.5), 1.0),
@@ -91,7 +91,7 @@ class TestTheVerdict:
     def verdict(self, best, present):
         return choose_gains(rank_candidates([present, best], PRESENT), PRESENT)
 
-    def test_better_and_no_worse_on_what_was_held_out_is_recommended(self):
+    def test_a_better_pair_that_is_no_worse_on_the_held_out_part_is_recommended(self):
         found = self.verdict(candidate(self.BEST, 1.5), candidate(PRESENT, 2.0))
         assert found == (
             self.BEST,
@@ -103,7 +103,7 @@ class TestTheVerdict:
         "worse",
         [pytest.param({"held_out": 1.01}, id="dearer"), pytest.param({"held_over": 0.01}, id="over the objective")],
     )
-    def test_worse_on_what_was_held_out_is_refused(self, worse):
+    def test_a_pair_that_is_worse_on_the_held_out_part_is_refused(self, worse):
         found = self.verdict(candidate(self.BEST, 1.5, **worse), candidate(PRESENT, 2.0))
         assert found.gains == PRESENT
         assert found.why.startswith("the present gains stay: α 0.9, β 1 cost 1.5 instead of 2 executor-hours, but on")
@@ -121,7 +121,7 @@ class TestTheVerdict:
             ),
         ],
     )
-    def test_else_the_present_gains_stay(self, best, present, says):
+    def test_otherwise_the_present_gains_stay(self, best, present, says):
         found = self.verdict(best, present)
         assert found.gains == PRESENT
         assert says in found.why
@@ -159,7 +159,7 @@ class TestALoadThatFallsSlowly:
         assert changes(case(FALLS), PRESENT) == [(372.0, 4), (624.0, 3), (876.0, 2), (1140.0, 1)]
         assert changes(case(FALLS), Gains(1.0, 1.0)) == [(366.0, 4), (618.0, 3), (870.0, 2), (1134.0, 1)]
 
-    def test_three_of_them_save_18_s_in_the_first_900_s_and_the_last_one_6_s_in_the_rest(self, falling):
+    def test_three_steps_save_18_s_in_the_first_900_s_and_the_last_one_6_s_in_the_rest(self, falling):
         present, fast = falling.candidate(PRESENT), falling.candidate(Gains(1.0, 1.0))
         assert 3600 * (present.searched.cost - fast.searched.cost) == pytest.approx(18.0, abs=0.1)
         assert 3600 * (present.held_out.cost - fast.held_out.cost) == pytest.approx(6.0, abs=0.1)
@@ -174,7 +174,7 @@ class TestALoadThatFallsSlowly:
         assert present.searched.cost + present.held_out.cost == pytest.approx(score["total_cost"], rel=1e-12)
         assert present.searched.hours + present.held_out.hours == pytest.approx(score["seconds"] / 3600, rel=1e-12)
 
-    def test_what_is_searched_does_not_depend_on_what_comes_after(self):
+    def test_the_searched_part_does_not_depend_on_the_rest_of_the_load(self):
         """1200 s of which 900 are searched, and the same 900 s with another end."""
         other = "ramp:100..700@300+constant:700@100+ramp:700..325@500+constant:900@300"
         first, second = (play_task((case(load), WHO, PRESENT)).searched for load in (FALLS, other))
@@ -185,7 +185,7 @@ class TestALoadThatFallsSlowly:
         assert check_settings(values).policy_options == {**QUICK, "gain_up": 0.25, "gain_down": 0.75}
         assert values["guard"] == {"cooldown_down_s": 0.0}
 
-    def test_the_json_has_all_of_it(self, falling):
+    def test_the_json_has_the_whole_result(self, falling):
         told = falling.to_json()
         assert told["present"] == {"gain_up": 0.9, "gain_down": 0.4}
         assert told["recommended"] == {"gain_up": 0.25, "gain_down": 0.75}
@@ -223,20 +223,20 @@ def test_another_policy_has_no_gains():
 
 
 class TestTheRecentLoad:
-    def test_it_has_as_many_records_as_the_journal_saw_arrive(self):
+    def test_it_has_as_many_records_as_arrived_in_the_journal(self):
         run = known_run()
-        levels = levels_of(run.looks, 1e9)
-        seen = [look.latest for look in run.looks if look.latest is not None]
+        levels = levels_of(run.snapshots, 1e9)
+        seen = [look.latest for look in run.snapshots if look.latest is not None]
         assert sum(seconds * rate for seconds, rate in levels) == pytest.approx(seen[-1] - seen[0], rel=0.01)
         assert all(5.0 <= seconds < 7.0 for seconds, _ in levels)
 
-    def test_only_the_end_of_it_is_taken(self):
-        levels = levels_of(known_run().looks, 60.0)
+    def test_only_the_end_of_the_journal_is_used(self):
+        levels = levels_of(known_run().snapshots, 60.0)
         assert 50.0 < sum(seconds for seconds, _ in levels) <= 60.0
 
     def test_offsets_that_go_back_are_a_time_without_arrivals(self):
         seen = [Snapshot(10.0 * n, latest, 0, None, 1, 1) for n, latest in enumerate((100, 200, 50, None, 250))]
         assert levels_of(seen, 1e9) == [(10.0, 10.0), (10.0, 0.0), (20.0, 10.0)]
 
-    def test_nothing_seen_is_no_load(self):
+    def test_without_offsets_there_is_no_load(self):
         assert levels_of([Snapshot(0.0, None, None, None, 1, 1)], 60.0) == []

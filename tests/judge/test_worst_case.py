@@ -24,7 +24,7 @@ def search(evaluate=hold_regret, seed=1, tries=60, **more):
     return worst_case(evaluate, seconds=3600, low=100, high=1000, seed=seed, tries=tries, **more)
 
 
-def test_it_falls_into_step_with_the_delay_of_the_policy():
+def test_the_search_finds_the_period_of_the_policy_s_delay():
     """One step of 10 s in every 310 s at 1000/s, the others at 100/s, is the worst there is: 1000 ÷ 129 = 7.75.
 
     A level gives 1, one spike in the whole hour ((30·100 + 31·1000 + 299·100) ÷ (359·100 + 1000)) 1.7.
@@ -46,7 +46,7 @@ def test_the_same_seed_finds_the_same_load_and_another_another():
     assert one.shape != other.shape
 
 
-def test_every_load_lasts_as_said_and_keeps_within_the_rates():
+def test_every_load_has_the_given_duration_and_keeps_within_the_rates():
     seen = []
 
     def evaluate(curve):
@@ -60,7 +60,7 @@ def test_every_load_lasts_as_said_and_keeps_within_the_rates():
     assert (min(rates), max(rates)) == (pytest.approx(100), pytest.approx(1000))
 
 
-def test_the_first_loads_are_those_that_are_known_to_be_hard():
+def test_the_first_loads_are_known_to_be_hard():
     seen = []
 
     def evaluate(curve):
@@ -103,6 +103,6 @@ def test_all_numbers_out_of_range_are_named():
     ]
 
 
-def test_a_value_that_is_none_is_told():
+def test_a_value_that_is_no_number_is_an_error():
     with pytest.raises(ValueError, match="is NaN"):
         search(lambda _: math.nan)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.load.curves import Cut, Pieces, Scaled, Sequel, Together, constant, staircase
+from rheostat.load.curves import Cut, Pieces, Scaled, Sequel, add_curves, constant, staircase
 from rheostat.load.shapes import KINDS, parse_shape
 
 TABLE = [
@@ -74,7 +74,7 @@ CURVES = st.recursive(
     SIMPLE,
     lambda inner: st.one_of(
         st.builds(Sequel, st.lists(inner, min_size=1, max_size=3)),
-        st.builds(Together, st.lists(inner, min_size=1, max_size=3)),
+        st.builds(lambda curves: add_curves([c.pieces() for c in curves]), st.lists(inner, min_size=1, max_size=3)),
         st.builds(lambda c, t, r: Scaled(c, time_scale=t, rate_scale=r), inner, st.floats(0.1, 10), st.floats(0.1, 10)),
         st.builds(lambda c, share: Cut(c, share * c.duration), inner, st.floats(0.1, 1)),
     ),
@@ -108,7 +108,7 @@ def test_a_scaled_curve_offers_scaled_time_times_scaled_rate():
 
 
 def test_agents_add_up_and_the_shorter_one_ends():
-    both = Together([constant(100, 10), constant(50, 20)])
+    both = add_curves([constant(100, 10), constant(50, 20)])
     assert (both.duration, both.rate(5), both.rate(15), both.cumulative(20)) == (20, 150, 50, 2_000)
 
 
@@ -179,7 +179,7 @@ def test_curves_of_lines_become_the_same_lines():
     assert Sequel([stairs, constant(7, 2)]).pieces().points == [
         (0, 100), (5, 100), (5, 300), (10, 300), (10, 7), (12, 7),
     ]  # fmt: skip
-    assert Together([stairs, Pieces([(0, 0), (20, 20)])]).pieces().points == [
+    assert add_curves([stairs, Pieces([(0, 0), (20, 20)])]).points == [
         (0, 100), (5, 105), (5, 305), (10, 310), (10, 10), (20, 20),
     ]  # fmt: skip
     assert Scaled(stairs, time_scale=2, rate_scale=0.5).pieces().points == [(0, 50), (10, 50), (10, 150), (20, 150)]

@@ -127,15 +127,14 @@ def test_a_plan_by_hand():
 
 def test_frontiers_that_were_not_kept_are_made_again():
     levels = [40 + 37 * (number * number % 7) for number in range(60)]
-    grid = Grid(tiny(levels, start_up_s=10.0))
-    prices = grid.prices(grid.quantum_s(1.0))
-    kept, ending = search_forwards(grid, prices)
-    few, other = search_forwards(grid, prices, Kept(most=20_000))
+    grid = Grid(tiny(levels, start_up_s=10.0), 1.0)
+    kept, ending = search_forwards(grid)
+    few, other = search_forwards(grid, Kept(most=20_000))
     assert other == ending
     assert (kept.apart, few.apart) == (1, 4)
-    plan = trace_plan(grid, prices, few, ending)
-    assert plan == trace_plan(grid, prices, kept, ending)
-    assert follow_plan(grid, prices, plan, ending)[1] == pytest.approx(ending.cost_s, rel=1e-3)
+    plan = trace_plan(grid, few, ending)
+    assert plan == trace_plan(grid, kept, ending)
+    assert follow_plan(grid, plan, ending)[1] == pytest.approx(ending.cost_s, rel=1e-3)
 
 
 def test_levels_are_refined_until_the_cost_is_known_to_a_thousandth():

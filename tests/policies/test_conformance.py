@@ -21,9 +21,13 @@ def checked(build: Any, stories: Sequence[Story] = STORIES[:3], **more: Any) -> 
 
 
 def presets_of(name: str) -> list[str]:
-    """Each set of defaults that a policy really has."""
+    """The presets of a policy; of those with equal values, which are one and the same policy, the first."""
     policy: Any = load_policy(name, {}, CONTEXT)
-    return sorted({"default", *policy.presets})
+    distinct: dict[str, Any] = {}
+    for preset, values in sorted({"default": {}, **policy.presets}.items()):
+        if values not in distinct.values():
+            distinct[preset] = values
+    return list(distinct)
 
 
 REGISTERED = [(name, preset) for name in policy_names() for preset in presets_of(name)]

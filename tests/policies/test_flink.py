@@ -22,13 +22,12 @@ from rheostat.policies.flink import (
     Down,
     FlinkPolicy,
     FlinkState,
-    Load,
     Sample,
     Scaling,
     add_decrease,
     add_sample,
     averages,
-    ineffective,
+    is_ineffective,
     target_capacity,
     thresholds,
     true_rate,
@@ -106,13 +105,13 @@ def test_parallelism_scaling(options, figures, expected):
 def test_ineffective_scaling():
     """JobVertexScalerTest.java, testIneffectiveScalingDetection."""
     first, second = Scaling(0.0, 5, 10, rate=50.0, expected=100.0), Scaling(0.0, 10, 20, rate=90.0, expected=180.0)
-    assert not ineffective(first, 10, 90.0, 0.1)
-    assert ineffective(second, 20, 94.0, 0.1)
-    assert ineffective(second, 20, 98.0, 0.1)
-    assert not ineffective(second, 20, 100.0, 0.1)
-    assert not ineffective(second, 10, 90.0, 0.1)  # somebody has changed the number since
-    assert not ineffective(Scaling(0.0, 20, 10, 0.0, 0.0), 10, 90.0, 0.1)
-    assert not ineffective(None, 20, 90.0, 0.1)
+    assert not is_ineffective(first, 10, 90.0, 0.1)
+    assert is_ineffective(second, 20, 94.0, 0.1)
+    assert is_ineffective(second, 20, 98.0, 0.1)
+    assert not is_ineffective(second, 20, 100.0, 0.1)
+    assert not is_ineffective(second, 10, 90.0, 0.1)  # somebody has changed the number since
+    assert not is_ineffective(Scaling(0.0, 20, 10, 0.0, 0.0), 10, 90.0, 0.1)
+    assert not is_ineffective(None, 20, 90.0, 0.1)
 
 
 def test_an_increase_after_a_useless_one_is_stopped():
@@ -150,7 +149,7 @@ def test_the_boundaries(excess, catch_up_s, restart_s, catching_up, expected):
 
     700/s arrive, the utilization is 0.7 to 0.9. The source rounds to whole records.
     """
-    found = thresholds(Load(700.0, excess, 1.0, catching_up), (0.7, 0.9), catch_up_s, restart_s)
+    found = thresholds(700.0, excess, None if catching_up else (0.7, 0.9), catch_up_s, restart_s)
     assert tuple(each if each == inf else round(each) for each in found) == expected
 
 

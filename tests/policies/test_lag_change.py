@@ -7,7 +7,6 @@ from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.errors import InputError
 from rheostat.model import Objective, ReasonCode
 from rheostat.policies.hpa import fit_slope, gate_by_lag, relative_change
-from rheostat.testing.policies import check_policy
 
 CONTEXT = PolicyContext(Objective(30.0), 15.0)
 
@@ -86,7 +85,3 @@ def test_an_unknown_change_is_no_reason_to_go_down(processed, words):
 def test_the_lag_alone_is_refused():
     with pytest.raises(InputError, match="never scales down"):
         load_policy("hpa", {"metrics": {"lag_change": 1.0}}, CONTEXT)
-
-
-def test_the_preset_holds_the_laws():
-    check_policy(lambda: load_policy("hpa", {"preset": "s4"}, CONTEXT))

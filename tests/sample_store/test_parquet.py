@@ -218,7 +218,7 @@ def test_a_file_of_something_else_is_none_of_ours(tmp_path):
 
 def test_rows_that_cannot_be_written_are_no_silent_loss(tmp_path):
     (tmp_path / "samples").write_text("a file stands where the folder should be")
-    with pytest.raises(JournalError, match=r"the archive in .*samples cannot be written"):
+    with pytest.raises(JournalError, match=r"the sample store in .*samples cannot be written"):
         ParquetSampleStore(tmp_path / "samples").put(0, rows(0, 2))
 
 

@@ -117,15 +117,15 @@ class RealRun:
     name: str
     began: float
     setup: Setup
-    looks: tuple[Snapshot, ...]
+    snapshots: tuple[Snapshot, ...]
     batches: tuple[RealBatch, ...]
     actions: tuple[Decision, ...]
     start_ups: tuple[tuple[float, int], ...]
     executors: tuple[Lifetime, ...]
 
     def count_arrived(self, at: Sequence[float]) -> npt.NDArray[np.float64]:
-        """Records that had arrived by these times: by the latest offsets, straight lines between looks."""
-        known = [(look.at, float(look.latest)) for look in self.looks if look.latest is not None]
+        """Records that had arrived by these times: by the latest offsets, straight lines between snapshots."""
+        known = [(snapshot.at, float(snapshot.latest)) for snapshot in self.snapshots if snapshot.latest is not None]
         if not known:
             return np.zeros(len(at))
         found: npt.NDArray[np.float64] = np.interp(at, [when for when, _ in known], [count for _, count in known])
@@ -170,12 +170,12 @@ def run_of(name: str, records: Iterable[Record]) -> RealRun:
     sessions = [each for each in records if isinstance(each, SessionRecord)]
     settings = dict(sessions[-1].header.settings) if sessions else {}
     assessments = assess_all((each.observation for each in cycles if each.observation is not None), settings)
-    seen = [
+    readings = [
         (each, query, assessment)
         for each, assessment in zip(cycles, assessments, strict=True)
         if (query := _query_of(name, each.observation)) is not None
     ]
-    finished = _finished_batches(query.batch for _, query, _ in seen)
+    finished = _finished_batches(query.batch for _, query, _ in readings)
     if not finished:
         raise InputError([Fault("journal", name, "a journal of a running query", "no finished batch was seen in it")])
     executors = _lifetimes(cycles)
@@ -184,8 +184,8 @@ def run_of(name: str, records: Iterable[Record]) -> RealRun:
     return RealRun(
         name=name,
         began=cycles[0].at,
-        setup=_setup_of(name, settings, [(each, query) for each, query, _ in seen]),
-        looks=tuple(_snapshot_of(each.at, query, assessment) for each, query, assessment in seen),
+        setup=_setup_of(name, settings, [(each, query) for each, query, _ in readings]),
+        snapshots=tuple(_snapshot_of(each.at, query, assessment) for each, query, assessment in readings),
         batches=_batches(finished, executors, starts),
         actions=actions,
         start_ups=tuple((to - since, together) for since, to, together in starts if since > finished[0].at),
@@ -215,9 +215,9 @@ def _snapshot_of(at: float, query: QueryReading, assessment: Assessment) -> Snap
     )
 
 
-def _setup_of(name: str, settings: dict[str, Any], seen: Sequence[tuple[DecisionRecord, QueryReading]]) -> Setup:
-    query = next((query for _, query in reversed(seen) if query.sources and query.trigger_s is not None), None)
-    clusters = [record.observation.cluster for record, _ in seen if record.observation is not None]
+def _setup_of(name: str, settings: dict[str, Any], readings: Sequence[tuple[DecisionRecord, QueryReading]]) -> Setup:
+    query = next((query for _, query in reversed(readings) if query.sources and query.trigger_s is not None), None)
+    clusters = [record.observation.cluster for record, _ in readings if record.observation is not None]
     cores = next((each for cluster in clusters if cluster is not None for each in cluster.roster.cores), None)
     if not settings or query is None or query.trigger_s is None or cores is None:
         message = "the trigger, the source or the executors are unknown"

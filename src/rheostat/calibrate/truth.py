@@ -93,9 +93,9 @@ def window_of(run: RealRun, warm_up_s: float = WARM_UP_S) -> tuple[RealBatch, fl
     else:
         message = "no two batches in a row were seen after the warm-up, with all executors warm"
         raise InputError([Fault("journal", run.name, f"a run longer than {warm_up_s:g} s", message)])
-    known = [look for look in run.looks if look.latest is not None]
-    most = max((look.latest or 0 for look in known), default=0)
-    return batch, next((look.at for look in known if look.latest == most), run.looks[-1].at)
+    known = [snapshot for snapshot in run.snapshots if snapshot.latest is not None]
+    most = max((snapshot.latest or 0 for snapshot in known), default=0)
+    return batch, next((snapshot.at for snapshot in known if snapshot.latest == most), run.snapshots[-1].at)
 
 
 def replay(run: RealRun, job: JobFile, *, warm_up_s: float = WARM_UP_S, seed: int = 1) -> Replay:
@@ -106,27 +106,27 @@ def replay(run: RealRun, job: JobFile, *, warm_up_s: float = WARM_UP_S, seed: in
     begin = first.start - origin
     quiet, load = job.model_copy(update={"batch_noise_cv": 0.0}), _load_of(run, origin, first, end)
     sim = SimulatedJob(quiet, load, seed, first.executors or 1, keep_batches=True, begins_at=begin)
-    looks = [look for look in run.looks if first.start <= look.at <= end]
-    actions = [each for each in run.actions if each.at >= looks[0].at]
+    snapshots = [snapshot for snapshot in run.snapshots if first.start <= snapshot.at <= end]
+    actions = [each for each in run.actions if each.at >= snapshots[0].at]
     observations = []
-    for look in looks:
-        while actions and actions[0].at <= look.at:
+    for snapshot in snapshots:
+        while actions and actions[0].at <= snapshot.at:
             action = actions.pop(0)
             sim.advance(max(sim.now, action.at - origin))
             sim.apply(action)
-        observations.append(sim.observe(look.at - origin))
+        observations.append(sim.observe(snapshot.at - origin))
     simulated = [
         Moment(each.at + origin - first.start, each.backlog, each.lag_s, each.executors)
         for each in assess_all(observations, run.setup.settings)
     ]
     ours = [(at - begin, stop - at, records) for at, stop, records, _ in sim.history.batches if records]
     inside = [batch for batch in ours if 0 <= batch[0] + _ROUNDING_S < end - first.start]
-    return _replay_of(run.name, run, job, (first, end), looks, simulated, inside)
+    return _replay_of(run.name, run, job, (first, end), snapshots, simulated, inside)
 
 
 def _load_of(run: RealRun, origin: float, first: RealBatch, end: float) -> Pieces:
     """From ``origin`` on the records that the first batch found, until it begins; then as measured."""
-    at = [first.start, *(k.at for k in run.looks if k.latest is not None and first.start < k.at <= end)]
+    at = [first.start, *(k.at for k in run.snapshots if k.latest is not None and first.start < k.at <= end)]
     ahead = max(1e-3, first.start - origin)
     waiting = _waiting_records(run, first) / ahead
     points: list[tuple[float, float]] = [(0.0, waiting), (ahead, waiting)]
@@ -138,7 +138,9 @@ def _load_of(run: RealRun, origin: float, first: RealBatch, end: float) -> Piece
 
 def _waiting_records(run: RealRun, first: RealBatch) -> float:
     """Records that the first batch found: those since the trigger of the one before, or what a cap had left over."""
-    later = [look.committed for look in run.looks if look.at >= first.end and look.committed is not None]
+    later = [
+        snapshot.committed for snapshot in run.snapshots if snapshot.at >= first.end and snapshot.committed is not None
+    ]
     cap = run.setup.batch_cap
     if cap is None or first.records < 0.99 * cap or not later:
         return float(first.records)
@@ -150,7 +152,7 @@ def _replay_of(
     run: RealRun,
     job: JobFile,
     window: tuple[RealBatch, float],
-    looks: Sequence[Snapshot],
+    snapshots: Sequence[Snapshot],
     simulated: Iterable[Moment],
     sim_batches: Iterable[tuple[float, float, int]],
 ) -> Replay:
@@ -160,7 +162,9 @@ def _replay_of(
         start=start,
         seconds=end - start,
         objective_s=job.objective_s,
-        measured=tuple(Moment(look.at - start, look.backlog, look.lag_s, look.registered) for look in looks),
+        measured=tuple(
+            Moment(snapshot.at - start, snapshot.backlog, snapshot.lag_s, snapshot.registered) for snapshot in snapshots
+        ),
         simulated=tuple(simulated),
         batches=_batches_inside(run, start, end),
         sim_batches=tuple(sim_batches),
@@ -214,22 +218,33 @@ def overlay(run: RealRun, other: RealRun, job: JobFile, *, warm_up_s: float = WA
     """
     first, end = window_of(run, warm_up_s)
     moved = other.began - run.began
-    looks = [look for look in run.looks if first.start <= look.at <= end and look.at + moved <= other.looks[-1].at]
+    snapshots = [
+        snapshot
+        for snapshot in run.snapshots
+        if first.start <= snapshot.at <= end and snapshot.at + moved <= other.snapshots[-1].at
+    ]
 
     def interpolate(value_of: Callable[[Snapshot], float | None]) -> list[float]:
-        known = [(look.at - moved, value) for look in other.looks if (value := value_of(look)) is not None]
+        known = [
+            (snapshot.at - moved, value) for snapshot in other.snapshots if (value := value_of(snapshot)) is not None
+        ]
         at, seconds, values = (
-            [look.at for look in looks],
+            [snapshot.at for snapshot in snapshots],
             [second for second, _ in known],
             [value for _, value in known],
         )
         found: list[float] = np.interp(at, seconds, values).tolist()
         return found
 
-    values = zip(looks, interpolate(lambda look: look.backlog), interpolate(lambda look: look.lag_s), strict=True)
-    simulated = [Moment(look.at - first.start, backlog, lag_s, None) for look, backlog, lag_s in values]
+    values = zip(
+        snapshots,
+        interpolate(lambda snapshot: snapshot.backlog),
+        interpolate(lambda snapshot: snapshot.lag_s),
+        strict=True,
+    )
+    simulated = [Moment(snapshot.at - first.start, backlog, lag_s, None) for snapshot, backlog, lag_s in values]
     batches = _batches_inside(other, first.start + moved, end + moved)
-    return _replay_of(other.name, run, job, (first, end), looks, simulated, batches)
+    return _replay_of(other.name, run, job, (first, end), snapshots, simulated, batches)
 
 
 # The report: each run and its replay in one plot, in one HTML file

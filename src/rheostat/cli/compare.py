@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,9 +14,8 @@ from rheostat.cli.common import print_json, say, show_rows, to_json
 from rheostat.errors import Fault, InputError, tried
 
 if TYPE_CHECKING:
-    from rheostat.judge.compare import Cells, Comparison
+    from rheostat.judge.compare import Comparison
     from rheostat.judge.request import Request, RequestOptions
-    from rheostat.judge.worst_case import Defeat
 
 
 def compare(
@@ -52,22 +51,26 @@ def compare(
     as_json: common.JsonFlag = False,
 ) -> int:
     """Compare policies on a simulated job, with the clairvoyant optimum beside them."""
+    from rheostat.judge.report import comparison_json, write_comparison
+
     options = common.request_options(locals())
     faults = common.unused_load_options(context, options)
     request, processes = _read(options, jobs, sort, out, page, faults)
     common.show_idle(request.idle)
-    runs = _run(request, processes, drawn=out is not None, matrix=matrix)
-    _show(runs, sort)
-    return _finish(runs, request, sort, out, page, as_json=as_json)
-
-
-@dataclass(frozen=True, slots=True)
-class _Runs:
-    """All runs; their matrix or the worst loads, if asked for."""
-
-    comparison: Comparison
-    cells: Cells | None = None
-    defeats: list[Defeat] | None = None
+    comparison = _run(request, processes, drawn=out is not None, matrix=matrix)
+    _show(comparison, sort)
+    result = comparison_json(comparison)
+    result["no_effect"] = [asdict(each) for each in request.idle]
+    if out is not None:
+        say(f"Report: {write_comparison(out / 'report.html', comparison, sort)}")
+        (out / "compare.json").write_text(to_json(result) + "\n", encoding="utf-8")
+    if page is not None:
+        _update(page, comparison)
+    say(*(f"invalid: {run}" for run in comparison.invalid))
+    say(*(f"✗ {run} {common.UNDERCUT}" for run in comparison.undercuts))
+    if as_json:
+        print_json(result)
+    return 1 if comparison.undercuts else 0
 
 
 def _read(
@@ -88,16 +91,15 @@ def _read(
     return request, processes
 
 
-def _run(request: Request, processes: int, *, drawn: bool, matrix: bool) -> _Runs:
-    from rheostat.judge import compare as judge
-    from rheostat.judge.worst_case import defeats
+def _run(request: Request, processes: int, *, drawn: bool, matrix: bool) -> Comparison:
+    from rheostat.judge.compare import compare, with_matrix
+    from rheostat.judge.worst_case import find_worst_cases
 
     with common.progress_lines("compare") as progress:
         if request.hunts:
-            worst = defeats(request.hunts, jobs=processes, progress=progress)
-            return _Runs(judge.Comparison(tuple(each.entry for each in worst)), defeats=worst)
+            return find_worst_cases(request.hunts, jobs=processes, progress=progress)
         first = (request.variants[0].job, request.seeds[0])
-        comparison = judge.compare(
+        comparison = compare(
             request.cases,
             request.specs,
             jobs=processes,
@@ -105,22 +107,21 @@ def _run(request: Request, processes: int, *, drawn: bool, matrix: bool) -> _Run
             reached=not matrix,
             progress=progress,
         )
-    return _Runs(comparison, judge.cells_of(comparison) if matrix else None)
+    return with_matrix(comparison) if matrix else comparison
 
 
-def _show(runs: _Runs, sort: str) -> None:
+def _show(comparison: Comparison, sort: str) -> None:
     from rheostat.judge import report
     from rheostat.report.html import WHERE
 
-    if runs.defeats is not None:
-        show_rows("The worst load for each policy", report.defeat_rows(runs.defeats))
+    if comparison.defeats is not None:
+        show_rows("The worst load for each policy", report.defeat_rows(comparison.defeats))
         return
-    comparison = runs.comparison
-    if runs.cells is None:
+    if comparison.cells is None:
         for each in report.load_tables(comparison, sort):
             common.show_table(each.title, each.table, each.notes)
     else:
-        show_rows(report.MATRIX, report.matrix_rows(runs.cells))
+        show_rows(report.MATRIX, report.matrix_rows(comparison.cells))
         say(*(f"  {note}" for note in report.unready_notes(comparison.entries)))
     rows = report.ranking_rows(comparison.rankings)
     if rows:
@@ -129,30 +130,12 @@ def _show(runs: _Runs, sort: str) -> None:
     say(WHERE, report.verdict(comparison))
 
 
-def _finish(runs: _Runs, request: Request, sort: str, out: Path | None, page: Path | None, *, as_json: bool) -> int:
-    from rheostat.judge.report import comparison_json, write_comparison
-
-    comparison = runs.comparison
-    result = comparison_json(comparison, runs.cells, runs.defeats)
-    result["no_effect"] = [asdict(each) for each in request.idle]
-    if out is not None:
-        say(f"Report: {write_comparison(out / 'report.html', comparison, runs.cells, sort, runs.defeats)}")
-        (out / "compare.json").write_text(to_json(result) + "\n", encoding="utf-8")
-    if page is not None:
-        _update(page, runs)
-    say(*(f"invalid: {run}" for run in comparison.invalid))
-    say(*(f"✗ {run} {common.UNDERCUT}" for run in comparison.undercuts))
-    if as_json:
-        print_json(result)
-    return 1 if comparison.undercuts else 0
-
-
-def _update(page: Path, runs: _Runs) -> None:
+def _update(page: Path, comparison: Comparison) -> None:
     from rheostat.judge.report import portable_command, section
     from rheostat.research.bench.harness import TITLE, machine, with_section
 
-    title = "compare" + (" --matrix" if runs.cells else "") + (" --worst-case" if runs.defeats else "")
+    title = "compare" + (" --matrix" if comparison.cells else "") + (" --worst-case" if comparison.defeats else "")
     text = page.read_text(encoding="utf-8") if page.exists() else TITLE
     made = f"`{portable_command(sys.argv[1:])}`, on: {machine()}."
-    fresh = section(title, made, runs.comparison, runs.cells, runs.defeats)
+    fresh = section(title, made, comparison)
     page.write_text(with_section(text, title, fresh), encoding="utf-8")

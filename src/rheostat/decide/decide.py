@@ -49,70 +49,6 @@ from rheostat.model import (
     Recommendation,
 )
 
-_NOT_COUNTED = {
-    ReasonCode.NO_QUERY: "active query",
-    ReasonCode.METRICS_STALE: "fresh metrics",
-    ReasonCode.HOLD_AFTER_RESCALE: "settled job",
-}
-_FEWER_DO = frozenset({ReasonCode.SURPLUS_COUNTING, ReasonCode.STABILIZING, ReasonCode.COOLDOWN_DOWN})
-"""Codes of policies that hold a number which they find too large, until a count, a window or a cooldown has ended."""
-
-
-@dataclass(frozen=True)
-class DecisionSettings:
-    """What decisions depend on beside assessment and state.
-
-    Attributes:
-        sample_s: time between two assessments, s; the age of metrics is measured in it.
-        seed: of nodes that are taken at random. None: 0.
-        mode: with ``watch``, only the policy and the guard start changes: nothing was asked for that could be lost.
-
-    Raises:
-        InputError: the policy claims guard steps that no policy may do itself.
-    """
-
-    policy: Policy[Any]
-    bounds: Bounds
-    guard: GuardSettings
-    objective: Objective
-    sample_s: float
-    seed: int | None = None
-    mode: Mode = "watch"
-
-    def __post_init__(self) -> None:
-        allowed = tuple(step.name for step in STEPS if step.self_manageable)
-        wrong = sorted(self.policy.self_managed_steps.difference(allowed))
-        if wrong:
-            message = f"the policy {self.policy.name} claims guard steps that it may not do itself"
-            raise InputError([Fault("policy.self_managed_steps", ", ".join(wrong), " | ".join(allowed), message)])
-
-    @cached_property
-    def state_adapter(self) -> TypeAdapter[State[Any]]:
-        """Turns the state into JSON and back, with the policy's own state typed."""
-        state: Any = State
-        return TypeAdapter(state[self.policy.state_type])
-
-    def initial(self) -> State[Any]:
-        return State(self.policy.initial())
-
-    def state_to_json(self, state: State[Any]) -> dict[str, Any]:
-        data: dict[str, Any] = self.state_adapter.dump_python(state, mode="json")
-        return data
-
-    def state_from_json(self, data: Mapping[str, Any]) -> State[Any]:
-        """The inverse of :meth:`state_to_json`; also reads the three parts that version 0.1 wrote.
-
-        Raises:
-            JournalError: it belongs to another version or another policy.
-        """
-        try:
-            if "plan" in data:
-                data = {**data["plan"], "analysis": data["analysis"], "requests": data["own"]}
-            return self.state_adapter.validate_python({each.name: data[each.name] for each in fields(State)})
-        except (KeyError, ValidationError) as error:
-            message = f"the state does not fit this version or the policy {self.policy.name}: {error}"
-            raise JournalError(message) from error
-
 
 def decide(assessment: Assessment, state: State[Any], settings: DecisionSettings) -> tuple[Decision, State[Any]]:
     """Decide how many executors there are to be. A hold is a decision too.
@@ -306,6 +242,14 @@ PROPOSERS: tuple[Proposer, ...] = (
 
 # The parts of a decision.
 
+_NOT_COUNTED = {
+    ReasonCode.NO_QUERY: "active query",
+    ReasonCode.METRICS_STALE: "fresh metrics",
+    ReasonCode.HOLD_AFTER_RESCALE: "settled job",
+}
+_FEWER_DO = frozenset({ReasonCode.SURPLUS_COUNTING, ReasonCode.STABILIZING, ReasonCode.COOLDOWN_DOWN})
+"""Codes of policies that hold a number which they find too large, until a count, a window or a cooldown has ended."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
@@ -489,3 +433,62 @@ def _hold(at: float, decision_id: int, current: int | None, reason: Reason, reco
         reason=reason,
         recommendation=recommendation,
     )
+
+
+# What decisions depend on.
+
+
+@dataclass(frozen=True)
+class DecisionSettings:
+    """What decisions depend on beside assessment and state.
+
+    Attributes:
+        sample_s: time between two assessments, s; the age of metrics is measured in it.
+        seed: of nodes that are taken at random. None: 0.
+        mode: with ``watch``, only the policy and the guard start changes: nothing was asked for that could be lost.
+
+    Raises:
+        InputError: the policy claims guard steps that no policy may do itself.
+    """
+
+    policy: Policy[Any]
+    bounds: Bounds
+    guard: GuardSettings
+    objective: Objective
+    sample_s: float
+    seed: int | None = None
+    mode: Mode = "watch"
+
+    def __post_init__(self) -> None:
+        allowed = tuple(step.name for step in STEPS if step.self_manageable)
+        wrong = sorted(self.policy.self_managed_steps.difference(allowed))
+        if wrong:
+            message = f"the policy {self.policy.name} claims guard steps that it may not do itself"
+            raise InputError([Fault("policy.self_managed_steps", ", ".join(wrong), " | ".join(allowed), message)])
+
+    @cached_property
+    def state_adapter(self) -> TypeAdapter[State[Any]]:
+        """Turns the state into JSON and back, with the policy's own state typed."""
+        state: Any = State
+        return TypeAdapter(state[self.policy.state_type])
+
+    def initial(self) -> State[Any]:
+        return State(self.policy.initial())
+
+    def state_to_json(self, state: State[Any]) -> dict[str, Any]:
+        data: dict[str, Any] = self.state_adapter.dump_python(state, mode="json")
+        return data
+
+    def state_from_json(self, data: Mapping[str, Any]) -> State[Any]:
+        """The inverse of :meth:`state_to_json`; also reads the three parts that version 0.1 wrote.
+
+        Raises:
+            JournalError: it belongs to another version or another policy.
+        """
+        try:
+            if "plan" in data:
+                data = {**data["plan"], "analysis": data["analysis"], "requests": data["own"]}
+            return self.state_adapter.validate_python({each.name: data[each.name] for each in fields(State)})
+        except (KeyError, ValidationError) as error:
+            message = f"the state does not fit this version or the policy {self.policy.name}: {error}"
+            raise JournalError(message) from error

@@ -110,11 +110,6 @@ class LiveExecutors:
         """The number requested last; None: none yet."""
         return self._requested
 
-    @property
-    def start_up_p95_s(self) -> float:
-        """95th percentile of the start-up of an executor, as learned so far."""
-        return self._start_ups.p95_s
-
     def apply(self, decision: Decision, first: Sequence[str] = ()) -> None:
         """Start to execute ``decision``; one that is still being executed is superseded.
 

@@ -97,8 +97,8 @@ class Placed:
         idle = sum(state.idle for state in states.values())
         created, removed = self._move(at, states, wanted)
         if created or removed:
-            more = [f"{created} more asked for on {', '.join(wanted.create)}"] if created else []
-            more += [f"{removed} sent away from {', '.join(wanted.keep)}"] if removed else []
+            more = [f"{created} more requested on {', '.join(wanted.create)}"] if created else []
+            more += [f"{removed} removed from {', '.join(wanted.keep)}"] if removed else []
             words.append(f"standby: {several(idle, 'idle Worker')}, {', '.join(more)}")
         elif states and idle < self._backup and not any(state.free for state in states.values()):
             words.append(f"standby: {idle} of {self._backup} idle Workers, as the nodes have no room for more")
@@ -117,7 +117,7 @@ class Placed:
             late = "" if self._await_leaving(began, still) else ", and the master may still place executors on them"
             waited_s = self._known.clock.now() - began
             sent = several(removed, "idle Worker")
-            change.words.append(f"{sent} on other nodes sent away first, in {waited_s:.1f} s{late}")
+            change.words.append(f"{sent} on other nodes removed first, in {waited_s:.1f} s{late}")
 
     def _move(self, at: float, states: Mapping[int, NodeState], wanted: Moves) -> tuple[int, int]:
         """The numbers of Workers created and removed. The Workers in use are read from the job now."""
@@ -172,16 +172,17 @@ def _stands(states: Mapping[int, NodeState]) -> dict[str, Stand]:
 
 
 def _describe_change(change: Change, now: Mapping[str, str]) -> list[str]:
-    came = [node for executor, node in now.items() if executor not in change.before]
-    went = [node for executor, node in change.before.items() if executor not in now]
-    parts = [*_compare("came on", came, change.placement.add), *_compare("went from", went, change.placement.leave)]
+    started = [node for executor, node in now.items() if executor not in change.before]
+    removed = [node for executor, node in change.before.items() if executor not in now]
+    parts = _compare("started on", started, change.placement.add)
+    parts += _compare("removed from", removed, change.placement.leave)
     return [f"executors {', '.join(parts)}"] if parts else []
 
 
 def _compare(verb: str, found: Collection[str], wanted: Collection[str]) -> list[str]:
     parts = [f"{verb} {', '.join(sorted(found)) or 'no node'}"] if found or wanted else []
     if missed := Counter(wanted) - Counter(found):
-        parts.append(f"not, as was wanted, {verb} {', '.join(sorted(missed.elements()))}")
+        parts.append(f"not {verb} {', '.join(sorted(missed.elements()))} as decided")
     return parts
 
 

@@ -185,10 +185,10 @@ class WorkersActuator:
         used, idle, n_max = _count_workers(states)
         standby = around(used, used, idle, n_backup=self._options.backup, n_max=n_max)
         if created := self._create(at, states, standby.create_after):
-            return [f"standby: {several(idle, 'idle Worker')}, {created} more asked for"]
+            return [f"standby: {several(idle, 'idle Worker')}, {created} more requested"]
         if standby.keep_after is not None and settled and idle > standby.keep_after:
             removed = self._remove(at, states, idle - standby.keep_after)
-            return [f"standby: {several(idle, 'idle Worker')}, {removed} of them sent away"]
+            return [f"standby: {several(idle, 'idle Worker')}, {removed} of them removed"]
         if states and idle < self._options.backup and n_max == used + idle:
             return [f"standby: {idle} of {self._options.backup} idle Workers, as the nodes have no room for more"]
         return []

@@ -305,7 +305,7 @@ def recent_load(journal: Path, last_s: float) -> LoadSpec:
     Raises:
         InputError: there is no journal, it is damaged, or it is not of a run of one query with known arrivals.
     """
-    levels = levels_of(read_run(journal).looks, last_s)
+    levels = levels_of(read_run(journal).snapshots, last_s)
     if not any(rate > 0 for _, rate in levels):
         message = "no records arrive in that time"
         raise InputError([Fault("journal", str(journal), "a journal with the source's newest offsets", message)])

@@ -129,10 +129,37 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Cells:
+    """Cost ÷ optimum of each policy, the best first: the geometric means over the loads of each job, then over all.
+
+    None: one of its runs does not count, or no load was ranked there.
+    """
+
+    jobs: tuple[str, ...]
+    ratios: Mapping[str, tuple[float | None, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Defeat:
+    """The worst load that was found for a policy, in the language of shapes and not scaled, and the run under it.
+
+    ``ratio``: cost ÷ optimum; None: the run did not count. ``tried``: number of loads.
+    """
+
+    policy: str
+    shape: str
+    ratio: float | None
+    tried: int
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
-    """The results of a comparison, case by case."""
+    """The results of a comparison, case by case; of a matrix; or of a search for the worst load of each policy."""
 
     entries: tuple[Entry, ...]
+    cells: Cells | None = None
+    defeats: tuple[Defeat, ...] | None = None
 
     @property
     def bills(self) -> list[Bill]:
@@ -141,8 +168,8 @@ class Comparison:
 
     @property
     def rankings(self) -> tuple[Ranking, ...]:
-        """At w, 3 w and w/3."""
-        return rankings(self.bills)
+        """At w, 3 w and w/3; none of worst loads, as each policy has a load of its own."""
+        return rankings(self.bills) if self.defeats is None else ()
 
     @property
     def undercuts(self) -> list[str]:
@@ -378,19 +405,8 @@ def _changes_by_label(base: JobFile) -> dict[str, dict[str, Any]]:
     return {**changes, "exponent 0.8": {"exponent": 0.8}}
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """Cost ÷ optimum of each policy, the best first: the geometric means over the loads of each job, then over all.
-
-    None: one of its runs does not count, or no load was ranked there.
-    """
-
-    jobs: tuple[str, ...]
-    ratios: Mapping[str, tuple[float | None, ...]]
-
-
-def cells_of(comparison: Comparison) -> Cells:
-    """The matrix of a comparison over several jobs."""
+def with_matrix(comparison: Comparison) -> Comparison:
+    """A comparison over several jobs with its matrix."""
     labels = {entry.case.key: entry.case.job_label for entry in comparison.entries}
     jobs = tuple(dict.fromkeys(labels.values()))
     ratios = {
@@ -405,7 +421,8 @@ def cells_of(comparison: Comparison) -> Cells:
         overall = ratios[policy][-1]
         return overall is None, overall or 0.0, policy
 
-    return Cells(jobs, {policy: ratios[policy] for policy in sorted(ratios, key=order)})
+    cells = Cells(jobs, {policy: ratios[policy] for policy in sorted(ratios, key=order)})
+    return replace(comparison, cells=cells)
 
 
 def _mean_ratio(bills: Sequence[Bill]) -> float | None:

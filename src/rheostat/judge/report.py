@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 from rheostat import __version__
 from rheostat.errors import Fault, InputError, did_you_mean
-from rheostat.judge.compare import Cells, Comparison, Entry, RunResult
+from rheostat.judge.compare import Cells, Comparison, Defeat, Entry, RunResult
 from rheostat.judge.scoring import LEAST_MEAN_EXECUTORS, Points, Ranking, TimeSeries, shares
 from rheostat.judge.simulate import Act
-from rheostat.judge.worst_case import Defeat
 from rheostat.report.html import (
     COLORS,
     LIGHT,
@@ -313,20 +312,16 @@ def _ratio_text(value: float | None) -> str:
 # JSON, ``rheostat.compare/1``
 
 
-def comparison_json(
-    comparison: Comparison, cells: Cells | None = None, defeats: Sequence[Defeat] | None = None
-) -> dict[str, Any]:
-    """In the shape of ``rheostat.compare/1``: one score a policy, load and seed; the cases with their optimum.
-
-    With ``defeats``, of a search for the worst loads, policies are not ranked, as each has a load of its own.
-    """
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
+    """In the shape of ``rheostat.compare/1``: one score a policy, load and seed; the cases with their optimum."""
+    cells, defeats = comparison.cells, comparison.defeats
     worst = None if defeats is None else [{name: getattr(each, name) for name in _DEFEAT} for each in defeats]
     return {
         "schema": "rheostat.compare/1",
         "version": __version__,
         "runs": [{**run.score, "unready": run.unready} for entry in comparison.entries for run in entry.runs],
         "cases": [_case_json(entry) for entry in comparison.entries],
-        "rankings": [asdict(ranking) for ranking in (comparison.rankings if defeats is None else ())],
+        "rankings": [asdict(ranking) for ranking in comparison.rankings],
         "matrix": None if cells is None else _matrix_json(cells),
         "worst_cases": worst,
         "invalid": comparison.invalid,
@@ -365,20 +360,15 @@ def _matrix_json(cells: Cells) -> dict[str, Any]:
 # A section of a Markdown page
 
 
-def section(
-    title: str,
-    made: str,
-    comparison: Comparison,
-    cells: Cells | None = None,
-    defeats: Sequence[Defeat] | None = None,
-) -> str:
+def section(title: str, made: str, comparison: Comparison) -> str:
     """A section of a Markdown page: ``made`` (by which command, on which machine), rankings, and a table for each load.
 
-    With ``cells`` the matrix stands in place of the tables; with ``defeats`` only the worst loads are shown.
+    A matrix stands in place of the tables; of a search for the worst loads only those are shown.
     """
-    lines = [f"## {title}", "", made, ""]
-    if defeats is not None:
-        return "\n".join([*lines, *_markdown(defeat_rows(defeats)), "", *(f"- {text}" for text in DEFEAT_READING)])
+    lines, cells = [f"## {title}", "", made, ""], comparison.cells
+    if comparison.defeats is not None:
+        worst = _markdown(defeat_rows(comparison.defeats))
+        return "\n".join([*lines, *worst, "", *(f"- {text}" for text in DEFEAT_READING)])
     lines += [verdict(comparison), "", *_markdown(ranking_rows(comparison.rankings))]
     lines += ["", f"{SHARES}:", "", *_markdown(share_rows(comparison))]
     if cells is not None:
@@ -414,22 +404,20 @@ def portable_command(arguments: Sequence[str]) -> str:
 # The HTML reports of ``simulate`` and ``compare``: one file each, readable without a network
 
 
-def write_comparison(
-    path: Path, comparison: Comparison, cells: Cells | None, sort: str, defeats: Sequence[Defeat] | None = None
-) -> Path:
+def write_comparison(path: Path, comparison: Comparison, sort: str = "cost") -> Path:
     """The report of a comparison, of a matrix, or of a search for the worst loads.
 
     Raises:
         InputError: plotly is not installed, or the file cannot be written.
     """
-    if defeats is not None:
-        parts = [table(defeat_rows(defeats)), heading("How to read this"), note_list(DEFEAT_READING)]
+    if comparison.defeats is not None:
+        parts = [table(defeat_rows(comparison.defeats)), heading("How to read this"), note_list(DEFEAT_READING)]
         title, subtitle = "Rheostat: the worst loads", "Each policy, with the load under which it loses most."
         return write_page(path, frame(title, subtitle, parts))
     parts = [heading("Rankings"), table(ranking_rows(comparison.rankings) or [["policy"]])]
     parts += [heading(SHARES), table(share_rows(comparison) or [["policy"]])]
-    if cells is not None:
-        parts += [heading(MATRIX), table(matrix_rows(cells))]
+    if comparison.cells is not None:
+        parts += [heading(MATRIX), table(matrix_rows(comparison.cells))]
     drawn_before = False
     for each in load_tables(comparison, sort):
         figure = _figure(each.entries[0], with_script=not drawn_before)

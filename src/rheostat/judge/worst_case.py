@@ -20,7 +20,7 @@ from random import Random
 
 from rheostat.errors import Fault, InputError
 from rheostat.judge.cases import PEAK_SHARE, Case, LoadSpec, PolicySpec, Treatment
-from rheostat.judge.compare import Entry, find_reference, run_one
+from rheostat.judge.compare import Comparison, Defeat, find_reference, run_one
 from rheostat.judge.crew import Progress, crew
 from rheostat.judge.scoring import cost_parts, scoring_case
 from rheostat.judge.simulate import simulate
@@ -59,23 +59,9 @@ class Hunt:
     seed: int
 
 
-@dataclass(frozen=True, slots=True)
-class Defeat:
-    """The worst load that was found for a policy, in the language of shapes and not scaled, and the run under it.
-
-    ``ratio``: cost ÷ optimum; None: the run did not count. ``tried``: number of loads.
-    """
-
-    policy: str
-    shape: str
-    ratio: float | None
-    tried: int
-    entry: Entry
-
-
-def defeats(
+def find_worst_cases(
     hunts: Sequence[Hunt], *, jobs: int = 1, progress: Progress = lambda _done, _of, _words: None
-) -> list[Defeat]:
+) -> Comparison:
     """The worst load for each policy, in their order.
 
     Raises:
@@ -86,11 +72,12 @@ def defeats(
     def report(done: int, _: int, result: Defeat) -> None:
         progress(done, len(hunts), f"{several(result.tried, 'load')} for {result.policy}")
 
-    with crew(defeat, jobs, len(hunts)) as workers:
-        return workers.run(hunts, report)
+    with crew(find_defeat, jobs, len(hunts)) as workers:
+        defeats = workers.run(hunts, report)
+    return Comparison(tuple(each.entry for each in defeats), defeats=tuple(defeats))
 
 
-def defeat(hunt: Hunt) -> Defeat:
+def find_defeat(hunt: Hunt) -> Defeat:
     """The worst load for one policy."""
     high = PEAK_SHARE * capacity(hunt.job, hunt.job.n_max)
     worst = worst_case(

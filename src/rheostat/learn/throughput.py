@@ -19,6 +19,10 @@ from rheostat.errors import Fault, InputError
 Array = npt.NDArray[np.float64]
 
 _SIGMAS = 2.0
+_NOISE, _PRIOR = 0.05, 4.0
+"""Prior relative standard deviation of a measurement, and the measurements that it weighs."""
+_SAME_MS, _SAME_SHARE = 2.0, 0.1
+"""Distances that differ by no more than the greater of both are the same configuration."""
 _BETA, _GAMMA = 1, 2
 """Places in (α, β, γ)."""
 _GRID = 33
@@ -74,9 +78,6 @@ class FitOptions:
         alpha_only: MST = α·n whatever the points (MDL-NLUnaware of S2, section V).
         beta_from: configurations from which on β is fitted; S2 has 3, and fewer where distances do not matter.
         worst_condition: greatest condition number of a fit.
-        noise: prior relative standard deviation of a measurement.
-        prior: measurements that the prior weighs.
-        same_ms, same_share: distances that differ by no more than the greater of both are the same configuration.
     """
 
     most_points: int = 24
@@ -84,10 +85,6 @@ class FitOptions:
     alpha_only: bool = False
     beta_from: int = 2
     worst_condition: float = 30.0
-    noise: float = 0.05
-    prior: float = 4.0
-    same_ms: float = 2.0
-    same_share: float = 0.1
 
 
 DEFAULT = FitOptions()
@@ -96,12 +93,12 @@ DEFAULT = FitOptions()
 # ------------------------------------------------------------------------------------------------------ measurements
 
 
-def configuration(points: Sequence[Point], measured: Saturated, options: FitOptions = DEFAULT) -> Point | None:
+def configuration(points: Sequence[Point], measured: Saturated) -> Point | None:
     """The point of a measurement's configuration; None: it is a new one."""
     for point in points:
         fewest, longest = min(point.executors, measured.executors), max(point.distance_ms, measured.distance_ms)
         same_number = abs(point.executors - measured.executors) <= 0.05 * fewest
-        near = max(options.same_ms, options.same_share * longest)
+        near = max(_SAME_MS, _SAME_SHARE * longest)
         if same_number and abs(point.distance_ms - measured.distance_ms) <= near:
             return point
     return None
@@ -116,7 +113,7 @@ def add_measurement(points: Sequence[Point], measured: Saturated, options: FitOp
     faults = _find_faults(measured)
     if faults:
         raise InputError(faults)
-    old = configuration(points, measured, options)
+    old = configuration(points, measured)
     kept = [point for point in points if point is not old]
     if old is not None:
         new = _join(old, measured, options)
@@ -262,8 +259,8 @@ def _fit_parameters(points: Sequence[Point], places: tuple[int, ...], options: F
     at_bound = ((_BETA, beta >= 1 - _BOUND), (_GAMMA, gamma <= 0))
     bound = [place for place, is_at_bound in at_bound if is_at_bound and place in places]
     free = [place for place in places if place not in bound]
-    variance = options.prior * options.noise**2 + squares + sum(point.scatter for point in points)
-    variance /= options.prior + sum(point.count for point in points) - len(free)
+    variance = _PRIOR * _NOISE**2 + squares + sum(point.scatter for point in points)
+    variance /= _PRIOR + sum(point.count for point in points) - len(free)
     covariance = np.zeros((3, 3))
     inverse = np.linalg.inv(scaled[:, free].T @ scaled[:, free])
     covariance[np.ix_(free, free)] = variance * inverse / np.outer(lengths[free], lengths[free])

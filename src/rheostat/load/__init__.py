@@ -2,6 +2,6 @@
 
 ::
 
-    shape | trace | variation file  ->  RateCurve  ->  Schedule  ->  Producer  ->  Sink (Kafka | log on disk | memory)
+    shape | trace | variation file  ->  RateCurve  ->  Schedule  ->  Producer  ->  Sink (Kafka | log on disk)
                                                        Payloads  ---^
 """

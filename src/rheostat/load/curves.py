@@ -57,10 +57,7 @@ class Pieces:
         self._rates = [float(rate) for _, rate in points]
         areas = [(right[0] - left[0]) * (left[1] + right[1]) / 2 for left, right in pairwise(points)]
         self._sums = list(accumulate(areas, initial=0.0))
-
-    @property
-    def duration(self) -> float:
-        return self._times[-1]
+        self.duration = self._times[-1]
 
     @property
     def points(self) -> list[tuple[float, float]]:
@@ -141,6 +138,14 @@ def levels(edges: Sequence[float], rates: Sequence[float]) -> Pieces:
 # Curves made of others
 
 
+def add_curves(curves: Sequence[Pieces]) -> Pieces:
+    """Straight lines at the same time, added; as long as the longest."""
+    times = sorted({t for curve in curves for t, _ in curve.points})
+    ends = [(t, sum(curve.before(t) for curve in curves)) for t in times[1:]]
+    begins = [(t, sum(curve.rate(t) for curve in curves)) for t in times[:-1]]
+    return Pieces([point for line in zip(begins, ends, strict=True) for point in line])
+
+
 class Sequel:
     """Curves one after the other."""
 
@@ -148,10 +153,7 @@ class Sequel:
         self._curves = tuple(curves)
         self._begins = list(accumulate((curve.duration for curve in curves), initial=0.0))
         self._sums = list(accumulate((curve.cumulative(curve.duration) for curve in curves), initial=0.0))
-
-    @property
-    def duration(self) -> float:
-        return self._begins[-1]
+        self.duration = self._begins[-1]
 
     def rate(self, t: float) -> float:
         if not 0 <= t < self.duration:
@@ -173,30 +175,6 @@ class Sequel:
         return Pieces([(begin + t, rate) for begin, curve in curves for t, rate in curve.pieces().points])
 
 
-class Together:
-    """Curves at the same time, added; as long as the longest."""
-
-    def __init__(self, curves: Sequence[RateCurve]) -> None:
-        self._curves = tuple(curves)
-
-    @property
-    def duration(self) -> float:
-        return max(curve.duration for curve in self._curves)
-
-    def rate(self, t: float) -> float:
-        return sum(curve.rate(t) for curve in self._curves)
-
-    def cumulative(self, t: float) -> float:
-        return sum(curve.cumulative(t) for curve in self._curves)
-
-    def pieces(self) -> Pieces:
-        curves = [curve.pieces() for curve in self._curves]
-        times = sorted({t for curve in curves for t, _ in curve.points})
-        ends = [(t, sum(curve.before(t) for curve in curves)) for t in times[1:]]
-        begins = [(t, sum(curve.rate(t) for curve in curves)) for t in times[:-1]]
-        return Pieces([point for line in zip(begins, ends, strict=True) for point in line])
-
-
 class Scaled:
     """A curve stretched in time and in height: ``rate(t) = rate_scale · curve.rate(t / time_scale)``.
 
@@ -210,10 +188,7 @@ class Scaled:
     def __init__(self, curve: RateCurve, *, time_scale: float = 1.0, rate_scale: float = 1.0) -> None:
         self._curve = curve
         self._time, self._rate = time_scale, rate_scale
-
-    @property
-    def duration(self) -> float:
-        return self._curve.duration * self._time
+        self.duration = curve.duration * time_scale
 
     def rate(self, t: float) -> float:
         return self._rate * self._curve.rate(t / self._time)

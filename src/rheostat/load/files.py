@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from rheostat.errors import Fault, InputError, tried
 from rheostat.files import read_text, reason_of, refuse_special
-from rheostat.load.curves import Pieces, RateCurve, Sequel, Together, staircase
+from rheostat.load.curves import Pieces, RateCurve, Sequel, add_curves, staircase
 
 HEADER = "second,events_per_second"
 
@@ -97,7 +97,7 @@ def read_traces(paths: Sequence[Path]) -> RateCurve:
     return curves[0] if len(curves) == 1 else Sequel(curves)
 
 
-def read_variation(paths: Sequence[Path], rate_per_level: float) -> RateCurve:
+def read_variation(paths: Sequence[Path], rate_per_level: float) -> Pieces:
     """Read the load of one or more agents, which produce at the same time. ``rate_per_level``: records/s of a thread.
 
     Raises:
@@ -107,8 +107,7 @@ def read_variation(paths: Sequence[Path], rate_per_level: float) -> RateCurve:
     agents = [levels for path in paths if (levels := tried(_read_levels, None, faults, path)) is not None]
     if faults or not agents:
         raise InputError(faults or [Fault("variation", "", "files, comma separated", "no file is named")])
-    curves = [staircase([(row.first, row.second * rate_per_level) for row in levels]) for levels in agents]
-    return curves[0] if len(curves) == 1 else Together(curves)
+    return add_curves([staircase([(row.first, row.second * rate_per_level) for row in levels]) for levels in agents])
 
 
 def _read_levels(path: Path) -> list[_Row]:

@@ -204,8 +204,8 @@ def _running_batch(position: Position, at: float) -> RunningBatch:
 
 def _reported_latest(leaf: SourceLeaf, number: int, progress: Progress | None) -> Latest:
     """The latest offsets that the last progress event reports; as old as the planning of its batch."""
-    if progress is not None and number < len(progress.sources):
-        offsets = partition_map(progress.sources[number].latest)
+    if progress is not None and number < len(progress.latest):
+        offsets = partition_map(progress.latest[number])
         if offsets is not None:
             return Latest(progress.planned_at, offsets)
     message = f"the source {leaf.provider!r} does not tell how many records wait in it"

@@ -10,16 +10,19 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rheostat.config.models import ELSEWHERE
 from rheostat.errors import RheostatError
 from rheostat.model import Cluster, Gap, NodeReading, Nodes, Observation, RoundTrip
 from rheostat.ports import Source
 from rheostat.text import several
+
+if TYPE_CHECKING:
+    from rheostat.execute.node_client import NodeState
 
 _Pair = tuple[str, str]
 _Spawn = Callable[[Callable[[], None]], None]
@@ -33,42 +36,23 @@ _FIRST_S = 5.0
 """How long the first observation waits for servers that have neither answered nor failed, s."""
 
 
-class NodeAnswer(Protocol):
-    """The state of a node; see :class:`~rheostat.execute.node_client.NodeState`."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def idle(self) -> int: ...
-
-    @property
-    def free(self) -> int: ...
-
-    @property
-    def hosts(self) -> Collection[str]: ...
-
-    @property
-    def peers(self) -> Sequence[tuple[str, float, float]]: ...
-
-
 class NodeServer(Protocol):
     """Client of a node server; see :class:`~rheostat.execute.node_client.NodeClient`. Failures are RheostatErrors."""
 
     @property
     def address(self) -> str: ...
 
-    def state(self) -> NodeAnswer: ...
+    def state(self) -> NodeState: ...
 
     def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The last answer of a server, its time, and the error since, if any."""
+    """The last state that a server gave, its time, and the error since, if any."""
 
     at: float
-    answer: NodeAnswer
+    state: NodeState
     trouble: str | None = None
 
 
@@ -89,8 +73,8 @@ class _Listener:
 
     def _read(self) -> None:
         try:
-            answer = self.server.state()
-            self.known, self.trouble = _Known(self._now(), answer), None
+            state = self.server.state()
+            self.known, self.trouble = _Known(self._now(), state), None
         except RheostatError as error:
             self.trouble = str(error)[:200]
         except Exception as error:  # the thread's last line
@@ -178,11 +162,11 @@ class NodesWatch:
         nodes: dict[str, _Known] = {}
         for one in self._listeners:
             if one.known is not None:
-                nodes.setdefault(one.known.answer.name, replace(one.known, trouble=one.trouble))
+                nodes.setdefault(one.known.state.name, replace(one.known, trouble=one.trouble))
         return nodes
 
     def _shared_names(self) -> Iterator[str]:
-        names = Counter(one.known.answer.name for one in self._listeners if one.known is not None)
+        names = Counter(one.known.state.name for one in self._listeners if one.known is not None)
         for name, count in names.items():
             if count > 1:
                 yield f"{count} node servers are called {name}, and only the first is counted: give each its own name"
@@ -229,7 +213,7 @@ def _places(cluster: Cluster, known: Mapping[str, _Known]) -> list[str]:
     """The node of each executor; ``elsewhere`` if its address belongs to no node or to several."""
     nodes_of: dict[str, list[str]] = {}
     for name, one in known.items():
-        for host in one.answer.hosts:
+        for host in one.state.hosts:
             nodes_of.setdefault(host, []).append(name)
     found = [nodes_of.get(host, []) for host in cluster.roster.hosts]
     return [names[0] if len(names) == 1 else ELSEWHERE for names in found]
@@ -243,8 +227,8 @@ def _named(cluster: Cluster, places: Sequence[str]) -> Cluster:
 
 
 def _reading(name: str, used: int, one: _Known) -> NodeReading:
-    return NodeReading(name, used, 0 if one.trouble else one.answer.idle + one.answer.free)
+    return NodeReading(name, used, 0 if one.trouble else one.state.idle + one.state.free)
 
 
 def _fresh(one: _Known, peer: str, now: float) -> list[float]:
-    return [ms for name, ms, age_s in one.answer.peers if name == peer and age_s + now - one.at <= STALE_S]
+    return [ms for name, ms, age_s in one.state.peers if name == peer and age_s + now - one.at <= STALE_S]

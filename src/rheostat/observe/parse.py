@@ -57,26 +57,18 @@ _PLANNING = ("latestOffset", "getBatch", "queryPlanning", "walCommit")
 
 
 @dataclass(frozen=True, slots=True)
-class SourceProgress:
-    """What a progress event says of one source; offsets as JSON values, None where Spark gives none."""
-
-    end: object
-    latest: object
-
-
-@dataclass(frozen=True, slots=True)
 class Progress:
     """A progress event.
 
     Attributes:
         batch: None for an event that was sent although no batch ran.
-        planned_at: when the batch was planned; the latest offsets of the sources are as old.
-        sources: in the order of the plan.
+        planned_at: when the batch was planned; the latest offsets are as old.
+        latest: latest offset of each source as a JSON value, in the order of the plan; None where Spark gives none.
     """
 
     batch: Batch | None
     planned_at: float
-    sources: tuple[SourceProgress, ...]
+    latest: tuple[object, ...]
 
 
 def parse_progress(text: str) -> Progress:
@@ -88,9 +80,8 @@ def parse_progress(text: str) -> Progress:
     event = json.loads(text)
     try:
         started = datetime.fromisoformat(event["timestamp"]).timestamp()
-        sources = [SourceProgress(source.get("endOffset"), source.get("latestOffset")) for source in event["sources"]]
         batch = _batch(event, started) if "addBatch" in event["durationMs"] else None
-        return Progress(batch, started, tuple(sources))
+        return Progress(batch, started, tuple(source.get("latestOffset") for source in event["sources"]))
     except (KeyError, TypeError, AttributeError) as error:
         message = f"a progress event that is not understood ({error!r}): {text[:200]}"
         raise ValueError(message) from error

@@ -28,27 +28,6 @@ _Levels = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
-    """Costs in levels of ``quantum_s`` executor-seconds.
-
-    Attributes:
-        per_step: one executor for one step.
-        change, start_up: a change, and each executor added by it.
-        weight: a second over the objective.
-        n_min: executors of the first row.
-        carried: as in :class:`~rheostat.optimum.problem.Problem`, records, shape (N, 1).
-    """
-
-    quantum_s: float
-    per_step: int
-    change: int
-    start_up: int
-    weight: float
-    n_min: int
-    carried: Floats
-
-
-@dataclass(frozen=True, slots=True)
 class Step:
     """A step of the grid for each number of executors; arrays of shape (N, 1).
 
@@ -77,22 +56,34 @@ class Step:
 
 
 class Grid:
-    """The problem on its grid.
+    """The problem on its grid, with costs in levels of executor-seconds; grid are rounded down.
+
+    Args:
+        level_s: length of a level, executor-seconds, at most; a whole part of a step is taken.
 
     Attributes:
         per_decision: steps from one decision to the next, so many that none is longer than L.
-        step_s: length of a step.
+        step_s, level_s: lengths of a step and of a level.
         loaded: steps until the load is over, the one in which it ends included.
-        capacity, long_rate, slack: as in the problem, shape (N, 1); capacity > 0.
+        capacity, long_rate, slack, carried: as in the problem, shape (N, 1); capacity > 0.
+        per_step, change, start_up: levels for one executor for one step, for a change, and for each executor added by
+            it: the whole decision intervals of its start-up, see :mod:`rheostat.optimum.optimum`, *start-up*.
+        weight: levels for a second over the objective, not rounded.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, level_s: float) -> None:
+        self.problem, self.n_min = problem, problem.n_min
         self.per_decision = max(1, ceil(problem.step_s / problem.objective_s - _ROUNDING))
         self.step_s = problem.step_s / self.per_decision
         self.loaded = max(1, ceil(problem.load.duration / self.step_s - _ROUNDING))
         self.long_rate, self.slack = np.maximum(self._rows(problem.long_rate), _TINY), self._rows(problem.slack)
-        self.capacity = np.maximum(self._rows(problem.capacity), _TINY)
+        self.capacity, self.carried = np.maximum(self._rows(problem.capacity), _TINY), self._rows(problem.carried)
+        self.per_step = ceil(self.step_s / level_s - _ROUNDING)
+        self.level_s = self.step_s / self.per_step
+        waits_s = floor(problem.start_up_s / problem.step_s + _ROUNDING) * problem.step_s
+        self.change = floor(problem.change_s / self.level_s + _ROUNDING)
+        self.start_up = round(waits_s / self.level_s)
+        self.weight = problem.weight / self.level_s
         self._arrivals, self._limits, self._ageing = self._tabulate()
 
     def step(self, number: int) -> Step:
@@ -134,28 +125,6 @@ class Grid:
     def remaining_s(self, number: int) -> float:
         """Seconds of load from the begin of a step on."""
         return max(0.0, self.problem.load.duration - number * self.step_s)
-
-    def quantum_s(self, wanted_s: float) -> float:
-        """The largest whole part of a step that is no longer than ``wanted_s``."""
-        return self.step_s / ceil(self.step_s / wanted_s - _ROUNDING)
-
-    def prices(self, quantum_s: float) -> Prices:
-        """Costs in levels of ``quantum_s`` executor-seconds, rounded down.
-
-        An added executor is charged for the whole decision intervals of its start-up; see
-        :mod:`rheostat.optimum.optimum`, *start-up*.
-        """
-        problem = self.problem
-        waits_s = floor(problem.start_up_s / problem.step_s + _ROUNDING) * problem.step_s
-        return Prices(
-            quantum_s=quantum_s,
-            per_step=round(self.step_s / quantum_s),
-            change=floor(problem.change_s / quantum_s + _ROUNDING),
-            start_up=round(waits_s / quantum_s),
-            weight=problem.weight / quantum_s,
-            n_min=problem.n_min,
-            carried=self._rows(problem.carried),
-        )
 
     def _rows(self, values: tuple[float, ...]) -> Floats:
         return np.array(values[self.problem.n_min : self.problem.n_max + 1])[:, None]
@@ -209,21 +178,21 @@ class Frontier:
         return Frontier(self.base + first, least[:, first : last + 1].copy())
 
 
-def decide(before: Frontier, prices: Prices) -> Frontier:
+def decide(before: Frontier, grid: Grid) -> Frontier:
     """After the decision: the best of staying and of every change.
 
     A change from n to n′ gains |c(n′) − c(n)| records, c ascending: ``min over n of X(n) − |c(n′) − c(n)|`` is the
     smaller one of ``min(X − c) + c(n′)`` over n ≥ n′ and ``min(X + c) − c(n′)`` over n ≤ n′, where each row between
     moves a state by ``start_up`` columns.
     """
-    old, carried, start_up = before.least, prices.carried, prices.start_up
+    old, carried, start_up = before.least, grid.carried, grid.start_up
     rows, width = old.shape
-    least = _extend(old, width + prices.change + start_up * (rows - 1))
+    least = _extend(old, width + grid.change + start_up * (rows - 1))
     fewer = np.minimum.accumulate((old - carried)[::-1], axis=0)[::-1] + carried
     more = _extend(old + carried, width + start_up * (rows - 1))
     for row in range(1, rows):
         np.minimum(more[row, start_up:], more[row - 1, : more.shape[1] - start_up], out=more[row, start_up:])
-    changed = least[:, prices.change :]
+    changed = least[:, grid.change :]
     np.minimum(changed, _extend(fewer, more.shape[1]), out=changed)
     np.minimum(changed, more - carried, out=changed)
     return Frontier(before.base, np.maximum(least, 0.0)).cut()
@@ -250,22 +219,22 @@ def _advance(least: Floats, step: Step, weight: float) -> tuple[Floats, _Levels]
     return left, (weight * seconds).astype(np.intp)
 
 
-def serve(after: Frontier, step: Step, prices: Prices) -> Frontier:
+def serve(after: Frontier, step: Step, grid: Grid) -> Frontier:
     """One step later."""
     least = after.least
     rows, width = least.shape
     late = int(np.count_nonzero((least - step.allowed).max(axis=0) > 0))
-    most = int(prices.weight * step.seconds) + 1 if late else 0
-    later = np.full((rows, width + prices.per_step * (rows - 1) + most), inf)
-    over, levels = _advance(least[:, :late], step, prices.weight)
+    most = int(grid.weight * step.seconds) + 1 if late else 0
+    later = np.full((rows, width + grid.per_step * (rows - 1) + most), inf)
+    over, levels = _advance(least[:, :late], step, grid.weight)
     within = np.maximum(least[:, late:] + step.net, 0.0)
-    paid = prices.per_step * np.arange(rows)
+    paid = grid.per_step * np.arange(rows)
     np.minimum.at(later, (np.arange(rows)[:, None], paid[:, None] + np.arange(late) + levels), over)
     for row, first in enumerate(paid):
         own = later[row, first + late : first + width]
         np.minimum(own, within[row], out=own)
     np.minimum.accumulate(later, axis=1, out=later)
-    return Frontier(after.base + prices.n_min * prices.per_step, later).cut()
+    return Frontier(after.base + grid.n_min * grid.per_step, later).cut()
 
 
 # Forwards over the grid, and back along the best plan
@@ -311,23 +280,23 @@ class Kept:
         return Frontier(base, least.astype(np.float64))
 
 
-def search_forwards(grid: Grid, prices: Prices, kept: Kept | None = None) -> tuple[Kept, Ending]:
+def search_forwards(grid: Grid, kept: Kept | None = None) -> tuple[Kept, Ending]:
     """The frontiers, and the cheapest ending."""
     problem, kept = grid.problem, Kept() if kept is None else kept
     least = np.full((problem.n_max - problem.n_min + 1, 1), np.inf)
     least[problem.start - problem.n_min, 0] = 0.0
     frontier, ending, number = Frontier(0, least), Ending(), 0
-    while ending.cost_s > frontier.base * prices.quantum_s:
+    while ending.cost_s > frontier.base * grid.level_s:
         kept.add(number, frontier)
-        after = decide(frontier, prices) if grid.decides(number) else frontier
+        after = decide(frontier, grid) if grid.decides(number) else frontier
         if number + 1 >= grid.loaded:
-            ending = min(ending, _find_ending(grid, prices, number, after), key=lambda each: each.cost_s)
-        frontier = serve(after, grid.step(number), prices)
+            ending = min(ending, _find_ending(grid, number, after), key=lambda each: each.cost_s)
+        frontier = serve(after, grid.step(number), grid)
         number += 1
     return kept, ending
 
 
-def _find_ending(grid: Grid, prices: Prices, number: int, after: Frontier) -> Ending:
+def _find_ending(grid: Grid, number: int, after: Frontier) -> Ending:
     """The cheapest way to have the load over and everything processed within this step."""
     least, step = after.least, grid.step(number)
     over = violations(least, step)
@@ -336,51 +305,51 @@ def _find_ending(grid: Grid, prices: Prices, number: int, after: Frontier) -> En
     seconds = np.maximum(takes, grid.remaining_s(number))
     ends = seconds <= grid.step_s * (1 + _ROUNDING)
     over = np.minimum(over, seconds)
-    numbers = prices.n_min + np.arange(len(least))[:, None]
+    numbers = grid.n_min + np.arange(len(least))[:, None]
     levels = after.base + np.arange(least.shape[1])
     # A state that cannot be reached takes for ever, and 0 executors × infinity is not a number.
     paid_s = numbers * np.where(ends, seconds, 0.0)
-    costs_s = np.where(ends, (levels + prices.weight * over) * prices.quantum_s + paid_s, inf)
+    costs_s = np.where(ends, (levels + grid.weight * over) * grid.level_s + paid_s, inf)
     row, column = (int(place) for place in np.unravel_index(int(np.argmin(costs_s)), costs_s.shape))
     return Ending(number, row, after.base + column, float(seconds[row, column]), float(costs_s[row, column]))
 
 
-def trace_plan(grid: Grid, prices: Prices, kept: Kept, ending: Ending) -> list[int]:
+def trace_plan(grid: Grid, kept: Kept, ending: Ending) -> list[int]:
     """Executors after the decision in each step of the best plan."""
     rows, row, level = [ending.row], ending.row, ending.level
     later: Frontier | None = None
-    for number, before in _backwards(grid, prices, kept, ending.step):
+    for number, before in _backwards(grid, kept, ending.step):
         if later is not None:
-            same = _level_without_change(before, later, row, level, grid.step(number), prices)
+            same = _level_without_change(before, later, row, level, grid.step(number), grid)
             if same is not None and grid.decides(number):
                 level, later = same, before
                 rows.append(row)
                 continue
-            after = decide(before, prices) if grid.decides(number) else before
-            level = _state_before_step(after, row, level, grid.step(number), prices)
+            after = decide(before, grid) if grid.decides(number) else before
+            level = _state_before_step(after, row, level, grid.step(number), grid)
             rows.append(row)
         if grid.decides(number):
-            row, level = _state_before_decision(before, row, level, prices)
+            row, level = _state_before_decision(before, row, level, grid)
         later = before
-    return [prices.n_min + each for each in reversed(rows)]
+    return [grid.n_min + each for each in reversed(rows)]
 
 
-def _backwards(grid: Grid, prices: Prices, kept: Kept, last: int) -> Iterator[tuple[int, Frontier]]:
+def _backwards(grid: Grid, kept: Kept, last: int) -> Iterator[tuple[int, Frontier]]:
     """The frontier before each step's decision, from ``last`` to 0; those that were not kept are computed again."""
     for place in reversed(range(last // kept.apart + 1)):
         first = place * kept.apart
         made = [kept.before(first)]
         for number in range(first, min(last, first + kept.apart - 1)):
-            after = decide(made[-1], prices) if grid.decides(number) else made[-1]
-            made.append(serve(after, grid.step(number), prices))
+            after = decide(made[-1], grid) if grid.decides(number) else made[-1]
+            made.append(serve(after, grid.step(number), grid))
         yield from ((first + more, made[more]) for more in reversed(range(len(made))))
 
 
 def _level_without_change(
-    before: Frontier, later: Frontier, row: int, level: int, step: Step, prices: Prices
+    before: Frontier, later: Frontier, row: int, level: int, step: Step, grid: Grid
 ) -> int | None:
     """The level before the step, if this row was reached by staying and inside the objective; None: perhaps not."""
-    was = level - (prices.n_min + row) * prices.per_step
+    was = level - (grid.n_min + row) * grid.per_step
     if was < before.base:
         return None
     backlog = before.least[row, min(was - before.base, before.least.shape[1] - 1)]
@@ -389,20 +358,20 @@ def _level_without_change(
     return was if backlog <= step.allowed[row, 0] and left <= is_now + _SINGLE * max(1.0, is_now) else None
 
 
-def _state_before_step(after: Frontier, row: int, level: int, step: Step, prices: Prices) -> int:
+def _state_before_step(after: Frontier, row: int, level: int, step: Step, grid: Grid) -> int:
     """The level before a step from which this level, or a lower one, was reached with the least backlog."""
-    left, over = _advance(after.least[row : row + 1], step.row(row), prices.weight)
-    reached = after.base + np.arange(left.shape[1]) + (prices.n_min + row) * prices.per_step + over[0]
+    left, over = _advance(after.least[row : row + 1], step.row(row), grid.weight)
+    reached = after.base + np.arange(left.shape[1]) + (grid.n_min + row) * grid.per_step + over[0]
     return after.base + int(np.argmin(np.where(reached <= level, left[0], inf)))
 
 
-def _state_before_decision(before: Frontier, row: int, level: int, prices: Prices) -> tuple[int, int]:
+def _state_before_decision(before: Frontier, row: int, level: int, grid: Grid) -> tuple[int, int]:
     """The state before a decision from which this one was reached."""
     width = before.least.shape[1]
     rows = np.arange(len(before.least))
-    price = np.where(rows == row, 0, prices.change + prices.start_up * np.maximum(row - rows, 0))
+    price = np.where(rows == row, 0, grid.change + grid.start_up * np.maximum(row - rows, 0))
     places = level - before.base - price
-    gained = np.abs(prices.carried[row, 0] - prices.carried[:, 0])
+    gained = np.abs(grid.carried[row, 0] - grid.carried[:, 0])
     backlog = np.maximum(before.least[rows, np.clip(places, 0, width - 1)] - gained, 0.0)
     backlog = np.where(places >= 0, backlog, inf)
     best = backlog.min()
@@ -410,9 +379,9 @@ def _state_before_decision(before: Frontier, row: int, level: int, prices: Price
     return origin, before.base + min(int(places[origin]), width - 1)
 
 
-def follow_plan(grid: Grid, prices: Prices, plan: list[int], ending: Ending) -> tuple[CostParts, float]:
+def follow_plan(grid: Grid, plan: list[int], ending: Ending) -> tuple[CostParts, float]:
     """What the fluid that follows a plan uses, and its cost without rounding, executor-seconds."""
-    problem, waits_s = grid.problem, prices.start_up * prices.quantum_s
+    problem, waits_s = grid.problem, grid.start_up * grid.level_s
     paid_s = over_s = backlog = 0.0
     changes, before = 0, problem.start
     for number, now in enumerate(plan):

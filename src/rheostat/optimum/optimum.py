@@ -117,26 +117,25 @@ def optimum(problem: Problem) -> Optimum:
     """
     check_problem(problem)
     problem = drop_useless_numbers(problem)
-    grid = Grid(problem)
     rows = problem.n_max - problem.n_min + 1
     # about the states of a step, times the executor-seconds of a level
     columns_s = rows * (_DIFFERENT_S + problem.start_up_s * (rows - 1))
-    finest_s = max(_FINEST_S, columns_s * grid.loaded / _CELLS)
+    finest_s = max(_FINEST_S, columns_s * Grid(problem, _COARSEST_S).loaded / _CELLS)
     best = max(rate / n for n, rate in enumerate(problem.long_rate) if n)
     least_s = problem.load.cumulative(problem.load.duration) / best
-    quantum_s = grid.quantum_s(max(finest_s, min(_COARSEST_S, _PRECISION / 4 * least_s)))
+    level_s = max(finest_s, min(_COARSEST_S, _PRECISION / 4 * least_s))
     while True:
-        found = _solve(grid, quantum_s)
-        if found.error_bound <= _PRECISION * found.cost or quantum_s <= finest_s:
+        grid = Grid(problem, level_s)
+        found = _solve(grid)
+        if found.error_bound <= _PRECISION * found.cost or grid.level_s <= finest_s:
             return found
-        quantum_s /= 2
+        level_s = grid.level_s / 2
 
 
-def _solve(grid: Grid, quantum_s: float) -> Optimum:
-    prices = grid.prices(quantum_s)
-    kept, ending = search_forwards(grid, prices)
-    plan = trace_plan(grid, prices, kept, ending)
-    parts, exact_s = follow_plan(grid, prices, plan, ending)
+def _solve(grid: Grid) -> Optimum:
+    kept, ending = search_forwards(grid)
+    plan = trace_plan(grid, kept, ending)
+    parts, exact_s = follow_plan(grid, plan, ending)
     free_s = grid.problem.free_changes * grid.problem.change_s
     return Optimum(
         cost=max(0.0, ending.cost_s - free_s) / 3600,

@@ -86,39 +86,30 @@ class AmadeusPolicy(BuiltInPolicy[AmadeusOptions, AmadeusState]):
 
     def recommend(self, assessment: Assessment, state: AmadeusState) -> tuple[Recommendation, AmadeusState]:
         """Propose by the mean at the end of a batch; hold between two, and while executors are starting."""
-        current, share = valid_target(assessment), self._share(assessment)
-        if current is None or share is None or assessment.last_batch_id is None:
+        current, batch_s = valid_target(assessment), assessment.last_batch_s
+        whole_s = self.options.batch_s or assessment.trigger_s or assessment.period_s
+        if current is None or batch_s is None or not whole_s or assessment.last_batch_id is None:
             return propose_nothing(assessment, "last_batch_s"), state
         if assessment.last_batch_id == state.last_batch_id:
-            return _hold(ReasonCode.STEADY, "no batch has ended since", current, state), state
-        alpha = self.options.smoothing_factor
+            return _propose(current, current, ReasonCode.STEADY, "no batch has ended since", state), state
+        alpha, share = self.options.smoothing_factor, batch_s / whole_s
         state = AmadeusState(state.num * alpha + share, state.den * alpha + 1, assessment.last_batch_id)
         if assessment.executors != current:
             text = f"{assessment.executors} of {several(current, 'executor')} registered"
-            return _hold(ReasonCode.RESCALE_RUNNING, text, current, state), state
-        return self._compare(current, share, state), state
-
-    def _share(self, assessment: Assessment) -> float | None:
-        """Share of the trigger that the last finished batch took."""
-        whole = self.options.batch_s or assessment.trigger_s or assessment.period_s
-        return None if assessment.last_batch_s is None or not whole else assessment.last_batch_s / whole
-
-    def _compare(self, current: int, share: float, state: AmadeusState) -> Recommendation:
+            return _propose(current, current, ReasonCode.RESCALE_RUNNING, text, state), state
         target = needed_executors(state.mean, current, self.options)
         low, high = percent(self.options.threshold_low), percent(self.options.threshold_high)
-        if target == current:
-            inside = self.options.threshold_low <= state.mean <= self.options.threshold_high
-            what = f"within {low} and {high}" if inside else f"{current} × mean rounds up to {target}"
-            return _hold(ReasonCode.STEADY, f"the last batch took {percent(share)}, {what}", current, state)
-        code, beyond = (ReasonCode.UNDERSIZED, f"> {high}") if target > current else (ReasonCode.OVERSIZED, f"< {low}")
-        text = f"batches take {percent(state.mean)} of the trigger on average, {beyond}: {current} → {target}"
-        return Recommendation(target, Reason(code, text, _figures(current, state)))
+        if target > current:
+            return _propose(current, target, ReasonCode.UNDERSIZED, f"> {high}", state), state
+        if target < current:
+            return _propose(current, target, ReasonCode.OVERSIZED, f"< {low}", state), state
+        inside = self.options.threshold_low <= state.mean <= self.options.threshold_high
+        what = f"within {low} and {high}" if inside else f"{current} × mean rounds up to {target}"
+        text = f"the last batch took {percent(share)}, {what}"
+        return _propose(current, current, ReasonCode.STEADY, text, state), state
 
 
-def _figures(current: int, state: AmadeusState) -> dict[str, float | None]:
-    return {"mean": state.mean, "executors": float(current)}
-
-
-def _hold(code: ReasonCode, text: str, current: int, state: AmadeusState) -> Recommendation:
-    sentence = f"batches take {percent(state.mean)} of the trigger on average, {text}: {current} stays"
-    return Recommendation(current, Reason(code, sentence, _figures(current, state)))
+def _propose(current: int, target: int, code: ReasonCode, why: str, state: AmadeusState) -> Recommendation:
+    move = f"{current} stays" if target == current else f"{current} → {target}"
+    text = f"batches take {percent(state.mean)} of the trigger on average, {why}: {move}"
+    return Recommendation(target, Reason(code, text, {"mean": state.mean, "executors": float(current)}))

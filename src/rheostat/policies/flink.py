@@ -127,23 +127,6 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """The load over the metric window.
-
-    Attributes:
-        arrival: mean, records/s.
-        excess: present backlog beyond that of a job that keeps up, records.
-        rate: true processing rate, records/s; infinite where nothing is processed.
-        catching_up: whether the excess is beyond the threshold for decreases.
-    """
-
-    arrival: float
-    excess: float
-    rate: float
-    catching_up: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Scaling:
     """A scaling; ``rate`` and ``expected`` are true processing rates before and after it, records/s."""
 
@@ -223,18 +206,18 @@ def target_capacity(
 
 
 def thresholds(
-    load: Load, utilization: tuple[float, float], catch_up_s: float, restart_s: float
+    arrival: float, excess: float, utilization: tuple[float, float] | None, catch_up_s: float, restart_s: float
 ) -> tuple[float, float]:
     """True processing rates between which nothing changes: more is needed below the first, less above the second.
 
-    ``utilization``: its boundaries, lower and upper; 0 and 1 while a large backlog is processed.
+    ``utilization``: its boundaries, lower and upper; None: 0 and 1, while a large backlog is processed.
     """
-    lower, upper = (0.0, 1.0) if load.catching_up else utilization
-    below = target_capacity(load.arrival, load.excess, upper, catch_up_s)
-    return below, target_capacity(load.arrival, load.excess, lower, catch_up_s, restart_s)
+    lower, upper = utilization or (0.0, 1.0)
+    below = target_capacity(arrival, excess, upper, catch_up_s)
+    return below, target_capacity(arrival, excess, lower, catch_up_s, restart_s)
 
 
-def ineffective(last: Scaling | None, current: int, rate: float, threshold: float) -> bool:
+def is_ineffective(last: Scaling | None, current: int, rate: float, threshold: float) -> bool:
     """Whether the last increase, to ``current``, brought less than this share of the expected gain."""
     if last is None or last.after <= last.before or last.after != current:
         return False
@@ -284,11 +267,12 @@ _Proposal = tuple[Recommendation, FlinkState]
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The number that the load needs, by which factor, why, and whether the boundaries are left."""
+    """The number that the load needs, by which factor, the true rate, and whether it is outside the boundaries."""
 
     now: int
     target: int
     factor: float
+    rate: float
     outside: bool
     text: str
 
@@ -316,19 +300,18 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
         full_in = self.options.metric_window_s - (assessment.at - (state.stable_at or assessment.at))
         if full_in > ROUNDING:
             return _hold(n, ReasonCode.STABILIZING, f"the metric window is full in {seconds(full_in)}"), state
-        load = self._measure_load(assessment, state)
-        if load is None:
+        plan = self._plan(assessment, state)
+        if plan is None:
             text = "no true processing rate without processed records"
             return _hold(n, ReasonCode.CAPACITY_UNKNOWN, text), state
-        plan = self._plan(assessment, load)
-        each = finite(load.rate / plan.now)
+        each = finite(plan.rate / plan.now)
         state = replace(state, rate=state.rate if each is None else each)
         if plan.target < plan.now:
             return self._decrease(assessment, n, plan, state)
         state = replace(state, down_since=None, downs=())
         if plan.target == plan.now:
             return _hold(n, ReasonCode.STEADY, plan.text), state
-        return self._increase(assessment, n, plan, load, state)
+        return self._increase(assessment, n, plan, state)
 
     def capacity(self, executors: int, state: FlinkState) -> float | None:
         """Of n executors: n × the true processing rate of one, at the last full window."""
@@ -361,45 +344,40 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
         samples = add_sample(state.samples, sample, self.options.metric_window_s)
         return replace(state, samples=samples, stable_at=assessment.at if state.stable_at is None else state.stable_at)
 
-    def _measure_load(self, assessment: Assessment, state: FlinkState) -> Load | None:
-        options, excess = self.options, assessment.backlog_excess or 0.0
+    # ------------------------------------------------------------------------------------------- decision
+
+    def _plan(self, assessment: Assessment, state: FlinkState) -> _Plan | None:
+        options, now, excess = self.options, assessment.executors or 1, assessment.backlog_excess or 0.0
         arrival, processed, busy = averages(state.samples)
         observed = [each.observed for each in state.samples if each.observed is not None]
         rate = true_rate(processed, busy, observed, options.observed_switch, options.observed_least)
         if rate is None:
             return None
-        catching_up = processed is not None and excess > options.backlog_threshold_s * processed
-        return Load(arrival=arrival, excess=excess, rate=rate, catching_up=catching_up)
-
-    # ------------------------------------------------------------------------------------------- decision
-
-    def _plan(self, assessment: Assessment, load: Load) -> _Plan:
-        options, now = self.options, assessment.executors or 1
         needed = target_capacity(
-            load.arrival, load.excess, options.utilization_target, options.catch_up_s, options.restart_time_s
+            arrival, excess, options.utilization_target, options.catch_up_s, options.restart_time_s
         )
-        factor = max(1 - options.max_scale_down_factor, min(needed / load.rate, 1 + options.max_scale_up_factor))
+        factor = max(1 - options.max_scale_down_factor, min(needed / rate, 1 + options.max_scale_up_factor))
         target, partitions = round_up(factor * now), options.key_groups or assessment.partitions
         if options.alignment != "off" and partitions:
             target = align(now, target, -(-partitions // (assessment.slots_per_executor or 1)), options.alignment)
-        boundaries = (options.utilization_min, options.utilization_max)
-        below, above = thresholds(load, boundaries, options.catch_up_s, options.restart_time_s)
+        catching_up = processed is not None and excess > options.backlog_threshold_s * processed
+        boundaries = None if catching_up else (options.utilization_min, options.utilization_max)
+        below, above = thresholds(arrival, excess, boundaries, options.catch_up_s, options.restart_time_s)
         text = (
-            f"{carry(now)} {per_second(finite(load.rate))} while busy, {per_second(needed)} are needed, "
+            f"{carry(now)} {per_second(finite(rate))} while busy, {per_second(needed)} are needed, "
             f"{per_second(below)} to {per_second(finite(above))} would do"
         )
-        return _Plan(now, target, factor, load.rate < below or load.rate > above, text)
+        return _Plan(now, target, factor, rate, rate < below or rate > above, text)
 
-    def _increase(self, assessment: Assessment, n: int, plan: _Plan, load: Load, state: FlinkState) -> _Proposal:
+    def _increase(self, assessment: Assessment, n: int, plan: _Plan, state: FlinkState) -> _Proposal:
         recent = state.last if state.last is not None and assessment.at - state.last.at <= _HISTORY_S else None
         threshold = self.options.effectiveness_threshold
-        if self.options.effectiveness_detection and ineffective(recent, plan.now, load.rate, threshold):
+        if self.options.effectiveness_detection and is_ineffective(recent, plan.now, plan.rate, threshold):
             text = f"{plan.text}; the last increase brought less than {threshold:.0%} of the expected rate"
             return _hold(n, ReasonCode.USELESS_EXECUTORS, text), state
         if not plan.outside:
             return _hold(n, ReasonCode.STEADY, plan.text), state
-        expected = load.rate * plan.factor
-        scaling = Scaling(assessment.at, before=plan.now, after=plan.target, rate=load.rate, expected=expected)
+        scaling = Scaling(assessment.at, plan.now, plan.target, rate=plan.rate, expected=plan.rate * plan.factor)
         return _change(n, plan.target, plan.text), replace(state, proposed=scaling)
 
     def _decrease(self, assessment: Assessment, n: int, plan: _Plan, state: FlinkState) -> _Proposal:
@@ -414,7 +392,7 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
             return _hold(n, ReasonCode.SURPLUS_COUNTING, text), state
         if not downs[0].outside:
             return _hold(n, ReasonCode.STEADY, plan.text), state
-        scaling = Scaling(assessment.at, before=plan.now, after=downs[0].target, rate=0.0, expected=0.0)
+        scaling = Scaling(assessment.at, plan.now, downs[0].target, rate=0.0, expected=0.0)
         return _change(n, downs[0].target, plan.text), replace(state, proposed=scaling)
 
 

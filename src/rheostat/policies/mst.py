@@ -198,7 +198,7 @@ class Learner:
         if not rate or (self._options.lower_bounds and not in_use(sample.assessment)):
             return past
         new = sample.point(rate)
-        residual = self._find_residual(new, past)
+        residual = _find_residual(new, past)
         if self._detector is not None and residual is not None:
             worsening, watched = self._detector.watch(residual, watched)
             if worsening.changed:
@@ -208,15 +208,6 @@ class Learner:
         shown = tuple(each for each in past.shown if _is_possible(each, new))
         points = add_measurement(past.points, new, self._fitting)
         return self._fit(replace(past, points=points, shown=shown, watched=watched))
-
-    def _find_residual(self, new: Saturated, past: QueryModel) -> float | None:
-        """The relative residual beyond two standard errors; None where the model could not have predicted it."""
-        is_new = configuration(past.points, new, self._fitting) is None
-        if past.model is None or (is_new and len(past.points) < _LEAST_POINTS):
-            return None
-        expected = past.model.mst(new.executors, new.distance_ms)
-        error = _SIGMAS * past.model.standard_error(new.executors, new.distance_ms)
-        return max(0.0, abs(new.throughput - expected) - error) / expected if expected > 0 else None
 
     def _learn_healthy(self, sample: QuerySample, past: QueryModel) -> QueryModel:
         rate = busy_rate(sample.assessment) if sample.assessment.backlog_excess == 0 else None
@@ -231,11 +222,11 @@ class Learner:
 
     def _raise_bound(self, new: Saturated, past: QueryModel) -> QueryModel:
         """The model with a lower bound above it; a point of the same configuration is raised to the bound."""
-        measured = configuration(past.points, new, self._fitting)
+        measured = configuration(past.points, new)
         if measured is not None:
             raised = replace(measured, throughput=max(measured.throughput, new.throughput), at=new.at)
             return self._fit(replace(past, points=tuple(raised if each is measured else each for each in past.points)))
-        old = configuration(past.shown, new, self._fitting)
+        old = configuration(past.shown, new)
         kept = [
             each
             for each in past.shown
@@ -251,6 +242,16 @@ class Learner:
         model = fit(past.points, self._fitting)
         above = [each for each in past.shown if each.throughput > model.mst(each.executors, each.distance_ms)]
         return replace(past, model=fit((*past.points, *above), self._fitting) if above else model)
+
+
+def _find_residual(new: Saturated, past: QueryModel) -> float | None:
+    """The relative residual beyond two standard errors; None where the model could not have predicted it."""
+    is_new = configuration(past.points, new) is None
+    if past.model is None or (is_new and len(past.points) < _LEAST_POINTS):
+        return None
+    expected = past.model.mst(new.executors, new.distance_ms)
+    error = _SIGMAS * past.model.standard_error(new.executors, new.distance_ms)
+    return max(0.0, abs(new.throughput - expected) - error) / expected if expected > 0 else None
 
 
 def _is_possible(shown: Point, new: Saturated) -> bool:

@@ -161,25 +161,25 @@ class TrainingRows:
     topics: tuple[str, ...] = ()
 
 
-def add_row(row: Sample, data: TrainingRows, archive: SampleStore | None) -> TrainingRows:
+def add_row(row: Sample, data: TrainingRows, store: SampleStore | None) -> TrainingRows:
     rows = (*data.rows, row)
     data = replace(data, rows=rows, unchecked=data.unchecked + 1)
     if len(rows) < MOST_ROWS:
         return data
     try:
-        if archive is not None:
-            archive.put(data.archived, rows)
+        if store is not None:
+            store.put(data.archived, rows)
             return replace(data, rows=(), archived=data.archived + len(rows))
     except JournalError:
         data = replace(data, lost=data.lost + 1)
     return replace(data, rows=rows[1:])
 
 
-def read_rows(data: TrainingRows, archive: SampleStore | None, most: int) -> Sequence[Sample]:
+def read_rows(data: TrainingRows, store: SampleStore | None, most: int) -> Sequence[Sample]:
     """The newest rows that count, at most ``most``, oldest first, from the store and the state."""
     rows: Sequence[Sample] = data.rows
-    if len(rows) < most and archive is not None and data.archived:
-        rows = [*archive.read(data.archived, most - len(rows)), *rows]
+    if len(rows) < most and store is not None and data.archived:
+        rows = [*store.read(data.archived, most - len(rows)), *rows]
     if data.since is not None:
         rows = [row for row in rows if row.at >= data.since]
     return rows[-most:]

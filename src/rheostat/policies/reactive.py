@@ -228,11 +228,6 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
         w_max = state.learned.w_max
         return None if w_max is None else needed(rate, w_max)
 
-    def _enough_to_grow(self, rate: float, state: ReactiveState) -> int | None:
-        """The same for an increase: before the first figure, by the highest busy rate of an executor."""
-        known, shown = self._enough(rate, state), state.learned.shown
-        return needed(rate, shown) if known is None and shown else known
-
     def _is_settled(self, assessment: Assessment) -> bool:
         """Whether rates belong to the current target: all registered, and the first batches over."""
         if self.options.settle_batches == 0:
@@ -250,17 +245,23 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
         if occupancy is not None and limit is not None and occupancy >= limit and sample.arrival > 0:
             return f"occupancy {percent(occupancy)} ≥ {percent(limit)}"
         wait, share = expected_wait(assessment), options.wait_limit
-        if wait is None or share is None or (assessment.processed_rate or 0.0) >= sample.arrival:
-            return None
-        limit_s = share * self.context.objective.lag_s
-        return None if wait < limit_s else f"expected wait {seconds(wait)} ≥ {seconds(limit_s)}"
+        if wait is not None and share is not None and (assessment.processed_rate or 0.0) < sample.arrival:
+            limit_s = share * self.context.objective.lag_s
+            if wait >= limit_s:
+                return f"expected wait {seconds(wait)} ≥ {seconds(limit_s)}"
+        return None
 
     def _decide(self, sample: _Sample, state: ReactiveState, violation: str) -> _Proposal:
         options, n = self.options, sample.n
         state = replace(state, streak=0, learned=self._learn(sample, state))
         wait, limit = self._find_wait(sample, state), self._catch_up_s
-        excess_rate = 0.0 if wait is not None or limit is None else sample.excess / limit
-        enough = None if options.increase == "one" else self._enough_to_grow(sample.arrival + excess_rate, state)
+        rate, shown = sample.arrival, state.learned.shown
+        if wait is None and limit is not None:
+            rate += sample.excess / limit
+        enough = self._enough(rate, state) if options.increase == "needed" else 0
+        if enough is None and shown:
+            # before the first figure: by the highest busy rate of an executor
+            enough = needed(rate, shown)
         target = max(n + 1 if wait is None else n, enough or 0)
         if wait is not None and wait[0] is ReasonCode.USELESS_EXECUTORS:
             target = n
@@ -313,8 +314,13 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
             state = replace(state, learned=learn_healthy(sample.assessment, state.learned))
         low = self._find_low_use(sample)
         enough = self._enough(sample.arrival / options.headroom, state)
+        if enough is None and low is not None:
+            return self._count_surplus(sample, state, n - 1, ReasonCode.PROBE_DOWN, f"capacity unknown, {low}")
         if enough is None:
-            return self._decide_unknown(sample, state, low)
+            used = usage(sample.assessment)
+            share = "how much of the time is used is unknown" if used is None else f"{percent(used)} of the time used"
+            text = f"no violation, and the capacity is unknown until one is measured; {share}"
+            return sample.hold(ReasonCode.CAPACITY_UNKNOWN, text), replace(state, streak=0)
         carried = self.capacity(min(enough, n), state)
         text = (
             f"arrival {per_second(sample.arrival)} needs {executors(enough)} at {percent(options.headroom)} of "
@@ -330,15 +336,6 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
         steady = f"no violation, slow records {percent(sample.slow)}; {text}, the target is {n}"
         return sample.hold(ReasonCode.STEADY, steady), replace(state, streak=0)
 
-    def _decide_unknown(self, sample: _Sample, state: ReactiveState, low: str | None) -> _Proposal:
-        if low is not None:
-            target, text = sample.n - 1, f"capacity unknown, {low}"
-            return self._count_surplus(sample, state, target, ReasonCode.PROBE_DOWN, text)
-        used = usage(sample.assessment)
-        share = "how much of the time is used is unknown" if used is None else f"{percent(used)} of the time used"
-        text = f"no violation, and the capacity is unknown until one is measured; {share}"
-        return sample.hold(ReasonCode.CAPACITY_UNKNOWN, text), replace(state, streak=0)
-
     def _find_low_use(self, sample: _Sample) -> str | None:
         """A use so low that one executor less would be at most half used, in words."""
         used, limit = usage(sample.assessment), 0.5 * (sample.n - 1) / sample.n
@@ -346,23 +343,22 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
             return None
         return f"{percent(used)} of the time used, under {percent(limit)}"
 
-    def _find_unknown(self, assessment: Assessment) -> str | None:
-        """An unknown figure that might be a violation, in words."""
-        if self.options.occupancy_limit is not None and assessment.occupancy is None:
-            return "how long batches take"
-        if self.options.wait_limit is not None and assessment.processed_rate is None and assessment.backlog:
-            return "how fast the backlog is worked off"
-        return None
-
     def _count_surplus(
         self, sample: _Sample, state: ReactiveState, target: int, code: ReasonCode, text: str
     ) -> _Proposal:
-        """Count one more sample of a surplus; propose from the last one on, until the target changes."""
-        unknown = self._find_unknown(sample.assessment)
+        """Count one more sample of a surplus; propose from the last one on, until the target changes.
+
+        An unknown figure might be a violation: the count waits for it.
+        """
+        options, assessment, unknown = self.options, sample.assessment, None
+        if options.occupancy_limit is not None and assessment.occupancy is None:
+            unknown = "how long batches take"
+        elif options.wait_limit is not None and assessment.processed_rate is None and assessment.backlog:
+            unknown = "how fast the backlog is worked off"
         if unknown is not None:
             text = f"{text}, but {unknown} is not known: the count waits"
             return sample.hold(ReasonCode.SURPLUS_COUNTING, text), state
-        wanted = self.options.samples_to_shrink
+        wanted = options.samples_to_shrink
         streak, complete = count_in_a_row(state.streak, wanted)
         state = replace(state, streak=streak)
         if not complete:

@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, Field, field_validator
 
 from rheostat.config.models import FrozenModel, reject
-from rheostat.decide.policy import PolicyContext, current_target
+from rheostat.decide.policy import current_target
 from rheostat.errors import Fault
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import BuiltInPolicy
@@ -89,28 +89,19 @@ class SchedulePolicy(BuiltInPolicy[ScheduleOptions, ScheduleState]):
     state_type: type[ScheduleState] = ScheduleState
     options_type: ClassVar[type[BaseModel]] = ScheduleOptions
 
-    def __init__(self, options: ScheduleOptions, context: PolicyContext) -> None:
-        super().__init__(options, context)
-        self._seconds = [second for second, _ in options.steps]
-
     def recommend(self, assessment: Assessment, state: ScheduleState) -> tuple[Recommendation, ScheduleState]:
         """The timetable's number for now; no proposal without metrics, but its clock runs on."""
-        if state.started_at is None:
-            state = ScheduleState(assessment.at)
+        started_at = assessment.at if state.started_at is None else state.started_at
+        state, ran = ScheduleState(started_at), assessment.at - started_at
         current = current_target(assessment)
         if assessment.missing or assessment.invalid or current is None:
             text = "no proposal without metrics; the timetable's clock runs on"
             return Recommendation(None, Reason(ReasonCode.METRICS_MISSING, text)), state
-        ran = assessment.at - (state.started_at or 0.0)
-        target, text = self._at(ran, current)
+        target, text = current, f"second {ran:g} is before the timetable: {current} stays"
+        position = bisect_right(self.options.steps, ran + _ROUNDING_S, key=lambda step: step[0])
+        if position:
+            second, target = self.options.steps[position - 1]
+            move = f"{current} → {target}" if target != current else f"the target is {target}"
+            text = f"second {ran:g}: the timetable has {executors(target)} from second {second:g} on: {move}"
         reason = Reason(ReasonCode.FIXED, text, {"executors": float(target), "second": ran})
         return Recommendation(target, reason), state
-
-    def _at(self, ran: float, current: int) -> tuple[int, str]:
-        """The number for this second, and its sentence."""
-        position = bisect_right(self._seconds, ran + _ROUNDING_S) - 1
-        if position < 0:
-            return current, f"second {ran:g} is before the timetable: {current} stays"
-        second, target = self.options.steps[position]
-        move = f"{current} → {target}" if target != current else f"the target is {target}"
-        return target, f"second {ran:g}: the timetable has {executors(target)} from second {second:g} on: {move}"

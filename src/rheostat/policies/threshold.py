@@ -66,25 +66,22 @@ class ThresholdPolicy(BuiltInPolicy[ThresholdOptions, ThresholdState]):
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": TUNED, "tuned": TUNED, "faithful": {}}
 
     def recommend(self, assessment: Assessment, state: ThresholdState) -> tuple[Recommendation, ThresholdState]:
-        """One more, one less or the same; no proposal where the busy ratio is unknown."""
-        current, busy = valid_target(assessment), assessment.busy_ratio
+        current, busy, options = valid_target(assessment), assessment.busy_ratio, self.options
         if current is None or busy is None:
             return propose_nothing(assessment, "busy_ratio"), state
-        figures: dict[str, float | None] = {"busy_ratio": busy, "executors": float(current)}
-        wait_s = due_in_s(assessment.at, state.checked_at, self.options.check_every_s)
+        used, low, high = f"slots are {percent(busy)} busy", percent(options.down_below), percent(options.up_above)
+        target, code = current, ReasonCode.STEADY
+        wait_s = due_in_s(assessment.at, state.checked_at, options.check_every_s)
         if wait_s:
-            text = f"slots are {percent(busy)} busy; the next check is in {seconds(wait_s)}: {current} stays"
-            return Recommendation(current, Reason(ReasonCode.STEADY, text, figures)), state
-        target, code, text = self._compare(busy, current)
-        return Recommendation(target, Reason(code, text, figures)), ThresholdState(assessment.at)
-
-    def _compare(self, busy: float, current: int) -> tuple[int, ReasonCode, str]:
-        up, down, used = self.options.up_above, self.options.down_below, f"slots are {percent(busy)} busy"
-        if busy > up:
-            return current + 1, ReasonCode.UNDERSIZED, f"{used} > {percent(up)}: {current} → {current + 1}"
-        if busy < down and current > 1:
-            return current - 1, ReasonCode.OVERSIZED, f"{used} < {percent(down)}: {current} → {current - 1}"
-        return current, ReasonCode.STEADY, f"{used}, limits {percent(down)} and {percent(up)}: {current} stays"
+            text = f"{used}; the next check is in {seconds(wait_s)}: {current} stays"
+        elif busy > options.up_above:
+            target, code, text = current + 1, ReasonCode.UNDERSIZED, f"{used} > {high}: {current} → {current + 1}"
+        elif busy < options.down_below and current > 1:
+            target, code, text = current - 1, ReasonCode.OVERSIZED, f"{used} < {low}: {current} → {current - 1}"
+        else:
+            text = f"{used}, limits {low} and {high}: {current} stays"
+        reason = Reason(code, text, {"busy_ratio": busy, "executors": float(current)})
+        return Recommendation(target, reason), state if wait_s else ThresholdState(assessment.at)
 
 
 class ThresholdNearPolicy(ThresholdPolicy):

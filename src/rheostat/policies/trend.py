@@ -207,8 +207,7 @@ def add_point(series: tuple[LoadPoint, ...], point: LoadPoint, back_s: float) ->
         return (point,)
     if len(series) > 1 and point.at - series[-2].at < back_s / _MOST:
         return (*series[:-1], point)
-    first = next((place for place, each in enumerate(series) if each.at >= point.at - back_s), len(series))
-    return (*series[first:], point)
+    return (*(each for each in series if each.at >= point.at - back_s), point)
 
 
 def ahead(horizon_s: float, step_s: float) -> tuple[float, ...]:

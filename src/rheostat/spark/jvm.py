@@ -281,8 +281,9 @@ class DriverJvm:
         """What is known of the session; see :func:`session_facts` for one that may be remote."""
         with translated("reading the configuration"):
             conf = self._spark.sparkContext.getConf()
-            executors = [] if conf.get("spark.executor.cores") else self.executors()
-            slots = str(executors[0]["totalCores"]) if executors else None
+            cores = conf.get("spark.executor.cores")
+            if not cores and (executors := self.executors()):
+                cores = str(executors[0]["totalCores"])
             master = str(self._context.master())
             return SessionFacts(
                 connect=False,
@@ -293,7 +294,7 @@ class DriverJvm:
                 deploy=deploy_of(master),
                 dynamic_allocation=(conf.get("spark.dynamicAllocation.enabled") or "false").strip().lower() != "false",
                 cores_max=_number(conf.get("spark.cores.max")),
-                executor_cores=_number(conf.get("spark.executor.cores") or slots),
+                executor_cores=_number(cores),
             )
 
     def as_json(self, value: Any) -> str:

@@ -90,13 +90,8 @@ class Plan:
 _CONTROLLER_PLAN = Plan(pairs=20, block=20, sample_s=0.5, cycles=240, policy="proactive")
 
 
-def run_attach(watch: Watch = ignore_progress) -> Bench:
-    """A thousand batches with the autoscaler, and a thousand without."""
-    return run_plan(Plan(), watch)
-
-
-def run_plan(plan: Plan, watch: Watch = ignore_progress) -> Bench:
-    """Run a plan of ``bench attach``; everything that is started for it ends with it.
+def run_attach(watch: Watch = ignore_progress, plan: Plan = Plan()) -> Bench:
+    """A thousand batches with the autoscaler, and a thousand without; everything that is started for it ends with it.
 
     Raises:
         PartFailedError: a part died; with its name and the end of its log.

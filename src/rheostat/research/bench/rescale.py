@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -92,26 +92,8 @@ class Plan:
     warm_up: int = 8
 
 
-@dataclass(frozen=True, slots=True)
-class StandbyPlan:
-    """What ``bench standby`` runs: pairs of rescales by one, one with a standby Worker and one without."""
-
-    pairs: int = 8
-    rescale: Plan = field(default_factory=Plan)
-
-
-def run_rescale(watch: Watch = ignore_progress) -> Bench:
-    """Eight times one executor more, three times three more."""
-    return run_plan(Plan(), watch)
-
-
-def run_standby(watch: Watch = ignore_progress) -> Bench:
-    """Eight rescales with a standby Worker and eight without."""
-    return run_standby_plan(StandbyPlan(), watch)
-
-
-def run_plan(plan: Plan, watch: Watch = ignore_progress) -> Bench:
-    """Run a plan; everything that it starts ends with it.
+def run_rescale(watch: Watch = ignore_progress, plan: Plan = Plan()) -> Bench:
+    """Eight times one executor more, three times three more; everything that is started for it ends with it.
 
     Raises:
         PartFailedError: a part died; with its name and the end of its log.
@@ -127,10 +109,10 @@ def run_plan(plan: Plan, watch: Watch = ignore_progress) -> Bench:
     return Bench("rescale", figures(read_rescales(result, plan.before_s)), (*_notes(plan, result), load_note(load)))
 
 
-def run_standby_plan(plan: StandbyPlan, watch: Watch = ignore_progress) -> Bench:
-    """Run a plan; see :func:`run_plan`."""
-    load, standby = os.getloadavg(), [int(idle) for idle in abba(plan.pairs)]
-    rescale = replace(plan.rescale, steps=(1,) * len(standby))
+def run_standby(watch: Watch = ignore_progress, pairs: int = 8, plan: Plan = Plan()) -> Bench:
+    """Pairs of rescales by one, one with a standby Worker and one without; raises as :func:`run_rescale`."""
+    load, standby = os.getloadavg(), [int(idle) for idle in abba(pairs)]
+    rescale = replace(plan, steps=(1,) * len(standby))
     with _lab(WorkerSize(), watch) as (lab, scratch):
         size = ("--cores", "1", "--memory", str(_EXECUTOR_MB))
         node = StartedNode.start(lab, scratch / "node", n_max=_STANDBY_WORKERS, options=size)

@@ -76,16 +76,16 @@ def run_decision(watch: Watch = ignore_progress) -> Bench:
 
 def _times_ms(partitions: int, count: int) -> list[float]:
     settings = load_settings({"objective": "lag < 30s", "executors": [1, 20], "guard": _ALL_ON})
-    deciding, analysis = build_decision_settings(settings), analysis_settings(settings)
+    decision_settings, analysis = build_decision_settings(settings), analysis_settings(settings)
     prepared = list(observations(_WARM_UP + count, Shape(partitions=partitions)))
     gc.collect()
     gc.freeze()  # collections must not walk over the prepared observations
-    analyzed, state = AnalysisState(), deciding.initial()
+    analyzed, state = AnalysisState(), decision_settings.initial()
     times = []
     for observation in prepared:
         begin = time.perf_counter()
         assessment, analyzed = analyze(observation, analyzed, analysis)
-        _, state = decide(assessment, state, deciding)
+        _, state = decide(assessment, state, decision_settings)
         times.append((time.perf_counter() - begin) * 1000)
     gc.unfreeze()
     return times[_WARM_UP:]

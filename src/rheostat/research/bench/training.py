@@ -142,8 +142,8 @@ def simulate_samples(shape: str, seed: int) -> list[Sample]:
     settings, journal = settings_for(job, PolicySpec("reactive", "faithful")), MemoryJournal()
     simulated = SimulatedJob(job, load.curve, seed, start_executors(job, load))
     lasts = load.curve.duration
-    deciding = build_decision_settings(settings)
-    run_loop(simulated, settings, deciding, journal, lambda _, later: later >= lasts, job=job.name)
+    decision_settings = build_decision_settings(settings)
+    run_loop(simulated, settings, decision_settings, journal, lambda _, later: later >= lasts, job=job.name)
     return list(_samples(each.assessment for each in journal.records if isinstance(each, DecisionRecord)))
 
 

@@ -387,7 +387,11 @@ def nodes_run(run: DemoRun, name: str) -> NodesRun:
     first = next((each.current for each in real.actions if each.current is not None), 0)
     targets = [(each.at - began, float(each.target)) for each in real.actions if each.target is not None]
     return NodesRun(
-        supply=[(look.at - began, float(look.registered)) for look in real.looks if look.registered is not None],
+        supply=[
+            (snapshot.at - began, float(snapshot.registered))
+            for snapshot in real.snapshots
+            if snapshot.registered is not None
+        ],
         requested=[(real.began - began, float(first)), *targets],
         used=used,
         distance_ms=integral(distances, 0.0, lasts) / lasts if distances else None,

@@ -173,9 +173,5 @@ def run_tasks(
     work: Callable[[Task], Done], tasks: Sequence[Task], jobs: int, watch: Callable[[int, int, str], None]
 ) -> list[Done]:
     """Results of ``work`` for each task, in their order, computed in ``jobs`` processes."""
-    done: dict[int, Done] = {}
     with crew(work, jobs, len(tasks)) as workers:
-        for place, result in workers.results(tasks):
-            done[place] = result
-            watch(len(done), len(tasks), "runs")
-    return [done[place] for place in range(len(tasks))]
+        return workers.run(tasks, lambda done, _place, _result: watch(done, len(tasks), "runs"))

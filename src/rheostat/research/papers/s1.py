@@ -248,21 +248,23 @@ class _MemoryStateStore(StateStore):
 def run(load: Pieces, chosen: Settings, seed: int, begin: Any = None, events: Sequence[dict[str, Any]] = ()) -> Trial:
     """Run the loop over the whole load, from one executor on; ``begin``: the policy's state, None: its initial one."""
     samples, journal, job = MemorySampleStore(), MemoryJournal(), the_job(events)
-    deciding = build_decision_settings(chosen, samples)
-    store = _MemoryStateStore(None if begin is None else initial_state(deciding, begin))
+    decision_settings = build_decision_settings(chosen, samples)
+    store = _MemoryStateStore(None if begin is None else initial_state(decision_settings, begin))
     simulated = SimulatedJob(job, load, seed, 1)
     lasts = load.duration
-    loop, _ = run_loop(simulated, chosen, deciding, journal, lambda _, at: at > lasts, job=job.name, store=store)
-    policy = deciding.state_from_json(store.state or {}).policy
+    loop, _ = run_loop(
+        simulated, chosen, decision_settings, journal, lambda _, at: at > lasts, job=job.name, store=store
+    )
+    policy = decision_settings.state_from_json(store.state or {}).policy
     collected = read_rows(replace(policy.data, since=None), samples, _ALL) if isinstance(policy, ProactiveState) else ()
     cycles = cycles_of(journal.records, INTERVAL_S)
     unready = unready_at_end(loop, [cycle.code for cycle in cycles])
     return Trial(cycles, policy, tuple(collected), loop.status().failures, unready)
 
 
-def initial_state(deciding: DecisionSettings, policy: Any) -> Mapping[str, Any]:
+def initial_state(decision_settings: DecisionSettings, policy: Any) -> Mapping[str, Any]:
     """State of a loop that has observed nothing yet, with this state of its policy."""
-    return deciding.state_to_json(replace(deciding.initial(), policy=policy))
+    return decision_settings.state_to_json(replace(decision_settings.initial(), policy=policy))
 
 
 # --------------------------------------------------------------------------------------------------------- runs
@@ -705,13 +707,15 @@ def measure_loop(task: LoopTask) -> Cost:
     seconds = task.load.duration
     with TemporaryDirectory(prefix="rheostat-s1-") as folder:
         chosen = task.settings.model_copy(update={"journal": folder})
-        deciding, store = build_decision_settings(chosen, open_sample_store(chosen)), open_store(chosen)
+        decision_settings, store = build_decision_settings(chosen, open_sample_store(chosen)), open_store(chosen)
         if store is not None and task.begin is not None:
-            store.save(initial_state(deciding, task.begin))
+            store.save(initial_state(decision_settings, task.begin))
         job = _TimedJob(the_job(), task.load, task.seed, 1)
         with closing(open_journal(chosen)) as journal:
             begin = time.process_time()
-            loop, _ = run_loop(job, chosen, deciding, journal, lambda _, at: at > seconds, job="s1", store=store)
+            loop, _ = run_loop(
+                job, chosen, decision_settings, journal, lambda _, at: at > seconds, job="s1", store=store
+            )
             spent_s = time.process_time() - begin - job.spent_s
         files = [file for file in Path(folder).rglob("*") if file.is_file() and file.name != "state.json"]
         written = sum(file.stat().st_size for file in files)
