@@ -187,14 +187,13 @@ class _Listing:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._files: list[str] = []
-        self._bases: list[int] = []
-        self._ends: list[int] = []
+        self._last_name = ""
+        self._segments: list[Piece] = []
         self._settled_at: int | None = None
 
     @property
     def latest(self) -> int:
-        return self._ends[-1] if self._ends else 0
+        return self._segments[-1].end if self._segments else 0
 
     def refresh(self) -> None:
         """Add new segments. A modification time of the last second is not trusted: clocks tick coarsely."""
@@ -204,24 +203,24 @@ class _Listing:
             return
         if changed_at == self._settled_at:
             return
-        last = self._files[-1] if self._files else ""
+        last = self._last_name
         for name in sorted(name for name in os.listdir(self._folder) if name > last):  # noqa: PTH208 (names are enough)
             if match := _SEGMENT.fullmatch(name):
-                self._files.append(name)
-                self._bases.append(int(match[1]))
-                self._ends.append(int(match[1]) + int(match[2]))
+                base, count = int(match[1]), int(match[2])
+                self._segments.append(Piece(f"{self._folder.name}/{name}", base, base, base + count))
+                self._last_name = name
         self._settled_at = changed_at if time.time_ns() - changed_at > _SETTLED_NS else None
 
     def pieces(self, start: int, end: int) -> tuple[Piece, ...]:
         """The parts of segments within [start, end), which may have gaps."""
         found = []
-        for index in range(max(0, bisect_right(self._bases, start) - 1), len(self._files)):
-            base = self._bases[index]
-            if base >= end:
+        first = max(0, bisect_right(self._segments, start, key=lambda segment: segment.base) - 1)
+        for segment in self._segments[first:]:
+            if segment.base >= end:
                 break
-            low, high = max(start, base), min(end, self._ends[index])
+            low, high = max(start, segment.start), min(end, segment.end)
             if low < high:
-                found.append(Piece(f"{self._folder.name}/{self._files[index]}", base, low, high))
+                found.append(segment._replace(start=low, end=high))
         return tuple(found)
 
 
