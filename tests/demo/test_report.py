@@ -4,8 +4,7 @@ import pytest
 from rich.console import Console
 
 from rheostat.cli.demo import show_ratios
-from rheostat.demo.run import DemoPlan, DemoRun, _counts
-from rheostat.demo.show import ratio_rows, result, verdict
+from rheostat.demo.run import DemoPlan, DemoRun, _counts, ratio_rows, result, verdict
 from rheostat.load.checksum import IdChecksum
 from rheostat.load.producer import Lateness, LoadResult
 from rheostat.pipelines.sink import SinkTotals

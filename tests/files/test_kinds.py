@@ -13,7 +13,7 @@ from rheostat.files import kind_of, read_text
 from rheostat.journal.store import read_journal
 from rheostat.judge.jobs import load_job
 from rheostat.load.files import read_trace, read_variation
-from rheostat.load.trip_files import file_trips
+from rheostat.load.trips import file_trips
 from rheostat.research.bench.harness import require_page
 from rheostat.research.bench.training import read_recorded
 from rheostat.research.papers import s2

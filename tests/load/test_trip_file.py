@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rheostat.errors import InputError
-from rheostat.load.trip_files import SortedTrips, file_trips
+from rheostat.load.trips import SortedTrips, file_trips
 
 TLC_2015 = (
     "VendorID,tpep_pickup_datetime,tpep_dropoff_datetime,passenger_count,trip_distance,pickup_longitude,"

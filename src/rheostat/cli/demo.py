@@ -64,23 +64,22 @@ def demo(
 
 
 def _run(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> None:
-    from rheostat.demo import show as report
-    from rheostat.demo.run import run_demo
+    from rheostat.demo import run as demos
 
     screen = console()
     folder = _new_folder(out)
-    show_ratios(screen, report.ratio_rows())
-    with report.LiveTable(plan, folder, screen).open() as table:
-        run = run_demo(plan, folder, table.say, table.show)
+    show_ratios(screen, demos.ratio_rows())
+    with demos.LiveTable(plan, folder, screen).open() as table:
+        run = demos.run_demo(plan, folder, table.say, table.show)
     static = None
     if with_baseline:
         fixed = plan.static(run.score["executors_max"])
-        with report.LiveTable(fixed, folder / "baseline", screen).open() as table:
-            static = run_demo(fixed, folder / "baseline", table.say, table.show)
-    page = report.write_page(run, static, folder / "report.html")
-    result = report.result(run, static)
+        with demos.LiveTable(fixed, folder / "baseline", screen).open() as table:
+            static = demos.run_demo(fixed, folder / "baseline", table.say, table.show)
+    page = demos.write_page(run, static, folder / "report.html")
+    result = demos.result(run, static)
     (folder / "score.json").write_text(to_json(result) + "\n", encoding="utf-8")
-    say(report.verdict(run, static))
+    say(demos.verdict(run, static))
     screen.print(f"Report: {page}", markup=False, soft_wrap=True)
     why = f"To see why: {program()} explain {shlex.quote(str(folder / 'journal'))}"
     screen.print(why, markup=False, soft_wrap=True)

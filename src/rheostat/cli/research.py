@@ -115,7 +115,7 @@ def _run_live(name: str, seed: int, out: Path | None) -> Experiment:
     """Run on a real cluster; the journals stay in ``out``, if given."""
     import tempfile
 
-    from rheostat.demo.show import LiveTable
+    from rheostat.demo.run import LiveTable
     from rheostat.research.papers import live
 
     def table(plan: DemoPlan, folder: Path) -> LiveTable:

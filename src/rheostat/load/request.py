@@ -15,8 +15,7 @@ from rheostat.load.curves import MOST_RECORDS, Cut, RateCurve, Scaled
 from rheostat.load.files import read_traces, read_variation
 from rheostat.load.payload import PayloadSpec
 from rheostat.load.shapes import asks_apart, parse_shape
-from rheostat.load.trip_files import file_trips
-from rheostat.load.trips import DAYS_S, MILLION_RATE, TripLoad, TripPlan, synthetic_trips
+from rheostat.load.trips import DAYS_S, MILLION_RATE, TripLoad, TripPlan, file_trips, synthetic_trips
 
 DEFAULT_SECONDS = 60.0
 """Duration of a shape without its own."""

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from rheostat.calibrate.measured import RealBatch, run_of
 from rheostat.config.models import pairs_of
 from rheostat.decide.placement import nd_max
-from rheostat.demo.run import DemoPlan, DemoRun, run_demo
-from rheostat.demo.show import LiveTable
+from rheostat.demo.run import DemoPlan, DemoRun, LiveTable, run_demo
 from rheostat.journal.records import DecisionRecord
 from rheostat.judge.scoring import Points
 from rheostat.load.curves import Pieces, RateCurve, staircase
