@@ -552,7 +552,7 @@ def _fit_robustly(matrix: Array, times: Array, waited: Array) -> Array:
     for _ in range(100):
         weights = np.hypot(1.0, (wanted - scaled @ values) / spread) ** -0.5
         before, values = values, fit_nonnegative(scaled * weights[:, None], wanted * weights, values)
-        if np.abs(values - before).max() <= 1e-6 * values.max():
+        if np.abs(values - before).max() <= 1e-9 * values.max():
             break
     found: Array = values / lengths
     return found
