@@ -28,8 +28,8 @@ from rheostat.judge.report import (
     write_simulation,
 )
 from rheostat.judge.simulate import start_executors
+from rheostat.optimum.dynamic_program import problem_of
 from rheostat.optimum.optimum import Optimum, optimum, timetable
-from rheostat.optimum.problem import problem_of
 from rheostat.sim.capacity import violation_weight
 
 JOB = plain(partitions=8)

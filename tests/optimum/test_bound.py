@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.sim.jobs import decision, plain, stage
 
 from rheostat.load.curves import constant, staircase
+from rheostat.optimum.dynamic_program import problem_of
 from rheostat.optimum.optimum import optimum
-from rheostat.optimum.problem import problem_of
 from rheostat.sim.capacity import CostParts, capacity_curve, demand
 from rheostat.sim.history import Lag, changes, integral
 from rheostat.sim.job import SimulatedJob

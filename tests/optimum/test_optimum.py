@@ -10,9 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rheostat.load.curves import staircase
-from rheostat.optimum.dynamic_program import Grid, Kept, follow_plan, search_forwards, trace_plan
+from rheostat.optimum.dynamic_program import (
+    Grid,
+    Kept,
+    Problem,
+    drop_useless_numbers,
+    follow_plan,
+    search_forwards,
+    trace_plan,
+)
 from rheostat.optimum.optimum import optimum, timetable
-from rheostat.optimum.problem import Problem, drop_useless_numbers
 
 STEPS = 4
 FINE = 300

@@ -6,7 +6,7 @@ import pytest
 from tests.sim.jobs import PLAIN, plain, stage
 
 from rheostat.load.curves import constant
-from rheostat.optimum.problem import problem_of
+from rheostat.optimum.dynamic_program import problem_of
 from rheostat.sim.events import CodeChange, DeadExecutor, SkewChange, SlowExecutor
 from rheostat.sim.jobfile import job_of
 

@@ -9,8 +9,15 @@ from rheostat.cli import main
 from rheostat.load.curves import Pieces
 from rheostat.model import ReasonCode
 from rheostat.policies.proactive import ProactiveState
-from rheostat.research.papers.page import rows_of, write_experiment
-from rheostat.research.papers.results import Experiment, Part, Result, SeedResult, judge_seeds
+from rheostat.research.papers.results import (
+    Experiment,
+    Part,
+    Result,
+    SeedResult,
+    judge_seeds,
+    rows_of,
+    write_experiment,
+)
 from rheostat.research.papers.s1 import (
     SLA,
     Cost,

@@ -9,7 +9,7 @@ from rheostat.cli import main
 from rheostat.errors import InputError
 from rheostat.judge.simulate import simulate
 from rheostat.load.curves import Pieces
-from rheostat.research.papers.page import write_experiment
+from rheostat.research.papers.results import write_experiment
 from rheostat.research.papers.s2 import (
     ALGORITHMS,
     DOCUMENT,

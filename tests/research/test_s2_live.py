@@ -33,7 +33,7 @@ from rheostat.research.papers.live import (
     s2_results,
     seconds_without,
 )
-from rheostat.research.papers.page import write_experiment
+from rheostat.research.papers.results import write_experiment
 from rheostat.research.papers.s2 import Measures
 
 APART = pairs_of(ROUND_TRIPS_MS)

@@ -10,8 +10,7 @@ from rheostat.cli import main
 from rheostat.judge.cases import PolicySpec
 from rheostat.model import ReasonCode
 from rheostat.research.papers import s5 as setting
-from rheostat.research.papers.page import write_experiment
-from rheostat.research.papers.results import Experiment
+from rheostat.research.papers.results import Experiment, write_experiment
 from rheostat.research.papers.s5 import (
     PARTS,
     STATEMENTS,

@@ -127,7 +127,7 @@ def _run_live(name: str, seed: int, out: Path | None) -> Experiment:
 
 
 def _finish(result: Experiment, out: Path | None, *, as_json: bool) -> None:
-    from rheostat.research.papers.page import rows_of, write_experiment
+    from rheostat.research.papers.results import rows_of, write_experiment
 
     common.show_rows(f"experiment {result.name}", rows_of(result))
     say(*result.notes)

@@ -29,8 +29,8 @@ from rheostat.judge.scoring import (
     thinned_acts,
 )
 from rheostat.judge.simulate import Act, Held, Recorder, Run, simulate, start_executors
+from rheostat.optimum.dynamic_program import Problem, problem_of
 from rheostat.optimum.optimum import Optimum, optimum, timetable
-from rheostat.optimum.problem import Problem, problem_of
 from rheostat.policies.schedule import OPEN_LOOP
 from rheostat.report.score import RunFacts
 from rheostat.sim.capacity import CostParts, violation_weight

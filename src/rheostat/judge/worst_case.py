@@ -27,8 +27,8 @@ from rheostat.judge.simulate import simulate
 from rheostat.load.curves import Pieces, RateCurve
 from rheostat.load.prepare import prepare
 from rheostat.load.shapes import parse_shape
+from rheostat.optimum.dynamic_program import problem_of
 from rheostat.optimum.optimum import optimum
-from rheostat.optimum.problem import problem_of
 from rheostat.sim.capacity import capacity
 from rheostat.sim.jobfile import JobFile
 from rheostat.text import several

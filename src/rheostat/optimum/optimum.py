@@ -62,8 +62,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from rheostat.optimum.dynamic_program import Grid, follow_plan, search_forwards, trace_plan
-from rheostat.optimum.problem import Problem, check_problem, drop_useless_numbers
+from rheostat.optimum.dynamic_program import (
+    Grid,
+    Problem,
+    check_problem,
+    drop_useless_numbers,
+    follow_plan,
+    search_forwards,
+    trace_plan,
+)
 from rheostat.sim.capacity import CostParts
 
 _PRECISION = 1e-3
