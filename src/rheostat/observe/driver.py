@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from rheostat.errors import UnavailableError
-from rheostat.model import Batch, Cluster, Gap, Observation, Offsets, PartitionOffsets, QueryReading, RunningBatch
+from rheostat.model import Batch, Cluster, Gap, Observation, Offsets, PartitionOffsets, QueryReading
 from rheostat.observe.parse import (
     LOG_PROVIDER,
     MOST_STAGES,
@@ -31,6 +31,7 @@ from rheostat.observe.parse import (
     parse_progress,
     partition_map,
     partition_offsets,
+    running_batch,
     source_info,
     with_stages,
 )
@@ -97,7 +98,7 @@ class DriverSource:
         return Observation(at, (*readings, *self._queries.failed()), cluster, tuple(gaps))
 
     def plans(self) -> tuple[QueryPlan, ...]:
-        """Triggers and sources of the active queries; raises UnavailableError as :class:`DriverSource`."""
+        """Triggers and sources of the active queries; raises UnavailableError if the JVM does not answer."""
         return tuple(query.plan for query in self._queries.poll([]))
 
     def close(self) -> None:
@@ -128,7 +129,7 @@ class DriverSource:
             sources=tuple(sources),
             offsets=merged(offsets),
             batch=batch,
-            running=None if position is None else _running_batch(position, snapshot.now),
+            running=None if position is None else running_batch(position, snapshot.now),
         )
 
     def _with_stages(self, run_id: str, batch: Batch) -> Batch:
@@ -198,10 +199,6 @@ def _read_position(handle: QueryHandle) -> Position:
     return position
 
 
-def _running_batch(position: Position, at: float) -> RunningBatch:
-    return RunningBatch(at, position.running, position.batch_id if position.running else None, position.started_s)
-
-
 def _reported_latest(leaf: SourceLeaf, number: int, progress: Progress | None) -> Latest:
     """The latest offsets that the last progress event reports; as old as the planning of its batch."""
     if progress is not None and number < len(progress.latest):
@@ -228,7 +225,7 @@ class _Snapshot:
     def require_time(self, doing: str) -> None:
         """Raise UnavailableError if this observation has lasted too long to wait for others."""
         if self.now - self.at >= self._limit_s:
-            message = f"{doing}: not tried, because this look has taken {self.now - self.at:.1f} s already"
+            message = f"{doing}: not tried, because this observation has taken {self.now - self.at:.1f} s already"
             raise UnavailableError(message)
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from rheostat.model import Batch, Executor, Offsets, PartitionOffsets, SourceInfo, StageWork
-from rheostat.spark.jvm import executor_age, host_of
+from rheostat.model import Batch, Executor, Offsets, PartitionOffsets, RunningBatch, SourceInfo, StageWork
+from rheostat.spark.jvm import Position, executor_age, host_of
 
 # Executors, as Spark's REST interface describes them
 
@@ -197,6 +197,11 @@ def partition_offsets(latest: Mapping[_Key, int], planned: object, committed: ob
             end = max(end, start)
         found.append(PartitionOffsets(*key, latest.get(key), end, start))
     return tuple(found)
+
+
+def running_batch(position: Position, at: float) -> RunningBatch:
+    """The running batch of a query at this position, or that there is none."""
+    return RunningBatch(at, position.running, position.batch_id if position.running else None, position.started_s)
 
 
 def not_a_count(

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from rheostat.errors import UnavailableError
 from rheostat.model import Cluster, Gap, Observation, Offsets, QueryReading, RunningBatch, SourceInfo
-from rheostat.observe.parse import merged, not_a_count, parse_executors, partition_map, partition_offsets
+from rheostat.observe.parse import (
+    merged,
+    not_a_count,
+    parse_executors,
+    partition_map,
+    partition_offsets,
+    running_batch,
+)
 from rheostat.spark.jvm import Position
 from rheostat.spark.log_files import LOG_TOPIC, latest_offsets
 
@@ -206,7 +213,7 @@ def _read_query(query: OutsideQuery, at: float, gaps: list[Gap]) -> QueryReading
     sources: tuple[SourceInfo, ...] = ()
     try:
         where = position(query.checkpoint)
-        running = RunningBatch(at, where.running, where.batch_id if where.running else None, where.started_s)
+        running = running_batch(where, at)
         pairs = zip(where.planned, where.committed, strict=True)
         found = [_read_source(query, planned, committed, at) for planned, committed in pairs]
         offsets, sources = merged(each for each, _ in found), tuple(info for _, info in found)
