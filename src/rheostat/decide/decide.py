@@ -6,10 +6,10 @@ stop or lessen it. docs/guard.md describes both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -438,6 +438,12 @@ def _hold(at: float, decision_id: int, current: int | None, reason: Reason, reco
 # What decisions depend on.
 
 
+@cache
+def _state_adapter(policy_state: Hashable) -> TypeAdapter[State[Any]]:
+    state: Any = State
+    return TypeAdapter(state[policy_state])
+
+
 @dataclass(frozen=True)
 class DecisionSettings:
     """What decisions depend on beside assessment and state.
@@ -466,11 +472,10 @@ class DecisionSettings:
             message = f"the policy {self.policy.name} claims guard steps that it may not do itself"
             raise InputError([Fault("policy.self_managed_steps", ", ".join(wrong), " | ".join(allowed), message)])
 
-    @cached_property
+    @property
     def state_adapter(self) -> TypeAdapter[State[Any]]:
         """Turns the state into JSON and back, with the policy's own state typed."""
-        state: Any = State
-        return TypeAdapter(state[self.policy.state_type])
+        return _state_adapter(self.policy.state_type)
 
     def initial(self) -> State[Any]:
         return State(self.policy.initial())
