@@ -23,10 +23,9 @@ from rheostat.host.spark_daemons import WorkerSize
 from rheostat.journal.records import DecisionRecord, OutcomeRecord, Record, SessionRecord
 from rheostat.journal.store import read_journal
 from rheostat.lab.lab import Lab
-from rheostat.load.checksum import IdChecksum
 from rheostat.load.curves import constant
 from rheostat.load.kafka_sink import KafkaSink
-from rheostat.load.payload import Payloads, PayloadSpec
+from rheostat.load.payload import IdChecksum, Payloads, PayloadSpec
 from rheostat.load.producer import LoadResult, OpenLoopProducer, RunClock
 from rheostat.model import Action, Decision, Outcome, ReasonCode
 

@@ -20,10 +20,9 @@ from pyspark.sql import SparkSession
 from rheostat.errors import RheostatError
 from rheostat.host.java import kafka_connector_jars
 from rheostat.lab.lab import Lab, LabSpec
-from rheostat.load.checksum import IdChecksum
 from rheostat.load.kafka_sink import KafkaSink
 from rheostat.load.log_writer import LogWriter
-from rheostat.load.payload import Payloads, PayloadSpec
+from rheostat.load.payload import IdChecksum, Payloads, PayloadSpec
 from rheostat.pipelines.click_fraud import run, session
 from rheostat.pipelines.running import ClickFraudSettings
 from rheostat.pipelines.sink import verify

@@ -13,10 +13,9 @@ from tests.cluster.support import until
 
 from rheostat.errors import InputError
 from rheostat.lab.lab import Lab, LabSpec
-from rheostat.load.checksum import IdChecksum
 from rheostat.load.curves import constant
 from rheostat.load.kafka_sink import KafkaSink, ensure_topic
-from rheostat.load.payload import Payloads
+from rheostat.load.payload import IdChecksum, Payloads
 from rheostat.load.producer import LoadResult, OpenLoopProducer, ProducerSettings, RunClock, partition_of
 from rheostat.load.shapes import parse_shape
 

@@ -21,8 +21,8 @@ from tests.cluster.support import until
 from rheostat.host.java import kafka_connector_jars
 from rheostat.host.spark_daemons import WorkerSize
 from rheostat.lab.lab import Lab, LabSpec
-from rheostat.load.checksum import IdChecksum
 from rheostat.load.log_writer import LogWriter
+from rheostat.load.payload import IdChecksum
 from rheostat.load.trips import Trip
 from rheostat.pipelines.running import TaxiSettings
 from rheostat.pipelines.sink import verify_records

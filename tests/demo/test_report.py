@@ -5,7 +5,7 @@ from rich.console import Console
 
 from rheostat.cli.demo import show_ratios
 from rheostat.demo.run import DemoPlan, DemoRun, _counts, ratio_rows, result, verdict
-from rheostat.load.checksum import IdChecksum
+from rheostat.load.payload import IdChecksum
 from rheostat.load.producer import Lateness, LoadResult
 from rheostat.pipelines.sink import SinkTotals
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rheostat.errors import InputError
-from rheostat.load.checksum import IdChecksum, splitmix64_array
+from rheostat.load.payload import IdChecksum, splitmix64_array
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 

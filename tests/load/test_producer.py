@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.load.memory_sink import MemorySink
 
-from rheostat.load.checksum import IdChecksum
 from rheostat.load.curves import constant, staircase
-from rheostat.load.payload import Payloads, PayloadSpec
+from rheostat.load.payload import IdChecksum, Payloads, PayloadSpec
 from rheostat.load.producer import OpenLoopProducer, ProducerSettings, RunClock, Schedule
 from rheostat.load.shapes import parse_shape
 

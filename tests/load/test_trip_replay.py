@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.load.memory_sink import MemorySink
 
-from rheostat.load.checksum import IdChecksum
+from rheostat.load.payload import IdChecksum
 from rheostat.load.producer import OpenLoopProducer, ProducerSettings, Schedule
 from rheostat.load.trips import Arrivals, Trip, TripLoad, TripPayloads
 

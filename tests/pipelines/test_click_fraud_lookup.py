@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rheostat.load.checksum import IdChecksum
+from rheostat.load.payload import IdChecksum
 from rheostat.pipelines.click_fraud import HALVES, make_lookup, split_halves
 
 

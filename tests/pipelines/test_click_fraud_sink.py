@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from rheostat.errors import InputError
-from rheostat.load.checksum import IdChecksum
+from rheostat.load.payload import IdChecksum
 from rheostat.pipelines.click_fraud import split_halves
 from rheostat.pipelines.sink import verify
 

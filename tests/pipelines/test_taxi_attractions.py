@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from rheostat.errors import InputError
-from rheostat.load.checksum import IdChecksum
+from rheostat.load.payload import IdChecksum
 from rheostat.pipelines.click_fraud import make_wait
 from rheostat.pipelines.running import TaxiSettings
 from rheostat.pipelines.sink import verify_records

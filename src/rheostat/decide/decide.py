@@ -15,12 +15,11 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from rheostat.config.models import GuardSettings, Mode
-from rheostat.decide import guard, proposers
+from rheostat.decide import guard
 from rheostat.decide.effectiveness import limited_rate
-from rheostat.decide.guard import Change, Context, leaving_first, name_slow
+from rheostat.decide.guard import Change, Context, Proposal, leaving_first, name_slow
 from rheostat.decide.placement import Placing
 from rheostat.decide.policy import Policy, current_target
-from rheostat.decide.proposers import Proposal
 from rheostat.decide.state import (
     GuardState,
     Pending,
@@ -231,11 +230,11 @@ _ON_COST_AND_SIZE = frozenset(
 )
 
 PROPOSERS: tuple[Proposer, ...] = (
-    Proposer(proposers.start, (_C.START, _C.RESTORED), skips=_ALL_BUT_PLACEMENT, asks_again=True),
-    Proposer(proposers.replace_lost, (_C.REPLACING_LOST,), skips=_ALL_BUT_PLACEMENT, asks_again=True),
-    Proposer(proposers.undo, (_C.INEFFECTIVE,), _INEFFECTIVE, skips=_ON_COST_AND_SIZE),
-    Proposer(proposers.replace_slow, (_C.SLOW_EXECUTOR,), ("replace_slow",), avoids_slow_nodes=True),
-    Proposer(proposers.follow_policy, promises=True),
+    Proposer(guard.start, (_C.START, _C.RESTORED), skips=_ALL_BUT_PLACEMENT, asks_again=True),
+    Proposer(guard.replace_lost, (_C.REPLACING_LOST,), skips=_ALL_BUT_PLACEMENT, asks_again=True),
+    Proposer(guard.undo, (_C.INEFFECTIVE,), _INEFFECTIVE, skips=_ON_COST_AND_SIZE),
+    Proposer(guard.replace_slow, (_C.SLOW_EXECUTOR,), ("replace_slow",), avoids_slow_nodes=True),
+    Proposer(guard.follow_policy, promises=True),
 )
 """What may start a change, in order: each goes before those behind it."""
 
@@ -388,7 +387,7 @@ def _remember_decision(decision: Decision, proposer: Proposer, context: Context)
         rate=limited_rate(assessment) if is_judged else None,
     )
     replacing = remembered.replacing
-    if up and proposer.propose is proposers.replace_slow:
+    if up and proposer.propose is guard.replace_slow:
         replacing = Replacing(assessment.slow_executors[0], decision.current)
     return replace(remembered, pending=pending, replacing=replacing)
 
@@ -475,7 +474,8 @@ class DecisionSettings:
     @property
     def state_adapter(self) -> TypeAdapter[State[Any]]:
         """Turns the state into JSON and back, with the policy's own state typed."""
-        return _state_adapter(self.policy.state_type)
+        state_type: Any = self.policy.state_type
+        return _state_adapter(state_type)
 
     def initial(self) -> State[Any]:
         return State(self.policy.initial())

@@ -31,9 +31,8 @@ from rheostat.host.spark_daemons import WorkerSize, free_ports
 from rheostat.journal.records import DecisionRecord, Record
 from rheostat.journal.store import read_journal
 from rheostat.lab.lab import Lab, LabSpec
-from rheostat.load.checksum import IdChecksum
 from rheostat.load.curves import RateCurve
-from rheostat.load.payload import Payloads, PayloadSpec, RecordMaker
+from rheostat.load.payload import IdChecksum, Payloads, PayloadSpec, RecordMaker
 from rheostat.load.producer import LoadProgress, LoadResult, OpenLoopProducer, RunClock, Sink
 from rheostat.load.shapes import parse_shape
 from rheostat.model import Objective

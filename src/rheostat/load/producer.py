@@ -18,9 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rheostat.load.checksum import IdChecksum
 from rheostat.load.curves import RateCurve, constant
-from rheostat.load.payload import RecordMaker, Records
+from rheostat.load.payload import IdChecksum, RecordMaker, Records
 from rheostat.ports import Clock
 
 _WARM_UP_S = 1e9

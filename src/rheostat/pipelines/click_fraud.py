@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from rheostat.load.checksum import splitmix64_array
+from rheostat.load.payload import splitmix64_array
 from rheostat.pipelines.running import ClickFraudSettings, Pipeline, base_conf, parse_seconds
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ Stage = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 HALVES = ("id_low", "id_high", "mixed_low", "mixed_high")
 """Columns that the stage adds: id = id_high · 2³² + id_low (id_high is signed), and likewise for its
-:func:`~rheostat.load.checksum.splitmix64_array`."""
+:func:`~rheostat.load.payload.splitmix64_array`."""
 
 
 def split_halves(ids: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.int64]]:

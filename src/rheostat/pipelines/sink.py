@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rheostat.errors import Fault, InputError
-from rheostat.load.checksum import IdChecksum
+from rheostat.load.payload import IdChecksum
 
 if TYPE_CHECKING:
     import pyarrow as pa
