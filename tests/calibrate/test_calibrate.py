@@ -9,7 +9,7 @@ from tests.judge.journals import KNOWN, VISITS, journal, known_run, real_run
 from rheostat.calibrate.fit import Point, calibrate, fit_batches
 from rheostat.calibrate.measured import run_of
 from rheostat.errors import InputError
-from rheostat.judge.jobs import load_job
+from rheostat.judge.cases import load_job
 from rheostat.sim.jobfile import job_of
 
 

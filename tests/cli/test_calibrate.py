@@ -7,7 +7,7 @@ import yaml
 from tests.judge.journals import write_known_journal
 
 from rheostat.cli import main
-from rheostat.judge.jobs import load_job
+from rheostat.judge.cases import load_job
 
 
 def last_json(capsys):

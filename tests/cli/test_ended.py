@@ -22,7 +22,7 @@ SLEEPING = """
 import sys, time, types
 from rheostat import cli
 from rheostat.cli.common import JsonFlag
-from rheostat.judge.crew import crew
+from rheostat.judge.compare import crew
 
 def sleep(as_json: JsonFlag = False) -> None:
     with crew(time.sleep, 2, 2) as workers:

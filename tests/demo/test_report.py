@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from rheostat.cli.demo import show_ratios
+from rheostat.cli.run import show_ratios
 from rheostat.demo.run import DemoPlan, DemoRun, _counts, ratio_rows, result, verdict
 from rheostat.load.payload import IdChecksum
 from rheostat.load.producer import Lateness, LoadResult

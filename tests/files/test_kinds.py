@@ -11,7 +11,7 @@ from rheostat.config.loading import read_document, read_token
 from rheostat.errors import InputError
 from rheostat.files import kind_of, read_text
 from rheostat.journal.store import read_journal
-from rheostat.judge.jobs import load_job
+from rheostat.judge.cases import load_job
 from rheostat.load.files import read_trace, read_variation
 from rheostat.load.trips import file_trips
 from rheostat.research.bench.harness import require_page

@@ -6,9 +6,8 @@ from rheostat.decide.policy import policy_names
 from rheostat.errors import InputError
 from rheostat.journal.records import DecisionRecord
 from rheostat.journal.store import read_journal
-from rheostat.judge.cases import Case, LoadSpec, PolicySpec
+from rheostat.judge.cases import Case, LoadSpec, PolicySpec, load_job
 from rheostat.judge.compare import run_one
-from rheostat.judge.jobs import load_job
 from rheostat.judge.simulate import require_new
 from rheostat.loop.build import sample_store_beside
 from rheostat.report.replay import replay_score

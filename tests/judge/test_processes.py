@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rheostat.errors import PartFailedError
-from rheostat.judge.crew import crew
+from rheostat.judge.compare import crew
 
 
 def _ended(number: int) -> int:
@@ -33,7 +33,7 @@ def test_a_process_that_is_ended_from_outside_is_an_error_that_says_what_to_do()
 
 PARENT = """
 import time
-from rheostat.judge.crew import crew
+from rheostat.judge.compare import crew
 if __name__ == "__main__":
     with crew(time.sleep, 2, 2) as team:
         results = team.results([0.0, 600.0])

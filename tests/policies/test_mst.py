@@ -17,7 +17,7 @@ from rheostat.config.loading import load_settings
 from rheostat.decide.decide import DecisionSettings, decide, learn
 from rheostat.decide.placement import Choice, Placing
 from rheostat.decide.policy import PolicyContext, load_policy
-from rheostat.judge.jobs import load_job
+from rheostat.judge.cases import load_job
 from rheostat.learn.throughput import MstModel, Point
 from rheostat.model import (
     Assessment,

@@ -3,7 +3,7 @@
 import pytest
 from tests.sim.jobs import plain, stage
 
-from rheostat.judge.jobs import load_job
+from rheostat.judge.cases import load_job
 from rheostat.sim.capacity import batch_s, capacity_curve, demand, long_batch_rate
 
 WAVES = {

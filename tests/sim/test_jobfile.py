@@ -4,7 +4,7 @@ import pytest
 from tests.sim.jobs import PLAIN
 
 from rheostat.errors import InputError
-from rheostat.judge.jobs import load_job, preset_names
+from rheostat.judge.cases import load_job, preset_names
 from rheostat.model import Bounds
 from rheostat.sim.events import SlowExecutor
 from rheostat.sim.jobfile import JobFile, job_of

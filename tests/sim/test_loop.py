@@ -5,7 +5,7 @@ from tests.sim.jobs import plain, simulated
 from rheostat.config.loading import load_settings
 from rheostat.journal.records import DecisionRecord, OutcomeRecord
 from rheostat.journal.store import MemoryJournal
-from rheostat.judge.jobs import load_job
+from rheostat.judge.cases import load_job
 from rheostat.load.curves import Pieces, staircase
 from rheostat.loop.build import build_decision_settings
 from rheostat.loop.clock import ManualClock

@@ -14,7 +14,7 @@ from rheostat.config.loading import load_settings
 from rheostat.errors import InputError
 from rheostat.journal.records import DecisionRecord
 from rheostat.journal.store import JournalWriter, MemoryJournal, read_journal
-from rheostat.judge.jobs import load_job
+from rheostat.judge.cases import load_job
 from rheostat.load.curves import Pieces, constant
 from rheostat.load.trips import experiment_curve
 from rheostat.loop.build import build_decision_settings

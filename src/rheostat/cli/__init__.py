@@ -31,7 +31,7 @@ _SCRIPTS = "run"
 """The command whose signals and arguments belong to the user's script."""
 
 COMMANDS = {
-    "demo": "demo",
+    "demo": "run",
     "run": "run",
     "explain": "explain",
     "replay": "explain",

@@ -17,7 +17,7 @@ from rheostat.cli.common import JsonFlag, console, print_json, show_idle, write_
 from rheostat.config.faults import models_in
 from rheostat.config.reference import table
 from rheostat.errors import Fault, InputError
-from rheostat.judge.jobs import load_job, preset_names
+from rheostat.judge.cases import load_job, preset_names
 from rheostat.sim.events import Event, LastingEvent
 from rheostat.sim.jobfile import (
     Distribution,

@@ -1,16 +1,22 @@
-"""``rheostat run app.py``: an unmodified PySpark script under control."""
+"""``rheostat run``: an unmodified PySpark script under control; ``rheostat demo``: a live run on this machine."""
 
 from __future__ import annotations
 
+import shlex
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-from rheostat.cli.common import JsonFlag, executors_of, print_json
+from rheostat.cli.common import JsonFlag, console, executors_of, number_of, print_json, program, say, to_json
 from rheostat.errors import Fault, InputError, RheostatError, tried
 
 
@@ -84,3 +90,109 @@ def _settings(file: Path | None, given: dict[str, Any], faults: list[Fault]) -> 
     settings = {**read, **given}
     tried(check_settings, None, faults, settings, wrong)
     return settings
+
+
+# rheostat demo
+
+
+_OPTIONS = {"peak_rate": "rate"}
+"""Field of the plan → its option, where they differ."""
+
+_TABLE_WIDTH = 80
+"""Narrowest terminal for the table of ratios, columns."""
+
+
+def demo(
+    source: Annotated[str, typer.Option(help="kafka (a real broker), or log (files, without a broker).")] = "kafka",
+    objective: Annotated[str, typer.Option(help=r"lag < DURATION \[for PERCENT%].")] = "lag < 20s",
+    executors: Annotated[str, typer.Option(help="Bounds MIN,MAX of the executors.")] = "1,6",
+    policy: Annotated[str, typer.Option(help="A policy, or POLICY:PRESET.")] = "reactive",
+    rate: Annotated[str, typer.Option(help="Records/s at the plateau.")] = "500",
+    partitions: Annotated[str, typer.Option(help="Partitions of the topic.")] = "12",
+    seed: Annotated[str, typer.Option(help="Seed of keys and payloads.")] = "7",
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="Also run with the static size, for comparison.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the report, the score and the journal.")] = Path(
+        "rheostat-demo"
+    ),
+    as_json: JsonFlag = False,
+) -> None:
+    """Run load, pipeline, cluster and autoscaler on this machine; report savings and violations."""
+    from rheostat.decide.settings_check import check_settings
+    from rheostat.demo.run import DemoPlan
+
+    faults: list[Fault] = []
+    given: dict[str, Any] = {
+        "source": source,
+        "objective": objective,
+        "executors": tried(executors_of, None, faults, executors),
+        "policy": policy,
+        "peak_rate": tried(number_of, None, faults, "rate", rate, float),
+        "partitions": tried(number_of, None, faults, "partitions", partitions, int),
+        "seed": tried(number_of, None, faults, "seed", seed, int),
+    }
+    tried(check_settings, None, faults, {"objective": "lag < 60s", "profile": "demo", "policy": policy})
+    wrong: list[Fault] = []
+    plan = tried(DemoPlan, None, wrong, **{name: value for name, value in given.items() if value is not None})
+    faults += [replace(fault, field=_OPTIONS.get(fault.field, fault.field)) for fault in wrong]
+    if faults:
+        raise InputError(faults)
+    _run_demo(plan, out.absolute(), with_baseline=baseline, as_json=as_json)
+
+
+def _run_demo(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> None:
+    from rheostat.demo import run as demos
+
+    screen = console()
+    folder = _new_folder(out)
+    show_ratios(screen, demos.ratio_rows())
+    with demos.LiveTable(plan, folder, screen).open() as table:
+        run = demos.run_demo(plan, folder, table.say, table.show)
+    static = None
+    if with_baseline:
+        fixed = plan.static(run.score["executors_max"])
+        with demos.LiveTable(fixed, folder / "baseline", screen).open() as table:
+            static = demos.run_demo(fixed, folder / "baseline", table.say, table.show)
+    page = demos.write_page(run, static, folder / "report.html")
+    result = demos.result(run, static)
+    (folder / "score.json").write_text(to_json(result) + "\n", encoding="utf-8")
+    say(demos.verdict(run, static))
+    screen.print(f"Report: {page}", markup=False, soft_wrap=True)
+    why = f"To see why: {program()} explain {shlex.quote(str(folder / 'journal'))}"
+    screen.print(why, markup=False, soft_wrap=True)
+    if as_json:
+        print_json(result)
+    if not run.score["valid"]:
+        message = f"the sink does not hold the produced records: {run.sink}, expected {run.load.checksum}"
+        raise RheostatError(message)
+    if not run.drained:
+        message = f"the last record was not committed within {run.plan.drain_s:g} s"
+        raise RheostatError(message)
+
+
+def show_ratios(screen: Console, rows: Sequence[Sequence[str]]) -> None:
+    """Print rows, header first, as a table, or as a list on a narrow screen."""
+    header, *rest = rows
+    if screen.width < _TABLE_WIDTH:
+        for name, *cells in rest:
+            figures = ", ".join(f"{label} {cell}" for label, cell in zip(header[1:], cells, strict=True))
+            screen.print(f"{name}\n  {figures}", markup=False)
+        return
+    table = Table(*header, box=box.SIMPLE, pad_edge=False)
+    for row in rest:
+        table.add_row(*map(escape, row))
+    screen.print(table)
+
+
+def _new_folder(out: Path) -> Path:
+    """Create the folder of this run: ``run-1``, ``run-2`` and so on."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        taken = [int(name) for path in out.glob("run-*") if (name := path.name.removeprefix("run-")).isdecimal()]
+        folder = out / f"run-{max(taken, default=0) + 1}"
+        folder.mkdir()
+    except OSError as error:
+        message = f"the folder cannot be created: {error.strerror}"
+        raise InputError([Fault("out", str(out), "a folder that can be written", message)]) from error
+    return folder

@@ -23,12 +23,12 @@ from rheostat.judge.cases import (
     Treatment,
     check_policy_specs,
     idle_settings,
+    load_job,
     loads_of,
     parse_policy_specs,
     recent_load,
 )
 from rheostat.judge.compare import Variant, variants_of
-from rheostat.judge.jobs import load_job
 from rheostat.judge.worst_case import Hunt
 from rheostat.report.times import parse_duration
 from rheostat.sim.jobfile import JobFile

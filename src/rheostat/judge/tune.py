@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from rheostat import __version__
 from rheostat.errors import Fault, InputError
 from rheostat.judge.cases import Case, PolicySpec, ready, settings_for
-from rheostat.judge.crew import Progress, crew
+from rheostat.judge.compare import Progress, crew
 from rheostat.judge.scoring import cost_parts, end_of, scoring_case
 from rheostat.judge.simulate import simulate
 from rheostat.loop.build import build_decision_settings

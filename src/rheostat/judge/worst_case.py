@@ -20,8 +20,7 @@ from random import Random
 
 from rheostat.errors import Fault, InputError
 from rheostat.judge.cases import PEAK_SHARE, Case, LoadSpec, PolicySpec, Treatment
-from rheostat.judge.compare import Comparison, Defeat, find_reference, run_one
-from rheostat.judge.crew import Progress, crew
+from rheostat.judge.compare import Comparison, Defeat, Progress, crew, find_reference, run_one
 from rheostat.judge.scoring import cost_parts, scoring_case
 from rheostat.judge.simulate import simulate
 from rheostat.load.curves import Pieces, RateCurve

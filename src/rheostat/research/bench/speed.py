@@ -24,9 +24,8 @@ from rheostat.analyze.state import AnalysisState
 from rheostat.config.loading import load_settings
 from rheostat.decide.decide import decide
 from rheostat.decide.policy import policy_names
-from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Ready, ready
-from rheostat.judge.crew import follow_parent
-from rheostat.judge.jobs import load_job
+from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Ready, load_job, ready
+from rheostat.judge.compare import follow_parent
 from rheostat.judge.simulate import simulate
 from rheostat.loop.build import build_decision_settings
 from rheostat.model import (

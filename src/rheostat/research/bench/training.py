@@ -28,8 +28,7 @@ from rheostat.fleet.train import JobModel, session, train_fleet, train_job
 from rheostat.host.java import find_java
 from rheostat.journal.records import DecisionRecord
 from rheostat.journal.store import MemoryJournal
-from rheostat.judge.cases import Case, LoadSpec, PolicySpec, ready, settings_for
-from rheostat.judge.jobs import load_job
+from rheostat.judge.cases import Case, LoadSpec, PolicySpec, load_job, ready, settings_for
 from rheostat.judge.simulate import run_loop, start_executors
 from rheostat.learn.slow_records import (
     Array,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from rheostat.judge.crew import crew
+from rheostat.judge.compare import crew
 from rheostat.report.html import PlotFigure, frame, heading, note_list, table, write_page
 
 # ----------------------------------------------------------------------------------- statements and their results

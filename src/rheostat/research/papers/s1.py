@@ -23,7 +23,7 @@ from rheostat.config.models import Settings
 from rheostat.decide.decide import DecisionSettings
 from rheostat.journal.records import DecisionRecord, Record
 from rheostat.journal.store import MemoryJournal, StateStore
-from rheostat.judge.crew import Crew
+from rheostat.judge.compare import Crew
 from rheostat.judge.scoring import Points
 from rheostat.judge.simulate import run_loop, unready_at_end
 from rheostat.learn.slow_records import Sample, TrainingOptions, refit_resamples, train

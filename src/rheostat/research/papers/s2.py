@@ -21,8 +21,7 @@ import numpy as np
 from rheostat.calibrate import recorded
 from rheostat.calibrate.fit import fit_nonnegative
 from rheostat.errors import Fault, InputError
-from rheostat.judge.cases import PolicySpec
-from rheostat.judge.jobs import load_job
+from rheostat.judge.cases import PolicySpec, load_job
 from rheostat.judge.scoring import Points, thinned
 from rheostat.judge.simulate import Run, simulate, start_executors
 from rheostat.learn.throughput import MstModel, Point, fit

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from rheostat.journal.records import DecisionRecord, OutcomeRecord
 from rheostat.journal.store import States
-from rheostat.judge.cases import PolicySpec, settings_for
-from rheostat.judge.jobs import load_job
+from rheostat.judge.cases import PolicySpec, load_job, settings_for
 from rheostat.judge.scoring import Points, ScoringCase, cost_parts, end_of, lag_line, thinned
 from rheostat.judge.simulate import Recorder, simulate, start_executors
 from rheostat.load.curves import Pieces, staircase
