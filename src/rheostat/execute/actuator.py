@@ -61,11 +61,7 @@ def load_actuator(name: str) -> ActuatorFactory:
 
 
 def build_actuator(name: str, context: ActuatorContext) -> Actuator:
-    """Build the actuator of that name.
-
-    Raises:
-        InputError: it cannot be loaded, or what it has built is no actuator.
-    """
+    """Build the actuator of that name. Raises InputError if it cannot be loaded, or if what it builds is none."""
     actuator: Any = load_actuator(name).build(context)
     lacks = [method for method in _METHODS if not callable(getattr(actuator, method, None))]
     if lacks:
