@@ -5,7 +5,8 @@
     python3 tasks.py --help     the other chores
 
 The environment is made in ``.venv`` (or where RHEOSTAT_VENV points) from the pinned, hashed files in
-``requirements/``, and made again when those change.
+``requirements/``, and made again when those change. When only ``pyproject.toml`` changed, the package is
+installed again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ ROOT = Path(__file__).resolve().parent
 VENV = Path(os.environ.get("RHEOSTAT_VENV", ROOT / ".venv")).resolve()
 BUILD_LOCK = ROOT / "requirements" / "build.lock"
 DEV_LOCK = ROOT / "requirements" / "dev.lock"
+PROJECT = ROOT / "pyproject.toml"
 NEEDED_FREE_MB = 3000
 
 
@@ -35,47 +37,26 @@ def main(argv: Sequence[str]) -> int:
     width = max(map(len, CHORES))
     listing = "\n".join(f"  {name:<{width}}  {(chore.__doc__ or '').splitlines()[0]}" for name, chore in CHORES.items())
     parser.epilog = f"chores:\n{listing}"
-    parser.add_argument("chore", choices=CHORES, metavar="CHORE")
+    parser.add_argument("chore", nargs="?", choices=CHORES, metavar="CHORE")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help="handed on")
     given = parser.parse_args(argv)
+    if given.chore is None:
+        parser.error(f"name a chore: {', '.join(CHORES)}")
     return CHORES[given.chore](given.rest)
 
 
 def setup(rest: Sequence[str] = ()) -> int:
-    """Make the environment with everything in it, pinned."""
+    """Make the environment with everything in it, pinned; again after a change of the entry points."""
     del rest
-    stamp = VENV / "rheostat.stamp"
-    wanted = _fingerprint()
-    if stamp.exists() and stamp.read_text() == wanted:
-        return 0
-    free_mb = shutil.disk_usage(_existing(VENV)).free // 2**20
-    if free_mb < NEEDED_FREE_MB:
-        sys.exit(f"{VENV} needs {NEEDED_FREE_MB} MB of free disk; there are {free_mb} MB.")
-    print(f"Setting up {VENV}: about 650 MB to download (440 MB of it PySpark), 1.2 GB on disk.", file=sys.stderr)
-    try:
-        _refuse_foreign(VENV)
-        venv.create(VENV, with_pip=True, clear=True)
-    except subprocess.CalledProcessError:
-        sys.exit("This Python cannot make environments. On Debian and Ubuntu: apt-get install python3-venv")
-    except OSError as error:
-        sys.exit(f"No environment can be made at {VENV}: {error.strerror or error}")
-    pip = [_tool("python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    for arguments in (
-        ["--require-hashes", "-r", str(BUILD_LOCK)],
-        ["--require-hashes", "--no-build-isolation", "-r", str(DEV_LOCK)],
-        ["--no-deps", "--no-build-isolation", "-e", str(ROOT)],
-    ):
-        status = _call([*pip, *arguments])
-        if status:
-            print("The set-up failed: the lines above say why. Run the command again to continue.", file=sys.stderr)
-            return status
-    stamp.write_text(wanted)
-    return 0
+    status = _prepare()
+    if status == 0:
+        print(f"Ready: {_tool('rheostat')}")
+    return status
 
 
 def demo(rest: Sequence[str]) -> int:
     """Run `rheostat demo` (the live run: load, pipeline, cluster, autoscaler, report)."""
-    return setup() or _call([_tool("rheostat"), "demo", *rest])
+    return _prepare() or _call([_tool("rheostat"), "demo", *rest])
 
 
 def test(rest: Sequence[str]) -> int:
@@ -85,27 +66,27 @@ def test(rest: Sequence[str]) -> int:
 
 def fast(rest: Sequence[str]) -> int:
     """Run the fast suite: no Java, on all cores."""
-    return setup() or _call([_tool("python"), "-m", "pytest", "-m", "not cluster", "-n", "auto", *rest])
+    return _prepare() or _call([_tool("python"), "-m", "pytest", "-m", "not cluster", "-n", "auto", *rest])
 
 
 def cluster(rest: Sequence[str]) -> int:
     """Run the suite on a real Kafka and a real Spark."""
-    return setup() or _call([_tool("python"), "-m", "pytest", "-m", "cluster", *rest])
+    return _prepare() or _call([_tool("python"), "-m", "pytest", "-m", "cluster", *rest])
 
 
 def lint(rest: Sequence[str]) -> int:
     """Look for faults and for layout: ruff check, ruff format --check."""
-    return setup() or _call([_tool("ruff"), "check", *rest]) or _call([_tool("ruff"), "format", "--check", *rest])
+    return _prepare() or _call([_tool("ruff"), "check", *rest]) or _call([_tool("ruff"), "format", "--check", *rest])
 
 
 def types(rest: Sequence[str]) -> int:
     """Check the types: mypy, strict."""
-    return setup() or _call([_tool("mypy"), *rest])
+    return _prepare() or _call([_tool("mypy"), *rest])
 
 
 def layers(rest: Sequence[str]) -> int:
     """Check that each layer knows only those below it: import-linter."""
-    return setup() or _call([_tool("lint-imports"), *rest])
+    return _prepare() or _call([_tool("lint-imports"), *rest])
 
 
 def check(rest: Sequence[str]) -> int:
@@ -137,6 +118,45 @@ CHORES: dict[str, Callable[[Sequence[str]], int]] = {
 }
 
 
+def _prepare() -> int:
+    """Make the environment where the pinned files changed; install the package where only pyproject.toml changed."""
+    stamp = VENV / "rheostat.stamp"
+    pinned, package = _fingerprint(BUILD_LOCK, DEV_LOCK), _fingerprint(PROJECT)
+    made = stamp.read_text().split() if stamp.exists() else []
+    if made == [pinned, package]:
+        return 0
+    status = 0
+    if pinned not in made:
+        status = _make_environment()
+    status = status or _install("--no-deps", "--no-build-isolation", "-e", str(ROOT))
+    if status:
+        print("The set-up failed: the lines above say why. Run the command again to continue.", file=sys.stderr)
+    else:
+        stamp.write_text(f"{pinned} {package}")
+    return status
+
+
+def _make_environment() -> int:
+    free_mb = shutil.disk_usage(_existing(VENV)).free // 2**20
+    if free_mb < NEEDED_FREE_MB:
+        sys.exit(f"{VENV} needs {NEEDED_FREE_MB} MB of free disk; there are {free_mb} MB.")
+    print(f"Setting up {VENV}: about 650 MB to download (440 MB of it PySpark), 1.2 GB on disk.", file=sys.stderr)
+    try:
+        _refuse_foreign(VENV)
+        venv.create(VENV, with_pip=True, clear=True)
+    except subprocess.CalledProcessError:
+        sys.exit("This Python cannot make environments. On Debian and Ubuntu: apt-get install python3-venv")
+    except OSError as error:
+        sys.exit(f"No environment can be made at {VENV}: {error.strerror or error}")
+    return _install("--require-hashes", "-r", str(BUILD_LOCK)) or _install(
+        "--require-hashes", "--no-build-isolation", "-r", str(DEV_LOCK)
+    )
+
+
+def _install(*arguments: str) -> int:
+    return _call([_tool("python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *arguments])
+
+
 def _refuse_foreign(place: Path) -> None:
     """What is no environment is not cleared for one."""
     if place.is_dir() and any(place.iterdir()) and not (place / "pyvenv.cfg").exists():
@@ -159,11 +179,12 @@ def _tool(name: str) -> str:
     return str(VENV / ("Scripts" if os.name == "nt" else "bin") / name)
 
 
-def _fingerprint() -> str:
-    seen = hashlib.sha256(sys.version.encode())
-    for path in (BUILD_LOCK, DEV_LOCK, ROOT / "pyproject.toml"):
-        seen.update(path.read_bytes())
-    return seen.hexdigest()
+def _fingerprint(*paths: Path) -> str:
+    """Of the files and of this Python."""
+    digest = hashlib.sha256(sys.version.encode())
+    for path in paths:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _existing(path: Path) -> Path:

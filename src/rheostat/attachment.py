@@ -17,7 +17,7 @@ from rheostat.config.loading import read_document
 from rheostat.config.models import Settings, pairs_of
 from rheostat.decide.settings_check import check_settings, no_effect
 from rheostat.errors import Fault, InputError, RefusedError, UnavailableError, tried
-from rheostat.execute.actuator import ActuatorContext, DryRun, load_actuator
+from rheostat.execute.actuator import ActuatorContext, DryRun, build_actuator, load_actuator
 from rheostat.journal.store import Journal
 from rheostat.loop.build import build_decision_settings, open_journal, open_sample_store, open_store
 from rheostat.loop.clock import StoppableClock, SystemClock
@@ -215,24 +215,24 @@ def assemble(
     """Build the loop for a session; nothing runs yet.
 
     Raises:
-        InputError: the policy, the journal's folder or the port of the metrics is wrong.
+        InputError: the policy, the actuator, a source, the journal's folder or the port of the metrics is wrong.
         RefusedError: every reason why it cannot work; never with the mode ``watch``.
         UnavailableError: the session does not answer.
     """
     deciding = build_decision_settings(settings, open_sample_store(settings))
     loops: list[Loop] = []
     watch = _nodes_watch(settings)
-    actuator = _build_actuator(spark, settings, watch, lambda: bool(loops) and loops[0].status().paused)
-    requested = partial(getattr, actuator, "requested", None)
-    source: Source
-    if sources is None:
-        source = DriverSource(spark, settings.queries, requested=requested)
-    else:
-        source = MergedSource(sources, requested=requested)
     faults: list[Fault] = []
     metrics = JobMetrics()
+    source: Source
     with contextlib.ExitStack() as undoing:
+        actuator = _build_actuator(spark, settings, watch, lambda: bool(loops) and loops[0].status().paused)
         undoing.callback(actuator.close)
+        requested = partial(getattr, actuator, "requested", None)
+        if sources is None:
+            source = DriverSource(spark, settings.queries, requested=requested)
+        else:
+            source = MergedSource(sources, requested=requested)
         undoing.callback(source.close)
         served = tried(serve, None, faults, settings.metrics, metrics)
         if served is not None:
@@ -268,7 +268,7 @@ def _build_actuator(
     if settings.mode != "act":
         return DryRun()
     round_trips = None if watch is None else watch.round_trips
-    return load_actuator(settings.actuator).build(ActuatorContext(spark, settings, SystemClock(), paused, round_trips))
+    return build_actuator(settings.actuator, ActuatorContext(spark, settings, SystemClock(), paused, round_trips))
 
 
 # Refusals: why a session cannot be scaled, all reasons at once

@@ -74,10 +74,12 @@ def _name_faults(plugins: Plugins, name: str, found: list[EntryPoint]) -> list[F
     if not found:
         fault = unknown_name(plugins.kind, name, plugins.names(), plugins.kind)
         end = "" if fault.message.endswith("?") else "."
-        hint = f"One from a package is found once that is installed, with its entry point in {plugins.group}"
+        hint = (
+            f"A new one is found after its entry point in `{plugins.group}` was added and its package installed again"
+        )
         return [Fault(fault.field, fault.given, fault.allowed, f"{fault.message}{end} {hint}")]
     targets = sorted({entry.value for entry in found})
     if len(targets) > 1:
-        message = f"several packages register this name: {', '.join(targets)}"
-        return [Fault(plugins.kind, name, "a name that one package registers", message)]
+        message = f"registered more than once: {', '.join(targets)}"
+        return [Fault(plugins.kind, name, "a name that is registered once", message)]
     return []

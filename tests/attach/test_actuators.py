@@ -14,7 +14,7 @@ from rheostat.attachment import assemble
 from rheostat.config.loading import load_settings
 from rheostat.decide.settings_check import check_settings
 from rheostat.errors import InputError, RefusedError
-from rheostat.execute.actuator import load_actuator
+from rheostat.execute.actuator import build_actuator, load_actuator
 from rheostat.execute.live import LiveExecutors
 from rheostat.execute.workers import WorkersActuator
 from rheostat.spark.jvm import SessionFacts
@@ -32,6 +32,9 @@ def example_of_the_page() -> str:
 
 
 PRINTED = example_of_the_page()
+OTHER = "printed-elsewhere"
+"""Not the name of the page: whoever follows the page in this repository registers that one."""
+
 SESSION = SimpleNamespace(sparkContext=SimpleNamespace(applicationId="app-7"))
 
 
@@ -64,8 +67,8 @@ def test_the_built_in_ones_come_through_entry_points():
 
 
 def test_one_of_another_package_executes_the_decisions(install, capsys):
-    install("otherpackage", PRINTED, printed="otherpackage:PrintedCommands")
-    settings = check_settings({**ACT, "actuator": "printed"})
+    install("otherpackage", PRINTED, **{OTHER: "otherpackage:PrintedCommands"})
+    settings = check_settings({**ACT, "actuator": OTHER})
 
     assembly = assemble(cast("Any", SESSION), STANDALONE, settings, [ToyJob(executors=1)])
     assembly.loop.cycle()
@@ -79,8 +82,8 @@ def test_one_of_another_package_executes_the_decisions(install, capsys):
 
 @pytest.mark.parametrize("mode", ["act", "dry-run"])
 def test_its_refusals_are_reported_with_all_others(install, mode):
-    install("otherpackage", PRINTED, printed="otherpackage:PrintedCommands")
-    settings = load_settings({**ACT, "actuator": "printed", "mode": mode})
+    install("otherpackage", PRINTED, **{OTHER: "otherpackage:PrintedCommands"})
+    settings = load_settings({**ACT, "actuator": OTHER, "mode": mode})
 
     with pytest.raises(RefusedError) as caught:
         assemble(
@@ -91,17 +94,17 @@ def test_its_refusals_are_reported_with_all_others(install, mode):
 
 
 def test_a_mistyped_name_gets_a_hint_and_the_list_together_with_other_faults(install):
-    install("otherpackage", PRINTED, printed="otherpackage:PrintedCommands")
+    install("otherpackage", PRINTED, **{OTHER: "otherpackage:PrintedCommands"})
     with pytest.raises(InputError) as caught:
         check_settings({"objective": "soon", "actuator": "worker"})
 
     told = {fault.field: fault for fault in caught.value.faults}
     assert set(told) == {"objective", "actuator"}
     assert told["actuator"].given == "'worker'"
-    assert told["actuator"].allowed == "executors | printed | workers"
+    assert {"executors", OTHER, "workers"} <= set(told["actuator"].allowed.split(" | "))
     assert told["actuator"].message == (
-        "no such actuator; did you mean 'workers'? One from a package is found once that is installed, with its entry "
-        "point in rheostat.actuators"
+        "no such actuator; did you mean 'workers'? A new one is found after its entry point in `rheostat.actuators` "
+        "was added and its package installed again"
     )
 
 
@@ -127,10 +130,45 @@ def test_what_cannot_be_built_is_no_actuator(install):
     assert faults_of("plain") == [("actuator", "plain", "builtins:dict is not an actuator: it has no build")]
 
 
+UNFINISHED = """
+class Unfinished:
+    @classmethod
+    def build(cls, context): ...
+    def apply(self, decision): ...
+
+class Factory:
+    def build(self, context):
+        return Unfinished()
+
+class Nothing:
+    def build(self, context):
+        return None
+
+factory, nothing = Factory(), Nothing()
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        pytest.param("Unfinished", "unfinished:Unfinished is not an actuator: it has no poll, no close", id="a class"),
+        pytest.param("factory", "build returned <Unfinished>: it has no poll, no close", id="what a factory builds"),
+        pytest.param("nothing", "build returned None: it has no apply, no poll, no close", id="None"),
+    ],
+)
+def test_what_lacks_a_method_is_no_actuator(install, entry, message):
+    install("unfinished", UNFINISHED, unfinished=f"unfinished:{entry}")
+    with pytest.raises(InputError) as caught:
+        build_actuator("unfinished", cast("Any", None))
+    [fault] = caught.value.faults
+    assert (fault.field, fault.given) == ("actuator", "unfinished")
+    assert re.sub(r"<unfinished\.(\w+) .*?>", r"<\1>", fault.message) == message
+
+
 def test_two_packages_under_one_name_are_refused(install):
     install("otherpackage", PRINTED, workers="otherpackage:PrintedCommands")
     [(_, _, message)] = faults_of("workers")
-    assert message.startswith("several packages register this name: ")
+    assert message.startswith("registered more than once: ")
     assert {"rheostat.execute.workers:WorkersActuator", "otherpackage:PrintedCommands"} == set(
         message.partition(": ")[2].split(", ")
     )

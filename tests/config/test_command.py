@@ -29,13 +29,24 @@ def test_a_right_file_is_shown_with_everything_filled_in(tmp_path, capsys):
     assert shown["settings"]["guard"]["hold_fallback_s"] == 240.0
 
 
-def test_without_json_nothing_goes_to_standard_output(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        pytest.param("", "watch: lag < 30 s for 99%, no bounds, policy reactive", id="no bounds"),
+        pytest.param(
+            "executors: [1, 4]\npolicy: static\n",
+            "act: lag < 30 s for 99%, 1 to 4 executors, policy static, actuator executors",
+            id="bounds",
+        ),
+    ],
+)
+def test_without_json_one_line_and_nothing_on_standard_output(tmp_path, capsys, settings, line):
     file = tmp_path / "job.yaml"
-    file.write_text("objective: lag < 30s\n")
+    file.write_text(f"objective: lag < 30s\n{settings}")
     run("check", file)
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "watch: lag < 30 s for 99%" in captured.err
+    assert " ".join(captured.err.split()) == f"✓ {line}"
 
 
 def test_a_wrong_file_raises_every_fault(tmp_path):

@@ -422,6 +422,17 @@ def test_an_actuator_that_cannot_be_asked_does_not_stop_the_cycle(caplog):
     assert len(caplog.records) == 1
 
 
+def test_an_answer_of_poll_that_is_no_outcome_is_the_actuators_fault(caplog):
+    rig = Rig()
+    swap(rig.job, "poll", lambda _at: "done")
+    decisions = rig.cycles(3)
+    assert ReasonCode.CYCLE_FAILED not in codes(decisions)
+    assert rig.outcomes == []
+    message = "poll failed: TypeError: the actuator executors: poll returned 'done', it must be an Outcome or None"
+    assert rig.loop.status().last_failure == message
+    assert len(caplog.records) == 1
+
+
 def test_without_a_journal_nothing_is_done_and_nothing_is_remembered(caplog):
     rig = Rig()
     rig.cycles(5)

@@ -3,7 +3,7 @@ import pytest
 from rheostat.errors import InputError
 from rheostat.model import Cluster, Gap, Observation, Offsets, QueryReading
 from rheostat.observe.merge import MergedSource
-from rheostat.testing.fakes import ScriptedSource
+from rheostat.testing.fakes import ScriptedSource, ToyJob
 
 QUERY = QueryReading("id", "run", "q", 1.0)
 OFFSETS = Offsets.of(1.0, ())
@@ -35,7 +35,15 @@ def test_the_number_asked_for_is_filled_in(cluster, requested):
     assert seen.cluster == Cluster.of(1.0, (), requested=requested)
 
 
-def test_without_a_source_there_is_nothing_to_look_through():
+@pytest.mark.parametrize(
+    ("sources", "messages"),
+    [
+        pytest.param([], ["there is nothing to observe with"], id="none"),
+        pytest.param([ToyJob], ["it is a class: build it, ToyJob(…)"], id="a class"),
+        pytest.param([ToyJob(), 3, None], ["it has no observe, no close"] * 2, id="no sources among one"),
+    ],
+)
+def test_what_cannot_be_observed_with_is_refused(sources, messages):
     with pytest.raises(InputError) as caught:
-        MergedSource([])
-    assert [fault.field for fault in caught.value.faults] == ["sources"]
+        MergedSource(sources)
+    assert [(fault.field, fault.message) for fault in caught.value.faults] == [("sources", each) for each in messages]

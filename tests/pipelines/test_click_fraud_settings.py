@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from rheostat.errors import InputError
 from rheostat.pipelines.click_fraud import PIPELINE
-from rheostat.pipelines.running import ClickFraudSettings, parse_seconds
+from rheostat.pipelines.running import ClickFraudSettings, Pipeline, PipelineSettings, base_conf, parse_seconds
 
 KAFKA = {"source": "kafka", "bootstrap": "127.0.0.1:9092", "topic": "clicks", "checkpoint": "c", "out": "o"}
 
@@ -78,3 +79,41 @@ def test_the_program_has_an_option_for_every_setting() -> None:
     given = ["--master=local[1]", "--source=log", "--log=in", "--checkpoint=kept", "--out=out", "--trigger=100ms"]
     found = PIPELINE.read_settings(PIPELINE.parser().parse_args([*given, "--fetch-wait-ms=20", "--cap=none"]))
     assert (found.log, found.trigger_s, found.fetch_wait_ms, found.cap) == ("in", 0.1, 20, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnSettings(PipelineSettings):
+    suffix: str
+    most_clicks: int | None = 5
+    exact: bool = False
+
+
+OWN = Pipeline("own", "Adds a suffix.", OwnSettings, conf=lambda _: base_conf(), build=lambda _, records: records)
+COMMON = ["--master=local[1]", "--source=log", "--log=in", "--checkpoint=kept", "--out=out"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param(["--suffix=x"], ("x", 5, False), id="defaults"),
+        pytest.param(["--suffix=x", "--most-clicks=7", "--exact=true"], ("x", 7, True), id="of their types"),
+    ],
+)
+def test_settings_of_its_own_get_options(given: list[str], expected: tuple[object, ...]) -> None:
+    found = OWN.read_settings(OWN.parser().parse_args([*COMMON, *given]))
+    assert (found.suffix, found.most_clicks, found.exact) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        pytest.param([], "the following arguments are required: --suffix", id="none, without a default"),
+        pytest.param(
+            ["--suffix=x", "--most-clicks=many"], "--most-clicks: invalid setting value: 'many'", id="no number"
+        ),
+    ],
+)
+def test_wrong_options_of_its_own(given: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        OWN.parser().parse_args([*COMMON, *given])
+    assert says in capsys.readouterr().err

@@ -36,6 +36,8 @@ REGISTERED = [(name, preset) for name in policy_names() for preset in presets_of
 @pytest.mark.parametrize(("name", "preset"), REGISTERED, ids=["-".join(pair) for pair in REGISTERED])
 def test_every_registered_policy_conforms(name, preset):
     policy: Any = load_policy(name, {"preset": preset}, CONTEXT)
+    lacks = [part for part in ("options", "context") if not hasattr(policy, part)]
+    assert not lacks, f"a policy of this repository keeps `options` and `context`: {name} has no {', no '.join(lacks)}"
     check_policy(lambda: type(policy)(policy.options, policy.context))
 
 
@@ -220,6 +222,15 @@ def test_everything_that_a_policy_lacks_is_told_at_once():
         "  - name is 3: it must be text",
         "  - recommend cannot be called with 2 arguments: recommend(assessment, state) → (Recommendation, state)",
     ]
+
+
+class Uncallable(Fixed):
+    capacity: Any = None
+
+
+def test_a_part_that_cannot_be_called_is_told():
+    with pytest.raises(AssertionError, match="capacity cannot be called with 2 arguments"):
+        checked(lambda: Uncallable(2))
 
 
 def test_a_class_in_place_of_a_policy_is_told():

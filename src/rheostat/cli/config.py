@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from rheostat.cli.common import JsonFlag, console, print_json, show_idle, write_text
 from rheostat.config.faults import models_in
+from rheostat.config.models import Settings
 from rheostat.config.reference import table
 from rheostat.errors import Fault, InputError
 from rheostat.judge.cases import load_job, preset_names
@@ -56,11 +57,17 @@ def check(
     else:
         settings = check_settings(values, faults)
         idle = no_effect(values, settings)
-        console().print(f"[green]✓[/green] {settings.mode}: {settings.parsed_objective}")
+        console().print(f"[green]✓[/green] {settings.mode}: {escape(_summarize(settings))}")
         show_idle(idle)
         result = {"settings": settings.model_dump(mode="json"), "no_effect": [asdict(each) for each in idle]}
     if as_json:
         print_json({"schema": "rheostat.config/1", **result})
+
+
+def _summarize(settings: Settings) -> str:
+    bounds = "no bounds" if settings.executors is None else "{} to {} executors".format(*settings.executors)
+    actuator = [] if settings.mode == "watch" else [f"actuator {settings.actuator}"]
+    return ", ".join([str(settings.parsed_objective), bounds, f"policy {settings.policy}", *actuator])
 
 
 @config.command("reference")

@@ -199,8 +199,7 @@ def _wrong_parts(policy: object) -> Iterator[str]:
     if not isinstance(exempt, Mapping):
         yield f"exempt is {exempt!r}: it must be law → why"
     for name, count in _ARGUMENTS.items():
-        method = getattr(policy, name, None)
-        if method is not None and not _can_be_called(method, count):
+        if hasattr(policy, name) and not _can_be_called(getattr(policy, name), count):
             yield f"{name} cannot be called with {count} arguments: {POLICY_PARTS[name]}"
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rheostat.config.models import Settings
+from rheostat.errors import Fault, InputError
 from rheostat.model import Decision, Outcome, OutcomeStatus, Reason, ReasonCode, RoundTrip
 from rheostat.plugins import ACTUATORS
 from rheostat.ports import Actuator, Clock
@@ -50,10 +52,25 @@ def load_actuator(name: str) -> ActuatorFactory:
     """Import the actuator of that name, and no other.
 
     Raises:
-        InputError: it is unknown, or cannot be imported.
+        InputError: it is unknown, cannot be imported, or is a class that lacks a part.
     """
-    factory: ActuatorFactory = ACTUATORS.load(name, ["build"])
-    return factory
+    factory: Any = ACTUATORS.load(name, ["build"])
+    if inspect.isclass(factory):
+        ACTUATORS.load(name, _METHODS)
+    return factory  # type: ignore[no-any-return]
+
+
+def build_actuator(name: str, context: ActuatorContext) -> Actuator:
+    """Build the actuator of that name. Raises InputError if it cannot be loaded, or if what it builds is none."""
+    actuator: Any = load_actuator(name).build(context)
+    lacks = [method for method in _METHODS if not callable(getattr(actuator, method, None))]
+    if lacks:
+        message = f"build returned {actuator!r}: it has no {', no '.join(lacks)}"
+        raise InputError([Fault("actuator", name, f"an object with {', '.join(_METHODS)}", message)])
+    return actuator  # type: ignore[no-any-return]
+
+
+_METHODS = ("apply", "poll", "close")
 
 
 class DryRun:

@@ -243,7 +243,7 @@ class Loop:
 
     def _poll(self, at: float) -> None:
         try:
-            outcome = self._actuator.poll(at)
+            outcome = _check_outcome(self._actuator.poll(at), self._settings.actuator)
         except Exception as error:
             self._failures.add(error)
             return
@@ -394,6 +394,14 @@ def _unchanged(decision: Decision, status: OutcomeStatus, reason: Reason) -> Out
         before=decision.current,
         after=decision.current,
     )
+
+
+def _check_outcome(answer: object, actuator: str) -> Outcome | None:
+    """What ``poll`` returned. Raises TypeError if it is no outcome."""
+    if answer is None or isinstance(answer, Outcome):
+        return answer
+    message = f"the actuator {actuator}: poll returned {answer!r}, it must be an Outcome or None"
+    raise TypeError(message)
 
 
 # The thread of a loop, which is replaced when it dies.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 
@@ -13,14 +14,14 @@ _SECTIONS = ("offsets", "batch", "running")
 
 
 class MergedSource:
-    """Asks all of its sources in every cycle, the most trusted first. Raises InputError if there is none.
+    """Asks all of its sources in every cycle, the most trusted first. Raises InputError if one is no source.
 
     ``requested`` returns the number of executors requested last, which not every source knows.
     """
 
     def __init__(self, sources: Sequence[Source], *, requested: Callable[[], int | None] = lambda: None) -> None:
-        if not sources:
-            raise InputError([Fault("sources", "none", "at least one source", "there is nothing to observe with")])
+        if faults := _find_source_faults(sources):
+            raise InputError(faults)
         self._sources = tuple(sources)
         self._requested = requested
 
@@ -36,6 +37,19 @@ class MergedSource:
     def close(self) -> None:
         for source in self._sources:
             source.close()
+
+
+def _find_source_faults(sources: Sequence[object]) -> list[Fault]:
+    if not sources:
+        return [Fault("sources", "none", "at least one source", "there is nothing to observe with")]
+    allowed, faults = "an object with observe and close", []
+    for source in sources:
+        lacks = [name for name in ("observe", "close") if not callable(getattr(source, name, None))]
+        if inspect.isclass(source):
+            faults.append(Fault("sources", repr(source), allowed, f"it is a class: build it, {source.__name__}(…)"))
+        elif lacks:
+            faults.append(Fault("sources", repr(source), allowed, f"it has no {', no '.join(lacks)}"))
+    return faults
 
 
 def merged_observation(first: Observation, second: Observation) -> Observation:

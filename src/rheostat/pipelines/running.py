@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_type_hints
 
 from rheostat.errors import Fault, InputError, RheostatError
 from rheostat.pipelines.sink import make_writer
@@ -237,7 +237,7 @@ class Pipeline(Generic[S]):
         name: of its module.
         conf: of its session.
         build: maps a stream with the column ``value`` to the rows of the sink.
-        add_options: adds the options of its own settings to a parser.
+        add_options: adds the options of its own settings to a parser; None: ``--name``, of its type, for each.
     """
 
     name: str
@@ -245,7 +245,7 @@ class Pipeline(Generic[S]):
     settings: type[S]
     conf: Callable[[S], dict[str, str]]
     build: Callable[[S, DataFrame], DataFrame]
-    add_options: Callable[[argparse.ArgumentParser], object] = lambda _: None
+    add_options: Callable[[argparse.ArgumentParser], object] | None = None
 
     def start(self, settings: S, spark: SparkSession) -> StreamingQuery:
         """Start the query and return at once.
@@ -339,8 +339,31 @@ class Pipeline(Generic[S]):
         add("--query-name", help="name of the query (default: %(default)s)")
         add("--jars", type=_parse_list, default=[], help="jar files for the session, comma-separated")
         add("--conf", action="append", type=_parse_pair, default=[], help="KEY=VALUE for the session; may be repeated")
-        self.add_options(parser)
+        if self.add_options is None:
+            _add_own_options(parser, self.settings)
+        else:
+            self.add_options(parser)
         return parser
+
+
+def _add_own_options(parser: argparse.ArgumentParser, settings: type[PipelineSettings]) -> None:
+    """An option for each setting that not every pipeline has; one without a default is required."""
+    types, common = get_type_hints(settings), {field.name for field in fields(PipelineSettings)}
+    for field in fields(settings):
+        if field.name not in common:
+            needed = field.default is MISSING
+            text = f"setting of this pipeline ({'required' if needed else 'default: %(default)s'})"
+            option, read = f"--{field.name.replace('_', '-')}", _make_reader(types[field.name])
+            parser.add_argument(option, type=read, required=needed, help=text)
+
+
+def _make_reader(hint: Any) -> Callable[[str], Any]:
+    from pydantic import TypeAdapter
+
+    def setting(text: str) -> Any:  # argparse says "invalid setting value: 'x'"
+        return TypeAdapter(hint).validate_python(text)
+
+    return setting
 
 
 _DURATION = re.compile(r"\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|min|m)?\s*")
