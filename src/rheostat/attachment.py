@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from rheostat.config.loading import read_document
 from rheostat.config.models import Settings, pairs_of
 from rheostat.decide.settings_check import check_settings, no_effect
-from rheostat.errors import Fault, InputError, RefusedError, UnavailableError, tried
+from rheostat.errors import Fault, InputError, RefusedError, UnavailableError, attempt
 from rheostat.execute.actuator import ActuatorContext, DryRun, build_actuator, load_actuator
 from rheostat.journal.store import Journal
 from rheostat.loop.build import build_decision_settings, open_journal, open_sample_store, open_store
@@ -219,7 +219,7 @@ def assemble(
         RefusedError: every reason why it cannot work; never with the mode ``watch``.
         UnavailableError: the session does not answer.
     """
-    deciding = build_decision_settings(settings, open_sample_store(settings))
+    decision_settings = build_decision_settings(settings, open_sample_store(settings))
     loops: list[Loop] = []
     watch = _nodes_watch(settings)
     faults: list[Fault] = []
@@ -234,12 +234,12 @@ def assemble(
         else:
             source = MergedSource(sources, requested=requested)
         undoing.callback(source.close)
-        served = tried(serve, None, faults, settings.metrics, metrics)
+        served = attempt(serve, None, faults, settings.metrics, metrics)
         if served is not None:
             undoing.callback(served.close)
         if settings.mode != "watch" and (refused := _refusals(facts, settings, source)):
             raise RefusedError([*refused, *faults])
-        journal = tried(open_journal, None, faults, settings)
+        journal = attempt(open_journal, None, faults, settings)
         if journal is not None:
             undoing.callback(journal.close)
         if journal is None or faults:
@@ -248,7 +248,7 @@ def assemble(
     source = source if watch is None else SourceWithNodes(source, watch)
     journal = journal if served is None else CountingJournal(journal, metrics)
     clock, store = SystemClock(), open_store(settings)
-    loop = Loop(source, deciding, actuator, journal, clock, settings, store=store, job=facts.app_name)
+    loop = Loop(source, decision_settings, actuator, journal, clock, settings, store=store, job=facts.app_name)
     loops.append(loop)
     return Assembly(loop, source, actuator, journal, clock, served)
 

@@ -90,7 +90,7 @@ def closest(given: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(given, list(known), n=1)), None)
 
 
-def tried(read: Callable[P, T], instead: D, faults: list[Fault], *args: P.args, **kwargs: P.kwargs) -> T | D:
+def attempt(read: Callable[P, T], instead: D, faults: list[Fault], *args: P.args, **kwargs: P.kwargs) -> T | D:
     """What ``read(*args)`` gives; or ``instead``, and its faults join the others, so that still others can be found.
 
     >>> def positive(number):
@@ -98,7 +98,7 @@ def tried(read: Callable[P, T], instead: D, faults: list[Fault], *args: P.args, 
     ...         raise InputError([Fault("rate", str(number), "> 0", "it is out of range")])
     ...     return number
     >>> faults = []
-    >>> tried(positive, 1, faults, 7), tried(positive, 1, faults, -7), [fault.given for fault in faults]
+    >>> attempt(positive, 1, faults, 7), attempt(positive, 1, faults, -7), [fault.given for fault in faults]
     (7, 1, ['-7'])
     """
     try:

@@ -1,11 +1,11 @@
-"""The guard on sick sinks and slow executors, and what the planner says of them."""
+"""The guard on sick sinks and slow executors, and what the decision_settings says of them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from tests.policies.samples import Fixed, outcome, planner, seen
+from tests.policies.samples import Fixed, decision_settings, outcome, seen
 
 from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import check_gates, choose, decide, learn
@@ -57,7 +57,9 @@ def test_a_sick_sink(target, given, result, code):
 
 
 def test_the_advice():
-    decision, _ = decide(seen(AT, executors=5, sink=SICK), planner(Fixed(8)).initial(), planner(Fixed(8)))
+    decision, _ = decide(
+        seen(AT, executors=5, sink=SICK), decision_settings(Fixed(8)).initial(), decision_settings(Fixed(8))
+    )
     assert decision.reason.text == (
         f"the sink is sick: {SICK}; no executor helps against that, look at what the query writes to: 5 stays"
     )
@@ -149,13 +151,13 @@ class Saying(Fixed):
     ],
 )
 def test_none_comes_while_the_policy_finds_the_number_too_large(code, target):
-    plans = planner(Saying(code), replace_slow=True)
+    plans = decision_settings(Saying(code), replace_slow=True)
     decision, state = decide(seen(AT, **SLOW), plans.initial(), plans)
     assert (decision.target, state.guard.replacing is None) == (target, target == 5)
 
 
 def test_one_comes_and_the_slow_one_goes():
-    plans = planner(Fixed(None), replace_slow=True, round_trip_cooldowns=0.0)
+    plans = decision_settings(Fixed(None), replace_slow=True, round_trip_cooldowns=0.0)
     come, state = decide(seen(AT, **SLOW), plans.initial(), plans)
     assert (come.target, come.first, come.reason.code) == (6, (), ReasonCode.SLOW_EXECUTOR)
     assert come.reason.text == (
@@ -174,7 +176,7 @@ def test_the_effect_of_a_replacement_is_not_judged():
     """At its limit: batches back to back, and records left over. An increase by the policy promises something then."""
     limited = {"executors": 2, "batch_s": 12.0, "backlog_excess": 90.0, "processed_rate": 500.0}
     for target, code, rate in ((None, ReasonCode.SLOW_EXECUTOR, None), (3, ReasonCode.FIXED, 500.0)):
-        plans = planner(Fixed(target), replace_slow=True)
+        plans = decision_settings(Fixed(target), replace_slow=True)
         come, state = decide(seen(AT, **{**SLOW, **limited}), plans.initial(), plans)
         assert (come.target, come.reason.code) == (3, code)
         assert state.guard.pending is not None
@@ -185,7 +187,7 @@ def test_the_effect_of_a_replacement_is_not_judged():
 
 def test_a_replacement_ends_the_trial_of_the_increase_before_it():
     limited = {"batch_s": 12.0, "backlog_excess": 90.0, "processed_rate": 500.0}
-    plans = planner(Fixed(3), replace_slow=True)
+    plans = decision_settings(Fixed(3), replace_slow=True)
     _, state = decide(seen(AT, executors=2, **limited), plans.initial(), plans)
     state = learn(outcome(OutcomeStatus.APPLIED, 3, 2, 3), state, plans)
     assert state.guard.trial is not None
@@ -197,7 +199,7 @@ def test_a_replacement_ends_the_trial_of_the_increase_before_it():
 
 
 def test_nobody_goes_if_nobody_came():
-    plans = planner(Fixed(None), replace_slow=True, no_room_backoff_s=60.0)
+    plans = decision_settings(Fixed(None), replace_slow=True, no_room_backoff_s=60.0)
     _, state = decide(seen(AT, **SLOW), plans.initial(), plans)
     state = learn(outcome(OutcomeStatus.NO_ROOM, 6, 5, 5), state, plans)
     later, state = decide(seen(AT + 15, **SLOW, requested=5), state, plans)
@@ -205,12 +207,12 @@ def test_nobody_goes_if_nobody_came():
 
 
 def test_in_any_decrease_the_slow_one_goes_first():
-    plans = planner(Fixed(3))
+    plans = decision_settings(Fixed(3))
     assert decide(seen(AT, **SLOW), plans.initial(), plans)[0].first == ("7",)
 
 
 def test_a_hold_names_the_slow_one_too():
-    plans = planner(Fixed(5))
+    plans = decision_settings(Fixed(5))
     decision, _ = decide(seen(AT, **SLOW), plans.initial(), plans)
     assert decision.reason.text == "as told; slow: executor 7 on b (3.0 × the task time of the others)"
     assert decision.reason.figures == {"slow_factor": 3.04}

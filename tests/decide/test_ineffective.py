@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.policies.samples import Fixed, outcome, planner, seen
+from tests.policies.samples import Fixed, decision_settings, outcome, seen
 
 from rheostat.decide.decide import decide, learn
 from rheostat.decide.effectiveness import (
@@ -175,7 +175,7 @@ def test_a_cause_that_is_gone(cause, changes, kept):
 
 def test_an_increase_that_brings_nothing_is_undone_once_and_none_follows():
     """From the decision to the memory: up, four warm batches, down again, and then no further increase."""
-    plans, at, number, batches = planner(Fixed(4), largest_step_down=1, cooldown_down_s=60.0), 1000.0, 2, 9
+    plans, at, number, batches = decision_settings(Fixed(4), largest_step_down=1, cooldown_down_s=60.0), 1000.0, 2, 9
     state, done = plans.initial(), list[tuple[float, Action, int, ReasonCode]]()
     for _ in range(60):
         decision, state = decide(limited(at, batches, executors=number, failed_tasks=0), state, plans)
@@ -191,7 +191,7 @@ def test_an_increase_that_brings_nothing_is_undone_once_and_none_follows():
 
 def test_increases_that_follow_one_another_are_judged_together():
     """1 → 3 → 7: what 7 brings is compared with what 1 did."""
-    plans, state = planner(Fixed(3)), planner(Fixed(3)).initial()
+    plans, state = decision_settings(Fixed(3)), decision_settings(Fixed(3)).initial()
     for at, before, target in ((1000.0, 1, 3), (1030.0, 3, 7)):
         policy: Any = Fixed(target)
         decision, state = decide(limited(at, 4, 150.0, executors=before), state, replace(plans, policy=policy))
@@ -201,7 +201,7 @@ def test_increases_that_follow_one_another_are_judged_together():
 
 
 def test_an_old_state_loads():
-    adapter = planner(Fixed(4)).state_adapter
+    adapter = decision_settings(Fixed(4)).state_adapter
     old = b'{"policy": 1, "guard": {"started_at": 1.0, "changed_at": 2.0, "pending": {"decision_id": 1, "at": 2.0,'
     old += b' "before": 3, "target": 4}}, "next_id": 2}'
     loaded = adapter.validate_json(old)

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import ClassVar
 
 import pytest
-from tests.policies.samples import Fixed, outcome, planner, seen
+from tests.policies.samples import Fixed, decision_settings, outcome, seen
 
 from rheostat.decide.decide import decide, learn
 from rheostat.decide.placement import Choice, Placing, choose_nodes_to_add, choose_nodes_to_leave, nd_max, place
@@ -223,7 +223,7 @@ class TestASlowOneIsReplaced:
     ROOMS: ClassVar = {"a": (1, 0), "b": (1, 1), "c": (0, 1)}
 
     def test_on_another_node_and_then_goes_from_its_own(self):
-        plans = planner(Fixed(None), replace_slow=True, round_trip_cooldowns=0.0)
+        plans = decision_settings(Fixed(None), replace_slow=True, round_trip_cooldowns=0.0)
         come, state = decide(seen(1000.0, executors=2, nodes=nodes(**self.ROOMS), **SICK), plans.initial(), plans)
         assert (come.reason.code, come.target, come.first) == (ReasonCode.SLOW_EXECUTOR, 3, ())
         assert come.placement == Placement(("a", "b", "c"), ("c",), (), ("b",))
@@ -238,7 +238,7 @@ class TestASlowOneIsReplaced:
         )
 
     def test_the_one_that_was_replaced_goes_before_others_that_are_slow(self):
-        plans = planner(Fixed(None), replace_slow=True, round_trip_cooldowns=0.0)
+        plans = decision_settings(Fixed(None), replace_slow=True, round_trip_cooldowns=0.0)
         sick = {**SICK, "slow_executors": ("3", "7"), "slow_on": ("c", "b"), "slow_nodes": ("b", "c")}
         state = plans.initial()
         state = replace(state, guard=replace(state.guard, replacing=Replacing("7", 3)))
@@ -249,7 +249,7 @@ class TestASlowOneIsReplaced:
         assert go.placement.leave == ("b",)
 
     def test_not_where_slow_nodes_alone_have_room(self):
-        plans = planner(Fixed(None), replace_slow=True)
+        plans = decision_settings(Fixed(None), replace_slow=True)
         there = nodes(a=(1, 0), b=(1, 1), c=(0, 0))
         hold, state = decide(seen(1000.0, executors=2, nodes=there, **SICK), plans.initial(), plans)
         assert (hold.action, hold.target, hold.placement) == (Action.HOLD, 2, None)
@@ -260,20 +260,20 @@ class TestASlowOneIsReplaced:
         assert state.guard.replacing is None
 
     def test_beside_another_on_its_node_where_that_one_is_as_fast_as_the_others(self):
-        plans = planner(Fixed(None), replace_slow=True)
+        plans = decision_settings(Fixed(None), replace_slow=True)
         there, sick = nodes(a=(1, 0), b=(2, 1), c=(0, 1)), {**SICK, "slow_nodes": ()}
         come, _ = decide(seen(1000.0, executors=3, nodes=there, **sick), plans.initial(), plans)
         assert come.placement is not None
         assert come.placement.add == ("b",)
 
     def test_in_any_decrease_it_goes_before_the_farthest(self):
-        plans = planner(Fixed(2))
+        plans = decision_settings(Fixed(2))
         there = nodes(a=(1, 0), b=(1, 0), d=(1, 0))
         go, _ = decide(seen(1000.0, executors=3, nodes=there, **SICK), plans.initial(), plans)
         assert (go.first, go.placement) == (("7",), Placement(("a", "d"), (), ("b",), ("b",)))
 
     def test_any_increase_passes_its_node_over(self):
-        plans = planner(Fixed(3))
+        plans = decision_settings(Fixed(3))
         come, _ = decide(seen(1000.0, executors=2, nodes=nodes(**self.ROOMS), **SICK), plans.initial(), plans)
         assert come.placement is not None
         assert come.placement.add == ("c",)
@@ -282,7 +282,7 @@ class TestASlowOneIsReplaced:
 class TestThePlannersLastStep:
     def decided(self, target, rooms, policy=None, seed=None, **changes):
         policy = policy or Fixed(target)
-        plans = planner(policy)
+        plans = decision_settings(policy)
         if seed is not None:
             plans = type(plans)(policy, plans.bounds, plans.guard, plans.objective, plans.sample_s, seed)
         sample = seen(nodes=nodes(**rooms), **changes)
@@ -302,7 +302,7 @@ class TestThePlannersLastStep:
         assert self.decided(1, {"a": (1, 0)}, executors=1)[0].placement is None
 
     def test_without_nodes_nothing_is_placed(self):
-        plans = planner(Fixed(5))
+        plans = decision_settings(Fixed(5))
         assert decide(seen(executors=3), plans.initial(), plans)[0].placement is None
 
     def test_an_increase_becomes_what_there_is_room_for(self):
@@ -349,7 +349,7 @@ class TestThePlannersLastStep:
         assert decision.placement == Placement(("a", "b", "c"), ("c",), ())
 
     def test_those_that_are_coming_are_not_asked_for_again_and_a_hold_says_nothing_of_them(self):
-        plans = planner(Fixed(5))
+        plans = decision_settings(Fixed(5))
         state = plans.initial()
         state = replace(state, guard=replace(state.guard, pending=Pending(7, 990.0, 2, 4)))
         there = nodes(a=(1, 0), b=(1, 0), c=(0, 2))
@@ -359,7 +359,7 @@ class TestThePlannersLastStep:
         assert hold.reason.text == "4 → 5: no node has room for 1 more, greatest round trip 20 ms"
 
     def test_figures_of_before_the_last_change_tell_of_nobody_lost(self):
-        plans = planner(Fixed(5), metrics_delay_s=60.0)
+        plans = decision_settings(Fixed(5), metrics_delay_s=60.0)
         state = plans.initial()
         state = replace(state, guard=replace(state.guard, changed_at=990.0, changed_to=4))
         there = nodes(a=(1, 0), b=(1, 0), c=(0, 2))

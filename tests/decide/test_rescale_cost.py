@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.policies.samples import Fixed, outcome, planner, seen
+from tests.policies.samples import Fixed, decision_settings, outcome, seen
 
 from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import decide, learn
@@ -149,7 +149,7 @@ def test_a_first_batch_that_was_not_seen_says_nothing():
 
 
 def test_increases_and_decreases_are_measured_apart():
-    plans = planner(Fixed(5))
+    plans = decision_settings(Fixed(5))
     _, state = decide(seen(executors=3), plans.initial(), plans)
     state = learn(end(4.0), state, plans)
     assert (state.guard.cost_up, state.guard.cost_down, state.guard.cold) == (Cost(1, 4.0, 0.0), None, Cold(up=True))
@@ -164,7 +164,7 @@ def test_the_planner_gives_the_objective_and_the_capacity():
     """Objective 30 s: lag₁ 166 000, 30 000 may wait, 60 s to catch up: 1000 + 136 000 ÷ 60 = 3267/s."""
     policy = Fixed(6)
     policy.capacity_each = 300.0
-    plans = planner(policy)
+    plans = decision_settings(policy)
     state = replace(plans.initial(), guard=GuardState(cost_up=RESTART))
     figures = {"arrival_rate": 1000.0, "processed_rate": 800.0, "backlog": 100_000, "backlog_excess": 90_000.0}
     decision, _ = decide(seen(executors=5, **figures), state, plans)

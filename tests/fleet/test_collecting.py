@@ -1,4 +1,4 @@
-"""From journals and archives to a history: which samples count, and what a damaged source costs."""
+"""From journals and sample stores to a history: which samples count, and what a damaged source costs."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def journal(folder: Path, job: str | None, looks: int, start: float = START) -> 
     return folder
 
 
-def test_journals_and_archives_become_one_history_by_job(tmp_path):
+def test_journals_and_sample_stores_become_one_history_by_job(tmp_path):
     one = journal(tmp_path / "one", "clicks", 3)
     two = journal(tmp_path / "two", None, 2)
     ParquetSampleStore(two / "samples").put(0, [Sample(1.0, (5.0,), 1, 0.0)])
@@ -145,9 +145,9 @@ def test_a_damaged_day_costs_the_rest_of_that_day_and_no_other_source(tmp_path):
     assert found[1].fault is None
 
 
-def test_a_damaged_file_of_an_archive_is_reported(tmp_path):
-    archive = ParquetSampleStore(tmp_path / "job" / "samples")
-    archive.put(0, [Sample(1.0, (5.0,), 1, 0.0)])
+def test_a_damaged_file_of_a_sample_store_is_reported(tmp_path):
+    store = ParquetSampleStore(tmp_path / "job" / "samples")
+    store.put(0, [Sample(1.0, (5.0,), 1, 0.0)])
     next((tmp_path / "job" / "samples").iterdir()).write_bytes(b"nothing")
     (found,) = collect([tmp_path / "job" / "samples"], tmp_path / "history")
     assert (found.job, found.rows) == ("job", 0)

@@ -32,8 +32,8 @@ class Rig:
         self.source = self.job
         self.clock = ManualClock(START)
         self.journal = MemoryJournal() if journal is None else journal
-        planner = build_decision_settings(self.settings)
-        self.loop = Loop(self.job, planner, self.job, self.journal, self.clock, self.settings, store=store)
+        decision_settings = build_decision_settings(self.settings)
+        self.loop = Loop(self.job, decision_settings, self.job, self.journal, self.clock, self.settings, store=store)
 
     def cycles(self, count):
         decisions = []

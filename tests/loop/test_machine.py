@@ -45,8 +45,8 @@ class LoopMachine(RuleBasedStateMachine):
     def start(self) -> None:
         chosen = load_settings({"objective": "lag < 30s", "executors": [1, 6], "profile": "demo"})
         self.job, self.clock, self.journal = _Flaky(partitions=12), ManualClock(1e9), MemoryJournal()
-        planner = build_decision_settings(chosen)
-        self.loop = Loop(self.job, planner, self.job, self.journal, self.clock, chosen)
+        decision_settings = build_decision_settings(chosen)
+        self.loop = Loop(self.job, decision_settings, self.job, self.journal, self.clock, chosen)
         self.last: Decision | None = None
 
     @rule(rate=st.sampled_from([0.0, 50.0, 200.0, 700.0]), cycles=st.integers(1, 12))

@@ -13,7 +13,7 @@ from rheostat.config.loading import load_settings
 from rheostat.errors import UnavailableError
 from rheostat.execute.node_client import NodeClient
 from rheostat.model import Cluster, Executor, Gap, NodeReading, Nodes, Observation, RoundTrip
-from rheostat.observe.merge import merged_observation
+from rheostat.observe.merge import merge_observations
 from rheostat.observe.nodes import NodesWatch, SourceWithNodes
 
 
@@ -331,6 +331,6 @@ def test_nodes_that_the_first_source_does_not_see_are_those_of_the_next():
     gap = Gap("nodes", "far: no answer")
     with_nodes = Observation(1.0, nodes=Nodes(1.0, (NodeReading("near", 1, 2),)), gaps=(gap,))
 
-    seen = merged_observation(Observation(1.0), with_nodes)
+    seen = merge_observations(Observation(1.0), with_nodes)
 
     assert (seen.nodes, seen.gaps) == (with_nodes.nodes, (gap,))

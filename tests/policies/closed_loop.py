@@ -1,4 +1,4 @@
-"""A simulated job with executors that share the work of a batch finely, and a loop around a planner."""
+"""A simulated job with executors that share the work of a batch finely, and a loop around a decision_settings."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def job(start_up_s: float = 4.0, cold_s: float = 1.5, fixed_s: float = 0.3, **ch
 
 
 def run(
-    job: JobFile, load: Points, planner: DecisionSettings, settings: AnalysisSettings, executors: int = 1
+    job: JobFile, load: Points, decision_settings: DecisionSettings, settings: AnalysisSettings, executors: int = 1
 ) -> list[Cycle]:
     """The loop: observe, analyze, plan, execute; an outcome is learned in the first cycle after it is known."""
     sim = SimulatedJob(job, Pieces(load), 1, executors)
-    analysis, state, cycles = AnalysisState(), planner.initial(), list[Cycle]()
-    at = planner.sample_s
+    analysis, state, cycles = AnalysisState(), decision_settings.initial(), list[Cycle]()
+    at = decision_settings.sample_s
     while at <= load[-1][0]:
         outcome = sim.poll(at)
-        state = state if outcome is None else learn(outcome, state, planner)
+        state = state if outcome is None else learn(outcome, state, decision_settings)
         seen, analysis = analyze(sim.observe(at), analysis, settings)
-        decision, state = decide(seen, state, planner)
+        decision, state = decide(seen, state, decision_settings)
         if decision.acts:
             sim.apply(decision)
         cycles.append(Cycle(seen, decision, seen.executors or 0))
-        at += planner.sample_s
+        at += decision_settings.sample_s
     return cycles

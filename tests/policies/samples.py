@@ -68,7 +68,7 @@ class Fixed:
         return None if self.capacity_each is None else executors * self.capacity_each
 
 
-def planner(policy: Any, bounds: tuple[int, int] = (1, 20), **guard: Any) -> DecisionSettings:
+def decision_settings(policy: Any, bounds: tuple[int, int] = (1, 20), **guard: Any) -> DecisionSettings:
     """All guards neutral but those that cannot be switched off, and those that are set."""
     neutral = {"warm_up_batches": 0, "hold_s": 0.0, "largest_step_down": None, "cooldown_down_s": 0.0}
     return DecisionSettings(policy, Bounds(*bounds), GuardSettings(**{**neutral, **guard}), Objective(30.0), 15.0)

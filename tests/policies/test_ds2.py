@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.policies import options as page
-from tests.policies.samples import planner, seen
+from tests.policies.samples import decision_settings, seen
 
 from rheostat.decide.decide import decide
 from rheostat.decide.policy import PolicyContext, load_policy
@@ -239,7 +239,7 @@ def test_the_capacity_is_that_of_the_last_evaluation():
 
 
 def test_through_the_guard_it_goes_down_in_one_step():
-    plans = planner(at_once(), largest_step_down=1, warm_up_batches=99)
+    plans = decision_settings(at_once(), largest_step_down=1, warm_up_batches=99)
     decision, _ = decide(seen(executors=9, arrival_rate=100.0, busy_ratio=0.2), plans.initial(), plans)
     assert (decision.action, decision.target) == (Action.DOWN, 1)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.policies import options as page
-from tests.policies.samples import planner, seen
+from tests.policies.samples import decision_settings, seen
 
 from rheostat.decide.decide import decide
 from rheostat.decide.policy import PolicyContext, load_policy
@@ -187,7 +187,7 @@ def test_no_opinion_where_the_tasks_are_unknown(changes):
 
 
 def test_through_the_guard_all_expired_ones_go_at_once():
-    plans = planner(policy(), largest_step_down=1, cooldown_down_s=300.0)
+    plans = decision_settings(policy(), largest_step_down=1, cooldown_down_s=300.0)
     decision, _ = decide(sample(executors=6, idle_s=(80.0,) * 5, batch_s=0.5, last_batch_s=0.5), plans.initial(), plans)
     assert (decision.action, decision.target) == (Action.DOWN, 1)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 from tests.policies import options as page
-from tests.policies.samples import planner, seen
+from tests.policies.samples import decision_settings, seen
 
 from rheostat.decide.decide import decide
 from rheostat.decide.policy import PolicyContext, load_policy
@@ -403,7 +403,7 @@ def test_the_capacity_is_that_of_the_last_full_window():
 
 
 def test_through_the_guard_it_goes_down_to_four_tenths_at_once():
-    plans = planner(at_once(max_scale_down_factor=0.6), largest_step_down=1, warm_up_batches=99)
+    plans = decision_settings(at_once(max_scale_down_factor=0.6), largest_step_down=1, warm_up_batches=99)
     _, state = decide(seen(1000.0, **load(10, 10, 1000)), plans.initial(), plans)
     decision, _ = decide(seen(1015.0, **load(10, 10, 1000)), state, plans)
     assert (decision.action, decision.target) == (Action.DOWN, 4)

@@ -22,10 +22,10 @@ SLIP = re.compile(rf"(?<![\d.,])1 ({PLURALS})\b|\b1 \w+ (carry|need|are|were|hav
 def test_no_reason_on_any_story_has_a_plural_for_one(name):
     context = PolicyContext(Objective(30.0), 15.0)
     for story in STORIES:
-        planner = DecisionSettings(
+        decision_settings = DecisionSettings(
             load_policy(name, {}, context), Bounds(1, 10), GuardSettings(), context.objective, 15.0
         )
-        for moment in run(planner, replace(story, start=1)):
+        for moment in run(decision_settings, replace(story, start=1)):
             assert not SLIP.search(moment.decision.why), moment.decision.why
 
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from tests.policies.options import documented, expected
-from tests.policies.samples import planner, seen
+from tests.policies.samples import decision_settings, seen
 
 from rheostat.decide.decide import decide
 from rheostat.decide.policy import PolicyContext, load_policy
@@ -196,7 +196,7 @@ def test_the_sentences_have_the_figures():
 
 def test_it_brings_its_own_way_of_going_down():
     """With the default guards, only the catching up and the failures of the house are before it."""
-    plans = planner(hpa(**SOON), largest_step_down=1, cooldown_down_s=600.0, warm_up_batches=50)
+    plans = decision_settings(hpa(**SOON), largest_step_down=1, cooldown_down_s=600.0, warm_up_batches=50)
     _, state = decide(seen(1000.0, executors=9, busy_ratio=0.8), plans.initial(), plans)
     decision, _ = decide(seen(1015.0, executors=9, busy_ratio=0.2, batches=0), state, plans)
     assert (decision.current, decision.target) == (9, 3)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.policies.closed_loop import run
 from tests.policies.options import documented, expected
-from tests.policies.samples import outcome, planner, seen
+from tests.policies.samples import decision_settings, outcome, seen
 
 from rheostat.analyze.state import AnalysisSettings
 from rheostat.config.loading import load_settings
@@ -122,7 +122,9 @@ def test_t_is_no_less_than_the_error_of_the_model():
 
 
 def test_the_same_number_is_a_hold():
-    decision, _ = decide(at_rest(541.0, 6), replace_policy(planner(mst()), knows(LINEAR)), planner(mst()))
+    decision, _ = decide(
+        at_rest(541.0, 6), replace_policy(decision_settings(mst()), knows(LINEAR)), decision_settings(mst())
+    )
     assert (decision.acts, decision.target) == (False, 6)
 
 
@@ -332,14 +334,14 @@ def test_the_far_node_is_given_up_even_where_the_next_near_one_would_not_do():
     sample = at_rest(95.0, 3, nodes=nodes((1, 0), (1, 0), (1, 0)))
     answer, _ = mst().recommend(sample, knows(FAR))
     assert answer.target == 2
-    decision, _ = decide(sample, replace_policy(planner(mst()), knows(FAR)), planner(mst()))
+    decision, _ = decide(sample, replace_policy(decision_settings(mst()), knows(FAR)), decision_settings(mst()))
     assert decision.placement is not None
     assert decision.placement.leave == ("c",)
 
 
 def test_the_nearest_is_added_first():
     sample = saturated(60.0, 1, arrival=200.0, nodes=nodes((1, 0), (0, 1), (0, 1)))
-    decision, _ = decide(sample, planner(mst()).initial(), planner(mst()))
+    decision, _ = decide(sample, decision_settings(mst()).initial(), decision_settings(mst()))
     assert decision.placement is not None
     assert (decision.target, decision.placement.add) == (2, ("b",))
 

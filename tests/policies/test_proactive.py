@@ -29,7 +29,7 @@ EACH = 400.0
 
 
 def proactive(preset: str = "default", sample_s: float = 15.0, **options: Any) -> ProactivePolicy:
-    context = replace(CONTEXT, sample_s=sample_s, preset=preset, archive=MemorySampleStore())
+    context = replace(CONTEXT, sample_s=sample_s, preset=preset, sample_store=MemorySampleStore())
     policy = load_policy("proactive", options, context)
     assert isinstance(policy, ProactivePolicy)
     return policy

@@ -226,8 +226,8 @@ def test_the_state_goes_through_json():
 
 def on_a_job(load: list[tuple[float, float]], executors: int, **options: Any) -> list[Cycle]:
     policy = load_policy("router", options, PolicyContext(Objective(10.0), 5.0, rate_window_s=15.0))
-    planner = DecisionSettings(policy, Bounds(1, 16), GuardSettings(), Objective(10.0), 5.0)
-    return run(job(), load, planner, AnalysisSettings(10.0, 15.0), executors)
+    decision_settings = DecisionSettings(policy, Bounds(1, 16), GuardSettings(), Objective(10.0), 5.0)
+    return run(job(), load, decision_settings, AnalysisSettings(10.0, 15.0), executors)
 
 
 def test_on_a_wave_it_follows_without_a_round_trip_and_without_a_miss():

@@ -59,12 +59,12 @@ def test_the_sentence_says_which_step():
 
 
 def decisions(guard: GuardSettings, **changes: Any) -> list[Decision]:
-    """Through the planner, each 15 s for 75 s; no outcome is ever told, so each change stays under way."""
-    planner = DecisionSettings(schedule(), Bounds(1, 20), guard, Objective(30.0), 15.0)
-    state, number, made = planner.initial(), 3, list[Decision]()
+    """Through the decision_settings, each 15 s for 75 s; no outcome is ever told, so each change stays under way."""
+    decision_settings = DecisionSettings(schedule(), Bounds(1, 20), guard, Objective(30.0), 15.0)
+    state, number, made = decision_settings.initial(), 3, list[Decision]()
     for step in range(6):
         sample = replace(seen(1000.0 + 15 * step, executors=number, batches=0, partitions=2), **changes)
-        decision, state = decide(sample, state, planner)
+        decision, state = decide(sample, state, decision_settings)
         number = decision.target or number
         made.append(decision)
     return made

@@ -1,4 +1,4 @@
-"""Closed loops: the simulated job, the real analysis, the planner, and executors that need time to start."""
+"""Closed loops: the simulated job, the real analysis, the decision_settings, and executors that need time to start."""
 
 from itertools import pairwise
 

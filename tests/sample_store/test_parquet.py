@@ -28,7 +28,7 @@ def files(folder: Path) -> list[str]:
 
 
 @pytest.fixture(params=["parquet", "memory", "memory over parquet"])
-def archive(request: pytest.FixtureRequest, tmp_path: Path) -> SampleStore:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> SampleStore:
     made: dict[str, Callable[[], SampleStore]] = {
         "parquet": lambda: ParquetSampleStore(tmp_path / "samples"),
         "memory": MemorySampleStore,
@@ -37,44 +37,44 @@ def archive(request: pytest.FixtureRequest, tmp_path: Path) -> SampleStore:
     return made[request.param]()
 
 
-def test_nothing_was_put_and_nothing_is_read(archive):
-    archive.put(0, [])
-    assert list(archive.read(5)) == []
+def test_nothing_was_put_and_nothing_is_read(store):
+    store.put(0, [])
+    assert list(store.read(5)) == []
 
 
-def test_what_was_put_is_read_in_its_order_as_far_as_asked_for(archive):
-    archive.put(0, rows(0, 3))
-    archive.put(3, rows(3, 5))
-    assert list(archive.read(5)) == rows(0, 5)
-    assert list(archive.read(4)) == rows(0, 4)
-    assert list(archive.read(0)) == []
-    assert list(archive.read(9)) == rows(0, 5)
-    assert list(archive.read(5, 2)) == rows(3, 5)
-    assert list(archive.read(4, 3)) == rows(1, 4)
-    assert list(archive.read(4, 99)) == rows(0, 4)
-    assert list(archive.read(4, 0)) == []
+def test_what_was_put_is_read_in_its_order_as_far_as_asked_for(store):
+    store.put(0, rows(0, 3))
+    store.put(3, rows(3, 5))
+    assert list(store.read(5)) == rows(0, 5)
+    assert list(store.read(4)) == rows(0, 4)
+    assert list(store.read(0)) == []
+    assert list(store.read(9)) == rows(0, 5)
+    assert list(store.read(5, 2)) == rows(3, 5)
+    assert list(store.read(4, 3)) == rows(1, 4)
+    assert list(store.read(4, 99)) == rows(0, 4)
+    assert list(store.read(4, 0)) == []
 
 
-def test_what_is_put_once_more_counts_and_what_lies_around_it_stays(archive):
-    archive.put(0, rows(0, 6))
-    archive.put(2, [row(2, 0.5), row(3, 0.5)])
-    assert list(archive.read(6)) == [row(0), row(1), row(2, 0.5), row(3, 0.5), row(4), row(5)]
+def test_what_is_put_once_more_counts_and_what_lies_around_it_stays(store):
+    store.put(0, rows(0, 6))
+    store.put(2, [row(2, 0.5), row(3, 0.5)])
+    assert list(store.read(6)) == [row(0), row(1), row(2, 0.5), row(3, 0.5), row(4), row(5)]
 
 
-def test_a_gap_stays_a_gap(archive):
-    archive.put(4, rows(4, 6))
-    assert list(archive.read(6)) == rows(4, 6)
-    archive.put(0, rows(0, 2))
-    assert list(archive.read(6)) == [*rows(0, 2), *rows(4, 6)]
+def test_a_gap_stays_a_gap(store):
+    store.put(4, rows(4, 6))
+    assert list(store.read(6)) == rows(4, 6)
+    store.put(0, rows(0, 2))
+    assert list(store.read(6)) == [*rows(0, 2), *rows(4, 6)]
 
 
 def test_the_same_rows_once_more_write_nothing(tmp_path):
-    archive = ParquetSampleStore(tmp_path)
-    archive.put(0, rows(0, 100))
-    archive.put(100, rows(100, 110))
+    store = ParquetSampleStore(tmp_path)
+    store.put(0, rows(0, 100))
+    store.put(100, rows(100, 110))
     before = files(tmp_path)
-    archive.put(95, rows(95, 110))
-    archive.put(0, rows(0, 100))
+    store.put(95, rows(95, 110))
+    store.put(0, rows(0, 100))
     assert (
         files(tmp_path)
         == before
@@ -86,10 +86,10 @@ def test_the_same_rows_once_more_write_nothing(tmp_path):
 
 
 def test_many_puts_end_in_few_files_each_more_than_twice_as_large_as_the_next(tmp_path):
-    archive = ParquetSampleStore(tmp_path)
+    store = ParquetSampleStore(tmp_path)
     for first in range(0, 120, 10):
-        archive.put(first, rows(first, first + 10))
-    assert list(archive.read(120)) == rows(0, 120)
+        store.put(first, rows(first, first + 10))
+    assert list(store.read(120)) == rows(0, 120)
     assert [name[5:24] for name in files(tmp_path)] == [
         "000000000-000000080",
         "000000080-000000110",
@@ -99,8 +99,8 @@ def test_many_puts_end_in_few_files_each_more_than_twice_as_large_as_the_next(tm
 
 @pytest.mark.parametrize("cut", [0, 100, -1])
 def test_a_file_cut_short_before_its_name_was_given_is_not_read_and_goes_with_the_next_rows(tmp_path, cut):
-    archive = ParquetSampleStore(tmp_path)
-    archive.put(0, rows(0, 50))
+    store = ParquetSampleStore(tmp_path)
+    store.put(0, rows(0, 50))
     whole = (tmp_path / files(tmp_path)[0]).read_bytes()
     torn = tmp_path / ".rows-000000050-000000060-000002.parquet-4711"
     torn.write_bytes(whole[:cut])
@@ -114,11 +114,11 @@ def test_a_file_cut_short_before_its_name_was_given_is_not_read_and_goes_with_th
 
 _WRITES = """
 import sys
-from rheostat.sample_store import ParquetSampleStore as ParquetArchive
+from rheostat.sample_store import ParquetSampleStore
 from rheostat.learn.slow_records import Sample
-archive = ParquetArchive(sys.argv[1])
+store = ParquetSampleStore(sys.argv[1])
 for number in range(100_000):
-    archive.put(7 * number, [Sample(float(row), (1.0,), 1, 0.0) for row in range(7 * number, 7 * number + 7)])
+    store.put(7 * number, [Sample(float(row), (1.0,), 1, 0.0) for row in range(7 * number, 7 * number + 7)])
     print(7 * number + 7, flush=True)
 """
 
@@ -129,20 +129,20 @@ def test_a_writer_that_is_killed_leaves_all_that_it_had_put(tmp_path, puts):
         assert writer.stdout is not None
         told = [int(writer.stdout.readline()) for _ in range(puts)][-1]
         writer.kill()
-    archive = ParquetSampleStore(tmp_path)
-    times = [each.at for each in archive.read(10_000)]
+    store = ParquetSampleStore(tmp_path)
+    times = [each.at for each in store.read(10_000)]
     assert times == list(range(len(times)))
     assert len(times) >= told == 7 * puts
-    archive.put(len(times), [row(0)])
-    assert [*archive.read(10_000)][-1] == row(0)
+    store.put(len(times), [row(0)])
+    assert [*store.read(10_000)][-1] == row(0)
     assert not list(tmp_path.glob(".*"))
 
 
 def test_a_crash_between_the_new_file_and_the_end_of_the_old_ones_leaves_rows_once_and_old_files_go(tmp_path):
-    archive = ParquetSampleStore(tmp_path)
-    archive.put(0, rows(0, 50))
+    store = ParquetSampleStore(tmp_path)
+    store.put(0, rows(0, 50))
     old = {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
-    archive.put(50, rows(50, 90))
+    store.put(50, rows(50, 90))
     merged = files(tmp_path)
     for name, data in old.items():
         (tmp_path / name).write_bytes(data)
@@ -165,14 +165,14 @@ def test_a_damaged_file_costs_its_own_rows_and_is_named_once(tmp_path):
         writer.put(first, rows(first, end))
     damaged = tmp_path / "rows-000000900-000001200-000002.parquet"
     spoil(damaged)
-    archive = ParquetSampleStore(tmp_path, told.append)
-    assert list(archive.read(1300)) == [*rows(0, 900), *rows(1200, 1300)]
-    assert list(archive.read(1300)) == [*rows(0, 900), *rows(1200, 1300)]
+    store = ParquetSampleStore(tmp_path, told.append)
+    assert list(store.read(1300)) == [*rows(0, 900), *rows(1200, 1300)]
+    assert list(store.read(1300)) == [*rows(0, 900), *rows(1200, 1300)]
     assert len(told) == 1
     assert told[0].startswith("samples 900 to 1199 are left out: file: it cannot be read: ")
     assert told[0].endswith(f"(given: {damaged}; allowed: a whole Parquet file)")
-    archive.put(1300, rows(1300, 1400))
-    assert list(archive.read(1400)) == [*rows(0, 900), *rows(1200, 1400)]
+    store.put(1300, rows(1300, 1400))
+    assert list(store.read(1400)) == [*rows(0, 900), *rows(1200, 1400)]
     assert damaged.exists()
 
 
@@ -181,11 +181,11 @@ def test_a_damaged_file_is_healed_by_its_rows_put_once_more(tmp_path):
     writer = ParquetSampleStore(tmp_path)
     writer.put(0, rows(0, 30))
     spoil(tmp_path / files(tmp_path)[0])
-    archive = ParquetSampleStore(tmp_path, told.append)
-    assert list(archive.read(30)) == []
+    store = ParquetSampleStore(tmp_path, told.append)
+    assert list(store.read(30)) == []
     assert len(told) == 1
-    archive.put(0, rows(0, 30))
-    assert list(archive.read(30)) == rows(0, 30)
+    store.put(0, rows(0, 30))
+    assert list(store.read(30)) == rows(0, 30)
     assert len(files(tmp_path)) == 1
 
 
@@ -201,18 +201,18 @@ def test_a_file_with_other_rows_than_its_name_says_is_left_out(tmp_path):
 
 
 def test_the_newest_rows_of_a_large_file_are_read_from_the_groups_that_hold_them(tmp_path):
-    archive = ParquetSampleStore(tmp_path)
-    archive.put(0, rows(0, 25_000))
-    assert list(archive.read(25_000, 3)) == rows(24_997, 25_000)
-    assert list(archive.read(20_001, 2)) == rows(19_999, 20_001)
-    assert list(archive.read(10_000, 1)) == rows(9_999, 10_000)
+    store = ParquetSampleStore(tmp_path)
+    store.put(0, rows(0, 25_000))
+    assert list(store.read(25_000, 3)) == rows(24_997, 25_000)
+    assert list(store.read(20_001, 2)) == rows(19_999, 20_001)
+    assert list(store.read(10_000, 1)) == rows(9_999, 10_000)
 
 
 def test_a_file_of_something_else_is_none_of_ours(tmp_path):
     (tmp_path / "notes.txt").write_text("rows")
-    archive = ParquetSampleStore(tmp_path)
-    archive.put(0, rows(0, 2))
-    assert list(archive.read(2)) == rows(0, 2)
+    store = ParquetSampleStore(tmp_path)
+    store.put(0, rows(0, 2))
+    assert list(store.read(2)) == rows(0, 2)
     assert (tmp_path / "notes.txt").exists()
 
 
@@ -222,7 +222,7 @@ def test_rows_that_cannot_be_written_are_no_silent_loss(tmp_path):
         ParquetSampleStore(tmp_path / "samples").put(0, rows(0, 2))
 
 
-def test_an_archive_below_another_is_only_read(tmp_path):
+def test_a_sample_store_below_another_is_only_read(tmp_path):
     below = ParquetSampleStore(tmp_path)
     below.put(0, rows(0, 10))
     before = files(tmp_path)

@@ -1,4 +1,4 @@
-"""The production loop on the simulated job: the same loop, planner, analysis and journal as beside a real Spark."""
+"""The production loop on the simulated job: the same loop, decisions, analysis and journal as beside a real Spark."""
 
 from tests.sim.jobs import plain, simulated
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rheostat.cli.common import JsonFlag, check_file, number_of, print_json, say, show_rows, unused, write_text
-from rheostat.errors import Fault, InputError, tried
+from rheostat.errors import Fault, InputError, attempt
 
 if TYPE_CHECKING:
     from rheostat.calibrate.fit import Calibration
@@ -118,19 +118,21 @@ def _read(given: _Given, warm_up: str, scale: str, faults: list[Fault]) -> _Inpu
     from rheostat.load.files import read_trace
     from rheostat.report.html import plots_installed
 
-    warm_up_s = tried(number_of, 0.0, faults, "warm_up", warm_up, float, 0.0, 1e6)
-    factor = tried(number_of, 1.0, faults, "scale", scale, float, 1e-9, 1e6)
-    runs, checks = ([tried(read_run, None, faults, path) for path in paths] for paths in (given.journals, given.check))
-    profiles = [] if given.profiles is None else tried(read_profiles, [], faults, given.profiles)
-    recordings = () if given.recorded is None else tried(read_recordings, (), faults, given.recorded)
-    trace = None if given.trace is None else tried(read_trace, None, faults, given.trace)
+    warm_up_s = attempt(number_of, 0.0, faults, "warm_up", warm_up, float, 0.0, 1e6)
+    factor = attempt(number_of, 1.0, faults, "scale", scale, float, 1e-9, 1e6)
+    runs, checks = (
+        [attempt(read_run, None, faults, path) for path in paths] for paths in (given.journals, given.check)
+    )
+    profiles = [] if given.profiles is None else attempt(read_profiles, [], faults, given.profiles)
+    recordings = () if given.recorded is None else attempt(read_recordings, (), faults, given.recorded)
+    trace = None if given.trace is None else attempt(read_trace, None, faults, given.trace)
     names = [run.name for run in recordings]
     if given.fit_to is not None and given.fit_to not in names and (names or given.recorded is None):
         faults.append(Fault("fit_to", given.fit_to, ", ".join(names) or "with --recorded", "there is no such run"))
-    tried(check_file, None, faults, "out", given.out, ".yaml", ".yml")
+    attempt(check_file, None, faults, "out", given.out, ".yaml", ".yml")
     if given.report is not None:
-        tried(plots_installed, None, faults)
-        tried(check_file, None, faults, "report", given.report)
+        attempt(plots_installed, None, faults)
+        attempt(check_file, None, faults, "report", given.report)
     if faults:
         raise InputError(faults)
     return _Inputs(
@@ -151,9 +153,9 @@ def _fit(given: _Given, inputs: _Inputs, name: str) -> dict[str, Any]:
 
     faults: list[Fault] = []
     for run in inputs.checks:
-        tried(window_of, None, faults, run, inputs.warm_up_s)
-    job = tried(fit, None, faults, inputs.runs, name=name, warm_up_s=inputs.warm_up_s) if inputs.runs else None
-    capacity = tried(fit_capacity, None, faults, inputs.profiles) if inputs.profiles else None
+        attempt(window_of, None, faults, run, inputs.warm_up_s)
+    job = attempt(fit, None, faults, inputs.runs, name=name, warm_up_s=inputs.warm_up_s) if inputs.runs else None
+    capacity = attempt(fit_capacity, None, faults, inputs.profiles) if inputs.profiles else None
     if faults:
         raise InputError(faults)
     result: dict[str, Any] = {}

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from rheostat.errors import Fault, InputError, PartFailedError, RheostatError, closest, tried
+from rheostat.errors import Fault, InputError, PartFailedError, RheostatError, attempt, closest
 from rheostat.load.shapes import GRAMMAR, SHAPES, asks_apart
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def check_file(field: str, path: Path | None, *suffixes: str) -> None:
         faults.append(Fault(field, str(path), allowed, "the file type is not supported"))
     if path.is_dir():
         faults.append(Fault(field, str(path), "a file", "it is a folder"))
-    tried(require_folder, None, faults, field, path.absolute().parent)
+    attempt(require_folder, None, faults, field, path.absolute().parent)
     if faults:
         raise InputError(faults)
 

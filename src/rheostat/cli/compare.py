@@ -11,7 +11,7 @@ import typer
 
 from rheostat.cli import common
 from rheostat.cli.common import print_json, say, show_rows, to_json
-from rheostat.errors import Fault, InputError, tried
+from rheostat.errors import Fault, InputError, attempt
 
 if TYPE_CHECKING:
     from rheostat.judge.compare import Comparison
@@ -80,12 +80,12 @@ def _read(
     from rheostat.judge.request import read_request
     from rheostat.research.bench.harness import require_page
 
-    tried(column_named, None, faults, sort)
-    tried(common.check_out, None, faults, out)
+    attempt(column_named, None, faults, sort)
+    attempt(common.check_out, None, faults, out)
     if page is not None:
-        tried(require_page, None, faults, page)
-    processes = tried(common.processes_of, 1, faults, jobs)
-    request = tried(read_request, None, faults, options)
+        attempt(require_page, None, faults, page)
+    processes = attempt(common.processes_of, 1, faults, jobs)
+    request = attempt(read_request, None, faults, options)
     if request is None or faults:
         raise InputError(faults)
     return request, processes

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rheostat.cli.common import JsonFlag, print_json, say
-from rheostat.errors import Fault, InputError, tried
+from rheostat.errors import Fault, InputError, attempt
 from rheostat.text import several
 
 _TIMES = "an ISO time, seconds of the epoch, HH:MM[:SS] (UTC), or a duration before the journal's end as in 10m"
@@ -43,10 +43,10 @@ def _explain(journal: Path, at: str | None, since: str | None, decision: int | N
     given = [name for name, value in (("--at", at), ("--since", since), ("--decision", decision)) if value is not None]
     if len(given) > 1:
         faults.append(Fault(given[1], " ".join(given), "one of --at, --since, --decision", "only one at a time"))
-    story = tried(Story, None, faults, read_journal(journal, report=say), str(journal))
+    story = attempt(Story, None, faults, read_journal(journal, report=say), str(journal))
     end = story.end if story else 0.0
     times = {
-        name: tried(parse_time, 0.0, faults, text, name, end)
+        name: attempt(parse_time, 0.0, faults, text, name, end)
         for name, text in (("--at", at), ("--since", since))
         if text is not None
     }
@@ -94,8 +94,8 @@ def _replay(journal: Path, policy: str | None, changes: Sequence[str]) -> dict[s
 
     faults: list[Fault] = []
     overrides = {**({} if policy is None else {"policy": policy}), **dict(read_pairs(changes, faults))}
-    records = tried(lambda: list(read_journal(journal, say)), [], faults)
-    samples = tried(sample_store_beside, None, faults, journal, say)
+    records = attempt(lambda: list(read_journal(journal, say)), [], faults)
+    samples = attempt(sample_store_beside, None, faults, journal, say)
     if faults:
         raise InputError(faults + override_faults(overrides, records))
     return replay_score(records, overrides, samples)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rheostat.cli.common import JsonFlag, print_json, processes_of, progress_lines, say
-from rheostat.errors import Fault, InputError, tried
+from rheostat.errors import Fault, InputError, attempt
 from rheostat.text import several
 
 if TYPE_CHECKING:
@@ -31,23 +31,23 @@ fleet = typer.Typer(no_args_is_help=True, help="Many jobs at once, in PySpark.")
 
 @fleet.command("collect")
 def collect(
-    sources: Annotated[list[Path], typer.Argument(help="Journals, or archives (JOURNAL/samples).")],
+    sources: Annotated[list[Path], typer.Argument(help="Journals, or sample stores (JOURNAL/samples).")],
     history: History,
     job: Annotated[str | None, typer.Option(help="Name of the job, for a single source.")] = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Collect the samples of journals and archives into a history. A damaged source does not stop the others."""
-    from rheostat.fleet import history as archive
+    """Collect the samples of journals and sample stores into a history. A damaged source does not stop the others."""
+    from rheostat.fleet import history as histories
     from rheostat.report.html import require_folder
 
-    faults = archive.source_faults(sources)
+    faults = histories.source_faults(sources)
     if job is not None and len(sources) > 1:
         faults.append(Fault("job", job, "with a single source", "several sources have names of their own"))
-    tried(require_folder, None, faults, "history", history)
+    attempt(require_folder, None, faults, "history", history)
     if faults:
         raise InputError(faults)
     with progress_lines("fleet collect") as watch:
-        results = archive.collect(sources, history, job, watch)
+        results = histories.collect(sources, history, job, watch)
     for each in results:
         damage = "" if each.fault is None else f"; {each.fault}"
         say(f"{each.source}: {several(each.rows, 'sample')} of {each.job}{damage}")
@@ -96,11 +96,11 @@ def _find_master(jobs: str | None, master: str | None, out: Path) -> tuple[str, 
     faults = pyspark_faults() + bash_faults()
     if jobs is not None and master is not None:
         faults.append(Fault("jobs", jobs, "without --master", "the master says where, and with how many processes"))
-    processes = tried(processes_of, 1, faults, jobs, _MOST_PROCESSES)
-    java = tried(find_java, None, faults)
+    processes = attempt(processes_of, 1, faults, jobs, _MOST_PROCESSES)
+    java = attempt(find_java, None, faults)
     if java is not None:
         os.environ.setdefault("JAVA_HOME", str(java.home))
-    tried(require_folder, None, faults, "out", out)
+    attempt(require_folder, None, faults, "out", out)
     return master or f"local[{processes}]", faults
 
 

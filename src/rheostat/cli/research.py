@@ -11,7 +11,7 @@ import typer
 
 from rheostat.cli import common
 from rheostat.cli.common import console, print_json, progress_lines, say
-from rheostat.errors import Fault, InputError, did_you_mean, tried
+from rheostat.errors import Fault, InputError, attempt, did_you_mean
 
 if TYPE_CHECKING:
     from rheostat.demo.run import DemoPlan
@@ -66,15 +66,15 @@ def experiment(
     on_cluster = live and name in _LIVE_EXPERIMENTS
     if not on_cluster:
         faults += [_unknown("part", each, allowed) for each in parts if each not in allowed]
-    seeds: list[int] = tried(seeds_of, [1], faults, usual if seed is None else seed)
-    processes = tried(common.processes_of, 1, faults, jobs)
+    seeds: list[int] = attempt(seeds_of, [1], faults, usual if seed is None else seed)
+    processes = attempt(common.processes_of, 1, faults, jobs)
     if not parts:
         faults.append(Fault("part", repr(part), " | ".join(allowed), "no section is named"))
-    tried(common.check_out, None, faults, out)
+    attempt(common.check_out, None, faults, out)
     if trace is not None:
-        tried(read_trace, None, faults, trace)
+        attempt(read_trace, None, faults, trace)
     if profiles is not None:
-        tried(s2.read_profiles, None, faults, profiles)
+        attempt(s2.read_profiles, None, faults, profiles)
     faults += common.unused(context, _places(name, parts, on_cluster=on_cluster))
     if on_cluster and seed is not None and len(seeds) > 1:
         faults.append(Fault("seed", seed, "one, with --live", "it is one run"))
@@ -175,14 +175,14 @@ def bench(
     if name not in BENCHMARKS:
         faults.append(_unknown("name", name, BENCHMARKS, "benchmark"))
     if page is not None:
-        tried(require_page, None, faults, page)
+        attempt(require_page, None, faults, page)
     more: dict[str, Any] = {}
     if recorded is not None and name != "train":
         faults.append(Fault("recorded", str(recorded), "with train only", f"{name} takes no recorded runs"))
     elif recorded is not None:
         from rheostat.research.bench.training import read_recorded
 
-        more = {"runs": tried(read_recorded, None, faults, recorded)}
+        more = {"runs": attempt(read_recorded, None, faults, recorded)}
     if faults:
         raise InputError(faults)
     with progress_lines(f"bench {name}") as watch:

@@ -17,7 +17,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from rheostat.cli.common import JsonFlag, console, executors_of, number_of, print_json, program, say, to_json
-from rheostat.errors import Fault, InputError, RheostatError, tried
+from rheostat.errors import Fault, InputError, RheostatError, attempt
 
 
 def run(
@@ -38,14 +38,14 @@ def run(
     faults: list[Fault] = []
     given = {
         "objective": objective,
-        "executors": None if executors is None else tried(executors_of, None, faults, executors),
+        "executors": None if executors is None else attempt(executors_of, None, faults, executors),
         "policy": policy,
         "mode": mode,
         "journal": journal,
     }
     spark_conf = _pairs(conf or [], faults)
     settings = _settings(config, {key: value for key, value in given.items() if value is not None}, faults)
-    spark_script = tried(Script, None, faults, script, arguments or [], spark_conf)
+    spark_script = attempt(Script, None, faults, script, arguments or [], spark_conf)
     if faults:
         raise InputError(faults)
     code = _run(run_script, spark_script, settings)
@@ -86,9 +86,9 @@ def _settings(file: Path | None, given: dict[str, Any], faults: list[Fault]) -> 
     from rheostat.config.loading import read_document
     from rheostat.decide.settings_check import check_settings
 
-    read, wrong = ({}, []) if file is None else tried(read_document, ({}, []), faults, file)
+    read, wrong = ({}, []) if file is None else attempt(read_document, ({}, []), faults, file)
     settings = {**read, **given}
-    tried(check_settings, None, faults, settings, wrong)
+    attempt(check_settings, None, faults, settings, wrong)
     return settings
 
 
@@ -126,15 +126,15 @@ def demo(
     given: dict[str, Any] = {
         "source": source,
         "objective": objective,
-        "executors": tried(executors_of, None, faults, executors),
+        "executors": attempt(executors_of, None, faults, executors),
         "policy": policy,
-        "peak_rate": tried(number_of, None, faults, "rate", rate, float),
-        "partitions": tried(number_of, None, faults, "partitions", partitions, int),
-        "seed": tried(number_of, None, faults, "seed", seed, int),
+        "peak_rate": attempt(number_of, None, faults, "rate", rate, float),
+        "partitions": attempt(number_of, None, faults, "partitions", partitions, int),
+        "seed": attempt(number_of, None, faults, "seed", seed, int),
     }
-    tried(check_settings, None, faults, {"objective": "lag < 60s", "profile": "demo", "policy": policy})
+    attempt(check_settings, None, faults, {"objective": "lag < 60s", "profile": "demo", "policy": policy})
     wrong: list[Fault] = []
-    plan = tried(DemoPlan, None, wrong, **{name: value for name, value in given.items() if value is not None})
+    plan = attempt(DemoPlan, None, wrong, **{name: value for name, value in given.items() if value is not None})
     faults += [replace(fault, field=_OPTIONS.get(fault.field, fault.field)) for fault in wrong]
     if faults:
         raise InputError(faults)

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from rheostat.cli import common
 from rheostat.cli.common import print_json, say, show_rows, to_json
-from rheostat.errors import Fault, InputError, tried
+from rheostat.errors import Fault, InputError, attempt
 from rheostat.load.shapes import GRAMMAR
 from rheostat.text import names
 
@@ -51,9 +51,9 @@ def simulate(
     given = {**locals(), "shapes": None if shape is None else [shape], "journal": None}
     options = common.request_options(given)
     faults = common.unused_load_options(context, options)
-    tried(require_new, None, faults, journal)
-    tried(common.check_out, None, faults, out)
-    request = tried(read_request, None, faults, options, one_run=True)
+    attempt(require_new, None, faults, journal)
+    attempt(common.check_out, None, faults, out)
+    request = attempt(read_request, None, faults, options, one_run=True)
     if request is None or faults:
         raise InputError(faults)
     common.show_idle(request.idle)
@@ -141,10 +141,10 @@ def tune(
 
     options = common.request_options(locals())
     faults = common.unused_load_options(context, options)
-    values: list[float] = tried(_grid_of, [], faults, grid)
-    processes = tried(common.processes_of, 1, faults, jobs)
-    tried(common.check_file, None, faults, "out", out, ".yaml", ".yml")
-    request = tried(read_request, None, faults, options)
+    values: list[float] = attempt(_grid_of, [], faults, grid)
+    processes = attempt(common.processes_of, 1, faults, jobs)
+    attempt(common.check_file, None, faults, "out", out, ".yaml", ".yml")
+    request = attempt(read_request, None, faults, options)
     if request is not None:
         faults += _check_tunable(request)
     if request is None or faults:
@@ -171,7 +171,7 @@ def _check_tunable(request: Request) -> list[Fault]:
         if len(values) > 1
     ]
     for spec in request.specs:
-        tried(gains_of, None, faults, request.cases[0], spec)
+        attempt(gains_of, None, faults, request.cases[0], spec)
     return faults
 
 
@@ -182,7 +182,7 @@ def _grid_of(text: str) -> list[float]:
     [1.0, 0.5]
     """
     pieces = list(dict.fromkeys(piece.strip() for piece in text.split(",") if piece.strip()))
-    values: list[float] = [tried(common.number_of, -1.0, [], "grid", piece, float) for piece in pieces]
+    values: list[float] = [attempt(common.number_of, -1.0, [], "grid", piece, float) for piece in pieces]
     wrong = [piece for piece, value in zip(pieces, values, strict=True) if not 0 < value <= 1]
     if wrong or not 1 <= len(pieces) <= _MOST_VALUES:
         allowed = f"1 to {_MOST_VALUES} numbers > 0 and ≤ 1, comma separated"

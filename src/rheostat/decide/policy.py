@@ -32,14 +32,14 @@ class PolicyContext:
         sample_s: seconds between two assessments.
         preset: the set of defaults asked for by the settings or their profile. A policy without a preset of that name
             takes its own defaults; the option ``preset`` goes before it.
-        archive: where samples go that are too many for the state; None: nowhere.
+        sample_store: where samples go that are too many for the state; None: nowhere.
         rate_window_s: time that arrival rates are means of, up to the sample.
     """
 
     objective: Objective
     sample_s: float
     preset: str = "default"
-    archive: SampleStore | None = None
+    sample_store: SampleStore | None = None
     rate_window_s: float = 60.0
 
 

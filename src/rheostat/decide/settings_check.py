@@ -13,7 +13,7 @@ from rheostat.config.faults import keys_of, validate
 from rheostat.config.models import Settings, with_preset, with_profile
 from rheostat.decide.decide import STEPS
 from rheostat.decide.policy import Policy, PolicyContext, load_policy
-from rheostat.errors import Fault, InputError, tried
+from rheostat.errors import Fault, InputError, attempt
 from rheostat.model import Objective
 from rheostat.plugins import ACTUATORS
 
@@ -31,7 +31,7 @@ def check_settings(values: Mapping[str, Any], before: Iterable[Fault] = ()) -> S
         InputError: every fault of the settings, the actuator, the policy and its options.
     """
     faults = list(before)
-    settings = tried(validate, None, faults, Settings, values)
+    settings = attempt(validate, None, faults, Settings, values)
     faults += [fault for fault in policy_faults(values) if fault not in faults]
     faults += actuator_faults(values)
     if settings is None or faults:
@@ -57,8 +57,8 @@ def policy_faults(values: Mapping[str, Any]) -> list[Fault]:
     if not (name and isinstance(name, str) and isinstance(options, Mapping)):
         return []
     faults: list[Fault] = []
-    objective = tried(Objective.parse, _SOME_OBJECTIVE, [], given.get("objective"))
-    tried(load_policy, None, faults, name, options, PolicyContext(objective, _SOME_PERIOD_S, str(preset)))
+    objective = attempt(Objective.parse, _SOME_OBJECTIVE, [], given.get("objective"))
+    attempt(load_policy, None, faults, name, options, PolicyContext(objective, _SOME_PERIOD_S, str(preset)))
     return faults
 
 

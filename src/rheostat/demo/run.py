@@ -24,7 +24,7 @@ from rheostat import __version__
 from rheostat.attachment import Attachment, attach
 from rheostat.config.models import pairs_of, split_policy
 from rheostat.config.reference import profile_ratios
-from rheostat.errors import Fault, InputError, RheostatError, tried
+from rheostat.errors import Fault, InputError, RheostatError, attempt
 from rheostat.host.java import kafka_connector_jars
 from rheostat.host.processes import Launch, Part, module_command, module_environment
 from rheostat.host.spark_daemons import WorkerSize, free_ports
@@ -201,7 +201,7 @@ class DemoPlan:
         if most > self.partitions:
             message = "there are more executors than partitions"
             faults.append(Fault("partitions", str(self.partitions), f"≥ {most}, the greatest number", message))
-        objective = tried(Objective.parse, None, faults, self.objective)
+        objective = attempt(Objective.parse, None, faults, self.objective)
         if objective is not None and objective.lag_s < 2 * self.trigger_s:
             allowed = f"at least two triggers, {2 * self.trigger_s:g} s"
             faults.append(Fault("objective", self.objective, allowed, "the objective is shorter than two batches"))

@@ -1,7 +1,7 @@
 """The history of many jobs: a Parquet data set of samples, partitioned by job.
 
-A folder ``job=NAME`` for each job has one file for each collected source (a journal or an archive); collecting a source
-again replaces its file. Spark, pyarrow and others read the data set as one table with the columns
+A folder ``job=NAME`` for each job has one file for each collected source (a journal or a sample store); collecting a
+source again replaces its file. Spark, pyarrow and others read the data set as one table with the columns
 ``job``, ``at``, ``workload`` (records/s of each topic that the job reads, sorted by topic, or one rate for all),
 ``executors`` (running), ``slow`` (share of slow records) and ``processed`` (records/s committed; missing if unknown).
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rheostat.decide.policy import current_target
-from rheostat.errors import Fault, InputError, tried
+from rheostat.errors import Fault, InputError, attempt
 from rheostat.journal.records import DecisionRecord, Record, SessionRecord
 from rheostat.journal.store import journal_files, read_journal
 from rheostat.model import Assessment
@@ -32,8 +32,8 @@ _SLOW_INTERVAL_S, _HOLD_S, _MOST_SLOW = 15.0, 240.0, 1.0
 class Collected(NamedTuple):
     """Result for one source.
 
-    ``fault``: damage, if any. A damaged file of an archive loses its own rows, a damaged line of a journal the rest of
-    its file.
+    ``fault``: damage, if any. A damaged file of a sample store loses its own rows, a damaged line of a journal the rest
+    of its file.
     """
 
     source: Path
@@ -48,12 +48,12 @@ def collect(
     job: str | None = None,
     watch: Callable[[int, int, str], None] = lambda _done, _total, _words: None,
 ) -> list[Collected]:
-    """Collect the samples of journals and archives (``JOURNAL/samples``) into a history.
+    """Collect the samples of journals and sample stores (``JOURNAL/samples``) into a history.
 
     A damaged source does not stop the others. ``job`` None: the name in the journal, else that of the journal's folder.
 
     Raises:
-        InputError: a source is neither journal nor archive; nothing is written then.
+        InputError: a source is neither journal nor sample store; nothing is written then.
         OSError: the history cannot be written.
     """
     if faults := source_faults(sources):
@@ -66,9 +66,9 @@ def collect(
 
 
 def source_faults(sources: Sequence[Path]) -> list[Fault]:
-    """A fault for each source that is neither a journal nor an archive."""
-    allowed = "the folder of a journal (journal-*.jsonl) or of an archive (rows-*.parquet)"
-    message = "there is neither a journal nor an archive here"
+    """A fault for each source that is neither a journal nor a sample store."""
+    allowed = "the folder of a journal (journal-*.jsonl) or of a sample store (rows-*.parquet)"
+    message = "there is neither a journal nor a sample store here"
     return [Fault("sources", str(source), allowed, message) for source in sources if not _is_source(source)]
 
 
@@ -95,9 +95,9 @@ def journal_rows(records: Iterable[Record]) -> list[Row]:
 
 def _collect_source(source: Path, history: Path, job: str | None) -> Collected:
     damage: list[str] = []
-    if _is_archive(source):
-        archive = ParquetSampleStore(source, damage.append)
-        name, rows = job or source.resolve().parent.name, [Row(each, None) for each in archive.read(archive.end())]
+    if _is_sample_store(source):
+        store = ParquetSampleStore(source, damage.append)
+        name, rows = job or source.resolve().parent.name, [Row(each, None) for each in store.read(store.end())]
     else:
         name, rows = job or _job_of(source), journal_rows(_records(source, damage))
     key = hashlib.sha256(str(source.resolve()).encode()).hexdigest()[:16]
@@ -126,12 +126,12 @@ def _job_of(source: Path) -> str:
 
 def _is_source(source: Path) -> bool:
     try:
-        return _is_archive(source) or bool(journal_files(source))
+        return _is_sample_store(source) or bool(journal_files(source))
     except InputError:
         return False
 
 
-def _is_archive(source: Path) -> bool:
+def _is_sample_store(source: Path) -> bool:
     return source.is_dir() and any(source.glob("rows-*.parquet"))
 
 
@@ -212,7 +212,7 @@ def write_rows(history: Path, job: str, source: str, rows: Sequence[Row]) -> Non
 def read_rows(files: Sequence[Path]) -> list[Row]:
     """The rows in the files of a job. Raises InputError with all faults of all files."""
     faults: list[Fault] = []
-    rows = [row for path in files for row in tried(_read_file, [], faults, path)]
+    rows = [row for path in files for row in attempt(_read_file, [], faults, path)]
     if faults:
         raise InputError(faults)
     return rows

@@ -29,7 +29,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rheostat.config.faults import faults_of, keys_of
 from rheostat.config.loading import read_pairs
-from rheostat.errors import Fault, InputError, did_you_mean, to_install, tried
+from rheostat.errors import Fault, InputError, attempt, did_you_mean, to_install
 from rheostat.files import replace_text
 from rheostat.fleet.history import Row, jobs_in, read_rows
 from rheostat.sample_store import read_table, write_table
@@ -232,8 +232,8 @@ def read_request(history: Path, only: Sequence[str], changes: Sequence[str], fau
         InputError: the faults that are given, and all others.
     """
     faults = list(faults)
-    options = tried(training_options, None, faults, changes)
-    jobs: dict[str, list[Path]] = tried(jobs_in, {}, faults, history)
+    options = attempt(training_options, None, faults, changes)
+    jobs: dict[str, list[Path]] = attempt(jobs_in, {}, faults, history)
     faults += [_unknown("job", name, tuple(jobs)) for name in only if jobs and name not in jobs]
     if faults or options is None:
         raise InputError(faults)

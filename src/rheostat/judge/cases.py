@@ -15,7 +15,7 @@ from rheostat.calibrate.measured import Snapshot, read_run
 from rheostat.config.loading import load_settings, read_document
 from rheostat.config.models import Settings, policy_label, split_policy
 from rheostat.decide.settings_check import NoEffect, check_settings, no_effect
-from rheostat.errors import Fault, InputError, did_you_mean, tried
+from rheostat.errors import Fault, InputError, attempt, did_you_mean
 from rheostat.load.curves import MOST_RECORDS, Pieces, RateCurve, staircase
 from rheostat.load.files import read_trace, trace_files
 from rheostat.load.prepare import Prepared, prepare
@@ -246,7 +246,7 @@ def loads_of(
     loads += [LoadSpec(shape, shape=shape, rate=rate, seconds=seconds) for shape in shapes]
     faults: list[Fault] = []
     for load in loads:
-        tried(load.curve, None, faults, seed=0)
+        attempt(load.curve, None, faults, seed=0)
     faults += _same_names(loads)
     if not loads:
         message = "give a load: a trace, or a shape"
@@ -335,7 +335,7 @@ def check_policy_specs(job: JobFile, specs: Iterable[PolicySpec]) -> list[Fault]
     faults: dict[tuple[str, str], Fault] = {}
     for spec in specs:
         own: list[Fault] = []
-        tried(check_settings, None, own, _values_for(job, spec))
+        attempt(check_settings, None, own, _values_for(job, spec))
         faults.update({(fault.field, fault.given): fault for fault in own})
     return list(faults.values())
 

@@ -30,8 +30,8 @@ from rheostat.judge.scoring import (
     lag_line,
     rankings,
     scoring_case,
-    thinned,
-    thinned_acts,
+    thin,
+    thin_acts,
 )
 from rheostat.judge.simulate import Act, Held, Recorder, Run, simulate, start_executors
 from rheostat.optimum.dynamic_program import Problem, problem_of
@@ -340,7 +340,7 @@ def run_one(
 def _scene_of(case: Case, prepared: Ready) -> Scene:
     load = prepared.load.curve
     demand = demand_steps(load, prepared.capacities, case.job.n_min, case.job.n_max)
-    return Scene(thinned(load.points, _POINTS), _plot_steps(demand, load.duration))
+    return Scene(thin(load.points, _POINTS), _plot_steps(demand, load.duration))
 
 
 def _series_of(run: Run, capacities: tuple[float, ...]) -> TimeSeries:
@@ -349,13 +349,13 @@ def _series_of(run: Run, capacities: tuple[float, ...]) -> TimeSeries:
     return TimeSeries(
         capacity=_plot_steps(carried, end),
         paid=_plot_steps([(at, float(number)) for at, number in history.paid], end),
-        lag=thinned(lag_line(history.lag_spans(0.0, end)), _POINTS),
-        acts=thinned_acts(run.acts, _ACTS),
+        lag=thin(lag_line(history.lag_spans(0.0, end)), _POINTS),
+        acts=thin_acts(run.acts, _ACTS),
     )
 
 
 def _plot_steps(steps: Points, end: float) -> Points:
-    return thinned([*steps, (end, steps[-1][1])], _POINTS)
+    return thin([*steps, (end, steps[-1][1])], _POINTS)
 
 
 # The matrix: the same loads on jobs that differ in one property each, with one setting for every policy

@@ -13,7 +13,7 @@ from rheostat.config.loading import read_document, read_pairs
 from rheostat.config.models import Settings
 from rheostat.decide.policy import policy_names
 from rheostat.decide.settings_check import NoEffect
-from rheostat.errors import Fault, InputError, tried
+from rheostat.errors import Fault, InputError, attempt
 from rheostat.judge.cases import (
     JOB_OWNS,
     UNUSED,
@@ -108,15 +108,15 @@ def read_request(options: RequestOptions, *, one_run: bool = False) -> Request:
     faults: list[Fault] = []
     changes = _read_changes(options, faults)
     rate, seconds = _parse_positive("rate", options.rate, faults), _parse_positive("seconds", options.seconds, faults)
-    longest_s = tried(_parse_longest, 60.0, faults, options.longest)
+    longest_s = attempt(_parse_longest, 60.0, faults, options.longest)
     treatment = Treatment(longest_s=longest_s, scaled=not options.as_is and options.journal is None)
-    seeds: list[int] = tried(seeds_of, [], faults, options.seed)
-    loads: list[LoadSpec] = tried(_read_loads, [], faults, options, rate, seconds)
+    seeds: list[int] = attempt(seeds_of, [], faults, options.seed)
+    loads: list[LoadSpec] = attempt(_read_loads, [], faults, options, rate, seconds)
     tries = _parse_positive("tries", options.tries, faults) or 1.0
     instead = DEFAULT_POLICY if one_run else ",".join(name for name in policy_names() if name != "schedule")
     named = options.policy or changes.policy or instead
     specs = parse_policy_specs(named, changes.settings, changes.options)
-    variants: list[Variant] = tried(_variants_of, [], faults, options, changes.job, treatment)
+    variants: list[Variant] = attempt(_variants_of, [], faults, options, changes.job, treatment)
     job = variants[0].job if variants else load_job("base")
     faults += check_policy_specs(job, specs)
     if not specs:
@@ -153,7 +153,7 @@ def _read_loads(options: RequestOptions, rate: float | None, seconds: float | No
         last_s = parse_duration(options.last)
         if not last_s:
             faults.append(Fault("last", repr(options.last), "a duration > 0, as in 6h or 2d", "it is no duration"))
-        load = tried(recent_load, None, faults, options.journal, last_s or 1.0)
+        load = attempt(recent_load, None, faults, options.journal, last_s or 1.0)
         loads = [] if load is None else [load]
     else:
         return loads_of(options.trace, options.shapes, rate, seconds)
@@ -235,7 +235,7 @@ def _read_changes(options: RequestOptions, faults: list[Fault]) -> Changes:
     """
     given: dict[str, Any] = {}
     if options.config is not None:
-        given, wrong = tried(read_document, ({}, []), faults, options.config)
+        given, wrong = attempt(read_document, ({}, []), faults, options.config)
         faults += wrong
     # the file may set what a simulation does anyhow
     idle = {key: why for key, why in UNUSED.items() if given.get(key) not in (None, "act", "executors")}

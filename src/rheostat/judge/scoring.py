@@ -248,10 +248,10 @@ class TimeSeries:
     acts: tuple[Act, ...]
 
 
-def thinned(points: Sequence[tuple[float, float]], most: int) -> Points:
+def thin(points: Sequence[tuple[float, float]], most: int) -> Points:
     """No more than ``most`` points: the lowest and the highest of each of ``most // 2`` stretches of equally many.
 
-    >>> thinned([(0, 5.0), (1, 1.0), (2, 9.0), (3, 4.0)], 2)
+    >>> thin([(0, 5.0), (1, 1.0), (2, 9.0), (3, 4.0)], 2)
     [(1, 1.0), (2, 9.0)]
     """
     if len(points) <= most:
@@ -266,7 +266,7 @@ def thinned(points: Sequence[tuple[float, float]], most: int) -> Points:
     return kept
 
 
-def thinned_acts(acts: Sequence[Act], most: int) -> tuple[Act, ...]:
+def thin_acts(acts: Sequence[Act], most: int) -> tuple[Act, ...]:
     """Every act, or each k-th of too many."""
     return tuple(acts[:: -(-len(acts) // most)]) if acts else ()
 

@@ -106,7 +106,7 @@ def simulate(
 def run_loop(
     simulated: SimulatedJob,
     settings: Settings,
-    deciding: DecisionSettings,
+    decision_settings: DecisionSettings,
     journal: Journal,
     is_over: Callable[[float, float], bool],
     *,
@@ -126,7 +126,7 @@ def run_loop(
         return is_over(now, later)
 
     time = SimulatedTime(over)
-    loop = Loop(simulated, deciding, simulated, journal, time, settings, store=store, job=job)
+    loop = Loop(simulated, decision_settings, simulated, journal, time, settings, store=store, job=job)
     loop.run()
     simulated.close()
     return loop, time.at

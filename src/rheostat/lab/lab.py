@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self, TypeVar
 
-from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError, tried
+from rheostat.errors import Fault, InputError, PartFailedError, UnavailableError, attempt
 from rheostat.host.java import (
     Java,
     Say,
@@ -216,13 +216,13 @@ class Lab:
         """Check everything that can be checked before the start, and report all faults at once."""
         faults = bash_faults() if self.spec.spark else []
         place = self.spec.folder or Path(tempfile.gettempdir())
-        java = tried(find_java, None, faults)
-        tried(require_writable, None, faults, place, "folder")
+        java = attempt(find_java, None, faults)
+        attempt(require_writable, None, faults, place, "folder")
         memory_mb = self.spec.memory_mb
-        tried(lambda: require_room(_nearest_existing(place), disk_mb=DISK_MB, memory_mb=memory_mb), None, faults)
-        tried(pyspark_home, None, faults)
+        attempt(lambda: require_room(_nearest_existing(place), disk_mb=DISK_MB, memory_mb=memory_mb), None, faults)
+        attempt(pyspark_home, None, faults)
         if self.spec.kafka_port is not None:
-            tried(require_free, None, faults, self.spec.kafka_port, "kafka_port")
+            attempt(require_free, None, faults, self.spec.kafka_port, "kafka_port")
         if faults or java is None:
             raise InputError(faults)
         return java

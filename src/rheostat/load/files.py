@@ -19,7 +19,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from rheostat.errors import Fault, InputError, tried
+from rheostat.errors import Fault, InputError, attempt
 from rheostat.files import read_text, reason_of, refuse_special
 from rheostat.load.curves import Pieces, RateCurve, Sequel, add_curves, staircase
 
@@ -91,7 +91,7 @@ def read_traces(paths: Sequence[Path]) -> RateCurve:
     allowed = f"a folder of CSV files that begin with {HEADER}"
     faults = [Fault("trace", str(path), allowed, "has none") for path in paths if not trace_files(path)]
     files = chain.from_iterable(map(trace_files, paths))
-    curves = [curve for file in files if (curve := tried(read_trace, None, faults, file)) is not None]
+    curves = [curve for file in files if (curve := attempt(read_trace, None, faults, file)) is not None]
     if faults or not curves:
         raise InputError(faults or [Fault("trace", "", "files or folders, comma separated", "no trace is named")])
     return curves[0] if len(curves) == 1 else Sequel(curves)
@@ -104,7 +104,7 @@ def read_variation(paths: Sequence[Path], rate_per_level: float) -> Pieces:
         InputError: with every faulty line of every file.
     """
     faults: list[Fault] = []
-    agents = [levels for path in paths if (levels := tried(_read_levels, None, faults, path)) is not None]
+    agents = [levels for path in paths if (levels := attempt(_read_levels, None, faults, path)) is not None]
     if faults or not agents:
         raise InputError(faults or [Fault("variation", "", "files, comma separated", "no file is named")])
     return add_curves([staircase([(row.first, row.second * rate_per_level) for row in levels]) for levels in agents])

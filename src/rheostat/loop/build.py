@@ -28,15 +28,15 @@ WATCH_BOUNDS = Bounds(1, 100_000)
 
 
 def build_decision_settings(
-    settings: Settings, archive: SampleStore | None = None, seed: int | None = None
+    settings: Settings, store: SampleStore | None = None, seed: int | None = None
 ) -> DecisionSettings:
-    """What the decisions of a run depend on; ``archive`` and ``seed`` as in `PolicyContext` and `DecisionSettings`.
+    """What the decisions of a run depend on; ``store`` and ``seed`` as in `PolicyContext` and `DecisionSettings`.
 
     Raises:
         InputError: the policy or its options are wrong.
     """
     objective = settings.parsed_objective
-    context = PolicyContext(objective, settings.sample_s, settings.preset, archive, settings.rate_window_s)
+    context = PolicyContext(objective, settings.sample_s, settings.preset, store, settings.rate_window_s)
     policy = load_policy(settings.policy, settings.policy_options, context)
     return DecisionSettings(
         policy=policy,

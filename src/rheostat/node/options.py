@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from rheostat.config.loading import TOKEN_VARIABLE, read_token
 from rheostat.config.models import is_node_address, is_node_name
-from rheostat.errors import Fault, InputError, tried
+from rheostat.errors import Fault, InputError, attempt
 from rheostat.execute.node_client import NodeClient
 from rheostat.host.java import Java, Say, bash_faults, cache_folder, find_java, pyspark_home, quiet, require_writable
 from rheostat.host.processes import Launch, Part, module_command, module_environment
@@ -92,11 +92,11 @@ def prepare(options: NodeOptions, environ: Mapping[str, str] | None = None) -> P
     env = os.environ if environ is None else environ
     token, faults = check(options, env)
     faults += bash_faults(env)
-    java = tried(find_java, None, faults, env)
-    home = tried(pyspark_home, None, faults)
+    java = attempt(find_java, None, faults, env)
+    home = attempt(pyspark_home, None, faults)
     named = options.name if is_node_name(options.name) else "node"
     place = options.folder or cache_folder(env) / "nodes" / named
-    folder = tried(require_writable, None, faults, place.absolute(), "--folder")
+    folder = attempt(require_writable, None, faults, place.absolute(), "--folder")
     if faults or java is None or home is None or folder is None:
         raise InputError(faults)
     return Prepared(java, home, folder, token)
@@ -105,7 +105,7 @@ def prepare(options: NodeOptions, environ: Mapping[str, str] | None = None) -> P
 def check(options: NodeOptions, environ: Mapping[str, str]) -> tuple[str | None, list[Fault]]:
     """The token, and all faults of the options."""
     faults = list(_faults(options))
-    token = tried(_token, None, faults, options, environ)
+    token = attempt(_token, None, faults, options, environ)
     return token, faults
 
 

@@ -29,7 +29,7 @@ class MergedSource:
         """Merge their observations. What none of them observed stays a gap, with the message of the first."""
         first, *others = (source.observe(at) for source in self._sources)
         for other in others:
-            first = merged_observation(first, other)
+            first = merge_observations(first, other)
         if first.cluster is None or first.cluster.requested is not None:
             return first
         return replace(first, cluster=replace(first.cluster, requested=self._requested()))
@@ -52,11 +52,11 @@ def _find_source_faults(sources: Sequence[object]) -> list[Fault]:
     return faults
 
 
-def merged_observation(first: Observation, second: Observation) -> Observation:
+def merge_observations(first: Observation, second: Observation) -> Observation:
     """The first observation, completed from the second. Queries are matched by ``query_id``."""
     others = {query.query_id: query for query in second.queries}
     mine = {query.query_id for query in first.queries}
-    queries = tuple(_merged_query(query, others.get(query.query_id)) for query in first.queries)
+    queries = tuple(_merge_query(query, others.get(query.query_id)) for query in first.queries)
     queries += tuple(query for query_id, query in others.items() if query_id not in mine)
     cluster = first.cluster or second.cluster
     merged = Observation(at=first.at, queries=queries, cluster=cluster, nodes=first.nodes or second.nodes)
@@ -64,7 +64,7 @@ def merged_observation(first: Observation, second: Observation) -> Observation:
     return replace(merged, gaps=tuple(gap for gap in gaps if _still_open(gap, merged)))
 
 
-def _merged_query(first: QueryReading, second: QueryReading | None) -> QueryReading:
+def _merge_query(first: QueryReading, second: QueryReading | None) -> QueryReading:
     if second is None:
         return first
     lacking = {field.name for field in fields(first) if getattr(first, field.name) is None}

@@ -404,7 +404,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         if not self._counts(sample, state):
             return state
         row = Sample(sample.at, sample.rates, sample.n, sample.slow)
-        return replace(state, data=add_row(row, state.data, self.context.archive))
+        return replace(state, data=add_row(row, state.data, self.context.sample_store))
 
     def _is_due(self, sample: _Sample, last: float | None, every_s: float | None) -> bool:
         return not due_in_s(sample.at, last, every_s, self.context.sample_s / 2)
@@ -414,7 +414,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         carried = self.capacity(sample.n, state) if state.data.unchecked >= self.options.check_every else None
         if not carried:
             return proposal, state
-        rows = read_rows(state.data, self.context.archive, self.options.learn_rows)
+        rows = read_rows(state.data, self.context.sample_store, self.options.learn_rows)
         model, text = check(rows, (sample.rates, sample.n), carried / sample.n, self._training)
         state = replace(state, data=replace(state.data, unchecked=0))
         if state.model is None:

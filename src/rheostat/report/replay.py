@@ -21,7 +21,7 @@ from rheostat.config.models import Settings, policy_label
 from rheostat.decide.decide import DecisionSettings, decide, learn
 from rheostat.decide.settings_check import policy_faults
 from rheostat.decide.state import State
-from rheostat.errors import Fault, InputError, JournalError, tried
+from rheostat.errors import Fault, InputError, JournalError, attempt
 from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord, Record, SessionRecord
 from rheostat.loop.build import build_decision_settings, settings_of
 from rheostat.model import Decision, ReasonCode
@@ -64,7 +64,7 @@ class _Stage:
     """The settings in force, the parts that follow from them, and the memory."""
 
     settings: Settings
-    deciding: DecisionSettings
+    decision_settings: DecisionSettings
     analysis: AnalysisSettings
     state: State[Any]
 
@@ -99,8 +99,8 @@ def override_faults(overrides: Mapping[str, Any], records: Sequence[Record] = ()
         if why is not None:
             faults.append(Fault(key, repr(value), allowed, why))
     sessions = [record for record in records if isinstance(record, SessionRecord)]
-    header = tried(_read_session, (_SOME_JOURNAL,), faults, sessions[0])[0] if sessions else _SOME_JOURNAL
-    settings = tried(settings_of, None, faults, header, overrides)
+    header = attempt(_read_session, (_SOME_JOURNAL,), faults, sessions[0])[0] if sessions else _SOME_JOURNAL
+    settings = attempt(settings_of, None, faults, header, overrides)
     faults += [fault for fault in policy_faults(_policy_values(header, overrides)) if fault not in faults]
     if settings is not None and "objective" in overrides:
         observations = [each.observation for each in records if isinstance(each, DecisionRecord) and each.observation]
@@ -124,31 +124,31 @@ def _policy_values(header: Header, overrides: Mapping[str, Any]) -> dict[str, An
 
 
 def _replay_records(
-    records: Iterable[Record], overrides: dict[str, Any], archive: MemorySampleStore
+    records: Iterable[Record], overrides: dict[str, Any], store: MemorySampleStore
 ) -> Iterator[Replayed]:
     stage: _Stage | None = None
     for record in records:
         if isinstance(record, SessionRecord):
-            stage = _begin_session(record, overrides, stage, archive)
+            stage = _begin_session(record, overrides, stage, store)
         elif stage is None:
             continue
         elif isinstance(record, OutcomeRecord):
-            stage.state = learn(record.outcome, stage.state, stage.deciding)
+            stage.state = learn(record.outcome, stage.state, stage.decision_settings)
         else:
             yield _decide_again(record, stage)
 
 
 def _begin_session(
-    session: SessionRecord, overrides: dict[str, Any], before: _Stage | None, archive: MemorySampleStore
+    session: SessionRecord, overrides: dict[str, Any], before: _Stage | None, store: MemorySampleStore
 ) -> _Stage:
     """Take over the recorded states; a policy that differs from the recorded one keeps its own."""
     header, recorded, state = _read_session(session)
     settings = settings_of(header, overrides)
-    deciding = build_decision_settings(settings, archive, header.seed)
+    decision_settings = build_decision_settings(settings, store, header.seed)
     if settings != recorded:
-        own = deciding.initial() if before is None else before.state
+        own = decision_settings.initial() if before is None else before.state
         state = replace(state, policy=own.policy, guard=own.guard)
-    return _Stage(settings, deciding, analysis_settings(settings), state)
+    return _Stage(settings, decision_settings, analysis_settings(settings), state)
 
 
 def _read_session(session: SessionRecord) -> tuple[Header, Settings, State[Any]]:
@@ -168,7 +168,7 @@ def _decide_again(record: DecisionRecord, stage: _Stage) -> Replayed:
         stage.state = replace(stage.state, next_id=record.decision_id + 1)
         return Replayed(record, None)
     assessment, analysis = analyze(observation, stage.state.analysis, stage.analysis)
-    decision, stage.state = decide(assessment, replace(stage.state, analysis=analysis), stage.deciding)
+    decision, stage.state = decide(assessment, replace(stage.state, analysis=analysis), stage.decision_settings)
     return Replayed(record, decision)
 
 

@@ -142,7 +142,7 @@ def executor_age(executor_id: str) -> tuple[int, str]:
 
 
 @contextmanager
-def translated(doing: str, raised: type[RheostatError] = UnavailableError) -> Iterator[None]:
+def translate_errors(doing: str, raised: type[RheostatError] = UnavailableError) -> Iterator[None]:
     """Raise what fails in the JVM, or on the way to it, as ``raised``: "DOING: the JVM's words"."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -230,7 +230,7 @@ class DriverJvm:
             raise RefusedError([Fault("spark", "a Spark Connect session", "a classic Spark session", message)])
         self._spark = spark
         self._mapper: Any = None
-        with translated("reaching the driver's JVM"):
+        with translate_errors("reaching the driver's JVM"):
             self._context = spark.sparkContext._jsc.sc()  # noqa: SLF001
             self._active = spark._jsparkSession.sharedState().activeStreamingQueries()  # noqa: SLF001
 
@@ -241,17 +241,17 @@ class DriverJvm:
 
     def stopped(self) -> bool:
         """Whether the Spark context has been stopped."""
-        with translated("asking whether Spark runs"):
+        with translate_errors("asking whether Spark runs"):
             return bool(self._context.isStopped())
 
     def runs(self) -> tuple[Run, ...]:
         """The active runs of all sessions of this application, also those still starting. One round trip."""
-        with translated("listing the active queries"):
+        with translate_errors("listing the active queries"):
             return runs(str(self._active.toString()))
 
     def query(self, run: Run) -> QueryHandle | None:
         """A handle on an active run; None if it has ended, or another run has taken its place."""
-        with translated("finding a query"):
+        with translate_errors("finding a query"):
             query_id = self.gateway.java.util.UUID.fromString(run.query_id)
             execution = self._active.get(query_id)
             if execution is None or execution.runId().toString() != run.run_id:
@@ -263,7 +263,7 @@ class DriverJvm:
 
         Works with the UI off. Those that are being removed are left out. 3 round trips and one for each executor.
         """
-        with translated("listing the executors"):
+        with translate_errors("listing the executors"):
             listed = self.as_json(self._context.statusStore().executorList(True))  # noqa: FBT003 (Scala's)
             executors = [executor for executor in json.loads(listed) if executor["id"] != "driver"]
             if not executors:
@@ -273,13 +273,13 @@ class DriverJvm:
 
     def stages(self, most: int) -> list[dict[str, Any]]:
         """The newest stages, newest first, in the form of Spark's REST interface. Six round trips."""
-        with translated("listing the stages"):
+        with translate_errors("listing the stages"):
             found: list[dict[str, Any]] = json.loads(self.as_json(stored_stages(self._context).take(most)))
             return found
 
     def facts(self) -> SessionFacts:
         """What is known of the session; see :func:`session_facts` for one that may be remote."""
-        with translated("reading the configuration"):
+        with translate_errors("reading the configuration"):
             conf = self._spark.sparkContext.getConf()
             cores = conf.get("spark.executor.cores")
             if not cores and (executors := self.executors()):
@@ -316,7 +316,7 @@ class QueryHandle:
 
     def plan(self) -> QueryPlan:
         """Trigger and sources. Some ten round trips: ask once for a run."""
-        with translated("reading the plan of a query"):
+        with translate_errors("reading the plan of a query"):
             execution = self._execution
             leaves = execution.analyzedPlan().collectLeaves()
             found = (self._leaf(leaves.apply(index)) for index in range(leaves.size()))
@@ -332,7 +332,7 @@ class QueryHandle:
 
         The committed offsets are read last, so that a batch that ends meanwhile is not counted as in flight.
         """
-        with translated("reading the offsets of a query"):
+        with translate_errors("reading the offsets of a query"):
             context = self._execution.getLatestExecutionContext()
             sources = self._execution.sources()
             if context is None or sources is None or sources.isEmpty():
@@ -354,13 +354,13 @@ class QueryHandle:
 
     def progress(self) -> str | None:
         """The last progress event as JSON; None before the first batch has ended. 2 round trips."""
-        with translated("reading the progress of a query"):
+        with translate_errors("reading the progress of a query"):
             progress = self._execution.lastProgress()
             return None if progress is None else str(progress.json())
 
     def failure(self) -> str | None:
         """Why the query failed; None if it runs, or has ended in order."""
-        with translated("asking why a query ended"):
+        with translate_errors("asking why a query ended"):
             exception = self._execution.exception()
             return None if exception.isEmpty() else failure_text(str(exception.get().getMessage()))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from rheostat.errors import UnavailableError
-from rheostat.spark.jvm import translated
+from rheostat.spark.jvm import translate_errors
 
 _T = TypeVar("_T")
 
@@ -118,12 +118,12 @@ class KafkaView:
         client, self._client = self._client, None
         self._latest_query = None
         if client is not None:
-            with translated("closing the Kafka client"):
+            with translate_errors("closing the Kafka client"):
                 client.close(self._jvm.java.time.Duration.ofMillis(0))
 
     def _ask(self, doing: str, ask: Callable[[], _T]) -> _T:
         try:
-            with translated(doing):
+            with translate_errors(doing):
                 self._refresh_partitions()
                 return ask()
         except (UnavailableError, ValueError) as error:
@@ -174,7 +174,7 @@ class KafkaView:
         topics = sorted({topic for topic, _ in self._partitions})
         resources = self._jvm_list([config(kind, topic) for topic in topics])
         try:
-            with translated("reading the settings of the topics"):
+            with translate_errors("reading the settings of the topics"):
                 text = str(self._got(self._admin().describeConfigs(resources).all()).toString())
         except UnavailableError:
             return frozenset()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rheostat.errors import ActuationError
-from rheostat.spark.jvm import executor_age, stored_stages, translated
+from rheostat.spark.jvm import executor_age, stored_stages, translate_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -137,7 +137,7 @@ class SparkLevers:
 
 
 def _trying(doing: str) -> AbstractContextManager[None]:
-    return translated(doing, ActuationError)
+    return translate_errors(doing, ActuationError)
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,14 +169,14 @@ class Case:
     codec: DecisionSettings
 
     @cached_property
-    def deciding(self) -> DecisionSettings:
+    def decision_settings(self) -> DecisionSettings:
         """Settings of the decisions in :attr:`moments`."""
         return _decision_settings(self.make(), self.story.bounds)
 
     @cached_property
     def moments(self) -> list[Moment]:
         """Every decision on the story; each request is granted until the next sample."""
-        return run(self.deciding, self.story, copies=True)
+        return run(self.decision_settings, self.story, copies=True)
 
     @property
     def some(self) -> Iterator[Moment]:
@@ -184,21 +184,23 @@ class Case:
         return (each for each in self.moments if each.step % _EVERY == 0 or each.decision.action is Action.DOWN)
 
 
-def run(deciding: DecisionSettings, story: Story, factor: float = 1.0, *, copies: bool = False) -> list[Moment]:
+def run(
+    decision_settings: DecisionSettings, story: Story, factor: float = 1.0, *, copies: bool = False
+) -> list[Moment]:
     """Make the decisions of a story; with ``copies``, keep what the policy was given."""
-    job, state, moments = Job(story, factor), deciding.initial(), list[Moment]()
+    job, state, moments = Job(story, factor), decision_settings.initial(), list[Moment]()
     for number, step in enumerate(story.steps):
         assessment = job.step(step)
         given = deepcopy({"assessment": assessment, "state": state.policy}) if copies else None
-        decision, after = decide(assessment, state, deciding)
+        decision, after = decide(assessment, state, decision_settings)
         moments.append(Moment(number, assessment, state, decision, after, given))
-        state = _grant(decision, after, deciding)
+        state = _grant(decision, after, decision_settings)
         if decision.acts and decision.target is not None:
             job.ask(decision.target)
     return moments
 
 
-def _grant(decision: Decision, state: State[Any], deciding: DecisionSettings) -> State[Any]:
+def _grant(decision: Decision, state: State[Any], decision_settings: DecisionSettings) -> State[Any]:
     """The state once the request is granted; a hold requests nothing."""
     if not decision.acts or decision.target is None:
         return state
@@ -211,7 +213,7 @@ def _grant(decision: Decision, state: State[Any], deciding: DecisionSettings) ->
         before=decision.current,
         after=decision.target,
     )
-    return learn(outcome, state, deciding)
+    return learn(outcome, state, decision_settings)
 
 
 def _decision_settings(policy: Policy[Any], bounds: Bounds) -> DecisionSettings:
@@ -291,18 +293,18 @@ def check_determinism(case: Case) -> None:
             raise _fault("two runs on the same story differ", moment, differences(moment.decision, decision))
         state = _grant(decision, state, anew)
     for moment in case.some:
-        decision, state = decide(moment.assessment, moment.before, case.deciding)
+        decision, state = decide(moment.assessment, moment.before, case.decision_settings)
         before, now = {"decision": moment.decision, "state": moment.after}, {"decision": decision, "state": state}
         if now != before:
             raise _fault("asked again it answers otherwise", moment, differences(before, now))
 
 
 def check_unknown(case: Case) -> None:
-    policy = case.deciding.policy
+    policy = case.decision_settings.policy
     for moment in case.some:
         assessment = moment.assessment
         for worse in _spoil(assessment):
-            decision, _ = decide(worse, moment.before, case.deciding)
+            decision, _ = decide(worse, moment.before, case.decision_settings)
             proposed = decision.recommendation.target
             fault = None
             if decision.action is Action.DOWN:
@@ -388,7 +390,7 @@ def check_more_load(case: Case) -> None:
     The backlog is raised by the factor of the rate or more: the number of executors, batch time and processed rate
     stay, so the records above the history are in the backlog.
     """
-    policy = case.deciding.policy
+    policy = case.decision_settings.policy
     for moment in case.moments[:: 4 * _EVERY]:
         executors, rate = current_target(moment.assessment), moment.assessment.arrival_rate
         if executors is None or rate is None:

@@ -22,7 +22,7 @@ from rheostat.calibrate import recorded
 from rheostat.calibrate.fit import fit_nonnegative
 from rheostat.errors import Fault, InputError
 from rheostat.judge.cases import PolicySpec, load_job
-from rheostat.judge.scoring import Points, thinned
+from rheostat.judge.scoring import Points, thin
 from rheostat.judge.simulate import Run, simulate, start_executors
 from rheostat.learn.throughput import MstModel, Point, fit
 from rheostat.load.curves import Pieces
@@ -218,7 +218,7 @@ def _plot_data(job: JobFile, load: Pieces, run: Run, outage_s: float) -> PlotDat
     history = run.history
     requested = [(0.0, history.ready[0][1]), *history.target]
     return PlotData(
-        thinned(load.points, _POINTS),
+        thin(load.points, _POINTS),
         _throughput(history.commits, run.seconds),
         supply_steps(history.ready, requested, outage_s),
         _demand(job, load),

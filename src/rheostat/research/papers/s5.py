@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from rheostat.journal.records import DecisionRecord, OutcomeRecord
 from rheostat.journal.store import States
 from rheostat.judge.cases import PolicySpec, load_job, settings_for
-from rheostat.judge.scoring import Points, ScoringCase, cost_parts, end_of, lag_line, thinned
+from rheostat.judge.scoring import Points, ScoringCase, cost_parts, end_of, lag_line, thin
 from rheostat.judge.simulate import Recorder, simulate, start_executors
 from rheostat.load.curves import Pieces, staircase
 from rheostat.load.prepare import Prepared, peak_mean, prepare
@@ -192,14 +192,14 @@ def play(scene: Scene, policy: PolicySpec, seed: int, failover: Failover | None 
         faults=tuple(run.faults),
         capacity=_plot_steps([(at, carried[count]) for at, count in history.ready], end),
         paid=_plot_steps([(at, float(count)) for at, count in history.paid], end),
-        lag=thinned(lag_line(history.lag_spans(0.0, end)), _POINTS),
+        lag=thin(lag_line(history.lag_spans(0.0, end)), _POINTS),
         seed=seed,
     )
 
 
 def _plot_steps(steps: Points, end: float) -> Points:
     """The steps, thinned, with their last value at the end."""
-    return thinned([*steps, (end, steps[-1][1])] if steps and steps[-1][0] < end else steps, _POINTS)
+    return thin([*steps, (end, steps[-1][1])] if steps and steps[-1][0] < end else steps, _POINTS)
 
 
 def value_at(steps: Points, at: float) -> float:
@@ -416,7 +416,7 @@ Lines = Mapping[str, tuple[Points, Points, Points]]
 
 
 def _plot_runs(name: str, seed: int, runs: Runs) -> Plot:
-    load = thinned(_SCENES[name](seed).load.curve.points, _POINTS) if name in _SCENES else []
+    load = thin(_SCENES[name](seed).load.curve.points, _POINTS) if name in _SCENES else []
     return _plot(load, {label: (run.capacity, run.paid, run.lag) for label, (run,) in runs.items()})
 
 

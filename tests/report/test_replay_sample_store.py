@@ -27,8 +27,8 @@ def _run(folder: Path, rates: list[float], at: float) -> float:
     given = {"objective": "lag < 30s", "executors": [1, 6], "policy": "proactive", "policy_options": options}
     settings = load_settings({**given, "journal": str(folder)})
     job, clock, journal = ToyJob(executors=2), ManualClock(at), JournalWriter(folder)
-    planner = build_decision_settings(settings, open_sample_store(settings))
-    loop = Loop(job, planner, job, journal, clock, settings, store=open_store(settings), job="toy")
+    decision_settings = build_decision_settings(settings, open_sample_store(settings))
+    loop = Loop(job, decision_settings, job, journal, clock, settings, store=open_store(settings), job="toy")
     for rate in rates:
         job.rate = rate
         loop.cycle()
@@ -39,7 +39,7 @@ def _run(folder: Path, rates: list[float], at: float) -> float:
 
 @pytest.fixture(scope="module")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Two runs of a job whose samples go to the archive by twenties; the second begins with those of the first."""
+    """Two runs of a job whose samples go to the sample store by twenties; the second begins with those of the first."""
     folder = tmp_path_factory.mktemp("runs") / "journal"
     rates = [*[100.0] * 10, *[300.0] * 20, *[150.0] * 10]
     with pytest.MonkeyPatch.context() as patch:
@@ -80,7 +80,7 @@ def test_a_replay_of_the_second_run_alone_decides_with_the_samples_of_the_first(
     assert [each.decision and each.decision.reason.text for each in replayed] == [
         each.record.decision.reason.text for each in replayed
     ]
-    # at a check of its model: rows of the first run, which were in the archive when the second began
+    # at a check of its model: rows of the first run, which were in the sample store when the second began
     assert _archived(records[second]) == 20
     assert {first for first, _ in kept.ranges} == {0}
     assert _contents(journal / "samples") == before
@@ -91,18 +91,18 @@ def test_the_command_replays_both_runs(journal: Path, capsys: pytest.CaptureFixt
     assert "identical: 80 of 80" in capsys.readouterr().err
 
 
-def test_an_archive_is_beside_the_journal_or_the_state_and_made_with_the_first_samples(tmp_path: Path) -> None:
+def test_a_sample_store_is_beside_the_journal_or_the_state_and_made_with_the_first_samples(tmp_path: Path) -> None:
     objective = {"objective": "lag < 30s"}
     assert open_sample_store(load_settings(objective)) is None
     for given in ({"journal": str(tmp_path / "a"), "state": str(tmp_path / "b")}, {"state": str(tmp_path / "a")}):
-        archive = open_sample_store(load_settings({**objective, **given}))
-        assert isinstance(archive, ParquetSampleStore)
-        assert archive.folder == tmp_path / "a" / "samples"
+        store = open_sample_store(load_settings({**objective, **given}))
+        assert isinstance(store, ParquetSampleStore)
+        assert store.folder == tmp_path / "a" / "samples"
     assert not (tmp_path / "a").exists()
     assert sample_store_beside(tmp_path / "a", print) is None
 
 
-def test_a_policy_gets_the_archive() -> None:
-    archive = MemorySampleStore()
-    planner = build_decision_settings(load_settings({"objective": "lag < 30s", "policy": "proactive"}), archive)
-    assert planner.policy.context.archive is archive  # type: ignore[attr-defined]
+def test_a_policy_gets_the_sample_store() -> None:
+    store = MemorySampleStore()
+    decision_settings = build_decision_settings(load_settings({"objective": "lag < 30s", "policy": "proactive"}), store)
+    assert decision_settings.policy.context.sample_store is store  # type: ignore[attr-defined]

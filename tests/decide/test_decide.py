@@ -2,7 +2,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.policies.samples import OVERLOAD, Fixed, outcome, planner, reactive, seen
+from tests.policies.samples import OVERLOAD, Fixed, decision_settings, outcome, reactive, seen
 
 from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import DecisionSettings, decide, learn
@@ -14,7 +14,7 @@ from rheostat.model import Action, Bounds, Objective, OutcomeStatus, Projection,
 def test_a_decision_tells_everything():
     policy = Fixed(5)
     policy.capacity_each = 200.0
-    decision, state = decide(seen(executors=3), planner(policy).initial(), planner(policy))
+    decision, state = decide(seen(executors=3), decision_settings(policy).initial(), decision_settings(policy))
     assert (decision.action, decision.current, decision.target, decision.decision_id) == (Action.UP, 3, 5, 1)
     assert decision.reason.code is ReasonCode.FIXED
     assert decision.projections == (
@@ -26,18 +26,21 @@ def test_a_decision_tells_everything():
 
 
 def test_without_a_model_projections_are_unknown_and_start_at_one():
-    decision, _ = decide(seen(executors=1), planner(Fixed(1)).initial(), planner(Fixed(1)))
+    decision, _ = decide(seen(executors=1), decision_settings(Fixed(1)).initial(), decision_settings(Fixed(1)))
     assert decision.projections == (Projection(1), Projection(2))
 
 
 def test_the_current_target_is_the_number_asked_for():
-    decision, _ = decide(seen(executors=3, requested=4), planner(Fixed(4)).initial(), planner(Fixed(4)))
+    settings = decision_settings(Fixed(4))
+    decision, _ = decide(seen(executors=3, requested=4), settings.initial(), settings)
     assert (decision.action, decision.current) == (Action.HOLD, 4)
 
 
 def test_more_executors_than_were_asked_for_are_given_back_one_by_one():
     decision, _ = decide(
-        seen(executors=3, requested=1), planner(Fixed(1)).initial(), planner(Fixed(1), largest_step_down=1)
+        seen(executors=3, requested=1),
+        decision_settings(Fixed(1)).initial(),
+        decision_settings(Fixed(1), largest_step_down=1),
     )
     assert (decision.action, decision.current, decision.target) == (Action.DOWN, 3, 2)
 
@@ -46,7 +49,7 @@ class TestFiguresThatAreTwoMinutesOld:
     """3 → 5 was decided at 1000 s and done at 1004 s."""
 
     def changed(self, status: OutcomeStatus = OutcomeStatus.APPLIED):
-        plans = planner(Fixed(5), metrics_delay_s=120.0, cooldown_down_s=0.0)
+        plans = decision_settings(Fixed(5), metrics_delay_s=120.0, cooldown_down_s=0.0)
         _, state = decide(seen(executors=3), plans.initial(), plans)
         return plans, learn(outcome(status, 5, 3, 5), state, plans)
 
@@ -75,7 +78,7 @@ class TestFiguresThatAreTwoMinutesOld:
 
     @pytest.mark.parametrize(("age_s", "target"), [(150.0, 5), (151.0, 3)])
     def test_are_stale_two_sample_periods_after_their_known_delay(self, age_s, target):
-        plans = planner(Fixed(5), metrics_delay_s=120.0)
+        plans = decision_settings(Fixed(5), metrics_delay_s=120.0)
         decision, _ = decide(seen(executors=3, metrics_age_s=age_s), plans.initial(), plans)
         assert decision.target == target
         assert (decision.reason.code is ReasonCode.METRICS_STALE) == (target == 3)
@@ -83,7 +86,7 @@ class TestFiguresThatAreTwoMinutesOld:
 
 class TestAChangeUnderWay:
     def start_change(self, target: int = 5, **guard: Any):
-        plans = planner(Fixed(target), **guard)
+        plans = decision_settings(Fixed(target), **guard)
         _, state = decide(seen(executors=3), plans.initial(), plans)
         return plans, state
 
@@ -199,11 +202,11 @@ class TestAChangeUnderWay:
 )
 def test_what_an_outcome_teaches(end, learned):
     before = GuardState(no_room_until=990.0, backoff_s=60.0, pending=Pending(1, 1000.0, 3, 5))
-    assert learn(end, State(0, before), planner(Fixed(3))).guard == GuardState(**learned)
+    assert learn(end, State(0, before), decision_settings(Fixed(3))).guard == GuardState(**learned)
 
 
 def test_the_back_off_doubles_up_to_its_limit_and_starts_again_after_a_grant():
-    plans, state, lengths = planner(Fixed(5)), State(0), []
+    plans, state, lengths = decision_settings(Fixed(5)), State(0), []
     for _ in range(6):
         state = learn(outcome(OutcomeStatus.NO_ROOM, 5, 3, 3), state, plans)
         lengths.append(state.guard.backoff_s)
@@ -225,20 +228,20 @@ def test_the_back_off_doubles_up_to_its_limit_and_starts_again_after_a_grant():
     ],
 )
 def test_what_the_policy_is_told_does_not_count(changes, counts):
-    plans = planner(Fixed(3))
+    plans = decision_settings(Fixed(3))
     _, state = decide(seen(**changes), plans.initial(), plans)
     assert state.policy == counts
 
 
 def test_in_a_hold_of_both_no_sample_counts():
-    plans = planner(Fixed(9), hold_s=240.0, hold_both=True)
+    plans = decision_settings(Fixed(9), hold_s=240.0, hold_both=True)
     state = State(0, GuardState(started_at=0.0, changed_at=900.0))
     decision, after = decide(seen(), state, plans)
     assert (decision.reason.code, after.policy) == (ReasonCode.HOLD_AFTER_RESCALE, 0)
 
 
 def test_an_unknown_number_of_executors_is_left_alone():
-    plans = planner(Fixed(9))
+    plans = decision_settings(Fixed(9))
     decision, state = decide(seen(executors=None, missing=("executors",)), plans.initial(), plans)
     assert (decision.action, decision.current, decision.target) == (Action.HOLD, None, None)
     assert (decision.reason.code, state.next_id) == (ReasonCode.METRICS_MISSING, 2)
@@ -246,15 +249,15 @@ def test_an_unknown_number_of_executors_is_left_alone():
 
 def test_a_policy_can_do_a_step_itself():
     down = seen(executors=5)
-    decision, _ = decide(down, State(0), planner(Fixed(2), largest_step_down=1))
+    decision, _ = decide(down, State(0), decision_settings(Fixed(2), largest_step_down=1))
     assert decision.target == 4
-    decision, _ = decide(down, State(0), planner(Fixed(2, frozenset({"largest_step"})), largest_step_down=1))
+    decision, _ = decide(down, State(0), decision_settings(Fixed(2, frozenset({"largest_step"})), largest_step_down=1))
     assert decision.target == 2
 
 
 def test_no_policy_can_do_the_steps_itself_that_keep_it_safe():
     with pytest.raises(InputError) as caught:
-        planner(Fixed(2, frozenset({"metrics_missing", "bounds", "hold", "round_trip"})))
+        decision_settings(Fixed(2, frozenset({"metrics_missing", "bounds", "hold", "round_trip"})))
     assert caught.value.faults[0].given == "bounds, metrics_missing, round_trip"
 
 
@@ -270,7 +273,7 @@ def test_the_state_survives_json():
 def test_the_window_of_proposals_is_bounded_and_holds_the_greatest():
     """40 falling proposals, 15 s apart: 32 are kept, among them the first, which stands for ten minutes."""
     policy = Fixed(60)
-    plans = planner(policy, (1, 100), scale_down_hold_s=600.0)
+    plans = decision_settings(policy, (1, 100), scale_down_hold_s=600.0)
     state = plans.initial()
     for number in range(40):
         policy.target = 60 - number
@@ -285,6 +288,6 @@ def test_the_window_of_proposals_is_bounded_and_holds_the_greatest():
 
 def test_a_switch_that_is_off_leaves_no_proposals_behind():
     policy = Fixed(3)
-    state = replace(planner(policy).initial(), guard=GuardState(proposed=(PastRecommendation(990.0, 9),)))
-    _, after = decide(seen(executors=3), state, planner(policy))
+    state = replace(decision_settings(policy).initial(), guard=GuardState(proposed=(PastRecommendation(990.0, 9),)))
+    _, after = decide(seen(executors=3), state, decision_settings(policy))
     assert after.guard.proposed == ()
