@@ -53,7 +53,7 @@ _LEAST_POINTS = 8
 _WORST_CONDITION = 60.0
 _LEAST_SHARE = 0.03
 _NOT_REFUTED = "; the batches do not speak against it"
-_OUTSIDE = "; it lies outside the interval of a free fit, but the batches are not explained better without it"
+_OUTSIDE = "; a free fit differs, yet the batches are not explained better without it"
 
 
 @dataclass(frozen=True, slots=True)
