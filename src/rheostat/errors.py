@@ -75,6 +75,26 @@ def to_install(extras: str) -> str:
     return f"in a clone of Rheostat: pip install '.[{extras}]'"
 
 
+_EXTRAS = {
+    **dict.fromkeys(("httpx", "pandas", "psutil", "pyarrow", "pyspark"), "spark"),
+    **dict.fromkeys(("fastapi", "uvicorn"), "node"),
+    "confluent_kafka": "kafka",
+    "plotly": "plots",
+    "prometheus_client": "metrics",
+}
+"""The extra that each optional package comes with."""
+
+
+def missing_package(error: ImportError) -> str | None:
+    """What to install where an optional package is missing; None where another import failed.
+
+    >>> missing_package(ImportError(name="pyarrow.parquet"))
+    "pyarrow is not installed; in a clone of Rheostat: pip install '.[spark]'"
+    """
+    package = (error.name or "").partition(".")[0]
+    return f"{package} is not installed; {to_install(_EXTRAS[package])}" if package in _EXTRAS else None
+
+
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """The end of a message that names the closest known word, or nothing.
 

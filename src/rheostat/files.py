@@ -90,7 +90,9 @@ def refuse_nulls(text: str) -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """The message of an error of reading or writing, without its number and path."""
+    """The message of an error of reading, decoding or writing, without its number and path."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is no text in UTF-8 (byte 0x{error.object[error.start]:02x} at {error.start}): save it as UTF-8"
     return getattr(error, "strerror", None) or str(error)
 
 
@@ -133,8 +135,7 @@ def read_text(path: Path, most: int, encoding: str = "utf-8") -> str:
     try:
         text = read_bytes(path, most).decode(encoding)
     except UnicodeDecodeError as error:
-        message = f"it is no text in UTF-8 (byte 0x{error.object[error.start]:02x} at {error.start}): save it as UTF-8"
-        raise NotTextError(message) from error
+        raise NotTextError(reason_of(error)) from error
     refuse_nulls(text)
     return text.replace("\r\n", "\n").replace("\r", "\n")
 

@@ -2,11 +2,13 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 import yaml
+from scipy.optimize import least_squares  # type: ignore[import-untyped]
 from tests.judge.journals import KNOWN, VISITS, journal, known_run, real_run
 
-from rheostat.calibrate.fit import Point, calibrate, fit_batches
+from rheostat.calibrate.fit import Point, _batch_costs, _fit_robustly, calibrate, fit_batches
 from rheostat.calibrate.measured import run_of
 from rheostat.errors import InputError
 from rheostat.judge.cases import load_job
@@ -144,6 +146,46 @@ def test_with_one_size_only_the_sum_of_fixed_part_and_tasks_is_told():
     assert fit is not None
     assert set(fit.values) == {"record", "fixed"}
     assert fit.values == pytest.approx({"record": 0.0042, "fixed": 1.7}, rel=1e-3)
+
+
+def test_the_scale_of_the_residuals_is_that_of_clipped_least_squares():
+    """The same fit by scipy, where least squares has a value below 0."""
+    random = np.random.default_rng(3)
+    matrix, waited = random.uniform(0.5, 1.5, (40, 3)), np.zeros(40)
+    times = matrix @ [2.0, -0.5, 2.0] + 0.1 * random.standard_t(2, 40)
+    rows = matrix / times[:, None]
+    lengths = np.linalg.norm(rows, axis=0)
+    plain = np.linalg.lstsq(rows / lengths, np.ones(40), rcond=None)[0]
+    start = np.maximum(plain, 1e-6)
+    spread = 1.4826 * np.median(np.abs(1 - rows / lengths @ start))
+    expected = least_squares(
+        lambda x: rows / lengths @ x - 1, start, bounds=(0, np.inf), loss="soft_l1", f_scale=spread, xtol=1e-12
+    )
+    assert plain.min() < 0
+    assert _fit_robustly(matrix, times, waited) == pytest.approx(expected.x / lengths, rel=1e-5, abs=1e-5)
+
+
+def waiting(factor):
+    """Batches that take so many times the expected wait for the next record, to 1 %."""
+    found = []
+    for number, point in enumerate(points()):
+        slow = dataclasses.replace(point, rate=point.records / 20)
+        seconds = point.jobs_s + factor * slow.waves * slow.fetch_s
+        found.append(dataclasses.replace(slow, jobs_s=seconds * (1.01 if number % 2 else 0.99)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [(1.0, "the batches do not speak against it"), (3.0, "a free fit differs")],
+)
+def test_the_wait_of_the_source_is_said_to_lie_in_its_interval_or_not(factor, words):
+    fit = fit_batches(waiting(factor))
+    assert fit is not None
+    found = next(each for each in _batch_costs(known_run(), fit) if each.key == "stages.0.fetch_wait_s")
+    assert found.interval is not None
+    assert (found.interval[0] <= found.value <= found.interval[1]) is (factor == 1.0)
+    assert words in found.why
 
 
 def test_fewer_than_eight_batches_are_not_fitted():

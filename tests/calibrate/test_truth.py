@@ -1,8 +1,11 @@
 """A run replayed, and how far two runs are from each other."""
 
-import pytest
-from tests.judge.journals import KNOWN, READ, REST, known_fit, real_run
+from dataclasses import replace as replace_fields
 
+import pytest
+from tests.judge.journals import KNOWN, READ, REST, journal, known_fit, real_run
+
+from rheostat.calibrate.measured import run_of
 from rheostat.calibrate.truth import (
     Moment,
     Replay,
@@ -14,6 +17,7 @@ from rheostat.calibrate.truth import (
     write_truth,
 )
 from rheostat.errors import InputError
+from rheostat.journal.records import DecisionRecord
 from rheostat.sim.jobfile import job_of
 
 QUIET = {**KNOWN, "batch_noise_cv": 0.0, "executor": {"start_up": {"median_s": 2.5, "p95_s": 2.5}, "cold_task_s": 3.0}}
@@ -33,6 +37,22 @@ def test_a_run_of_the_simulator_is_replayed_as_it_was(quiet_run):
     assert errors.batch < 0.01
     assert errors.lag_p95 < 0.05
     assert errors.worse_than_mean > 10
+
+
+def test_offsets_older_than_those_before_them_are_left_out(quiet_run):
+    records = journal(job=QUIET, shape=CALM[0], steps=CALM[1])
+    decided = [number for number, each in enumerate(records) if isinstance(each, DecisionRecord) and each.observation]
+    number = decided[60]
+    observation = records[number].observation
+    queries = tuple(
+        replace_fields(query, offsets=replace_fields(query.offsets, at=query.offsets.at - 5.0))
+        for query in observation.queries
+    )
+    late = replace_fields(observation, queries=queries)
+    records[number] = DecisionRecord.of(late, None, records[number].decision)
+    run = run_of("late", records)
+    assert len(run.snapshots) == len(quiet_run.snapshots) - 1
+    assert errors_of(replay(run, job_of(QUIET), warm_up_s=5.0)).backlog < 0.03
 
 
 def test_another_job_is_told_from_the_one_that_ran(quiet_run):

@@ -167,6 +167,14 @@ def test_a_bug_of_rheostat_is_one_line_and_json(monkeypatch, capsys):
     assert "Traceback" not in err
 
 
+def test_a_missing_package_is_named_with_its_extra(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "psutil", None)
+    monkeypatch.setattr("rheostat.lab.standing.status", lambda _name: __import__("psutil"))
+    assert main(["lab", "status", "--json"]) == 1
+    message = json.loads(capsys.readouterr().out)["faults"][0]["message"]
+    assert message == "psutil is not installed; in a clone of Rheostat: pip install '.[spark]'"
+
+
 def test_output_survives_an_ascii_terminal_and_a_pipe_that_is_closed_early():
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "rheostat", "config"]

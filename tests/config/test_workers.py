@@ -81,6 +81,14 @@ def test_the_latency_map(nodes, given, expected):
     assert fields({"nodes": nodes, "round_trips_ms": given}) == expected
 
 
+def test_a_value_of_several_types_is_told_with_each():
+    with pytest.raises(InputError) as caught:
+        load_settings({**ACT, "actuator": "workers", "workers": {"nodes": NAMED, "round_trips_ms": 5}})
+    assert [fault.message for fault in caught.value.faults] == [
+        "input should be `measured` or keys with values (ms) or null"
+    ]
+
+
 def test_everything_that_is_wrong_with_the_nodes_is_told_at_once():
     nodes = ["a:1", "b=http://b:1", 3, "b=http://c:1", "c d=http://b:1", "http://e", "x y=ftp://f:1"]
     with pytest.raises(InputError) as caught:

@@ -6,8 +6,8 @@ from tests.policies.samples import OVERLOAD, Fixed, decision_settings, outcome, 
 
 from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import DecisionSettings, decide, learn
-from rheostat.decide.state import GuardState, PastRecommendation, Pending, State
-from rheostat.errors import InputError
+from rheostat.decide.state import GuardState, PastRecommendation, Pending, RequestState, State
+from rheostat.errors import InputError, JournalError
 from rheostat.model import Action, Bounds, Objective, OutcomeStatus, Projection, ReasonCode
 
 
@@ -291,3 +291,48 @@ def test_a_switch_that_is_off_leaves_no_proposals_behind():
     state = replace(decision_settings(policy).initial(), guard=GuardState(proposed=(PastRecommendation(990.0, 9),)))
     _, after = decide(seen(executors=3), state, decision_settings(policy))
     assert after.guard.proposed == ()
+
+
+# ------------------------------------------------------------------------------------------- states of version 0.1
+
+
+def parts(**changes: Any) -> dict[str, Any]:
+    """The three parts that version 0.1 wrote, with changes."""
+    return {"plan": {"policy": 3, "guard": {"started_at": 5.0}, "next_id": 9}, "analysis": {}, "own": {}, **changes}
+
+
+@pytest.mark.parametrize(
+    ("data", "state"),
+    [
+        pytest.param(parts(), State(3, GuardState(started_at=5.0), 9), id="whole"),
+        pytest.param(parts(plan={"policy": 3}), State(3), id="defaults"),
+        pytest.param(parts(own={"target": 4}), State(3, GuardState(5.0), 9, RequestState(target=4)), id="requests"),
+    ],
+)
+def test_a_state_of_version_0_1_is_read(data, state):
+    assert planner(Fixed(2)).state_from_json(data) == state
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        pytest.param(parts(plan=None), "plan is not a mapping", id="null"),
+        pytest.param(parts(plan=[1]), "plan is not a mapping", id="a list"),
+        pytest.param(parts(plan="policy"), "plan is not a mapping", id="text"),
+        pytest.param(parts(plan={}), "policy: this key is required", id="no policy"),
+        pytest.param({"plan": {"policy": 3}}, "analysis, own: this key is required", id="no other parts"),
+        pytest.param({}, "policy, guard, next_id, requests, analysis: this key is required", id="empty"),
+        pytest.param(parts(analysis=5), "analysis: input should hold keys with values (given: 5)", id="a number"),
+        pytest.param(
+            parts(plan={"policy": "x", "guard": {"backoff_s": "y"}, "next_id": "z"}, own=7),
+            "policy: input should be a valid integer (given: 'x'); "
+            "guard.backoff_s: input should be a valid number (given: 'y'); "
+            "next_id: input should be a valid integer (given: 'z'); and 1 more",
+            id="everything",
+        ),
+    ],
+)
+def test_a_damaged_state_is_refused_in_one_line(data, reason):
+    with pytest.raises(JournalError) as caught:
+        planner(Fixed(2)).state_from_json(data)
+    assert str(caught.value) == f"the state does not fit this version or the policy fixed: {reason}"

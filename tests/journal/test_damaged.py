@@ -17,6 +17,11 @@ from rheostat.journal.store import read_journal
     ("line", "text", "says"),
     [
         (2, b"{broken", "this is no JSON: Expecting property name enclosed in double quotes at character 2"),
+        (
+            2,
+            '{"at":"é"}'.encode("latin-1"),
+            "this is no JSON: it is no text in UTF-8 (byte 0xe9 at 7): save it as UTF-8",
+        ),
         (2, b'{"at":1}', "the record has no type"),
         (2, b"[1]", "the record has no type"),
         (2, b'{"type":"decision"}', "the record lacks 'at'"),
@@ -34,6 +39,7 @@ from rheostat.journal.store import read_journal
     ],
     ids=[
         "no JSON",
+        "Latin-1",
         "no type",
         "no record",
         "a field is missing",

@@ -43,3 +43,10 @@ def test_a_failed_save_keeps_the_old_state(tmp_path):
         store.save({"target": float("nan")})
     assert json.loads((tmp_path / "state.json").read_text())["state"] == {"target": 3}
     assert [file.name for file in tmp_path.iterdir()] == ["state.json"]
+
+
+def test_a_state_that_is_not_utf_8_is_not_taken_over(tmp_path):
+    path = tmp_path / "state.json"
+    path.write_bytes("é".encode("latin-1"))
+    message = f"{path} cannot be read (it is no text in UTF-8 (byte 0xe9 at 0): save it as UTF-8)"
+    assert StateStore(path, "reactive").load() == (None, message)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import json
 import logging
 import math
 import threading
@@ -240,6 +241,18 @@ def test_a_state_that_does_not_fit_is_left_and_said_once(tmp_path, caplog, damag
     assert [record.message for record in caplog.records if "without the state" in record.message] != []
     assert len(caplog.records) == 1
     assert "without the state" in (rig.sessions[0].note or "")
+
+
+def test_a_damaged_state_of_version_0_1_is_left(tmp_path):
+    overloaded(tmp_path)
+    document = json.loads((tmp_path / "state.json").read_text())
+    document["state"] = {"plan": None, "analysis": {}, "own": {}}
+    (tmp_path / "state.json").write_text(json.dumps(document))
+    rig = restarted(tmp_path, ToyJob())
+    rig.cycles(1)
+    note = rig.sessions[0].note or ""
+    assert note.startswith("started without the state of the run before: the state does not fit")
+    assert note.endswith("plan is not a mapping")
 
 
 def test_a_state_that_cannot_be_kept_costs_a_line_in_the_log_and_nothing_else(tmp_path, caplog):

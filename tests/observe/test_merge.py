@@ -41,6 +41,9 @@ def test_the_number_asked_for_is_filled_in(cluster, requested):
         pytest.param([], ["there is nothing to observe with"], id="none"),
         pytest.param([ToyJob], ["it is a class: build it, ToyJob(…)"], id="a class"),
         pytest.param([ToyJob(), 3, None], ["it has no observe, no close"] * 2, id="no sources among one"),
+        pytest.param(
+            ToyJob(), ["it is no list: put it into one, also where it is the only source"], id="one without a list"
+        ),
     ],
 )
 def test_what_cannot_be_observed_with_is_refused(sources, messages):

@@ -72,3 +72,16 @@ def test_a_capacity_that_is_no_number_is_told():
 
     with pytest.raises(AssertionError, match="it returned 'plenty': it must be a number of records/s, or None"):
         checked(lambda: Boasts(2))
+
+
+@pytest.mark.parametrize("part", ["initial", "recommend", "capacity"])
+def test_a_policy_that_raises_is_named_with_the_story_and_the_exception(part):
+    def fail(*_arguments):
+        return 1 / 0
+
+    broken = type("Broken", (Fixed,), {part: fail})
+    with pytest.raises(AssertionError) as caught:
+        checked(lambda: broken(2))
+    assert str(caught.value).startswith(f"in the story {STORIES[0].name!r}, Broken raised ZeroDivisionError, asked for")
+    assert f"{part}()" in str(caught.value)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)

@@ -203,7 +203,7 @@ def test_a_session_that_does_not_fit_this_version_is_a_fault_of_the_journal(even
         replay(read_journal(file))
     [fault] = error.value.faults
     assert (fault.field, fault.given) == ("journal", "the session of second 1764324000")
-    assert fault.message == "the state does not fit this version or the policy reactive: 'analysis'"
+    assert fault.message == "the state does not fit this version or the policy reactive: analysis: this key is required"
 
 
 def test_every_wrong_setting_is_named(eventful, capsys):

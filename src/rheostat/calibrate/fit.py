@@ -52,6 +52,8 @@ _FIT_RESAMPLES, _RESAMPLES = 200, 500
 _LEAST_POINTS = 8
 _WORST_CONDITION = 60.0
 _LEAST_SHARE = 0.03
+_NOT_REFUTED = "; the batches do not speak against it"
+_OUTSIDE = "; a free fit differs, yet the batches are not explained better without it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,19 +208,20 @@ def _median_interval(samples: Sequence[float]) -> Interval | None:
 def _batch_costs(run: RealRun, fit: Fit) -> list[Estimate]:
     """The terms of the regression; of the fetch wait, a setting of the source, only whether tasks wait is fitted."""
     regression, longest_s = "regression over the warm batches", run.setup.longest_wait_s
-    waits = "fetch.max.wait.ms of the source; the batches do not speak against it"
     costs = (
         ("record", "stages.0.cost_ms", "ms", 1000.0, regression),
         ("task", "stages.0.task_ms", "ms", 1000.0, regression),
         ("fixed", "stages.1.task_ms", "ms", 1000.0, regression),
         ("serial", "stages.1.cost_ms", "ms", 1000.0, regression),
-        ("fetch", "stages.0.fetch_wait_s", "s", longest_s, waits),
+        ("fetch", "stages.0.fetch_wait_s", "s", longest_s, "fetch.max.wait.ms of the source"),
     )
     found = []
     for term, key, unit, scale, why in costs:
         if term in fit.values:
             low, high = fit.intervals[term]
             interval = (scale * low, scale * high)
+            if term == "fetch":
+                why += _NOT_REFUTED if low <= fit.values[term] <= high else _OUTSIDE
             found.append(Estimate(key, scale * fit.values[term], unit, fit.points, why, interval))
         else:
             found.append(_unidentified(key, 0.0, unit, fit.points, fit.given_up[term]))
@@ -547,8 +550,9 @@ def _fit_robustly(matrix: Array, times: Array, waited: Array) -> Array:
     lengths = np.linalg.norm(rows, axis=0)
     lengths = np.where(lengths > 0, lengths, 1.0)
     scaled = rows / lengths
+    unbounded = np.linalg.lstsq(scaled, wanted, rcond=None)[0]
+    spread = _scale_of(wanted - scaled @ np.maximum(unbounded, 1e-6))
     values = fit_nonnegative(scaled, wanted)
-    spread = _scale_of(wanted - scaled @ values)
     for _ in range(100):
         weights = np.hypot(1.0, (wanted - scaled @ values) / spread) ** -0.5
         before, values = values, fit_nonnegative(scaled * weights[:, None], wanted * weights, values)

@@ -185,7 +185,7 @@ def run_of(name: str, records: Iterable[Record]) -> RealRun:
         name=name,
         began=cycles[0].at,
         setup=_setup_of(name, settings, [(each, query) for each, query, _ in readings]),
-        snapshots=tuple(_snapshot_of(each.at, query, assessment) for each, query, assessment in readings),
+        snapshots=_in_order(_snapshot_of(each.at, query, assessment) for each, query, assessment in readings),
         batches=_batches(finished, executors, starts),
         actions=actions,
         start_ups=tuple((to - since, together) for since, to, together in starts if since > finished[0].at),
@@ -198,6 +198,15 @@ def _query_of(name: str, observation: Observation | None) -> QueryReading | None
     if len(queries) > 1:
         raise InputError([Fault("journal", name, "one query", f"it holds {len(queries)} queries at the same time")])
     return queries[0] if queries else None
+
+
+def _in_order(snapshots: Iterable[Snapshot]) -> tuple[Snapshot, ...]:
+    """Those not older than one before them, as the offsets of a delayed reading can be."""
+    kept: list[Snapshot] = []
+    for snapshot in snapshots:
+        if not kept or snapshot.at >= kept[-1].at:
+            kept.append(snapshot)
+    return tuple(kept)
 
 
 def _snapshot_of(at: float, query: QueryReading, assessment: Assessment) -> Snapshot:

@@ -17,7 +17,7 @@ import typer
 
 from rheostat import __version__
 from rheostat.cli import common
-from rheostat.errors import Fault, InputError, RheostatError
+from rheostat.errors import Fault, InputError, RheostatError, missing_package
 
 __all__ = ["COMMANDS", "build", "interruptible", "main"]
 
@@ -101,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _translate(error: Exception, arguments: Sequence[str]) -> RheostatError:
-    """Usage errors; errors of the operating system that no command handles, such as a full disk; our own bugs."""
+    """Usage errors; what no command handles: errors of the system such as a full disk, missing packages, our bugs."""
     if isinstance(error, RheostatError):
         return error
     if isinstance(error, _USAGE_ERROR):
@@ -111,6 +111,8 @@ def _translate(error: Exception, arguments: Sequence[str]) -> RheostatError:
         if error.errno == errno.ENAMETOOLONG:
             return InputError([Fault("path", str(error.filename), "a path that this system supports", what)])
         return RheostatError(f"{error.filename}: {what}" if error.filename else what)
+    if isinstance(error, ImportError) and (missing := missing_package(error)):
+        return RheostatError(missing)
     last = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(last.filename).name}, line {last.lineno}"
     return RheostatError(f"a fault of Rheostat, please report it: {type(error).__name__}: {error} ({where})")

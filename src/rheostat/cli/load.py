@@ -16,7 +16,6 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from rheostat import __version__
 from rheostat.cli.common import JsonFlag, console, print_json, say
-from rheostat.errors import RheostatError, to_install
 from rheostat.load.request import KafkaTarget, LoadRequest, LogTarget, read_request
 from rheostat.load.shapes import GRAMMAR, KINDS
 
@@ -78,16 +77,12 @@ def load(
 
 
 def _open_sink(target: KafkaTarget | LogTarget) -> Sink:
-    try:
-        if isinstance(target, LogTarget):
-            from rheostat.load.log_writer import LogSink, LogWriter
+    if isinstance(target, LogTarget):
+        from rheostat.load.log_writer import LogSink, LogWriter
 
-            return LogSink(LogWriter(target.folder, target.partitions))
-        from rheostat.load.kafka_sink import KafkaSink, ensure_topic
-    except ImportError as error:
-        extra = "spark" if isinstance(target, LogTarget) else "kafka"
-        message = f"{error.name} is not installed; {to_install(extra)}"
-        raise RheostatError(message) from error
+        return LogSink(LogWriter(target.folder, target.partitions))
+    from rheostat.load.kafka_sink import KafkaSink, ensure_topic
+
     ensure_topic(target.bootstrap, target.topic, target.partitions, create=target.create)
     return KafkaSink(target.bootstrap, target.topic)
 

@@ -21,6 +21,7 @@ from rheostat.errors import Fault, InputError, closest, did_you_mean
 M = TypeVar("M", bound=BaseModel)
 
 _LONGEST_VALUE = 80
+_MOST_PLACES = 3
 
 _MESSAGES = {
     **dict.fromkeys(
@@ -57,6 +58,18 @@ def faults_of(error: ValidationError, root: type[Any]) -> Iterator[Fault]:
             if fault.field not in reported:
                 reported.add(fault.field)
                 yield fault
+
+
+def describe(error: ValidationError) -> str:
+    """What is wrong with a value that no person wrote, such as a stored state: one line, at most three places."""
+    found = error.errors(include_url=False)
+    words = []
+    for details in found[:_MOST_PLACES]:
+        where = ".".join(str(part) for part in details["loc"])
+        given = "" if details["type"] in ("missing", "missing_argument") else f" (given: {_shorten(details['input'])})"
+        words.append(f"{where}: {_message(details)}{given}" if where else f"{_message(details)}{given}")
+    more = len(found) - _MOST_PLACES
+    return "; ".join(words) + (f"; and {more} more" if more > 0 else "")
 
 
 def has_key(root: type[BaseModel], dotted: str) -> bool:
@@ -143,7 +156,7 @@ def _translate(details: ErrorDetails, place: _Place, root: type[Any]) -> Iterabl
             allowed = details["ctx"]["expected"] if of_key else place.allowed
             # where a value may have several types, each has an error, and none says what is wrong
             choice = len(place.rest) > 1 and len(place.types) > 1
-            message = "input has none of the allowed types" if choice else _message(details)
+            message = f"input should be {place.allowed}" if choice else _message(details)
             return [Fault(place.key, given, allowed, message)]
 
 
@@ -240,7 +253,8 @@ def _type(annotation: Any) -> str:
     """A type in words, without its None."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Literal:
-        return "one of " + ", ".join(f"`{value}`" for value in arguments)
+        values = ", ".join(f"`{value}`" for value in arguments)
+        return f"one of {values}" if len(arguments) > 1 else values
     if origin in (typing.Union, types.UnionType):
         return " or ".join(_type(argument) for argument in arguments if argument is not type(None))
     if origin is tuple:

@@ -6,7 +6,7 @@ stop or lessen it. docs/guard.md describes both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cache
@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from rheostat.config.faults import describe
 from rheostat.config.models import GuardSettings, Mode
 from rheostat.decide import guard
 from rheostat.decide.effectiveness import limited_rate
@@ -488,12 +489,32 @@ class DecisionSettings:
         """The inverse of :meth:`state_to_json`; also reads the three parts that version 0.1 wrote.
 
         Raises:
-            JournalError: it belongs to another version or another policy.
+            JournalError: it belongs to another version or another policy, or is damaged.
         """
         try:
-            if "plan" in data:
-                data = {**data["plan"], "analysis": data["analysis"], "requests": data["own"]}
-            return self.state_adapter.validate_python({each.name: data[each.name] for each in fields(State)})
-        except (KeyError, ValidationError) as error:
-            message = f"the state does not fit this version or the policy {self.policy.name}: {error}"
+            return self.state_adapter.validate_python(_read_parts(data))
+        except (TypeError, ValueError) as error:
+            reason = describe(error) if isinstance(error, ValidationError) else str(error)
+            message = f"the state does not fit this version or the policy {self.policy.name}: {reason}"
             raise JournalError(message) from error
+
+
+def _read_parts(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the state. Version 0.1 kept some of them in ``plan``, where only the policy's was required."""
+    if "plan" not in data:
+        _require(data, [each.name for each in fields(State)])
+        return {each.name: data[each.name] for each in fields(State)}
+    _require(data, ["analysis", "own"])
+    plan = data["plan"]
+    if not isinstance(plan, Mapping):
+        message = "plan is not a mapping"
+        raise TypeError(message)
+    kept = {name: plan[name] for name in ("policy", "guard", "next_id") if name in plan}
+    return {**kept, "analysis": data["analysis"], "requests": data["own"]}
+
+
+def _require(data: Mapping[str, Any], names: Iterable[str]) -> None:
+    missing = [name for name in names if name not in data]
+    if missing:
+        message = f"{', '.join(missing)}: this key is required"
+        raise ValueError(message)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from rheostat.config.faults import faults_of, keys_of
+from rheostat.config.faults import describe, faults_of, keys_of
 from rheostat.config.loading import read_pairs
 from rheostat.errors import Fault, InputError, attempt, did_you_mean, to_install
 from rheostat.files import replace_text
@@ -204,7 +204,8 @@ def read_models(out: Path) -> dict[str, SlowModel]:
         return {row["job"]: _adapter().validate_json(row["model"]) for row in rows if row["model"] is not None}
     except (KeyError, ValidationError) as error:
         allowed = f"models that this version has trained ({SCHEMA})"
-        raise InputError([Fault("models", str(path), allowed, f"it cannot be read: {error}")]) from error
+        reason = describe(error) if isinstance(error, ValidationError) else str(error)
+        raise InputError([Fault("models", str(path), allowed, f"it cannot be read: {reason}")]) from error
 
 
 @cache

@@ -25,6 +25,7 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from rheostat.errors import Fault, InputError
+from rheostat.files import reason_of
 from rheostat.journal.records import (
     SCHEMA,
     DecisionRecord,
@@ -379,6 +380,8 @@ def _damaged(where: str, what: str) -> InputError:
 def _reason(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at character {error.pos + 1}"
+    if isinstance(error, UnicodeDecodeError):
+        return reason_of(error)
     if isinstance(error, IndexError):
         return "it builds on what neither it nor a line before it holds; is a line missing?"
     return str(error) if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"

@@ -314,7 +314,8 @@ class StateStore:
         except FileNotFoundError:
             return None, None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            return None, f"{self.path} cannot be read ({type(error).__name__}: {error})"
+            kind = "" if isinstance(error, (OSError, UnicodeDecodeError)) else f"{type(error).__name__}: "
+            return None, f"{self.path} cannot be read ({kind}{reason_of(error)})"
         if not isinstance(state, dict):
             return None, f"{self.path} holds no state"
         return state, None

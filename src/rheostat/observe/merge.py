@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields, replace
 
 from rheostat.errors import Fault, InputError
@@ -39,7 +39,10 @@ class MergedSource:
             source.close()
 
 
-def _find_source_faults(sources: Sequence[object]) -> list[Fault]:
+def _find_source_faults(sources: object) -> list[Fault]:
+    if not isinstance(sources, Collection):
+        message = "it is no list: put it into one, also where it is the only source"
+        return [Fault("sources", repr(sources), "a list of sources", message)]
     if not sources:
         return [Fault("sources", "none", "at least one source", "there is nothing to observe with")]
     allowed, faults = "an object with observe and close", []

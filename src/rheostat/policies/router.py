@@ -355,7 +355,7 @@ def pre_decision(turn: Turn) -> Turn:
         age_s = seconds(assessment.at - turn.own_at)
         code, text = ReasonCode.WARMING_UP, f"the figures are {age_s} old, from before the last change"
     elif assessment.batches < least:
-        code, text = ReasonCode.WARMING_UP, f"{assessment.batches} of {batches(least)} finished at this target"
+        code, text = ReasonCode.WARMING_UP, f"{assessment.batches} of {batches(least)} finished at this number"
     else:
         return turn
     return replace(turn, unsettled=Reason(code, text))

@@ -10,10 +10,11 @@ from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import pstdev
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
 
+from rheostat.config.faults import describe
 from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import DecisionSettings, decide, learn
 from rheostat.decide.policy import Policy, current_target, find_answer_faults, find_capacity_faults, find_policy_faults
@@ -44,6 +45,8 @@ from rheostat.testing.stories import (
     steady_rates,
     with_backlog,
 )
+
+T = TypeVar("T")
 
 FACTORS = (1 / 64, 1024.0)
 """Powers of two, so that rounding changes nothing by itself; far apart, so that no constant can hide."""
@@ -133,7 +136,7 @@ def _first_fault(law: Law, cases: Sequence[Case]) -> AssertionError | None:
             law.check(case)
         except AnswerError as error:
             fault = f"in the story {case.story.name!r}, {error}"
-            raise AssertionError(fault) from None
+            raise AssertionError(fault) from error.__cause__
         except AssertionError as error:
             return AssertionError(f"the law {law.name!r} is broken in the story {case.story.name!r}: {error}")
     return None
@@ -222,7 +225,7 @@ def _decision_settings(policy: Policy[Any], bounds: Bounds) -> DecisionSettings:
 
 
 class AnswerError(AssertionError):
-    """A policy returned a value of the wrong type or range; the message says which, and what it must be."""
+    """A policy raised, or returned a value of the wrong type or range; the message says what, and what it must be."""
 
 
 class _CheckedPolicy:
@@ -235,19 +238,31 @@ class _CheckedPolicy:
         return getattr(self._policy, name)
 
     def recommend(self, assessment: Assessment, state: Any) -> tuple[Recommendation, Any]:
-        answer = self._policy.recommend(assessment, state)
+        asked = f"recommend() at {assessment.at:g} s, with {assessment.requested} executors in force"
+        answer = self._ask(asked, lambda: self._policy.recommend(assessment, state))
         wrong = find_answer_faults(answer)
         if wrong:
-            asked = f"recommend() at {assessment.at:g} s, with {assessment.requested} executors in force"
             raise self._error(wrong, asked)
         return answer
 
     def capacity(self, executors: int, state: Any) -> float | None:
-        answer = self._policy.capacity(executors, state)
+        asked = f"capacity() of {executors} executors"
+        answer = self._ask(asked, lambda: self._policy.capacity(executors, state))
         wrong = find_capacity_faults(answer)
         if wrong:
-            raise self._error(wrong, f"capacity() of {executors} executors")
+            raise self._error(wrong, asked)
         return answer
+
+    def initial(self) -> Any:
+        return self._ask("initial()", self._policy.initial)
+
+    def _ask(self, asked: str, answer: Callable[[], T]) -> T:
+        try:
+            return answer()
+        except Exception as error:
+            name = type(self._policy).__name__
+            message = f"{name} raised {type(error).__name__}, asked for {asked}: {error}"
+            raise AnswerError(message) from error
 
     def _error(self, wrong: list[str], asked: str) -> AnswerError:
         return AnswerError(
@@ -349,7 +364,7 @@ def check_journal(case: Case) -> None:
         try:
             back = adapter.validate_json(adapter.dump_json(moment.after))
         except ValidationError as error:
-            fault = f"the state does not come back from JSON (numbers must be finite, types exact): {error}"
+            fault = f"the state does not come back from JSON (numbers must be finite, types exact): {describe(error)}"
             raise AssertionError(fault) from error
         if back != moment.after:
             raise _fault("the state changes on its way through JSON", moment, differences(moment.after, back))
