@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -69,11 +68,17 @@ def until(condition, what):
         time.sleep(0.02)
 
 
+def restore_signals():
+    """Signals end a process also where the tests run below nohup or in the background, which ignore some."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def end(command, number, begun, *, whole_group):
     """Send the signal when both workers have begun; everything ends in order, and no process is left."""
-    pipe, restored = subprocess.PIPE, partial(signal.signal, number, signal.SIG_DFL)  # also below nohup
+    pipe = subprocess.PIPE
     with subprocess.Popen(
-        command, text=True, start_new_session=True, stdout=pipe, stderr=pipe, preexec_fn=restored
+        command, text=True, start_new_session=True, stdout=pipe, stderr=pipe, preexec_fn=restore_signals
     ) as process:
         until(lambda: len(children(process.pid)) == 3, "the workers and the tracker of what they share")
         started = children(process.pid)

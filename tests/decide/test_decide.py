@@ -310,7 +310,7 @@ def parts(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_a_state_of_version_0_1_is_read(data, state):
-    assert planner(Fixed(2)).state_from_json(data) == state
+    assert decision_settings(Fixed(2)).state_from_json(data) == state
 
 
 @pytest.mark.parametrize(
@@ -334,5 +334,5 @@ def test_a_state_of_version_0_1_is_read(data, state):
 )
 def test_a_damaged_state_is_refused_in_one_line(data, reason):
     with pytest.raises(JournalError) as caught:
-        planner(Fixed(2)).state_from_json(data)
+        decision_settings(Fixed(2)).state_from_json(data)
     assert str(caught.value) == f"the state does not fit this version or the policy fixed: {reason}"
