@@ -60,18 +60,22 @@ def demo(rest: Sequence[str]) -> int:
 
 
 def test(rest: Sequence[str]) -> int:
-    """Run every test: the fast suite on all cores, then the one on a real Kafka and a real Spark."""
-    return fast(rest) or cluster(rest)
+    """Run every test: those without Java on all cores, then those on a real Kafka and a real Spark."""
+    return _test_without_java("not cluster", rest) or cluster(rest)
 
 
 def fast(rest: Sequence[str]) -> int:
-    """Run the fast suite: no Java, on all cores."""
-    return _prepare() or _call([_tool("python"), "-m", "pytest", "-m", "not cluster", "-n", "auto", *rest])
+    """Run the fast suite: no Java, no slow tests, on all cores."""
+    return _test_without_java("not cluster and not slow", rest)
 
 
 def cluster(rest: Sequence[str]) -> int:
     """Run the suite on a real Kafka and a real Spark."""
     return _prepare() or _call([_tool("python"), "-m", "pytest", "-m", "cluster", *rest])
+
+
+def _test_without_java(which: str, rest: Sequence[str]) -> int:
+    return _prepare() or _call([_tool("python"), "-m", "pytest", "-m", which, "-n", "auto", *rest])
 
 
 def lint(rest: Sequence[str]) -> int:

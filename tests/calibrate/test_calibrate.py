@@ -14,6 +14,8 @@ from rheostat.errors import InputError
 from rheostat.judge.cases import load_job
 from rheostat.sim.jobfile import job_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def fitted():

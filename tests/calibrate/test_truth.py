@@ -20,6 +20,8 @@ from rheostat.errors import InputError
 from rheostat.journal.records import DecisionRecord
 from rheostat.sim.jobfile import job_of
 
+pytestmark = pytest.mark.slow
+
 QUIET = {**KNOWN, "batch_noise_cv": 0.0, "executor": {"start_up": {"median_s": 2.5, "p95_s": 2.5}, "cold_task_s": 3.0}}
 CALM = ("constant:80@30+ramp:80..400@40+constant:400@20+ramp:400..100@40",
         [[0, 1], [28, 2], [40, 3], [50, 4], [100, 2]])  # fmt: skip

@@ -9,6 +9,8 @@ from tests.judge.journals import write_known_journal
 from rheostat.cli import main
 from rheostat.judge.cases import load_job
 
+pytestmark = pytest.mark.slow
+
 
 def last_json(capsys):
     return json.loads(capsys.readouterr().out.strip().splitlines()[-1])

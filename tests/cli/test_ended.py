@@ -12,6 +12,8 @@ import pytest
 
 from rheostat.cli import interruptible
 
+pytestmark = pytest.mark.slow
+
 LONG = [
     *("compare", "--worst-case", "--policy", "static,reactive", "--tries", "100000", "--seconds", "86400"),
     *("--jobs", "2", "--json"),

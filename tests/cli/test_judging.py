@@ -6,6 +6,8 @@ from rheostat.cli import main
 from rheostat.cli.common import show_rows, show_table
 from rheostat.judge.report import table_of
 
+pytestmark = pytest.mark.slow
+
 SHORT = ["--shape", "constant:5@120"]
 
 

@@ -56,6 +56,7 @@ def test_there_is_one_run_for_each_policy_load_and_seed_in_the_order_asked_for(f
     assert all(run["valid"] and run["total_cost"] >= run["optimum_cost"] > 0 for run in runs)
 
 
+@pytest.mark.slow
 def test_any_number_of_processes_gives_the_same(found):
     once = Comparison(found.entries[1:])
     again = compare([entry.case for entry in once.entries], POLICIES, jobs=2)

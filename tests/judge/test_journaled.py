@@ -12,6 +12,8 @@ from rheostat.judge.simulate import require_new
 from rheostat.loop.build import sample_store_beside
 from rheostat.report.replay import replay_score
 
+pytestmark = pytest.mark.slow
+
 SHAPE = "ramp:1..5@900+spike:2..4@600"
 DECIDING = [name for name in policy_names() if name != "schedule"]
 QUICK = {"check_every": 20, "resamples": 5, "degree": 1, "stability_limit": 100.0, "block": 5}

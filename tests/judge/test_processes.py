@@ -10,6 +10,8 @@ import pytest
 from rheostat.errors import PartFailedError
 from rheostat.judge.compare import crew
 
+pytestmark = pytest.mark.slow
+
 
 def _ended(number: int) -> int:
     """A process that ends at once, however it was asked."""

@@ -23,6 +23,8 @@ from rheostat.judge.tune import (
     tune,
 )
 
+pytestmark = pytest.mark.slow
+
 PRESENT = Gains(0.9, 0.4)
 
 

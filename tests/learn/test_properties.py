@@ -1,10 +1,13 @@
 """What holds for any data: predictions are finite, never negative, monotone; a model can be told in JSON."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from rheostat.learn.slow_records import Sample, SlowModel, Trained, TrainingOptions, stability, train
+
+pytestmark = pytest.mark.slow
 
 ROUNDING = 1e-9
 

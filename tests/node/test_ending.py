@@ -10,6 +10,8 @@ import pytest
 
 from rheostat.host.processes import module_environment
 
+pytestmark = pytest.mark.slow
+
 EARLY = "os.kill(os.getpid(), signal.SIGNAL); s.on(lambda: print('ended'))"
 LATE = "s.on(lambda: print('ended')); os.kill(os.getpid(), signal.SIGNAL)"
 

@@ -114,6 +114,7 @@ def undone(decision: Decision) -> bool:
     return decision.reason.code is ReasonCode.INEFFECTIVE or any(note.step == "undo" for note in decision.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", PARTITIONS)
 @pytest.mark.parametrize("policy", [name for name in policy_names() if name not in ONE_WAY])
 def test_a_rise_and_a_fall_make_no_round_trip(policy, partitions):

@@ -230,6 +230,7 @@ def on_a_job(load: list[tuple[float, float]], executors: int, **options: Any) ->
     return run(job(), load, decision_settings, AnalysisSettings(10.0, 15.0), executors)
 
 
+@pytest.mark.slow
 def test_on_a_wave_it_follows_without_a_round_trip_and_without_a_miss():
     """400 to 2400/s and back within an hour, an executor carries about 375/s."""
     load = [(0.0, 400.0), (300.0, 400.0), (1500.0, 2400.0), (2100.0, 2400.0), (3300.0, 400.0), (3900.0, 400.0)]
@@ -252,6 +253,7 @@ def round_trips(cycles: list[Cycle], within_s: float) -> list[float]:
     ]
 
 
+@pytest.mark.slow
 def test_eager_is_earlier_than_lag():
     load = [(0.0, 400.0), (300.0, 400.0), (1500.0, 2400.0), (1800.0, 2400.0)]
     eager, late = (max(c.assessment.lag_s or 0.0 for c in on_a_job(load, 2, eager=each)) for each in (True, False))

@@ -6,6 +6,8 @@ from rheostat.policies import mst as mst_learning
 from rheostat.policies import proactive
 from rheostat.research.bench.speed import case_of, measure_run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def hours():

@@ -10,6 +10,8 @@ from rheostat.cli import main
 from rheostat.research.bench import training as train
 from rheostat.research.bench.training import FluidJob, bell, explore, read_recorded, simulate_samples, spoil, two_waves
 
+pytestmark = pytest.mark.slow
+
 
 def test_exploration_adds_one_after_a_violation_and_drops_the_next_240_seconds():
     rows = explore(FluidJob(), bell, 450, seed=1)

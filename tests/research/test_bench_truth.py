@@ -8,6 +8,8 @@ from tests.judge.journals import KNOWN, known_fit, real_run
 from rheostat.calibrate.truth import replay
 from rheostat.research.bench import truth
 
+pytestmark = pytest.mark.slow
+
 SHAPE, STEPS = "constant:80@30+ramp:80..400@30+constant:400@20+ramp:400..100@20", [[0, 2], [28, 4], [90, 2]]
 
 

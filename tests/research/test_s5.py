@@ -130,6 +130,7 @@ def test_a_failover_blocks_decreases_from_its_begin_to_its_end():
     assert fewer[-1] >= 1185.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("incident", "seed"),
     [

@@ -1,5 +1,6 @@
 """The production loop on the simulated job: the same loop, decisions, analysis and journal as beside a real Spark."""
 
+import pytest
 from tests.sim.jobs import plain, simulated
 
 from rheostat.config.loading import load_settings
@@ -13,6 +14,8 @@ from rheostat.loop.loop import Loop
 from rheostat.model import OutcomeStatus, ReasonCode
 from rheostat.sim.capacity import capacity_curve
 from rheostat.sim.job import SimulatedJob
+
+pytestmark = pytest.mark.slow
 
 LOAD = Pieces([(0, 50), (60, 50), (160, 700), (300, 700), (400, 50), (700, 50)])
 
