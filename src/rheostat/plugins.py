@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
@@ -32,12 +33,13 @@ class Plugins:
         """Why the name does not stand for one plugin; empty if it does. Nothing is imported."""
         return _name_faults(self, name, list(entry_points(group=self.group, name=name)))
 
-    def load(self, name: str, parts: Iterable[str]) -> Any:
+    def load(self, name: str, parts: Iterable[str], class_parts: Iterable[str] = ()) -> Any:
         """Import the plugin of that name.
 
         Args:
             name: of its entry point.
             parts: attributes that it must have.
+            class_parts: those that it must also have if it is a class with these.
 
         Raises:
             InputError: the name is unknown or registered twice, it cannot be imported, or it lacks a part.
@@ -53,6 +55,8 @@ class Plugins:
             message = f"the {self.kind} of the package {package} cannot be loaded: {type(error).__name__}: {error}"
             raise InputError([Fault(self.kind, name, f"an importable {entry.value}", message)]) from error
         lacks = [part for part in parts if not hasattr(plugin, part)]
+        if not lacks and inspect.isclass(plugin):
+            lacks = [part for part in class_parts if not hasattr(plugin, part)]
         if lacks:
             article = "an" if self.kind[0] in "aeiou" else "a"
             message = f"{entry.value} is not {article} {self.kind}: it has no {', no '.join(lacks)}"

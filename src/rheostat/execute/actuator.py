@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -54,10 +53,8 @@ def load_actuator(name: str) -> ActuatorFactory:
     Raises:
         InputError: it is unknown, cannot be imported, or is a class that lacks a part.
     """
-    factory: Any = ACTUATORS.load(name, ["build"])
-    if inspect.isclass(factory):
-        ACTUATORS.load(name, _METHODS)
-    return factory  # type: ignore[no-any-return]
+    factory: ActuatorFactory = ACTUATORS.load(name, ["build"], class_parts=_METHODS)
+    return factory
 
 
 def build_actuator(name: str, context: ActuatorContext) -> Actuator:
