@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.journal import synthetic
 from tests.journal.synthetic import START, Shape
@@ -332,6 +332,7 @@ OBSERVATION = st.builds(
 )
 
 
+@settings(max_examples=4 * settings().max_examples)
 @given(st.lists(OBSERVATION, max_size=6))
 def test_any_sequence_of_observations_comes_back_exactly(seen):
     [(_, _, decided)] = cycles(1)

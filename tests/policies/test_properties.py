@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.policies.samples import HEALTHY, reactive
 
@@ -216,6 +216,7 @@ def test_scaling_all_rates_changes_nothing(plans, seen, state, k):
     assert (second.target, second.reason.code) == (first.target, first.reason.code)
 
 
+@settings(max_examples=6 * settings().max_examples)
 @given(presets, assessments(), policy_states(), st.floats(1.0, 20.0), st.floats(1.0, 20.0))
 def test_more_load_is_never_fewer_executors(policy, seen, state, more_arrival, more_excess):
     """Arrival grows by a factor, what is left over by at least the same."""

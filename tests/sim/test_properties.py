@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.sim.jobs import PLAIN, decision
 
@@ -133,6 +133,7 @@ PLAIN_ONE = {"partitions": 1, "trigger_s": 0.0}
 SLOWER = {"kind": "slow", "at_s": 1, "for_s": 1, "factor": 3}
 
 
+@settings(max_examples=2 * settings().max_examples)
 @given(jobs, st.sampled_from([0.0, 0.2]), rates, asked, events)
 @example(PLAIN_ONE, 0.0, [(1, 5)], [(0, 3)], [SLOWER])
 def test_a_placement_that_stands_is_the_one_that_would_be_made_anew(job, slows, levels, asks, happens):
