@@ -343,7 +343,16 @@ class _Columns(NamedTuple):
 
 
 def file_trips(paths: Sequence[Path], speed: float = 1.0, copies: int = 1) -> TripLoad:
-    """Read the trips of one or more files, to be played together.
+    """Read the trips of one or more CSV files, in any order and larger than memory, to be played together.
+
+    Two formats are read; columns that are not needed are ignored:
+
+    - the yellow-cab files of New York's Taxi and Limousine Commission, as long as they had coordinates (2010 to June
+      2016), and the data of S2 (Donovan and Work), which have the same names;
+    - the file of the DEBS 2015 Grand Challenge, which has no header and no passengers.
+
+    The order of the rows does not matter; a stray date makes a long pause. Of trips that are equal in all fields that
+    are read one is kept, as in S2.
 
     ``speed``: seconds of the city in one that is played, > 0. ``copies``: records of each trip, ≥ 1. Invalid rows are
     left out and counted, see ``left_out``.
