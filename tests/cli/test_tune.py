@@ -56,6 +56,6 @@ def test_the_load_of_a_journal_is_not_scaled_and_the_settings_file_is_valid(tmp_
 
 def test_the_table_marks_the_present_and_the_recommended_gains(capsys):
     assert main(["tune", *SHORT, "--grid", "1", "--jobs", "1"]) == 0
-    lines = capsys.readouterr().err.splitlines()
+    lines = capsys.readouterr().out.splitlines()
     assert any("α 0.9, β 0.4" in line and "present, recommended" in line for line in lines)
     assert any("α 1, β 1" in line and "present" not in line for line in lines)

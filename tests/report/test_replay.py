@@ -123,8 +123,8 @@ def test_the_command_says_identical(eventful, capsys):
 def test_the_command_says_open_loop(eventful, capsys):
     assert main(["replay", str(eventful), "--policy", "static", "--set", "policy_options.executors=2"]) == 0
     out = capsys.readouterr()
-    assert "open loop" in out.err
-    assert out.out == ""
+    assert "open loop" in out.out
+    assert out.err == ""
 
 
 def test_the_command_fails_where_decisions_differ(eventful):

@@ -88,7 +88,7 @@ def test_a_replay_of_the_second_run_alone_decides_with_the_samples_of_the_first(
 
 def test_the_command_replays_both_runs(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(journal)]) == 0
-    assert "identical: 80 of 80" in capsys.readouterr().err
+    assert "identical: 80 of 80" in capsys.readouterr().out
 
 
 def test_a_sample_store_is_beside_the_journal_or_the_state_and_made_with_the_first_samples(tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     common.forgive_encodings()
     as_json = common.wants_json(arguments)
+    common.ONLY_JSON.set(as_json)
     try:
         with nullcontext() if arguments[:1] == [_SCRIPTS] else interruptible():
             result = build()(arguments, standalone_mode=False, prog_name="rheostat")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rheostat.cli.common import JsonFlag, check_file, number_of, print_json, say, show_rows, unused, write_text
+from rheostat.cli.common import JsonFlag, check_file, number_of, print_json, report, show_rows, unused, write_text
 from rheostat.errors import Fault, InputError, attempt
 
 if TYPE_CHECKING:
@@ -172,12 +172,12 @@ def _show_job(given: _Given, fitted: Calibration, checked: Sequence[tuple[Replay
 
     show_rows(f"job {fitted.job.name}", estimate_rows(fitted))
     fit = fitted.fit
-    say(
+    report(
         f"{fit.points} of {fitted.batches} batches were warm and undisturbed; condition of the regression "
         f"{fit.condition:.1f}; noise of a warm batch {fit.noise:.1%}"
     )
     for run, errors in checked:
-        say(
+        report(
             f"{run.name}: over {run.seconds:.0f} s the simulator is off by {errors.backlog:.1%} in the backlog (a "
             f"constant mean by {errors.backlog * errors.worse_than_mean:.1%}), {errors.batch:.1%} in the median batch "
             f"time, {errors.lag_p95:.1%} in the lag's 95th percentile"
@@ -191,7 +191,7 @@ def _show_job(given: _Given, fitted: Calibration, checked: Sequence[tuple[Replay
 
 
 def _show_capacity(fit: CapacityFit) -> dict[str, Any]:
-    say(
+    report(
         f"capacity {fit.alpha:.5g} · n^{fit.beta:.3f} records/s; each of {len(fit.points)} numbers of workers "
         f"predicted from the others: off by {fit.mean_error:.1%} on average, {fit.largest_error:.1%} at most"
     )
@@ -207,12 +207,12 @@ def _fit_recorded(recordings: Sequence[Recording], load: Pieces, fit_to: str | N
     chosen = fit_to or next(iter(runs))
     figures = fit_recording(runs[chosen], load)
     errors = [measure_errors(run, load, figures) for run in runs.values()]
-    say(
+    report(
         f"fitted to {chosen}: {figures.alpha:.5g} records/s a worker, {figures.pause_s:g} s without work at each "
         f"change, a commit every {figures.commit_s:.2g} s"
     )
     for each in errors:
-        say(
+        report(
             f"{each.name}: throughput off by {each.throughput:.1%} (a constant mean by {each.throughput_mean:.1%}), "
             f"backlog by {each.backlog:.1%} (a constant mean by {each.backlog_mean:.1%})"
         )

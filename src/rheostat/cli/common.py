@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -174,20 +175,41 @@ def executors_of(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-# Output: one JSON object as the last line of standard output, text for people on standard error
+# Output: results on standard output, all else on standard error; with --json the object alone is on standard output
 
 
 def console() -> Console:
-    """Standard error, for people; standard output is for machines. In a file, lines are long."""
-    screen = Console(stderr=True, highlight=False)
+    """Standard error: progress, warnings, where something was written. In a file, lines are long."""
+    return _open_console(stderr=True)
+
+
+ONLY_JSON: ContextVar[bool] = ContextVar("only_json", default=False)
+"""Whether standard output is to hold the JSON object alone."""
+
+
+def results() -> Console:
+    """Standard output, for results; standard error with ``--json``."""
+    return _open_console(stderr=ONLY_JSON.get())
+
+
+def _open_console(*, stderr: bool) -> Console:
+    screen = Console(stderr=stderr, highlight=False)
     if not screen.is_terminal:
         screen.width = 200
     return screen
 
 
 def say(*sentences: str) -> None:
-    """Print sentences for people, as they are; in a file, each is one line."""
-    screen = console()
+    """Print sentences beside the results, as they are; in a file, each is one line."""
+    _print(console(), sentences)
+
+
+def report(*sentences: str) -> None:
+    """Print sentences of the results."""
+    _print(results(), sentences)
+
+
+def _print(screen: Console, sentences: Iterable[str]) -> None:
     for sentence in sentences:
         screen.print(sentence, markup=False, soft_wrap=not screen.is_terminal)
 
@@ -292,14 +314,14 @@ def show_table(title: str, table: Table, notes: Sequence[str]) -> None:
         [f"{cell}*" if (row, column) in table.best else cell for column, cell in enumerate(cells)]
         for row, cells in enumerate(texts)
     ]
-    fit = _columns_that_fit([header, *rows], console().width)
+    fit = _columns_that_fit([header, *rows], results().width)
     show_rows(title, [cells[:fit] for cells in (header, *rows)])
     for note in notes:
-        say(f"  {note}")
+        report(f"  {note}")
     left = len(header) - fit
     if left:
         columns = "1 more column" if left == 1 else f"{left} more columns"
-        say(f"  {columns} on a wider terminal, in --json and in the report")
+        report(f"  {columns} on a wider terminal, in --json and in the report")
 
 
 def show_rows(title: str, rows: Sequence[Sequence[str]]) -> None:
@@ -316,7 +338,7 @@ def show_rows(title: str, rows: Sequence[Sequence[str]]) -> None:
         )
     for row in rows[1:]:
         shown.add_row(*(Text(cell, style="bold green" if cell.endswith("*") else "") for cell in row))
-    console().print(shown)
+    results().print(shown)
 
 
 def _columns_that_fit(rows: Sequence[Sequence[str]], width: int) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rheostat.cli import common
-from rheostat.cli.common import print_json, say, show_rows, to_json
+from rheostat.cli.common import print_json, report, say, show_rows, to_json
 from rheostat.errors import Fault, InputError, attempt
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def compare(
         (out / "compare.json").write_text(to_json(result) + "\n", encoding="utf-8")
     if page is not None:
         _update(page, comparison)
-    say(*(f"invalid: {run}" for run in comparison.invalid))
-    say(*(f"✗ {run} {common.UNDERCUT}" for run in comparison.undercuts))
+    report(*(f"invalid: {run}" for run in comparison.invalid))
+    report(*(f"✗ {run} {common.UNDERCUT}" for run in comparison.undercuts))
     if as_json:
         print_json(result)
     return 1 if comparison.undercuts else 0
@@ -111,23 +111,23 @@ def _run(request: Request, processes: int, *, drawn: bool, matrix: bool) -> Comp
 
 
 def _show(comparison: Comparison, sort: str) -> None:
-    from rheostat.judge import report
+    from rheostat.judge import report as reports
     from rheostat.report.html import WHERE
 
     if comparison.defeats is not None:
-        show_rows("The worst load for each policy", report.defeat_rows(comparison.defeats))
+        show_rows("The worst load for each policy", reports.defeat_rows(comparison.defeats))
         return
     if comparison.cells is None:
-        for each in report.load_tables(comparison, sort):
+        for each in reports.load_tables(comparison, sort):
             common.show_table(each.title, each.table, each.notes)
     else:
-        show_rows(report.MATRIX, report.matrix_rows(comparison.cells))
-        say(*(f"  {note}" for note in report.unready_notes(comparison.entries)))
-    rows = report.ranking_rows(comparison.rankings)
+        show_rows(reports.MATRIX, reports.matrix_rows(comparison.cells))
+        report(*(f"  {note}" for note in reports.unready_notes(comparison.entries)))
+    rows = reports.ranking_rows(comparison.rankings)
     if rows:
         show_rows("Rankings", rows)
-        show_rows(report.SHARES, report.share_rows(comparison))
-    say(WHERE, report.verdict(comparison))
+        show_rows(reports.SHARES, reports.share_rows(comparison))
+    report(WHERE, reports.verdict(comparison))
 
 
 def _update(page: Path, comparison: Comparison) -> None:

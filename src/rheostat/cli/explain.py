@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rheostat.cli.common import JsonFlag, print_json, say
+from rheostat.cli.common import JsonFlag, print_json, report, say
 from rheostat.errors import Fault, InputError, attempt
 from rheostat.text import several
 
@@ -79,7 +79,7 @@ def replay(
 ) -> int:
     """Decide again from the recorded observations. With the same settings all decisions must be equal."""
     result = _replay(journal, policy, change or [])
-    say(*_lines(result))
+    report(*_lines(result))
     if as_json:
         print_json(result)
     return 0 if result["open_loop"] or not result["differences"] else 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rheostat.cli.common import JsonFlag, print_json, processes_of, progress_lines, say
+from rheostat.cli.common import JsonFlag, print_json, processes_of, progress_lines, report
 from rheostat.errors import Fault, InputError, attempt
 from rheostat.text import several
 
@@ -50,7 +50,7 @@ def collect(
         results = histories.collect(sources, history, job, watch)
     for each in results:
         damage = "" if each.fault is None else f"; {each.fault}"
-        say(f"{each.source}: {several(each.rows, 'sample')} of {each.job}{damage}")
+        report(f"{each.source}: {several(each.rows, 'sample')} of {each.job}{damage}")
     if as_json:
         rows = [{**each._asdict(), "source": str(each.source)} for each in results]
         print_json({"schema": "rheostat.history/1", "history": str(history), "sources": rows})
@@ -108,7 +108,7 @@ def _show(models: Sequence[JobModel], out: Path) -> None:
     faulty = [each for each in models if each.fault is not None]
     stable = sum(bool(each.stable) for each in models)
     trained = f"{several(len(models) - len(faulty), 'model')}, {stable} of them stable"
-    say(f"{several(len(models), 'job')}: {trained}, in {out}")
-    say(*(f"  {each.job}: {each.fault}" for each in faulty[:_SHOWN]))
+    report(f"{several(len(models), 'job')}: {trained}, in {out}")
+    report(*(f"  {each.job}: {each.fault}" for each in faulty[:_SHOWN]))
     if len(faulty) > _SHOWN:
-        say(f"  and {len(faulty) - _SHOWN} more without a model")
+        report(f"  and {len(faulty) - _SHOWN} more without a model")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rheostat.cli.common import JsonFlag, print_json, say, unused
+from rheostat.cli.common import JsonFlag, print_json, report, say, unused
 from rheostat.errors import Fault, InputError, to_install
 
 Name = Annotated[str, typer.Option("--name", help="Name of the lab; several can be up at once.")]
@@ -63,12 +63,12 @@ def down(name: Name = "default", as_json: JsonFlag = False) -> None:
 
 
 def _show(state: dict[str, Any], as_json: bool) -> None:
-    say(f"lab {state['name']}: {state['state']}")
+    report(f"lab {state['name']}: {state['state']}")
     for label, key in (("Kafka", "bootstrap"), ("Spark", "master"), ("web page", "web_ui"), ("why", "message")):
         if state.get(key):
-            say(f"  {label}: {state[key]}")
+            report(f"  {label}: {state[key]}")
     for part in state["parts"]:
-        say(f"  {part['name']}: process {part['pid']}{_health(part)}")
+        report(f"  {part['name']}: process {part['pid']}{_health(part)}")
     if as_json:
         print_json(state)
 

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 from rheostat import __version__
-from rheostat.cli.common import JsonFlag, console, print_json, say
+from rheostat.cli.common import JsonFlag, console, print_json, report, say
 from rheostat.load.request import KafkaTarget, LoadRequest, LogTarget, read_request
 from rheostat.load.shapes import GRAMMAR, KINDS
 
@@ -132,14 +132,14 @@ def _signals(stop: threading.Event) -> Iterator[None]:
 def _show(result: LoadResult) -> None:
     rate = result.records / result.seconds if result.seconds else 0.0
     late = result.lateness
-    say(f"{_records(result.records)} in {result.seconds:.1f} s ({rate:,.0f}/s), {result.size:,} bytes")
+    report(f"{_records(result.records)} in {result.seconds:.1f} s ({rate:,.0f}/s), {result.size:,} bytes")
     if late.max_s is not None and late.p95_s is not None:
         behind = f", {late.behind_at_end_s:.2f} s behind at the end" if late.behind_at_end_s else ""
-        say(f"late by {late.p95_s:.3f} s (p95), {late.max_s:.3f} s at most{behind}")
+        report(f"late by {late.p95_s:.3f} s (p95), {late.max_s:.3f} s at most{behind}")
     if result.stopped:
-        say(f"stopped early: {result.next_id - result.first_id:,} of {_records(result.scheduled)} handed over")
+        report(f"stopped early: {result.next_id - result.first_id:,} of {_records(result.scheduled)} handed over")
     if not result.whole:
-        say(f"✗ {_records(result.in_doubt)} in doubt: {result.error or 'not acknowledged in time'}")
+        report(f"✗ {_records(result.in_doubt)} in doubt: {result.error or 'not acknowledged in time'}")
 
 
 def _records(number: int) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rheostat.cli import common
-from rheostat.cli.common import console, print_json, progress_lines, say
+from rheostat.cli.common import console, print_json, progress_lines, report, say
 from rheostat.errors import Fault, InputError, attempt, did_you_mean
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _finish(result: Experiment, out: Path | None, *, as_json: bool) -> None:
     from rheostat.research.papers.results import rows_of, write_experiment
 
     common.show_rows(f"experiment {result.name}", rows_of(result))
-    say(*result.notes)
+    report(*result.notes)
     as_dict: dict[str, Any] = result.to_json()
     if out is not None:
         say(f"Report: {write_experiment(out / 'report.html', result)}")
@@ -210,4 +210,4 @@ def _show(result: Bench) -> None:
         target = "" if metric.target is None else f"≤ {metric.target:g}{mark}"
         rows.append([metric.name, value, interval, str(metric.n), target])
     common.show_rows(f"bench {result.name}", rows)
-    say(*result.notes)
+    report(*result.notes)

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from rheostat.cli import common
-from rheostat.cli.common import print_json, say, show_rows, to_json
+from rheostat.cli.common import print_json, report, say, show_rows, to_json
 from rheostat.errors import Fault, InputError, attempt
 from rheostat.load.shapes import GRAMMAR
 from rheostat.text import names
@@ -86,12 +86,12 @@ def _score_of(run: RunResult, request: Request) -> dict[str, Any]:
 
 
 def _show(entry: Entry, out: Path | None) -> None:
-    from rheostat.judge import report
+    from rheostat.judge import report as reports
     from rheostat.report.html import WHERE, figure_rows
 
     run = entry.runs[0]
     show_rows(entry.case.name, figure_rows(run.score))
-    say(WHERE)
+    report(WHERE)
     placements = [
         [f"{act.at:,.0f}", f"{act.before} → {act.after}", names(nodes.add), names(nodes.leave), names(nodes.use)]
         for act in run.placed
@@ -99,11 +99,11 @@ def _show(entry: Entry, out: Path | None) -> None:
     ]
     if placements:
         show_rows("Nodes", [["second", "executors", "added", "given up", "then on"], *placements])
-    show_rows("Decisions that changed nothing", report.hold_rows(run))
-    say(*entry.preparation, *run.faults, *report.unready_notes([entry]), report.simulate_verdict(entry))
-    say(*(f"✗ {name} {common.UNDERCUT}" for name in entry.undercut))
+    show_rows("Decisions that changed nothing", reports.hold_rows(run))
+    report(*entry.preparation, *run.faults, *reports.unready_notes([entry]), reports.simulate_verdict(entry))
+    report(*(f"✗ {name} {common.UNDERCUT}" for name in entry.undercut))
     if out is not None:
-        say(f"Report: {report.write_simulation(out / 'report.html', entry)}")
+        say(f"Report: {reports.write_simulation(out / 'report.html', entry)}")
 
 
 # tune
@@ -153,7 +153,7 @@ def tune(
     with common.progress_lines("tune") as progress:
         tuning = judge.tune(request.cases, request.specs[0], grid=values, jobs=processes, progress=progress)
     show_rows(f"{tuning.spec.label} under {tuning.cases[0].load.name}", _rows(tuning))
-    say(tuning.verdict.why)
+    report(tuning.verdict.why)
     if out is not None:
         _write(out, tuning)
         say(f"Settings: {out}")
