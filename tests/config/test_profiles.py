@@ -65,3 +65,20 @@ def test_the_demo_stands_to_the_published_constants_as_printed():
 def test_the_faithful_profile_is_the_published_one():
     ratios = [row.ratio for row in profile_ratios("faithful")]
     assert ratios == [1.0, 1.0, 1.0, 1.0, None, None, None]
+
+
+@pytest.mark.parametrize("policy", ["reactive", "reactive:default", "proactive"])
+def test_the_policies_of_s1_have_its_hold(policy):
+    guard = settings(profile="faithful", policy=policy).guard
+    assert (guard.hold_s, guard.hold_both) == (240.0, True)
+
+
+@pytest.mark.parametrize("policy", ["hpa", "keda:faithful", "flink", "mst", "router", "static"])
+def test_the_hold_of_s1_is_for_its_own_policies(policy):
+    guard = settings(profile="faithful", policy=policy).guard
+    assert (guard.hold_s, guard.hold_both) == (0.0, False)
+    assert guard.warm_up_batches == 0
+
+
+def test_a_hold_that_is_given_goes_before_that_of_the_profile():
+    assert settings(profile="faithful", policy="hpa", guard={"hold_s": 60.0}).guard.hold_s == 60.0

@@ -253,6 +253,16 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
         pytest.param(
             UP, {"guard": {"align_to": "waves"}, "slots_per_executor": None}, UP, ReasonCode.FIXED, id="slots unknown"
         ),
+        *(
+            pytest.param(
+                0,
+                {"guard": {"align_to": mode, "state_partitions": 200}, "partitions": 30},
+                1,
+                ReasonCode.AT_MIN,
+                id=f"none at all, aligned to {mode}: the least number",
+            )
+            for mode in ("waves", "partitions", "state")
+        ),
         # by partitions, downwards
         pytest.param(
             DOWN, {"guard": {"most_partitions": 10.0}}, 3, ReasonCode.PARTITIONS_PER_SLOT, id="30 partitions, 10 a slot"

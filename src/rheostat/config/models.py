@@ -582,12 +582,14 @@ _FAITHFUL: Mapping[str, Any] = {
 PROFILES: Mapping[str, Mapping[str, Any]] = MappingProxyType({"default": {}, "demo": _DEMO, "faithful": _FAITHFUL})
 """What each profile sets, in the shape of a settings file. A key that a profile leaves out has its default."""
 
+_S1_POLICIES = ("reactive", "proactive")
+
 
 def with_profile(given: Mapping[str, Any]) -> dict[str, Any]:
     """The values of the profile that is named in ``given``, overridden by ``given``.
 
-    Nested mappings are merged key by key. The options that a profile has for its policy hold for no other policy.
-    An unknown profile adds nothing: the models name it as a fault.
+    Nested mappings are merged key by key. The options that a profile has for its policy hold for no other policy, and
+    the hold of S1 for no policy that is not from S1. An unknown profile adds nothing: the models name it as a fault.
 
     >>> with_profile({"profile": "demo", "sample_s": 1.0})["guard"]["cooldown_down_s"]
     5.0
@@ -596,6 +598,8 @@ def with_profile(given: Mapping[str, Any]) -> dict[str, Any]:
     under = PROFILES.get(name, {}) if isinstance(name, str) else {}
     if given.get("policy", under.get("policy")) != under.get("policy"):
         under = {key: value for key, value in under.items() if key != "policy_options"}
+    if name == "faithful" and given.get("policy", "reactive") not in _S1_POLICIES:
+        under = _merged(under, {"guard": {"hold_s": 0.0, "hold_both": False}})
     return _merged(under, given)
 
 

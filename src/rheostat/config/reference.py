@@ -91,6 +91,10 @@ def _read_docstrings(module: str) -> dict[str, dict[str, str]]:
 def _profiles() -> Iterator[str]:
     flat = {name: dict(_flatten(values)) for name, values in PROFILES.items()}
     yield from ["", "## Profiles", "", "What each profile sets; an empty cell is the default.", ""]
+    yield from [
+        "With `faithful`, the hold of S1 is for its policies, `reactive` and `proactive`; others have none.",
+        "",
+    ]
     yield from _rows("key", *flat)
     for key in dict.fromkeys(key for values in flat.values() for key in values):
         yield _row([f"`{key}`", *(_yaml(values[key]) if key in values else "" for values in flat.values())])

@@ -295,7 +295,7 @@ def alignment(target: int, context: Context) -> Change | None:
     """To a number that partitions or waves of tasks fit on, on the same side of the current target."""
     settings, slots = context.settings, context.assessment.slots_per_executor
     mode = settings.align_to
-    if mode == "nothing":
+    if mode == "nothing" or target < 1:
         return None
     groups = settings.state_partitions if mode == "state" else context.assessment.partitions
     if not groups or not slots:
