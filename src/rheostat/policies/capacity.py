@@ -19,7 +19,7 @@ capacity while batches are shorter than τ, and close to it once they are long.
   otherwise C says more about n' than the bound does. A new lower bound removes only figures that are too low.
 
 The capacity is linear between two figures, and in proportion to n beyond them. Nothing is learned before the current
-target has settled, nor where the batch cap limits the rate.
+target has settled, nor where the batch cap limits the rate, nor while an executor is named slow.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def learn_arrival(assessment: Assessment, learned: Learned, memory: int | None) 
 def learn_overload(assessment: Assessment, learned: Learned, memory: int | None) -> Learned:
     """Learn from an overloaded sample, Algorithm 1 corrected: a measurement, or a first lower bound."""
     learned, rate, n = replace(learned, recent=()), busy_rate(assessment), assessment.executors
-    if not rate or not n or cap_limits(assessment):
+    if not rate or not n or cap_limits(assessment) or assessment.slow_executors:
         return learned
     if not (in_use(assessment) and _is_long(assessment)):
         return learned if learned.figures else _raise_bound(learned, n, rate, assessment)
@@ -226,7 +226,7 @@ def learn_overload(assessment: Assessment, learned: Learned, memory: int | None)
 def learn_healthy(assessment: Assessment, learned: Learned) -> Learned:
     """Learn from a healthy sample: a lower bound, if three in a row agree."""
     rate = busy_rate(assessment) if assessment.backlog_excess == 0 else None
-    if not rate or not assessment.executors:
+    if not rate or not assessment.executors or assessment.slow_executors:
         return replace(learned, recent=())
     recent, bound = add_in_a_row(learned.recent, rate)
     learned = replace(learned, recent=recent)

@@ -458,7 +458,7 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
         wait_s = due_in_s(assessment.at, max(times, default=None), self.options.check_every_s)
         if wait_s:
             return sample.hold(ReasonCode.STEADY, f"the next decision is in {seconds(wait_s)}"), state
-        settled = self._is_settled(assessment, n, least=1)
+        settled = self._is_settled(assessment, n, least=1) and not assessment.slow_executors
         fresh = [self._learner.learn(each, settled=settled) for each in sample.queries]
         present = {each.query for each in fresh}
         absent = [each for each in state.queries if each.query not in present]

@@ -401,7 +401,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         return ready(sample.assessment, sample.n) and state.recovery.recovered
 
     def _keep_row(self, sample: _Sample, state: ProactiveState) -> ProactiveState:
-        if not self._counts(sample, state):
+        if not self._counts(sample, state) or sample.assessment.slow_executors:
             return state
         row = Sample(sample.at, sample.rates, sample.n, sample.slow)
         return replace(state, data=add_row(row, state.data, self.context.sample_store))

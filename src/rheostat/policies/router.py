@@ -370,8 +370,9 @@ def decide(turn: Turn) -> Turn:
     turn = replace(turn, expected=fit_up_to_now(load, turn.options) if every_sample else load.fit)
     lag, utilization = _find_lag(turn), _find_high_utilization(turn)
     saturation = lag or utilization
-    # A sick sink slows batches down, whatever executors can do.
-    if turn.unsettled is None and turn.size_then is not None and sink is None:
+    # A sick sink or a slow executor slows batches down, whatever other executors can do.
+    disturbed = sink is not None or bool(turn.assessment.slow_executors)
+    if turn.unsettled is None and turn.size_then is not None and not disturbed:
         turn = _write_row(turn, has_lag=lag is not None, is_used=utilization is not None)
     why = saturation or _find_expected_overload(turn)
     if why is None:
