@@ -6,7 +6,6 @@ import contextlib
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,14 +19,14 @@ from rheostat.errors import Fault, InputError, RefusedError, UnavailableError, a
 from rheostat.execute.actuator import ActuatorContext, DryRun, build_actuator, load_actuator
 from rheostat.journal.store import Journal
 from rheostat.loop.build import build_decision_settings, open_journal, open_sample_store, open_store
-from rheostat.loop.clock import StoppableClock, SystemClock
+from rheostat.loop.clock import StoppableClock, SystemClock, UnstoppedClock
 from rheostat.loop.loop import Loop, Status, supervise
 from rheostat.metrics import CountingJournal, JobMetrics, MetricsServer, serve
 from rheostat.model import Bounds, Observation
 from rheostat.observe.driver import DriverSource
 from rheostat.observe.merge import MergedSource
 from rheostat.observe.nodes import NodesWatch, SourceWithNodes
-from rheostat.ports import Actuator, Source
+from rheostat.ports import Actuator, Clock, Source
 from rheostat.spark.jvm import QueryPlan, SessionFacts, session_facts
 
 if TYPE_CHECKING:
@@ -221,12 +220,14 @@ def assemble(
     """
     decision_settings = build_decision_settings(settings, open_sample_store(settings))
     loops: list[Loop] = []
-    watch = _nodes_watch(settings)
+    clock = SystemClock()
+    watch = _nodes_watch(settings, clock)
     faults: list[Fault] = []
     metrics = JobMetrics()
     source: Source
     with contextlib.ExitStack() as undoing:
-        actuator = _build_actuator(spark, settings, watch, lambda: bool(loops) and loops[0].status().paused)
+        paused = lambda: bool(loops) and loops[0].status().paused  # noqa: E731
+        actuator = _build_actuator(spark, settings, UnstoppedClock(clock), watch, paused)
         undoing.callback(actuator.close)
         requested = partial(getattr, actuator, "requested", None)
         if sources is None:
@@ -237,7 +238,7 @@ def assemble(
         served = attempt(serve, None, faults, settings.metrics, metrics)
         if served is not None:
             undoing.callback(served.close)
-        if settings.mode != "watch" and (refused := _refusals(facts, settings, source)):
+        if settings.mode != "watch" and (refused := _refusals(facts, settings, source, clock)):
             raise RefusedError([*refused, *faults])
         journal = attempt(open_journal, None, faults, settings)
         if journal is not None:
@@ -247,28 +248,28 @@ def assemble(
         undoing.pop_all()
     source = source if watch is None else SourceWithNodes(source, watch)
     journal = journal if served is None else CountingJournal(journal, metrics)
-    clock, store = SystemClock(), open_store(settings)
+    store = open_store(settings)
     loop = Loop(source, decision_settings, actuator, journal, clock, settings, store=store, job=facts.app_name)
     loops.append(loop)
     return Assembly(loop, source, actuator, journal, clock, served)
 
 
-def _nodes_watch(settings: Settings) -> NodesWatch | None:
+def _nodes_watch(settings: Settings, clock: Clock) -> NodesWatch | None:
     given = settings.workers.round_trips_ms
     if settings.actuator != "workers" or given is None:
         return None
     from rheostat.execute.node_client import node_clients
 
-    return NodesWatch(node_clients(settings), None if isinstance(given, str) else pairs_of(given), time.time)
+    return NodesWatch(node_clients(settings), None if isinstance(given, str) else pairs_of(given), clock.now)
 
 
 def _build_actuator(
-    spark: SparkSession, settings: Settings, watch: NodesWatch | None, paused: Callable[[], bool]
+    spark: SparkSession, settings: Settings, clock: Clock, watch: NodesWatch | None, paused: Callable[[], bool]
 ) -> Actuator:
     if settings.mode != "act":
         return DryRun()
     round_trips = None if watch is None else watch.round_trips
-    return build_actuator(settings.actuator, ActuatorContext(spark, settings, SystemClock(), paused, round_trips))
+    return build_actuator(settings.actuator, ActuatorContext(spark, settings, clock, paused, round_trips))
 
 
 # Refusals: why a session cannot be scaled, all reasons at once
@@ -283,14 +284,14 @@ _TRIGGERS = {
 }
 
 
-def _refusals(facts: SessionFacts, settings: Settings, source: Source) -> list[Fault]:
+def _refusals(facts: SessionFacts, settings: Settings, source: Source, clock: Clock) -> list[Fault]:
     bounds = settings.bounds or Bounds(1, 1)
     refusals: Callable[[SessionFacts], list[Fault]] | None
     refusals = getattr(load_actuator(settings.actuator), "refusals", None)
     faults = session_refusals(facts, bounds) + ([] if refusals is None else refusals(facts))
     if isinstance(source, DriverSource):
         plans = source.plans()
-        observation = source.observe(time.time()) if plans else None
+        observation = source.observe(clock.now()) if plans else None
         faults += query_refusals(plans, observation, bounds, settings.parsed_objective.lag_s)
     return faults
 

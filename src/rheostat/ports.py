@@ -43,7 +43,7 @@ class Clock(Protocol):
     """The only source of time; tests and simulations use a manual clock."""
 
     def now(self) -> float:
-        """Seconds since the epoch; since any origin in tests."""
+        """Seconds since the epoch, by the wall clock at the start of the run; they never run back, nor do they jump."""
         ...
 
     def wait(self, seconds: float) -> bool:

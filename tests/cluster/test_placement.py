@@ -22,6 +22,7 @@ from rheostat.decide.placement import nd_max, place
 from rheostat.execute.workers import WorkersActuator
 from rheostat.host.spark_daemons import free_ports
 from rheostat.lab.lab import Lab, LabSpec
+from rheostat.loop.clock import SystemClock
 from rheostat.model import Nodes, Observation, Outcome, OutcomeStatus, Placement
 from rheostat.observe.driver import DriverSource
 from rheostat.observe.nodes import SourceWithNodes
@@ -45,9 +46,10 @@ class Plant:
         workers = {"nodes": nodes, "backup": 1, "every_s": 1.0, "round_trips_ms": "measured"}
         given = {"objective": "lag < 30s", "executors": [1, 3], "actuator": "workers", "workers": workers}
         settings = load_settings(given)
-        watch = assembly._nodes_watch(settings)
+        clock = SystemClock()
+        watch = assembly._nodes_watch(settings, clock)
         assert watch is not None
-        actuator = assembly._build_actuator(spark, settings, watch, lambda: False)
+        actuator = assembly._build_actuator(spark, settings, clock, watch, lambda: False)
         assert isinstance(actuator, WorkersActuator)
         self.both = actuator
         self.source = SourceWithNodes(DriverSource(spark, requested=lambda: actuator.requested), watch)

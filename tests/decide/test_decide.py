@@ -22,7 +22,7 @@ def test_a_decision_tells_everything():
         Projection(3, 600.0, 1.0),
         Projection(4, 800.0, 0.75),
     )
-    assert state == State(1, GuardState(started_at=1000.0, pending=Pending(1, 1000.0, 3, 5)), 2)
+    assert state == State(1, GuardState(started_at=1000.0, pending=Pending(1, 1000.0, 3, 5)), 2, at=1000.0)
 
 
 def test_without_a_model_projections_are_unknown_and_start_at_one():

@@ -12,6 +12,7 @@ from rheostat import attachment as assembly
 from rheostat.config.loading import load_settings
 from rheostat.errors import UnavailableError
 from rheostat.execute.node_client import NodeClient
+from rheostat.loop.clock import ManualClock
 from rheostat.model import Cluster, Executor, Gap, NodeReading, Nodes, Observation, RoundTrip
 from rheostat.observe.merge import merge_observations
 from rheostat.observe.nodes import NodesWatch, SourceWithNodes
@@ -252,7 +253,7 @@ def test_what_the_settings_make_of_it(given, expected):
     nodes = ["near=http://127.0.1.1:8091", "far=http://127.0.2.1:8091/"]
     job = {"objective": "lag < 30s", "executors": [1, 4], "actuator": "workers"}
 
-    watch = assembly._nodes_watch(load_settings({**job, "workers": {"nodes": nodes} | given}))
+    watch = assembly._nodes_watch(load_settings({**job, "workers": {"nodes": nodes} | given}), ManualClock())
 
     assert (None if watch is None else {"trips": watch._given}) == expected
     if watch is not None:

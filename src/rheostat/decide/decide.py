@@ -99,6 +99,7 @@ def decide(assessment: Assessment, state: State[Any], settings: DecisionSettings
         next_id=state.next_id + 1,
         requests=_remember_request(decision, context, settings.mode),
         analysis=state.analysis,
+        at=assessment.at,
     )
 
 
@@ -413,14 +414,14 @@ def _decide_blind(assessment: Assessment, state: State[Any], settings: DecisionS
     text = f"unknown: {', '.join(missing)}: the number of executors is left as it is"
     reason = Reason(ReasonCode.METRICS_MISSING, text)
     hold = _hold(assessment.at, state.next_id, None, reason, replace(recommendation, target=None))
-    return hold, replace(state, policy=policy, next_id=state.next_id + 1)
+    return hold, replace(state, policy=policy, next_id=state.next_id + 1, at=assessment.at)
 
 
 def hold_failed_cycle(at: float, text: str, current: int | None, state: State[Any]) -> tuple[Decision, State[Any]]:
     """The hold of a cycle that did not come to a decision."""
     reason = Reason(ReasonCode.CYCLE_FAILED, text)
     hold = _hold(at, state.next_id, current, reason, Recommendation(target=None, reason=reason))
-    return hold, replace(state, next_id=state.next_id + 1)
+    return hold, replace(state, next_id=state.next_id + 1, at=at)
 
 
 def _hold(at: float, decision_id: int, current: int | None, reason: Reason, recommendation: Recommendation) -> Decision:
@@ -502,8 +503,9 @@ class DecisionSettings:
 def _read_parts(data: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the state. Version 0.1 kept some of them in ``plan``, where only the policy's was required."""
     if "plan" not in data:
-        _require(data, [each.name for each in fields(State)])
-        return {each.name: data[each.name] for each in fields(State)}
+        names = [each.name for each in fields(State)]
+        _require(data, [name for name in names if name != "at"])
+        return {name: data[name] for name in names if name in data}
     _require(data, ["analysis", "own"])
     plan = data["plan"]
     if not isinstance(plan, Mapping):

@@ -132,6 +132,7 @@ class State(Generic[S]):
     Attributes:
         policy: the policy's own state.
         next_id: number of the next decision.
+        at: of the last decision; no time in the state is later. None: there was none.
     """
 
     policy: S
@@ -139,12 +140,13 @@ class State(Generic[S]):
     next_id: int = 1
     requests: RequestState = field(default_factory=RequestState)
     analysis: AnalysisState = field(default_factory=AnalysisState)
+    at: float | None = None
 
     def restarted(self) -> State[S]:
         """For a new run: nothing is being executed, and the last target may have to be asked for again."""
         target = self.requests.target
-        guard = replace(self.guard, pending=None)
-        return replace(self, guard=guard, requests=RequestState(restored=target, target=target))
+        guard, at = replace(self.guard, pending=None), self.analysis.cluster.at if self.at is None else self.at
+        return replace(self, guard=guard, requests=RequestState(restored=target, target=target), at=at)
 
     def numbered_from(self, number: int) -> State[S]:
         """The next decision has this number, or a greater one."""

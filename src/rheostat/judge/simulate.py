@@ -161,6 +161,12 @@ class SimulatedTime:
     def now(self) -> float:
         return self.at
 
+    def start_from(self, at: float) -> None:
+        self.at = max(self.at, at)
+
+    def wall_ahead_s(self) -> float:
+        return 0.0
+
     def wait(self, seconds: float) -> bool:
         """Advance the clock; at the end of the run return True instead."""
         later = self.at + seconds

@@ -50,6 +50,10 @@ class Status:
     journal: str | None = None
 
 
+_CLOCK_SET_S = 1.0
+"""The wall clock was set, not only corrected, where it is off by so much more than before."""
+
+
 class Loop:
     """Keeps an application at its objective, one cycle each ``settings.sample_s`` seconds.
 
@@ -89,7 +93,9 @@ class Loop:
         self._stopping = False
         self._outbox: list[Outcome] = []
         self._assessment: Assessment | None = None
+        self._wall_ahead_s = 0.0
         state, note = self._load_state()
+        self._latest = state.at
         self._state = state.numbered_from(journal.last_id + 1)
         self._start_session(note)
         folder = getattr(journal, "folder", None)
@@ -110,15 +116,15 @@ class Loop:
         """
         if after is not None:
             self._recover(after)
-        due = self._clock.now()
+        due = self._now()
         while not self._stopping:
             self.cycle()
-            now = self._clock.now()
+            now = self._now()
             due = next_due(due, now, self._settings.sample_s)
             if self._clock.wait(due - now):
                 break
         try:
-            self._settle(self._clock.now())
+            self._settle(self._now())
         except Exception as error:
             self._failures.add(error)
 
@@ -161,7 +167,7 @@ class Loop:
 
     def cycle(self) -> Decision:
         """One cycle. Never raises: a cycle that fails is a hold."""
-        at = self._clock.now()
+        at = self._now()
         failures = self._failures.count
         try:
             self._take_orders()
@@ -171,6 +177,13 @@ class Loop:
             decision = self._hold_failed_cycle(at, error)
         self._publish(decision, failed_now=self._failures.count > failures)
         return decision
+
+    def _now(self) -> float:
+        """Time never runs back: not after a restart, nor where the clock was set."""
+        if self._latest is not None:
+            self._clock.start_from(self._latest)
+        self._latest = self._clock.now()
+        return self._latest
 
     def _turn(self, at: float) -> Decision:
         self._failures.stage = "observe"
@@ -228,6 +241,11 @@ class Loop:
         if pause is not self._state.requests.paused:
             self._state = replace(self._state, requests=replace(self._state.requests, paused=pause))
             self._start_session("paused" if pause else "resumed")
+        ahead_s = self._clock.wall_ahead_s()
+        if abs(ahead_s - self._wall_ahead_s) >= _CLOCK_SET_S:
+            self._wall_ahead_s = ahead_s
+            side = "ahead of" if ahead_s > 0 else "behind"
+            self._start_session(f"the wall clock was set: it is {abs(ahead_s):.0f} s {side} the times of this journal")
 
     def _settle(self, at: float) -> None:
         """Record what became of earlier decisions, and learn from it."""
@@ -255,7 +273,7 @@ class Loop:
         self._failures.stage = "run"
         self._state = self._state.restarted().numbered_from(self._state.next_id + 1)
         self._start_session("the loop is started again: its thread had died")
-        self._publish(self._hold_failed_cycle(self._clock.now(), error), failed_now=True)
+        self._publish(self._hold_failed_cycle(self._now(), error), failed_now=True)
 
     def _hold_failed_cycle(self, at: float, error: BaseException) -> Decision:
         """A hold, recorded if that is possible."""

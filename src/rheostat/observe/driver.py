@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -35,6 +35,7 @@ from rheostat.observe.parse import (
     source_info,
     with_stages,
 )
+from rheostat.observe.wall import WallTimes
 from rheostat.spark.jvm import DriverJvm, Position, QueryHandle, QueryPlan, Run, SourceLeaf
 from rheostat.spark.kafka_admin import KafkaView
 from rheostat.spark.log_files import latest_offsets
@@ -79,6 +80,7 @@ class DriverSource:
         self._queries = _Queries(self.jvm, queries)
         self._readers: dict[_Identity, _Reader] = {}
         self._batches: dict[str, Batch] = {}
+        self._times = WallTimes()
 
     def observe(self, at: float) -> Observation:
         """Read once. What could not be read is a gap, with the reason; nothing is raised for it.
@@ -86,6 +88,7 @@ class DriverSource:
         The ``at`` of a section is when it was read: later than this ``at`` by what the observation took until then.
         """
         snapshot = _Snapshot(at, self._limit_s)
+        self._times.begin(at)
         gaps: list[Gap] = []
         try:
             active = self._queries.poll(gaps)
@@ -107,13 +110,13 @@ class DriverSource:
             self._close_readers(but=())
 
     def _read_cluster(self, snapshot: _Snapshot) -> Cluster:
-        executors = parse_executors(self.jvm.executors())
+        executors = parse_executors(self.jvm.executors(), self._times.place)
         return Cluster.of(snapshot.now, executors, self._requested())
 
     def _read_query(self, query: _Query, snapshot: _Snapshot, gaps: list[Gap]) -> QueryReading:
         plan, handle = query.plan, query.handle
         try_read = partial(_try_read, gaps, plan.run.query_id)
-        progress = try_read("batch", lambda: _read_progress(handle))
+        progress = try_read("batch", lambda: _read_progress(handle, self._times))
         position = try_read("running", lambda: _read_position(handle))
         offsets = try_read("offsets", lambda: self._read_offsets(plan, position, progress, snapshot)) or ()
         counts = [len(each.topics) for each in offsets]
@@ -129,7 +132,7 @@ class DriverSource:
             sources=tuple(sources),
             offsets=merged(offsets),
             batch=batch,
-            running=None if position is None else running_batch(position, snapshot.now),
+            running=None if position is None else running_batch(position, snapshot.now, self._times.place),
         )
 
     def _with_stages(self, run_id: str, batch: Batch) -> Batch:
@@ -185,11 +188,13 @@ def _try_read(gaps: list[Gap], query_id: str | None, section: str, read: Callabl
         return None
 
 
-def _read_progress(handle: QueryHandle) -> Progress:
+def _read_progress(handle: QueryHandle, times: WallTimes) -> Progress:
     text = handle.progress()
     if text is None:
         raise UnavailableError("no batch of this run has ended yet")
-    return parse_progress(text)
+    progress = parse_progress(text)
+    batch = None if progress.batch is None else times.place_batch(progress.batch)
+    return replace(progress, batch=batch, planned_at=times.place(progress.planned_at))
 
 
 def _read_position(handle: QueryHandle) -> Position:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -15,23 +15,30 @@ from rheostat.spark.jvm import Position, executor_age, host_of
 # Executors, as Spark's REST interface describes them
 
 
-def parse_executors(listed: Iterable[Mapping[str, Any]]) -> tuple[Executor, ...]:
+def _as_it_is(wall: float) -> float:
+    return wall
+
+
+def parse_executors(
+    listed: Iterable[Mapping[str, Any]], place: Callable[[float], float] = _as_it_is
+) -> tuple[Executor, ...]:
     """The active executors without the driver, oldest first.
 
     Times may be milliseconds of the epoch (the driver's status store) or Spark's dates (``…GMT``; REST).
+    ``place`` turns a time of the wall clock into one of the loop.
 
     Raises:
         ValueError: an entry is not understood.
     """
     try:
-        found = [_executor(entry) for entry in listed if entry["id"] != "driver" and entry.get("isActive", True)]
+        found = [_executor(entry, place) for entry in listed if entry["id"] != "driver" and entry.get("isActive", True)]
     except (KeyError, TypeError, AttributeError) as error:
         message = f"an executor that is not understood: {error!r}"
         raise ValueError(message) from error
     return tuple(sorted(found, key=lambda each: executor_age(each.executor_id)))
 
 
-def _executor(entry: Mapping[str, Any]) -> Executor:
+def _executor(entry: Mapping[str, Any], place: Callable[[float], float]) -> Executor:
     return Executor(
         executor_id=entry["id"],
         host=host_of(entry["hostPort"]),
@@ -40,7 +47,7 @@ def _executor(entry: Mapping[str, Any]) -> Executor:
         failed_tasks=entry["failedTasks"],
         finished_tasks=entry["completedTasks"] + entry["failedTasks"],
         busy_s=entry["totalDuration"] / 1000,
-        added_at=_time(entry["addTime"]),
+        added_at=place(_time(entry["addTime"])),
     )
 
 
@@ -199,9 +206,10 @@ def partition_offsets(latest: Mapping[_Key, int], planned: object, committed: ob
     return tuple(found)
 
 
-def running_batch(position: Position, at: float) -> RunningBatch:
-    """The running batch of a query at this position, or that there is none."""
-    return RunningBatch(at, position.running, position.batch_id if position.running else None, position.started_s)
+def running_batch(position: Position, at: float, place: Callable[[float], float] = _as_it_is) -> RunningBatch:
+    """The running batch of a query at this position, or that there is none; ``place`` as for executors."""
+    since = None if position.started_s is None else place(position.started_s)
+    return RunningBatch(at, position.running, position.batch_id if position.running else None, since)
 
 
 def not_a_count(

@@ -24,6 +24,7 @@ from rheostat.observe.parse import (
     partition_offsets,
     running_batch,
 )
+from rheostat.observe.wall import WallTimes
 from rheostat.spark.jvm import Position
 from rheostat.spark.log_files import LOG_TOPIC, latest_offsets
 
@@ -156,13 +157,15 @@ class RestSource:
         self._requested = requested
         self._timeout_s = timeout_s
         self._http: Http | None = None
+        self._times = WallTimes()
 
     def observe(self, at: float) -> Observation:
         gaps: list[Gap] = []
-        readings = [_read_query(query, at, gaps) for query in self._queries]
+        self._times.begin(at)
+        readings = [_read_query(query, at, gaps, self._times) for query in self._queries]
         cluster = None
         try:
-            cluster = Cluster.of(at, parse_executors(self._executors()), self._requested())
+            cluster = Cluster.of(at, parse_executors(self._executors(), self._times.place), self._requested())
         except _UNREADABLE as error:
             gaps.append(Gap("cluster", str(error)))
         return Observation(at, tuple(reading for reading in readings if reading is not None), cluster, tuple(gaps))
@@ -201,7 +204,7 @@ class RestSource:
         return listed
 
 
-def _read_query(query: OutsideQuery, at: float, gaps: list[Gap]) -> QueryReading | None:
+def _read_query(query: OutsideQuery, at: float, gaps: list[Gap], times: WallTimes) -> QueryReading | None:
     try:
         known_as = query_id(query.checkpoint)
     except _UNREADABLE as error:
@@ -213,7 +216,7 @@ def _read_query(query: OutsideQuery, at: float, gaps: list[Gap]) -> QueryReading
     sources: tuple[SourceInfo, ...] = ()
     try:
         where = position(query.checkpoint)
-        running = running_batch(where, at)
+        running = running_batch(where, at, times.place)
         pairs = zip(where.planned, where.committed, strict=True)
         found = [_read_source(query, planned, committed, at) for planned, committed in pairs]
         offsets, sources = merged(each for each, _ in found), tuple(info for _, info in found)
