@@ -28,6 +28,7 @@ from rheostat.observe.merge import MergedSource
 from rheostat.observe.nodes import NodesWatch, SourceWithNodes
 from rheostat.ports import Actuator, Clock, Source
 from rheostat.spark.jvm import QueryPlan, SessionFacts, session_facts
+from rheostat.text import several
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -238,8 +239,11 @@ def assemble(
         served = attempt(serve, None, faults, settings.metrics, metrics)
         if served is not None:
             undoing.callback(served.close)
-        if settings.mode != "watch" and (refused := _refusals(facts, settings, source, clock)):
+        refused, remarks = ([], []) if settings.mode == "watch" else _check_session(facts, settings, source, clock)
+        if refused:
             raise RefusedError([*refused, *faults])
+        for each in remarks:
+            _log.warning("%s", each)
         journal = attempt(open_journal, None, faults, settings)
         if journal is not None:
             undoing.callback(journal.close)
@@ -284,16 +288,19 @@ _TRIGGERS = {
 }
 
 
-def _refusals(facts: SessionFacts, settings: Settings, source: Source, clock: Clock) -> list[Fault]:
+def _check_session(
+    facts: SessionFacts, settings: Settings, source: Source, clock: Clock
+) -> tuple[list[Fault], list[str]]:
+    """Why the session cannot be scaled, and what is to be said of it otherwise."""
     bounds = settings.bounds or Bounds(1, 1)
     refusals: Callable[[SessionFacts], list[Fault]] | None
     refusals = getattr(load_actuator(settings.actuator), "refusals", None)
     faults = session_refusals(facts, bounds) + ([] if refusals is None else refusals(facts))
-    if isinstance(source, DriverSource):
-        plans = source.plans()
-        observation = source.observe(clock.now()) if plans else None
-        faults += query_refusals(plans, observation, bounds, settings.parsed_objective.lag_s)
-    return faults
+    if not isinstance(source, DriverSource):
+        return faults, []
+    plans = source.plans()
+    faults += query_refusals(plans, settings.parsed_objective.lag_s)
+    return faults, partition_remarks(source.observe(clock.now()), bounds) if plans else []
 
 
 def session_refusals(facts: SessionFacts, bounds: Bounds) -> list[Fault]:
@@ -317,17 +324,8 @@ def session_refusals(facts: SessionFacts, bounds: Bounds) -> list[Fault]:
     return faults
 
 
-def query_refusals(
-    plans: Iterable[QueryPlan], observation: Observation | None, bounds: Bounds | None, lag_s: float
-) -> list[Fault]:
-    """Why running queries cannot be scaled as asked.
-
-    Args:
-        plans: the active queries.
-        observation: of them, for the numbers of partitions.
-        bounds: None: watch only, so only triggers and objective are checked.
-        lag_s: of the objective.
-    """
+def query_refusals(plans: Iterable[QueryPlan], lag_s: float) -> list[Fault]:
+    """Why running queries cannot be scaled with an objective of this lag."""
     faults: list[Fault] = []
     for plan in plans:
         name, trigger = plan.name or plan.run.query_id, plan.trigger
@@ -336,14 +334,21 @@ def query_refusals(
             faults.append(Fault(f"queries.{name}.trigger", trigger.kind, allowed, _TRIGGERS[trigger.kind]))
         else:
             faults += objective_refusals(name, trigger.interval_s, lag_s)
-    if bounds is None or observation is None:
-        return faults
-    partitions = [0 if query.offsets is None else len(query.offsets.topics) for query in observation.queries]
-    if partitions and all(partitions) and sum(partitions) < bounds.maximum:
-        message = "an executor without a partition has nothing to read: lower the bounds or add partitions"
-        allowed = f"at most {sum(partitions)}, the partitions that are read"
-        faults.append(Fault("executors", f"at most {bounds.maximum}", allowed, message))
     return faults
+
+
+def partition_remarks(observation: Observation, bounds: Bounds) -> list[str]:
+    """What becomes of bounds beyond the partitions; how many tasks a batch has shows only when one runs."""
+    partitions = [0 if query.offsets is None else len(query.offsets.topics) for query in observation.queries]
+    slots = [] if observation.cluster is None else observation.cluster.roster.task_slots
+    if not (all(partitions) and 0 < sum(partitions) < bounds.maximum * min(slots, default=1)):
+        return []
+    read = several(sum(partitions), "partition is", "partitions are")
+    return [
+        f"executors: up to {bounds.maximum} are allowed and {read} read: executors are added only as far as the tasks "
+        "of the batches that were seen keep them busy; after a shuffle or with minPartitions these are more than the "
+        "partitions"
+    ]
 
 
 def objective_refusals(name: str, trigger_s: float | None, lag_s: float) -> list[Fault]:

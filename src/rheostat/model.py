@@ -95,7 +95,7 @@ class Batch:
         records: ``numInputRows``; overcounts when tasks are retried.
         dropped_late: rows dropped by the watermark.
         work_s: time in which stages of the batch ran.
-        stages: in order; empty where the batch has only one or they are unknown.
+        stages: in order; empty where they are unknown.
     """
 
     at: float
@@ -164,11 +164,11 @@ class Executor(NamedTuple):
     """One registered executor.
 
     Attributes:
-        cores: task slots.
         finished_tasks: completed or failed since it started.
         busy_s: task seconds since it started; grows when a task *ends*.
         added_at: when it registered.
         node: its node, where that is known and is not named like the host.
+        slots: tasks that it runs at a time; None: one on each core.
     """
 
     executor_id: str
@@ -180,17 +180,34 @@ class Executor(NamedTuple):
     busy_s: float | None = None
     added_at: float | None = None
     node: str | None = None
+    slots: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """The figures of executors that never change while they live: columns, as in :class:`Executor`."""
+    """The figures of executors that never change while they live: columns, as in :class:`Executor`.
+
+    Attributes:
+        slots: empty where every executor has one for each core.
+    """
 
     ids: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     cores: tuple[int, ...] = ()
     added_at: tuple[float | None, ...] = ()
     nodes: tuple[str | None, ...] = ()
+    slots: tuple[int | None, ...] = ()
+
+    @property
+    def task_slots(self) -> tuple[int, ...]:
+        """Tasks that each executor runs at a time.
+
+        >>> Roster(("1", "2"), ("a", "b"), (4, 4), slots=(1, None)).task_slots
+        (1, 4)
+        """
+        if not self.slots:
+            return self.cores
+        return tuple([cores if slots is None else slots for cores, slots in zip(self.cores, self.slots, strict=True)])
 
     @property
     def places(self) -> Mapping[str, str]:
@@ -217,10 +234,11 @@ class Cluster:
 
     @classmethod
     def of(cls, at: float, executors: Iterable[Executor], requested: int | None = None) -> Cluster:
-        ids, hosts, cores, active, failed, finished, busy_s, added_at, nodes = _columns(Executor, executors)
+        ids, hosts, cores, active, failed, finished, busy_s, added_at, nodes, slots = _columns(Executor, executors)
+        slots = () if all(each is None for each in slots) else slots
         return cls(
             at=at,
-            roster=Roster(ids=ids, hosts=hosts, cores=cores, added_at=added_at, nodes=nodes),
+            roster=Roster(ids=ids, hosts=hosts, cores=cores, added_at=added_at, nodes=nodes, slots=slots),
             active_tasks=active,
             failed_tasks=failed,
             finished_tasks=finished,
@@ -236,7 +254,8 @@ class Cluster:
         'b'
         """
         fixed, counters = self.roster, (self.active_tasks, self.failed_tasks, self.finished_tasks, self.busy_s)
-        rows = zip(fixed.ids, fixed.hosts, fixed.cores, *counters, fixed.added_at, fixed.nodes, strict=True)
+        slots = fixed.slots or (None,) * len(fixed.ids)
+        rows = zip(fixed.ids, fixed.hosts, fixed.cores, *counters, fixed.added_at, fixed.nodes, slots, strict=True)
         return tuple([Executor(*row) for row in rows])
 
 
@@ -355,7 +374,8 @@ class Assessment:
     Attributes:
         executors: registered executors.
         requested: the number that was requested last.
-        slots_per_executor: cores of each; of the smallest where they differ.
+        slots_per_executor: tasks that each runs at a time; of the smallest where they differ.
+        cores_per_executor: where a task takes several; None: one slot for each core.
         arrival_rate: records/s reaching the sources, from latest offsets, over the rate window.
         arrival_rates: the same by topic, sorted, where a query reads several topics; else empty.
         processed_rate: records/s committed, batch end to batch end, over the rate window but not beyond the last change
@@ -383,7 +403,7 @@ class Assessment:
             that was running then.
         capped: whether the last batch was as large as the batch cap allows.
         failed_tasks: within the failure window.
-        partitions: over all sources; the useful upper bound of tasks of a read stage.
+        partitions: over all sources.
         metrics_age_s: age of the oldest section that a decision needs.
         missing: names of needed figures that are unknown, sorted.
         invalid: names of figures that were impossible (NaN, negative), sorted.
@@ -396,8 +416,9 @@ class Assessment:
         slow_nodes: nodes whose executors are all slow, or were when it last had some, sorted; where nodes are known.
         slow_factor: task time on the slowest executor ÷ task time on the others.
         skew: share of the largest partition ÷ an even share, the largest over the queries.
-        useful_executors: executors that the largest stages keep busy, where the stages of a batch are known.
-        stages: of the last batch, where it has several and they are known; else empty.
+        tasks: slots that the largest stages of the last batches keep busy; None before a batch of each query was seen.
+        useful_executors: executors that have so many slots.
+        stages: of the last batches, where they are known; else empty.
     """
 
     at: float
@@ -447,6 +468,8 @@ class Assessment:
     skew: float | None = None
     useful_executors: int | None = None
     stages: tuple[StageLoad, ...] = ()
+    tasks: int | None = None
+    cores_per_executor: int | None = None
 
 
 # Decision: the target, its reasons, and the outcome.

@@ -1,7 +1,7 @@
 import pytest
 
-from rheostat.attachment import query_refusals, session_refusals
-from rheostat.model import Bounds, Observation, Offsets, PartitionOffsets, QueryReading
+from rheostat.attachment import partition_remarks, query_refusals, session_refusals
+from rheostat.model import Bounds, Cluster, Executor, Observation, Offsets, PartitionOffsets, QueryReading
 from rheostat.spark.jvm import QueryPlan, Run, SessionFacts, Trigger
 
 GOOD = {"connect": False, "master": "spark://host:7077", "deploy": "standalone", "executor_cores": 2}
@@ -41,11 +41,24 @@ def test_a_session_that_cannot_be_scaled_is_refused_with_all_causes(facts, field
 )
 def test_a_query_that_cannot_be_scaled_is_refused(trigger, fields):
     plan = QueryPlan(Run("id", "run"), "q", trigger, ())
-    assert [fault.field for fault in query_refusals([plan], None, None, 20.0)] == fields
+    assert [fault.field for fault in query_refusals([plan], 20.0)] == fields
 
 
-@pytest.mark.parametrize(("partitions", "fields"), [(4, []), (3, ["executors"])])
-def test_fewer_partitions_than_executors_are_refused(partitions, fields):
+@pytest.mark.parametrize(
+    ("partitions", "cores", "slots", "said"),
+    [
+        pytest.param(40, 4, None, False, id="a slot for each partition"),
+        pytest.param(39, 4, None, True, id="fewer partitions than slots"),
+        pytest.param(10, 4, 1, False, id="a task takes four cores"),
+        pytest.param(4, 1, None, True, id="4 partitions and bounds (1, 10)"),
+        pytest.param(0, 1, None, False, id="partitions unknown"),
+    ],
+)
+def test_bounds_beyond_the_partitions_are_a_remark_and_no_refusal(partitions, cores, slots, said):
+    """Tasks may be more than partitions: nothing is refused before a batch was seen."""
     offsets = Offsets.of(0.0, tuple(PartitionOffsets("t", number, 0, 0, 0) for number in range(partitions)))
-    seen = Observation(0.0, (QueryReading("id", "run", "q", 1.0, offsets=offsets),))
-    assert [fault.field for fault in query_refusals([], seen, Bounds(1, 4), 20.0)] == fields
+    cluster = Cluster.of(0.0, [Executor("0", "a", cores, 0, slots=slots)])
+    seen = Observation(0.0, (QueryReading("id", "run", "q", 1.0, offsets=offsets),), cluster)
+    remarks = partition_remarks(seen, Bounds(1, 10))
+    assert bool(remarks) == said
+    assert all(f"{partitions} partitions are read" in remark for remark in remarks)

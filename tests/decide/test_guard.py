@@ -13,7 +13,7 @@ from rheostat.decide.effectiveness import Cause, Useless
 from rheostat.decide.guard import Context
 from rheostat.decide.state import GuardState, Pending
 from rheostat.decide.state import PastRecommendation as Past
-from rheostat.model import Bounds, Reason, ReasonCode, Recommendation
+from rheostat.model import Bounds, Reason, ReasonCode, Recommendation, StageLoad
 
 AT = 1000.0
 NEUTRAL = {"warm_up_batches": 0, "hold_s": 0.0, "largest_step_down": None, "cooldown_down_s": 0.0}
@@ -34,6 +34,7 @@ def shaped(target: int | None, *, current: int = 5, guard=None, state=None, boun
 
 
 UP, DOWN, STAY = 8, 2, 5
+MANY = (StageLoad(8, 0.75), StageLoad(2, 0.25))
 CHANGED = {"changed_at": AT - 10, "down_blocked_at": AT - 10}
 BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
 
@@ -182,19 +183,22 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
         pytest.param(UP, {"state": {"no_room_until": AT + 1}}, STAY, ReasonCode.NO_ROOM, id="no room: not up"),
         pytest.param(UP, {"state": {"no_room_until": AT}}, UP, ReasonCode.FIXED, id="no room: the back-off is over"),
         pytest.param(DOWN, {"state": {"no_room_until": AT + 1}}, DOWN, ReasonCode.FIXED, id="no room: down"),
-        pytest.param(UP, {"partitions": 7}, 7, ReasonCode.USELESS_EXECUTORS, id="no more executors than partitions"),
+        pytest.param(UP, {"partitions": 3}, UP, ReasonCode.FIXED, id="no batch was seen: partitions say nothing"),
         pytest.param(
-            UP, {"partitions": 11, "slots_per_executor": 2}, 6, ReasonCode.USELESS_EXECUTORS, id="two slots each"
+            UP, {"useful_executors": 3}, STAY, ReasonCode.USELESS_EXECUTORS, id="too many already: none is taken away"
         ),
-        pytest.param(
-            UP, {"partitions": 3}, STAY, ReasonCode.USELESS_EXECUTORS, id="too many already: none is taken away"
-        ),
-        pytest.param(UP, {"partitions": None}, UP, ReasonCode.FIXED, id="partitions unknown"),
         pytest.param(
             UP, {"useful_executors": 6}, 6, ReasonCode.USELESS_EXECUTORS, id="the largest stage keeps six busy"
         ),
         pytest.param(
             UP, {"partitions": 7, "useful_executors": 9}, UP, ReasonCode.FIXED, id="a stage larger than the source"
+        ),
+        pytest.param(
+            UP,
+            {"guard": {"quota_cores": 28}, "cores_per_executor": 4},
+            7,
+            ReasonCode.QUOTA,
+            id="a quota is of cores, not of slots",
         ),
         # a share of the current target
         pytest.param(
@@ -211,6 +215,13 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
             4,
             ReasonCode.ALIGNED,
             id="8 partitions on 3 × 2 slots: a fourth takes the most loaded to one",
+        ),
+        pytest.param(
+            3,
+            {"current": 2, "guard": {"align_to": "waves"}, "partitions": 2, "stages": MANY, "slots_per_executor": 2},
+            4,
+            ReasonCode.ALIGNED,
+            id="8 tasks of 2 partitions likewise",
         ),
         pytest.param(
             51,
@@ -425,7 +436,7 @@ def test_the_number_and_the_reason(proposed, given, target, code):
 
 
 def test_every_step_that_changed_the_number_is_noted_in_order():
-    _, _, notes = shaped(12, guard={"largest_step_up": 4}, partitions=10, bounds=(1, 7))
+    _, _, notes = shaped(12, guard={"largest_step_up": 4}, useful_executors=10, bounds=(1, 7))
     assert [(n.step, n.before, n.after) for n in notes] == [
         ("useful_executors", 12, 10),
         ("largest_step", 10, 9),
@@ -473,6 +484,7 @@ def test_a_step_blocks_no_other_direction_than_it_says(step):
         "quota_cores": 5,
     }
     figures = {"failed_tasks": 1, "batches": 0, "backlog_excess": 9.0, "partitions": 1, "capped": True, "sink": "slow"}
+    figures |= {"useful_executors": 1}
     for target in (UP, DOWN):
         settings = GuardSettings(**strict, largest_step_up=1)
         context = Context(seen(AT, **figures), 5, None, Bounds(5, 5), settings, 15.0, state)

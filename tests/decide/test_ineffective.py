@@ -20,7 +20,7 @@ from rheostat.decide.effectiveness import (
     update_useless,
 )
 from rheostat.decide.state import GuardState, Pending, State
-from rheostat.model import Action, Assessment, OutcomeStatus, ReasonCode
+from rheostat.model import Action, Assessment, OutcomeStatus, ReasonCode, StageLoad
 
 TRIAL = Trial(before=2, after=4, at=1000.0, rate=800.0)
 """It promised 1600/s; 30 % of the promise are 1040/s."""
@@ -89,7 +89,9 @@ def test_a_trial_that_takes_too_long_says_nothing():
     [
         pytest.param({"capped": True, "batch_s": 6.0}, Cause.CAPPED, id="full batches that end before the trigger"),
         pytest.param({"sink": "it takes 90 % of the batch"}, Cause.SINK, id="the sink is sick"),
-        pytest.param({"partitions": 2}, Cause.PARALLELISM, id="two partitions on two slots"),
+        pytest.param(
+            {"partitions": 2, "skew": 2.0, "stages": (StageLoad(64, 1.0),)}, Cause.BROKER, id="two partitions, 64 tasks"
+        ),
         pytest.param({"useful_executors": 2}, Cause.PARALLELISM, id="two executors are enough for the largest stage"),
         pytest.param({"skew": 15.0}, Cause.PARTITION, id="one of 30 partitions has half of the records"),
         pytest.param({"partitions": 3, "skew": 1.0}, Cause.BROKER, id="3 partitions: two waves on 2, one on 4"),

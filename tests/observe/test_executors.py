@@ -41,3 +41,9 @@ def test_impossible_figures_are_passed_on():
 def test_an_executor_that_is_not_understood_is_an_error_of_value(broken):
     with pytest.raises(ValueError, match="an executor that is not understood"):
         parse_executors([broken])
+
+
+def test_slots_are_told_where_they_are_not_the_cores():
+    """With spark.task.cpus=4, Spark lists 4 cores and 1 task at most."""
+    four, two = parse_executors([EXECUTOR | {"totalCores": 4, "maxTasks": 1}, EXECUTOR | {"id": "3", "totalCores": 1}])
+    assert (four.cores, four.slots, two.slots) == (4, 1, None)

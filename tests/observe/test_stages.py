@@ -58,9 +58,9 @@ def test_stages_beside_each_other_count_once():
     assert with_stages(BATCH, RUN, both).work_s == 5.0
 
 
-def test_one_stage_is_not_listed():
+def test_one_stage_tells_the_tasks_too():
     known = with_stages(BATCH, RUN, [stage(1, 4, (0, None, 2500), 2, 7)])
-    assert (known.work_s, known.stages) == (2.5, ())
+    assert (known.work_s, known.stages) == (2.5, (StageWork(2, 0.007),))
 
 
 def running(*_: object) -> list[dict[str, Any]]:

@@ -211,9 +211,9 @@ class TestTheTarget:
         (first,), _ = told(proactive(), [seen(arrival_rate=5900.0)], state)
         assert first.target == 14  # 0.9 of the way from 3 to the 15 that carry it
 
-    def test_no_number_is_enough_for_more_than_all_partitions_carry(self):
+    def test_no_number_is_enough_for_more_than_all_tasks_carry(self):
         state = in_control(3, (1e6,) * 40)
-        (first,), _ = told(proactive(gain_up=1.0), [seen(arrival_rate=1e6)], state)
+        (first,), _ = told(proactive(gain_up=1.0), [seen(arrival_rate=1e6, useful_executors=30)], state)
         assert first.target == 30
 
     def test_headroom_is_asked_for_on_the_way_down_only(self):

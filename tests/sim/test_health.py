@@ -112,6 +112,29 @@ def test_a_stage_after_a_shuffle_decides_how_many_executors_are_of_use():
     assert max(value for _, value in sim.history.target) > 4
 
 
+@pytest.mark.parametrize(
+    ("tasks", "executor", "useful"),
+    [
+        pytest.param(None, {}, 8, id="a task for each partition"),
+        pytest.param(None, {"cores": 4, "task_cpus": 4}, 8, id="4 cores, 4 CPUs a task"),
+        pytest.param(None, {"cores": 5, "task_cpus": 2}, 4, id="5 cores, 2 CPUs a task"),
+        pytest.param(64, {}, 64, id="minPartitions"),
+    ],
+)
+def test_slots_are_not_cores_and_tasks_are_not_partitions(tasks, executor, useful):
+    """Eight partitions under more than the bounds allow to carry: what is of use is asked for, and no more."""
+    cost = {"cold_task_s": 0.0, "start_up": {"median_s": 4.0, "p95_s": 4.0}, **executor}
+    stages = [{"name": "read", "cost_ms": 5.0, "task_ms": 0.0, "tasks": tasks}]
+    job = plain(partitions=8, stages=stages, executor=cost, executors=[1, 10], decide_every_s=2.0)
+    sim, journal = run(job, constant(3000, 200), executors=2, guard=GUARD | {"largest_step_up": None})
+    seen = cycles(journal)[-1].assessment
+    assert (seen.useful_executors, seen.slots_per_executor) == (
+        useful,
+        executor.get("cores", 1) // executor.get("task_cpus", 1),
+    )
+    assert max(value for _, value in sim.history.target) == min(10, useful)
+
+
 def test_a_slow_executor_is_replaced_where_that_is_allowed():
     """One comes, and then the slow one goes, not the newest."""
     slow = events({"kind": "slow", "at_s": 60, "factor": 4, "executor": 1})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rheostat.analyze.batches import QueryFigures, read_query
 from rheostat.analyze.executors import ClusterFigures, machine_names, read_cluster, watch_executors
@@ -90,12 +90,14 @@ def _assess(
     query = figures[0] if len(figures) == 1 else _combine(figures)
     offsets = query.offsets
     draining, drain_s = _drain_time(offsets.backlog, offsets.arrival_rate, query.processed_rate)
-    useful_executors, stages = _read_stages(readings, figures, cluster.slots_per_executor)
+    tasks, stages = _read_stages(readings, figures)
+    slots = cluster.slots_per_executor
     return Assessment(
         at=observation.at,
         executors=cluster.executors,
         requested=cluster.requested,
-        slots_per_executor=cluster.slots_per_executor,
+        slots_per_executor=slots,
+        cores_per_executor=cluster.cores_per_executor,
         arrival_rate=offsets.arrival_rate,
         arrival_rates=_by_topic([each.offsets for each in figures]),
         processed_rate=query.processed_rate,
@@ -132,7 +134,8 @@ def _assess(
         nodes=observation.nodes,
         sink=None if cluster.at is None else read_sink(readings, figures, state.cluster.counters),
         skew=state.machines.skew,
-        useful_executors=useful_executors,
+        tasks=tasks,
+        useful_executors=-(-tasks // slots) if tasks and slots else None,
         stages=stages,
         **_read_slow(state.machines, observation),
     )
@@ -252,29 +255,57 @@ def _read_slow(machines: Machines, observation: Observation) -> dict[str, Any]:
     }
 
 
-# Stages of a batch: the slots that each needs, and how many executors the largest keeps busy.
+# Stages of a batch: the slots that each needs, and how many the largest keeps busy.
 
 COUNTS = 0.05
 """A stage with a smaller share of the batch's task time is ignored."""
 
+_FULL = 10
+"""Records for each task that reads from which on no task was missing for lack of records."""
+
 
 def _read_stages(
-    readings: Sequence[QueryReading], queries: Sequence[QueryFigures], slots: int | None
+    readings: Sequence[QueryReading], queries: Sequence[QueryFigures]
 ) -> tuple[int | None, tuple[StageLoad, ...]]:
-    """Executors that the stages of the last batches keep busy, and the stages, where a batch has several.
+    """Slots that the stages of the last batches keep busy, None where a query's are unknown; and the stages.
 
     Queries use slots side by side.
     """
-    if not any(reading.batch is not None and reading.batch.stages for reading in readings):
-        return None, ()
-    stages, useful = list[StageLoad](), 0
+    stages, useful = list[StageLoad](), list[int | None]()
     for reading, query in zip(readings, queries, strict=True):
         batch = reading.batch
         loads = () if batch is None else stage_loads(batch.stages, batch.records, query.offsets.arrival_rate)
-        useful += useful_tasks(loads, query.partitions or 0)
+        known_ones = batch is not None and batch.stages and query.partitions
+        useful.append(useful_tasks(loads, _reading_tasks(reading, query)) if known_ones else None)
         stages += loads
-    partitions = total([query.partitions for query in queries])
-    return -(-useful // slots) if slots and partitions else None, tuple(stages)
+    return total(useful), tuple(stages)
+
+
+class ReadingTasks(NamedTuple):
+    """Tasks that read.
+
+    Attributes:
+        least: of a batch in which no partition is without records, as far as the options of the sources tell.
+        growing: of one that takes all that waits, where the size of a task is limited.
+        full: whether the last batch was large enough to show them all.
+    """
+
+    least: int
+    growing: int = 0
+    full: bool = False
+
+
+def _reading_tasks(query: QueryReading, figures: QueryFigures) -> ReadingTasks:
+    """Kafka's options minPartitions and maxRecordsPerPartition make more tasks than there are partitions."""
+    options = [{key.lower(): value for key, value in source.options.items()} for source in query.sources]
+    least, size = (
+        [int(each[name]) for each in options if each.get(name, "").isdecimal()]
+        for name in ("minpartitions", "maxrecordsperpartition")
+    )
+    records = 0 if query.batch is None else query.batch.records or 0
+    taken = min([figures.offsets.backlog or 0, *(each.batch_cap for each in query.sources if each.batch_cap)])
+    most = max(sum(least), figures.partitions or 0)
+    return ReadingTasks(most, math.ceil(taken / max(1, min(size))) if size else 0, full=records >= _FULL * most)
 
 
 def stage_loads(stages: Sequence[StageWork], records: int | None, arrival_rate: float | None) -> tuple[StageLoad, ...]:
@@ -295,13 +326,17 @@ def stage_loads(stages: Sequence[StageWork], records: int | None, arrival_rate: 
     )
 
 
-def useful_tasks(stages: Sequence[StageLoad], partitions: int) -> int:
-    """Slots that the largest stage keeps busy.
+def useful_tasks(stages: Sequence[StageLoad], reading: ReadingTasks) -> int:
+    """Slots that the largest stage keeps busy. A small batch had fewer tasks than a larger one will have.
 
-    >>> useful_tasks([StageLoad(4, 0.75), StageLoad(16, 0.25)], 8), useful_tasks([StageLoad(900, 0.04)], 8)
+    >>> seen = [StageLoad(4, 0.75), StageLoad(16, 0.25), StageLoad(900, 0.0)]
+    >>> useful_tasks(seen, ReadingTasks(8)), useful_tasks(seen[:1], ReadingTasks(8))
     (16, 8)
+    >>> useful_tasks(seen[:1], ReadingTasks(8, full=True)), useful_tasks(seen[:1], ReadingTasks(8, 40, full=True))
+    (4, 40)
     """
-    return max([partitions, *[stage.tasks for stage in stages if stage.share >= COUNTS]])
+    counted = [stage.tasks for stage in stages if stage.share >= COUNTS]
+    return max([0 if counted and reading.full else reading.least, reading.growing, *counted])
 
 
 # A sick sink delays batches after their tasks, where executors cannot help.

@@ -49,6 +49,7 @@ class ClusterFigures:
     executors: int | None = None
     requested: int | None = None
     slots_per_executor: int | None = None
+    cores_per_executor: int | None = None
     busy_ratio: float | None = None
     active_tasks: int | None = None
     idle_s: tuple[float, ...] | None = None
@@ -60,7 +61,7 @@ class _Reading(NamedTuple):
     """One executor now, as in :class:`Executor`; None where a figure is unknown or impossible."""
 
     executor_id: str
-    cores: int | None
+    slots: int | None
     active: int | None
     added_at: float | None
     busy_s: float | None
@@ -86,12 +87,13 @@ def read_cluster(
         return ClusterFigures(), past
     readings = _read_executors(cluster, invalid)
     history = past if at == past.at else _remember(readings, at, past, settings)
-    cores = [each.cores for each in readings if each.cores is not None]
+    slots = [each.slots for each in readings if each.slots is not None]
     figures = ClusterFigures(
         at=at,
         executors=len(readings),
         requested=known(cluster.requested, "cluster.requested", invalid),
-        slots_per_executor=min(cores, default=None) if len(cores) == len(readings) else None,
+        slots_per_executor=min(slots, default=None) if len(slots) == len(readings) else None,
+        cores_per_executor=min(cluster.roster.cores, default=None) if cluster.roster.slots else None,
         busy_ratio=_busy_ratio(_ending_after(at - settings.rate_window_s, history.intervals)),
         active_tasks=total([0, *(each.active for each in readings)]),
         idle_s=_idle_times(history.counters.idle_since, at),
@@ -104,7 +106,7 @@ def read_cluster(
 def _read_executors(cluster: Cluster, invalid: set[str]) -> list[_Reading]:
     columns = (
         cluster.roster.ids,
-        known_column(cluster.roster.cores, "executor.cores", invalid),
+        known_column(cluster.roster.task_slots, "executor.cores", invalid),
         known_column(cluster.active_tasks, "executor.active_tasks", invalid),
         known_column(cluster.roster.added_at, "executor.added_at", invalid),
         known_column(cluster.busy_s, "executor.busy_s", invalid),
@@ -143,10 +145,10 @@ def _interval(now: Sequence[_Reading], at: float, begin: float, past: Mapping[st
         before, since = past.get(after.executor_id), begin
         if before is None and after.added_at is not None and after.added_at >= begin:
             before, since = _Counts(0.0, 0, 0, None), min(at, after.added_at)
-        if before is None or after.cores is None or after.active is None or _has_fallen(before, after):
+        if before is None or after.slots is None or after.active is None or _has_fallen(before, after):
             continue
         counted.append((before, after))
-        slot_s += after.cores * (at - since)
+        slot_s += after.slots * (at - since)
         active_s += after.active * (at - since)
     return Interval(
         at=at,
@@ -366,10 +368,10 @@ def watch_executors(
     return _find_slow(machines, at, warm, cluster, max([partition_heat(each) for each in offsets]))
 
 
-def _cold_executors(then: Counters, executors: Iterable[Executor], at: float) -> set[str]:
-    """The executors that were cold at the start of a window: young, with fewer ended tasks than cores.
+def _cold_executors(then: Counters, executors: Sequence[Executor], at: float) -> set[str]:
+    """The executors that were cold at the start of a window: young, with fewer ended tasks than slots.
 
-    An executor of unknown cores is not cold; of one with unknown age only the tasks count.
+    An executor of unknown slots is not cold; of one with unknown age only the tasks count.
 
     >>> then = Counters(("1", "2"), (3.0, 0.0), (2, 0), (0, 0), (None, None))
     >>> came = {"1": 0.0, "2": 0.0, "3": None}
@@ -378,11 +380,12 @@ def _cold_executors(then: Counters, executors: Iterable[Executor], at: float) ->
     (['2', '3'], ['3'])
     """
     ended = dict(zip(then.ids, then.finished, strict=True))
+    slots = {each.executor_id: each.cores if each.slots is None else each.slots for each in executors}
     return {
         each.executor_id
         for each in executors
-        if each.cores is not None  # type: ignore[redundant-expr] # a source may not know them
-        and (ended.get(each.executor_id) or 0) < each.cores
+        if slots[each.executor_id] is not None  # a source may not know them
+        and (ended.get(each.executor_id) or 0) < slots[each.executor_id]
         and (each.added_at is None or at < each.added_at + COLD_S)
     }
 

@@ -227,7 +227,7 @@ def _snapshot_of(at: float, query: QueryReading, assessment: Assessment) -> Snap
 def _setup_of(name: str, settings: dict[str, Any], readings: Sequence[tuple[DecisionRecord, QueryReading]]) -> Setup:
     query = next((query for _, query in reversed(readings) if query.sources and query.trigger_s is not None), None)
     clusters = [record.observation.cluster for record, _ in readings if record.observation is not None]
-    cores = next((each for cluster in clusters if cluster is not None for each in cluster.roster.cores), None)
+    cores = next((each for cluster in clusters if cluster is not None for each in cluster.roster.task_slots), None)
     if not settings or query is None or query.trigger_s is None or cores is None:
         message = "the trigger, the source or the executors are unknown"
         raise InputError([Fault("journal", name, "a journal of a running query", message)])

@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from rheostat.analyze.batches import HIGH
-from rheostat.decide.partitions import waves
+from rheostat.decide.partitions import tasks_of_batch, waves
 from rheostat.decide.policy import cap_limits
 from rheostat.model import Assessment, Outcome
 
@@ -151,17 +151,17 @@ def find_cause(assessment: Assessment, trial: Trial) -> Cause | None:
     its part of the batch, or slots that idle while batches run back to back. *Broker*: the slots are in use, and yet
     all of them together are no faster: what they share limits them, and the sink is healthy.
     """
-    slots, partitions = assessment.slots_per_executor or 1, assessment.partitions
+    slots = assessment.slots_per_executor or 1
     if cap_limits(assessment):
         return Cause.CAPPED
     if assessment.sink is not None:
         return Cause.SINK
-    useful = assessment.useful_executors or (waves(partitions, slots) if partitions else trial.after)
-    if useful <= trial.before:
+    if assessment.useful_executors is not None and assessment.useful_executors <= trial.before:
         return Cause.PARALLELISM
-    if partitions and assessment.skew and assessment.skew > 1 and partitions / assessment.skew <= trial.before * slots:
+    tasks, skew = tasks_of_batch(assessment), assessment.skew
+    if tasks and tasks == assessment.partitions and skew and skew > 1 and tasks / skew <= trial.before * slots:
         return Cause.PARTITION
-    if partitions and waves(partitions, trial.before * slots) == waves(partitions, trial.after * slots):
+    if tasks and waves(tasks, trial.before * slots) == waves(tasks, trial.after * slots):
         return None
     if assessment.pressure is not None and assessment.pressure <= HIGH:
         return Cause.DRIVER

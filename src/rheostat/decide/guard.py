@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from rheostat.config.models import GuardSettings
 from rheostat.decide.effectiveness import Cost, describe_cost, lag_after, required_rate
-from rheostat.decide.partitions import in_waves, spread_evenly, waves
+from rheostat.decide.partitions import in_waves, spread_evenly, tasks_of_batch, waves
 from rheostat.decide.placement import Choice, Placing, no_room_text, place
 from rheostat.decide.policy import cap_limits
 from rheostat.decide.state import GuardState, Replacing, RequestState
@@ -297,28 +297,30 @@ def alignment(target: int, context: Context) -> Change | None:
     mode = settings.align_to
     if mode == "nothing" or target < 1:
         return None
-    groups = settings.state_partitions if mode == "state" else context.assessment.partitions
+    groups = settings.state_partitions if mode == "state" else tasks_of_batch(context.assessment)
     if not groups or not slots:
         return None
     most = min(int(target * (1 + settings.align_most)), max(target, context.bounds.maximum))
     fit = in_waves if mode == "waves" else spread_evenly
     allowed = fit(context.current, target, groups, slots, most)
-    spread = several(groups, "state partition" if mode == "state" else "partition")
+    partition = "partition" if groups == context.assessment.partitions else "task"
+    spread = several(groups, "state partition" if mode == "state" else partition)
     text = f"{spread} on {several(allowed * slots, 'slot')} are at most {waves(groups, allowed * slots)} on one"
     return _limit(context, target, allowed, ReasonCode.ALIGNED, text)
 
 
 def useful_executors(target: int, context: Context) -> Change | None:
-    """No increase beyond one slot for each task of the largest stage; never a decrease."""
-    assessment = context.assessment
-    partitions, slots, most = assessment.partitions, assessment.slots_per_executor, assessment.useful_executors
+    """No increase beyond one slot for each task of the largest stage that was seen; never a decrease."""
+    assessment, most = context.assessment, context.assessment.useful_executors
     if most is None:
-        if not partitions or not slots:
-            return None
-        most = waves(partitions, slots)
-    partitions_keep = several(partitions or 0, "partition keeps", "partitions keep")
-    what = "the largest stage keeps" if assessment.useful_executors else partitions_keep
-    text = f"{what} at most {executors(most)} of {several(slots, 'slot') if slots else 'unknown slots'} busy"
+        return None
+    of_slots = several(assessment.slots_per_executor, "slot") if assessment.slots_per_executor else "unknown slots"
+    tasks = (
+        "the largest stage keeps"
+        if assessment.tasks is None
+        else f"{several(assessment.tasks, 'task keeps', 'tasks keep')}"
+    )
+    text = f"{tasks} at most {executors(most)} of {of_slots} busy"
     allowed = max(context.current, min(target, most))
     return _limit(context, target, allowed, ReasonCode.USELESS_EXECUTORS, text, useful=float(most))
 
@@ -432,11 +434,11 @@ def bounds(target: int, context: Context) -> Change | None:
 
 
 def quota(target: int, context: Context) -> Change | None:
-    """No increase beyond so many cores; never a decrease. An executor whose cores are unknown counts as one."""
+    """No increase beyond so many cores; never a decrease. An executor whose cores are unknown counts by its slots."""
     cores = context.settings.quota_cores
     if cores is None:
         return None
-    most = cores // (context.assessment.slots_per_executor or 1)
+    most = cores // (context.assessment.cores_per_executor or context.assessment.slots_per_executor or 1)
     text = f"{several(cores, 'core is', 'cores are')} {executors(most)}"
     return _limit(context, target, max(context.current, min(target, most)), ReasonCode.QUOTA, text)
 

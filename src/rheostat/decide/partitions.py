@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from rheostat.model import Assessment
+
 Alignment = Literal["evenly-spread", "maximize-utilisation"]
 
 
@@ -51,6 +53,19 @@ def _below(wanted: int, groups: int) -> int:
         if groups // number > groups // wanted:
             return number if groups % number == 0 else number + 1
     return 0
+
+
+def tasks_of_batch(assessment: Assessment) -> int | None:
+    """Tasks of the stage with the most work, where they are more than the partitions; else the partitions.
+
+    >>> from rheostat.model import StageLoad
+    >>> tasks_of_batch(Assessment(0.0, partitions=4, stages=(StageLoad(4, 0.2), StageLoad(200, 0.8))))
+    200
+    """
+    if assessment.queries > 1 or not assessment.stages:
+        return assessment.partitions
+    largest = max(assessment.stages, key=lambda stage: stage.share)
+    return max(assessment.partitions or 0, largest.tasks)
 
 
 def waves(partitions: int, slots: int) -> int:

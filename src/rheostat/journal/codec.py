@@ -137,7 +137,8 @@ class Encoder:
 
     def _cluster(self, cluster: Cluster) -> list[Any]:
         who = cluster.roster
-        rows = zip(who.ids, who.hosts, who.cores, who.added_at, who.nodes, strict=True)
+        slots = who.slots or (None,) * len(who.ids)
+        rows = zip(who.ids, who.hosts, who.cores, who.added_at, who.nodes, slots, strict=True)
         entries = [self._entry("executors", row, partial(_describe_executor, row)) for row in rows]
         columns = cluster.active_tasks, cluster.failed_tasks, cluster.finished_tasks, cluster.busy_s
         coders = encode_columns, encode_columns, encode_columns, encode_seconds
@@ -181,7 +182,9 @@ def _describe_topology(
 
 
 def _describe_executor(row: tuple[Any, ...]) -> tuple[list[Any], list[int]]:
-    return list(row if row[-1] is not None else row[:-1]), [0, 0, 0, 0]
+    """The row without the node and the slots, where they are None from there on."""
+    known = 6 if row[5] is not None else 5 if row[4] is not None else 4
+    return list(row[:known]), [0, 0, 0, 0]
 
 
 def _describe_map(names: list[str], pairs: list[tuple[str, str]], trips: list[float]) -> tuple[list[Any], Bases]:
@@ -254,7 +257,7 @@ class Decoder:
             bases = [decode_columns(code, [0] * len(topics))[0] for code in codes]
             self._topologies.append((tuple(topics), tuple(numbers), bases))
         for row in data.get("executors", ()):
-            self._executors.append(([*row, None] if len(row) == 4 else row, [0, 0, 0, 0]))
+            self._executors.append(([*row, *[None] * (6 - len(row))], [0, 0, 0, 0]))
         for names, pairs, trips in data.get("maps", ()):
             base = decode_seconds(trips, [0] * len(pairs))[1]
             self._maps.append((names, pairs, [[0] * len(names), [0] * len(names), base]))
@@ -314,10 +317,12 @@ class Decoder:
         _check_lengths("executors", len(entries), active, failed, finished, busy)
 
         def build() -> Cluster:
-            ids, hosts, cores, added_at, nodes = tuple(zip(*(row for row, _ in entries), strict=True)) or ((),) * 5
+            columns = tuple(zip(*(row for row, _ in entries), strict=True)) or ((),) * 6
+            ids, hosts, cores, added_at, nodes, slots = columns
+            slots = () if all(each is None for each in slots) else slots
             return Cluster(
                 at=at,
-                roster=Roster(ids=ids, hosts=hosts, cores=cores, added_at=added_at, nodes=nodes),
+                roster=Roster(ids=ids, hosts=hosts, cores=cores, added_at=added_at, nodes=nodes, slots=slots),
                 active_tasks=tuple(active),
                 failed_tasks=tuple(failed),
                 finished_tasks=tuple(finished),

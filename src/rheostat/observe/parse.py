@@ -39,15 +39,17 @@ def parse_executors(
 
 
 def _executor(entry: Mapping[str, Any], place: Callable[[float], float]) -> Executor:
+    cores, slots = entry["totalCores"], entry.get("maxTasks")
     return Executor(
         executor_id=entry["id"],
         host=host_of(entry["hostPort"]),
-        cores=entry["totalCores"],
+        cores=cores,
         active_tasks=entry["activeTasks"],
         failed_tasks=entry["failedTasks"],
         finished_tasks=entry["completedTasks"] + entry["failedTasks"],
         busy_s=entry["totalDuration"] / 1000,
         added_at=place(_time(entry["addTime"])),
+        slots=None if slots == cores else slots,
     )
 
 
@@ -140,7 +142,7 @@ def with_stages(batch: Batch, run_id: str, newest: Sequence[Mapping[str, Any]]) 
             return batch
         spans_ms = [(each["firstTaskLaunchedTime"] or each["submissionTime"], each["completionTime"]) for each in mine]
         work = [StageWork(each["numTasks"], each["executorRunTime"] / 1000) for each in reversed(mine)]
-        return replace(batch, work_s=_covered(spans_ms) / 1000, stages=tuple(work) if len(work) > 1 else ())
+        return replace(batch, work_s=_covered(spans_ms) / 1000, stages=tuple(work))
     except (KeyError, TypeError, AttributeError) as error:
         message = f"a stage that is not understood: {error!r}"
         raise ValueError(message) from error

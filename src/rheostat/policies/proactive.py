@@ -526,8 +526,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         def find_first(low: int, high: int, share: float) -> int:
             return next((number for number in range(low, high) if carries(number, share)), max(low, high))
 
-        partitions, slots = sample.assessment.partitions, sample.assessment.slots_per_executor
-        useful = -(-partitions // slots) if partitions and slots else 2 * n + _BEYOND
+        useful = sample.assessment.useful_executors or 2 * n + _BEYOND
         target = find_first(1, useful, 1.0)
         return target if target >= n else min(n, find_first(target, n, options.headroom))
 

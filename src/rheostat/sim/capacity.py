@@ -29,7 +29,7 @@ _HUGE = 1e15
 def batch_s(job: JobFile, records: float, executors: int) -> float:
     """Time of a warm batch, s: planning + stages + commit, no shorter than the sink allows."""
     sizes = [share * records for share in job.shares]
-    slots = executors * job.executor.cores
+    slots = executors * job.executor.slots
     work = math.fsum(makespan(each, slots) for each in batch_work(job, sizes, slots)) if records > 0 else 0.0
     if job.sink.records_per_s is not None:
         work = max(work, records / job.sink.records_per_s)

@@ -184,7 +184,7 @@ class Fleet:
         """Restart the query: all registered executors are in use, with cold slots."""
         for each in self.running:
             each.in_use = True
-            each.warm = [False] * self._job.executor.cores
+            each.warm = [False] * self._job.executor.slots
         self.settled = False
 
     # ---------------------------------------------------------------------------------------------- looks
@@ -276,7 +276,7 @@ class Fleet:
             host=f"host-{self._numbers - 1}" if host is None else host,
             requested_at=requested_at,
             ready_at=ready_at,
-            warm=[warm] * self._job.executor.cores,
+            warm=[warm] * self._job.executor.slots,
             in_use=warm,
             slow=[(event.at_s, event.until_s, event.factor) for event in slow_nodes],
         )

@@ -314,16 +314,17 @@ class SimulatedJob:
 
     def _read_cluster(self) -> Cluster:
         """The registered executors, with their work in finished batches and in the running one."""
-        progress, idle = self._query.progress(self._now), Progress()
+        progress, idle, cost = self._query.progress(self._now), Progress(), self._job.executor
         rows = [(each, progress.get(each, idle)) for each in self._fleet.running]
         return Cluster(
             at=self._now,
             roster=Roster(
                 ids=tuple([each.name for each, _ in rows]),
                 hosts=tuple([each.host for each, _ in rows]),
-                cores=(self._job.executor.cores,) * len(rows),
+                cores=(cost.cores,) * len(rows),
                 added_at=tuple([each.ready_at for each, _ in rows]),
                 nodes=(None,) * len(rows),
+                slots=() if cost.slots == cost.cores else (cost.slots,) * len(rows),
             ),
             active_tasks=tuple([running.running for _, running in rows]),
             failed_tasks=(0,) * len(rows),

@@ -53,7 +53,7 @@ class Stage(FrozenModel):
     """Name; events refer to it. Required: stages must be distinguishable."""
     tasks: Annotated[int | None, quantity("tasks", ge=1, le=100_000)] = None
     """Number of tasks; null: one for each partition with records, as in a stage that reads. Default: most jobs read
-    first; after a shuffle, set spark.sql.shuffle.partitions."""
+    first; after a shuffle, set spark.sql.shuffle.partitions; with Kafka's minPartitions, that number."""
     cost_ms: Annotated[float, _MS]
     """Slot time for one record. Required: it defines the job."""
     task_ms: Annotated[float, _MS] = 20.0
@@ -86,8 +86,10 @@ class Driver(FrozenModel):
 class ExecutorCost(FrozenModel):
     """What an executor is, and what a further one costs."""
 
-    cores: Annotated[int, quantity("slots", ge=1, le=1024)] = 1
-    """Task slots of an executor. Default: one: the finest step of scaling."""
+    cores: Annotated[int, quantity("cores", ge=1, le=1024)] = 1
+    """Cores of an executor. Default: one: the finest step of scaling."""
+    task_cpus: Annotated[int, quantity("cores", ge=1, le=1024)] = 1
+    """Cores that a task takes (spark.task.cpus); an executor has ⌊cores ÷ task_cpus⌋ slots. Default: that of Spark."""
     start_up: Distribution = Distribution(median_s=10.0, p95_s=20.0)
     """From the request to the registration. Default: about that of a pod on a node that has the image."""
     crowding: Annotated[float, quantity(ge=0, le=100)] = 0.0
@@ -98,6 +100,18 @@ class ExecutorCost(FrozenModel):
     their own; about 0.25 where all share two cores."""
     cold_task_s: Annotated[float, _HOUR] = 2.0
     """Extra time of the first task in each slot. Default: 2 to 7 s with Python stages, under 1 s without."""
+
+    @model_validator(mode="after")
+    def _has_slots(self) -> Self:
+        if self.slots < 1:
+            message = "a task takes more cores than an executor has"
+            raise_faults(Fault("task_cpus", str(self.task_cpus), f"≤ cores ({self.cores})", message))
+        return self
+
+    @property
+    def slots(self) -> int:
+        """Tasks that an executor runs at a time."""
+        return self.cores // self.task_cpus
 
 
 class State(FrozenModel):

@@ -166,7 +166,7 @@ class MicroBatches(Engine):
         work = batch_work(
             job,
             sizes,
-            fleet.in_use * job.executor.cores,
+            fleet.in_use * job.executor.slots,
             factors=self._factors,
             scale=noise(job.batch_noise_cv, uniform(self._seed, "batch", number)),
             moved=self._moved,
@@ -207,7 +207,7 @@ class MicroBatches(Engine):
             commit_s=commit_s,
             records=batch.records,
             work_s=batch.placed[-1].end - batch.start - planning_s,
-            stages=tuple(map(_sum_stage, batch.placed)) if len(batch.placed) > 1 else (),
+            stages=tuple(map(_sum_stage, batch.placed)),
         )
 
 

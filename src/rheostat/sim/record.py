@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from math import ceil, floor, inf
 
-from rheostat.model import Batch
+from rheostat.model import Batch, StageWork
 from rheostat.sim.arrivals import Arrivals, Positions
 from rheostat.sim.capacity import record_capacity
 from rheostat.sim.executors import Fleet, SimExecutor
@@ -133,6 +133,7 @@ class RecordAtATime(Engine):
             add_batch_s=busy_s,
             commit_s=0.0,
             records=records,
+            stages=(StageWork(self._job.partitions, busy_s * self._fleet.in_use),),
         )
         self._next_id += 1
         for each in self._fleet.running:

@@ -166,7 +166,7 @@ class SessionFacts:
         deploy: ``"local"``, ``"local-cluster"``, ``"standalone"``, ``"yarn"``, ``"kubernetes"`` or ``"other"``.
         dynamic_allocation: whether Spark's own is switched on.
         cores_max: ``spark.cores.max``, a hard cap on standalone.
-        executor_cores: ``spark.executor.cores``, or the slots of a registered executor where that is not set.
+        executor_cores: ``spark.executor.cores``, or the cores of a registered executor where that is not set.
     """
 
     connect: bool
