@@ -351,6 +351,7 @@ class QueryLoad(NamedTuple):
     throughput: float | None = None
     batches: int = 0
     capped: bool | None = None
+    idle: bool = False
 
 
 class StageLoad(NamedTuple):
@@ -408,6 +409,7 @@ class Assessment:
         missing: names of needed figures that are unknown, sorted.
         invalid: names of figures that were impossible (NaN, negative), sorted.
         queries: number of active queries.
+        idle: nothing arrives, nothing waits and no batch has run for a while: none will, before input comes.
         by_query: figures of each query, where there are several; else empty.
         sink: why the sink is sick, as text; None: healthy or unknown.
         slow: slow executors and nodes, as text.
@@ -457,6 +459,7 @@ class Assessment:
     missing: tuple[str, ...] = ()
     invalid: tuple[str, ...] = ()
     queries: int = 0
+    idle: bool = False
     by_query: tuple[QueryLoad, ...] = ()
     nodes: Nodes | None = None
     sink: str | None = None

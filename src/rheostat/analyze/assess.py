@@ -130,6 +130,7 @@ def _assess(
         missing=_find_missing(query, cluster),
         invalid=tuple(sorted(invalid)),
         queries=len(figures),
+        idle=query.idle,
         by_query=tuple(map(_load_of, readings, figures)) if len(figures) > 1 else (),
         nodes=observation.nodes,
         sink=None if cluster.at is None else read_sink(readings, figures, state.cluster.counters),
@@ -166,7 +167,7 @@ def _by_topic(offsets: Sequence[OffsetFigures]) -> tuple[tuple[str, float], ...]
 
 def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
     """Combine the figures of several queries, or of none."""
-    offsets = [each.offsets for each in queries]
+    offsets, working = [each.offsets for each in queries], [each for each in queries if not each.idle] or queries
     return QueryFigures(
         offsets=OffsetFigures(
             waiting=total(o.waiting for o in offsets),
@@ -176,22 +177,23 @@ def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
             lag_s=largest(o.lag_s for o in offsets),
             exact=all(o.exact for o in offsets),
         ),
-        last_batch_s=largest(q.last_batch_s for q in queries),
-        last_batch_id=total(q.last_batch_id for q in queries),
+        last_batch_s=largest(q.last_batch_s for q in working),
+        last_batch_id=total(q.last_batch_id or 0 if q.idle else q.last_batch_id for q in queries),
         last_batch_records=None,
         running=_any_true([q.running for q in queries]),
         processed_rate=total(q.processed_rate for q in queries),
         backlog_excess=total(q.backlog_excess for q in queries),
-        batch_s=largest(q.batch_s for q in queries),
-        trigger_s=largest(q.trigger_s for q in queries),
-        period_s=largest(q.period_s for q in queries),
-        occupancy=largest(q.occupancy for q in queries),
-        batches=min((q.batches for q in queries), default=0),
+        batch_s=largest(q.batch_s for q in working),
+        trigger_s=largest(q.trigger_s for q in working),
+        period_s=largest(q.period_s for q in working),
+        occupancy=largest(q.occupancy for q in working),
+        batches=min((q.batches for q in working), default=0),
         capped=_any_true([q.capped for q in queries]),
         partitions=total(q.partitions for q in queries),
         oldest=min((q.oldest for q in queries if q.oldest is not None), default=None),
         pressure=largest(q.pressure for q in queries),
         throughput=total(q.throughput for q in queries),
+        idle=bool(queries) and all(q.idle for q in queries),
     )
 
 
@@ -208,6 +210,7 @@ def _load_of(reading: QueryReading, query: QueryFigures) -> QueryLoad:
         throughput=query.throughput,
         batches=query.batches,
         capped=query.capped,
+        idle=query.idle,
     )
 
 

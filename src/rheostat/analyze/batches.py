@@ -34,6 +34,7 @@ class QueryFigures:
     Attributes:
         last_batch_s, last_batch_id, last_batch_records: of the last finished batch.
         oldest: time of its oldest reading that a decision needs.
+        idle: nothing arrives, nothing waits and no batch has run for a while, so none is to be expected.
     """
 
     offsets: OffsetFigures
@@ -53,6 +54,7 @@ class QueryFigures:
     oldest: float | None
     pressure: float | None = None
     throughput: float | None = None
+    idle: bool = False
 
 
 def read_query(
@@ -76,10 +78,10 @@ def read_query(
     if offsets.committed_known and ended_at is not None and batch_id is not None:
         marks = add_mark(marks, BatchMark(at=ended_at, batch_id=batch_id, done=done), settings)
     after = count_after(past, batch_id, active, running_id, anew=anew)
-    batch_s, trigger_s = (
-        _batch_time(duration_s, active, since, running_at),
-        known(query.trigger_s, "trigger_s", invalid),
-    )
+    trigger_s = known(query.trigger_s, "trigger_s", invalid)
+    idle = _is_idle(offsets, active, ended_at, now - max(settings.rate_window_s, 2 * (trigger_s or 0.0)))
+    marks = () if idle else marks
+    batch_s = 0.0 if idle else _batch_time(duration_s, active, since, running_at)
     period_s = None if trigger_s is None else max(trigger_s, settings.objective_lag_s / 2)
     excess = _excess(offsets, trigger_s, batch_s, period_s)
     held = has_backpressure(batch_s, trigger_s, period_s, offsets.backlog, excess, query.batch)
@@ -101,7 +103,7 @@ def read_query(
         last_batch_id=batch_id,
         last_batch_records=records,
         running=active,
-        processed_rate=processed_rate(marks),
+        processed_rate=0.0 if idle else processed_rate(marks),
         backlog_excess=excess,
         batch_s=batch_s,
         trigger_s=trigger_s,
@@ -113,7 +115,15 @@ def read_query(
         oldest=min([at for at in (offsets.at, running_at) if at is not None], default=None),
         pressure=backpressure,
         throughput=_throughput(marks, after) if backpressure else None,
+        idle=idle,
     ), remembered
+
+
+def _is_idle(offsets: OffsetFigures, active: bool | None, ended_at: float | None, since: float) -> bool:
+    """Whether Spark has no reason to run a batch, and has run none since then: some run without input, for a state."""
+    if offsets.backlog != 0 or offsets.arrival_rate != 0 or active:
+        return False
+    return ended_at is None or ended_at <= since
 
 
 def _batch_time(duration_s: float | None, active: bool | None, since: float | None, at: float | None) -> float | None:
@@ -205,6 +215,8 @@ def _excess(
 ) -> float | None:
     """max(0, backlog − healthy backlog)."""
     backlog, rate = offsets.backlog, offsets.arrival_rate
+    if backlog == 0:
+        return 0.0
     if backlog is None or rate is None or trigger_s is None or batch_s is None or period_s is None:
         return None
     return max(0.0, backlog - healthy_backlog(rate, trigger_s, batch_s, period_s))

@@ -162,7 +162,7 @@ def warm_up(_target: int, context: Context) -> Change | None:
     """No decrease before the first batches, or the first seconds."""
     at, wanted, limit = context.assessment.at, context.settings.warm_up_batches, context.settings.warm_up_s
     batches = _count_batches(context)
-    if batches < wanted:
+    if batches < wanted and not _is_idle(context):
         text = f"{batches} of {of_batches(wanted)} finished at this number"
         return stay(context, ReasonCode.WARMING_UP, text, batches=float(batches), wanted=float(wanted))
     ran = at - (at if context.state.started_at is None else context.state.started_at)
@@ -178,7 +178,8 @@ def hold(_target: int, context: Context) -> Change | None:
     settings, batches = context.settings, _count_batches(context)
     since = context.assessment.at - context.state.changed_at
     limit = settings.hold_fallback_s if settings.hold_s is None else settings.hold_s
-    if since >= limit or (settings.hold_s is None and batches >= settings.hold_batches):
+    enough = batches >= settings.hold_batches or _is_idle(context)
+    if since >= limit or (settings.hold_s is None and enough):
         return None
     waits = f", {batches} of {of_batches(settings.hold_batches)} finished since" if settings.hold_s is None else ""
     text = f"the number changed {seconds(since)} ago{waits}; hold for at most {seconds(limit)}"
@@ -188,6 +189,11 @@ def hold(_target: int, context: Context) -> Change | None:
 def _count_batches(context: Context) -> int:
     """Batches that are known to have finished at the current target; figures of before its change know of none."""
     return 0 if context.state.outdates(context.assessment) else context.assessment.batches
+
+
+def _is_idle(context: Context) -> bool:
+    """Whether the current target has no batch to wait for."""
+    return context.assessment.idle and not context.state.outdates(context.assessment)
 
 
 def rescale_running(_target: int, context: Context) -> Change | None:

@@ -105,6 +105,15 @@ def current_target(assessment: Assessment) -> int | None:
     return assessment.executors if assessment.requested is None else assessment.requested
 
 
+def has_finished(assessment: Assessment, batches: int) -> bool:
+    """Whether so many batches have finished at the present number of executors, or none is to be expected.
+
+    >>> has_finished(Assessment(at=0.0, batches=1), 2), has_finished(Assessment(at=0.0, idle=True), 2)
+    (False, True)
+    """
+    return assessment.idle or assessment.batches >= batches
+
+
 def cap_limits(assessment: Assessment) -> bool:
     """Whether the batch cap limits the rate: batches are full, and yet end before the next trigger."""
     return bool(

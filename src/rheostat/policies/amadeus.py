@@ -86,11 +86,12 @@ class AmadeusPolicy(BuiltInPolicy[AmadeusOptions, AmadeusState]):
 
     def recommend(self, assessment: Assessment, state: AmadeusState) -> tuple[Recommendation, AmadeusState]:
         """Propose by the mean at the end of a batch; hold between two, and while executors are starting."""
-        current, batch_s = valid_target(assessment), assessment.last_batch_s
+        current = valid_target(assessment)
+        batch_s = 0.0 if assessment.idle else assessment.last_batch_s  # [ours] the listener itself hears nothing then
         whole_s = self.options.batch_s or assessment.trigger_s or assessment.period_s
-        if current is None or batch_s is None or not whole_s or assessment.last_batch_id is None:
+        if current is None or batch_s is None or not whole_s:
             return propose_nothing(assessment, "last_batch_s"), state
-        if assessment.last_batch_id == state.last_batch_id:
+        if assessment.last_batch_id == state.last_batch_id and not assessment.idle:
             return _propose(current, current, ReasonCode.STEADY, "no batch has ended since", state), state
         alpha, share = self.options.smoothing_factor, batch_s / whole_s
         state = AmadeusState(state.num * alpha + share, state.den * alpha + 1, assessment.last_batch_id)

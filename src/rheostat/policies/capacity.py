@@ -31,7 +31,7 @@ from typing import ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from rheostat.decide.policy import PolicyContext, cap_limits, current_target
+from rheostat.decide.policy import PolicyContext, cap_limits, current_target, has_finished
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 
 Measure = Literal["tasks", "batches"]
@@ -351,7 +351,7 @@ def busy_share(assessment: Assessment, measure: Measure) -> float | None:
     if measure == "tasks":
         return assessment.busy_ratio
     if not assessment.batch_s:
-        return None
+        return 0.0 if assessment.idle else None
     return assessment.batch_s / max(assessment.trigger_s or 0.0, assessment.batch_s)
 
 
@@ -379,8 +379,8 @@ class Recovery:
 
 
 def ready(assessment: Assessment, executors: int) -> bool:
-    """Whether so many executors are registered, and have finished a batch."""
-    return assessment.executors == executors and assessment.batches >= 1
+    """Whether so many executors are registered, and have finished a batch where there is one to expect."""
+    return assessment.executors == executors and has_finished(assessment, 1)
 
 
 def follow_recovery(assessment: Assessment, executors: int, past: Recovery, hold_s: float) -> Recovery:

@@ -127,6 +127,8 @@ class Ds2Policy(BuiltInPolicy[Ds2Options, Ds2State]):
             ignored = several(options.warm_up_intervals, "period")
             text = f"{several(n, 'executor has', 'executors have')} run for less than {ignored}, which do not count"
             return _hold(n, ReasonCode.STABILIZING, text), state
+        if assessment.idle:
+            return self._choose(n, 1, 1, f"nothing arrives, which is best on {executors(1)}", state)
         busy = busy_share(assessment, options.useful_time)
         if not busy or not assessment.processed_rate:
             text = "no true processing rate without processed records and busy time"
@@ -146,18 +148,23 @@ class Ds2Policy(BuiltInPolicy[Ds2Options, Ds2State]):
         return replace(state, at=assessment.at, found=() if late else state.found)
 
     def _evaluate(self, assessment: Assessment, n: int, busy: float, state: Ds2State) -> _Proposal:
-        options, registered, arrival = self.options, assessment.executors or n, assessment.arrival_rate or 0.0
+        registered, arrival = assessment.executors or n, assessment.arrival_rate or 0.0
         rate = (assessment.processed_rate or 0.0) / busy
-        best = self._adjust(assessment, registered, optimum(arrival, rate, registered, options.scaling_factor))
-        found = (*state.found, best)[-options.activation_intervals :]
-        state = replace(state, found=found, rate=rate / registered)
+        best = self._adjust(assessment, registered, optimum(arrival, rate, registered, self.options.scaling_factor))
+        state = replace(state, rate=rate / registered)
         each = f"{per_second(rate / registered)} each, {percent(busy)} busy"
         text = f"arrival {per_second(arrival)} at a true rate of {each}, is best on {executors(best)}"
+        return self._choose(n, best, self.options.smallest_decrease, text, state)
+
+    def _choose(self, n: int, best: int, smallest_decrease: int, text: str, state: Ds2State) -> _Proposal:
+        """The number that so many evaluations in a row give."""
+        options, found = self.options, (*state.found, best)[-self.options.activation_intervals :]
+        state = replace(state, found=found)
         if len(found) < options.activation_intervals:
             waits = f"evaluation {len(found)} of {options.activation_intervals} in a row"
             return _hold(n, ReasonCode.SURPLUS_COUNTING, f"{text}: {waits}"), state
         target = _COMBINE[options.combine](found)
-        if target == n or n - options.smallest_decrease < target < n:
+        if target == n or n - smallest_decrease < target < n:
             return _hold(n, ReasonCode.STEADY, f"{text}: {n} stays"), state
         code = ReasonCode.UNDERSIZED if target > n else ReasonCode.OVERSIZED
         reason = Reason(code, f"{text}: {n} → {target}", {"executors": float(n), "true_rate": state.rate})

@@ -144,6 +144,8 @@ class KedaPolicy(BuiltInPolicy[KedaOptions, KedaState]):
         state = self._measure(assessment, pods.current, state)
         state = replace(state, behavior=self.behavior.observe(assessment.at, pods.current, state.behavior))
         threshold, words = self._threshold(assessment, state)
+        if threshold is None and assessment.idle:
+            threshold, words = 1.0, "any threshold"
         lag, partitions = float(assessment.backlog), assessment.partitions
         lag_text = f"a lag of {count(lag)}"
         if threshold is None:

@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rheostat.analyze.batches import HIGH
 from rheostat.config.models import FrozenModel
 from rheostat.decide.placement import Choice, Placing, choose_nodes_to_add, choose_nodes_to_leave, nd_max
-from rheostat.decide.policy import PolicyContext
+from rheostat.decide.policy import PolicyContext, has_finished
 from rheostat.learn.throughput import FitOptions, MstModel, Point, Saturated, add_measurement, configuration, fit
 from rheostat.model import Assessment, Nodes, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import (
@@ -152,15 +152,16 @@ def split_by_query(
     """The sample of each query; where there is one, it is the application.
 
     Queries run on the same slots, so each has them in proportion to the time in which its batches run; where that is
-    unknown, equally.
+    unknown, equally. A query without input has none.
     """
-    if not assessment.by_query:
+    loads = [load for load in assessment.by_query if not load.idle] or assessment.by_query
+    if not loads:
         return (QuerySample(past.get("") or QueryModel(), assessment, float(executors), distance_ms),)
-    runs = [_running_share(load.batch_s, load.trigger_s) for load in assessment.by_query]
+    runs = [_running_share(load.batch_s, load.trigger_s) for load in loads]
     known = [each for each in runs if each is not None]
     shares = known if len(known) == len(runs) and sum(known) > 0 else [1.0] * len(runs)
     samples = []
-    for load, share in zip(assessment.by_query, shares, strict=True):
+    for load, share in zip(loads, shares, strict=True):
         own = {name: value for name, value in load._asdict().items() if name != "query_id"}
         view = replace(assessment, last_batch_s=load.batch_s, by_query=(), **own)
         model = past.get(load.query_id) or QueryModel(load.query_id)
@@ -479,7 +480,7 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
 
     def _is_settled(self, assessment: Assessment, n: int, least: int = 0) -> bool:
         """Whether figures belong to the current target: all registered, and the first batches over."""
-        return assessment.executors == n and assessment.batches >= max(least, self.options.settle_batches)
+        return assessment.executors == n and has_finished(assessment, max(least, self.options.settle_batches))
 
     def _decide(self, sample: _Sample, state: MstState) -> tuple[Recommendation, MstState]:
         pressure, shortage = sample.pressure, self._find_shortage(sample)
@@ -569,12 +570,15 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
     def _try_decrease(self, sample: _Sample, state: MstState) -> tuple[Recommendation, MstState]:
         """Algorithms 2 and 4."""
         nothing = replace(state, streak=0)
-        if None in sample.models:
+        unknown = None in sample.models
+        if unknown and not sample.assessment.idle:
             return sample.hold(ReasonCode.CAPACITY_UNKNOWN, "no overload seen yet, so MST is unknown"), nothing
         if any(each.assessment.processed_rate is None for each in sample.queries):
             return sample.hold(ReasonCode.STEADY, "the present throughput is unknown"), nothing
         in_turn = not self.options.shun_far
-        target = enough_below(sample.demands(self._rate_down), sample.n, sample.reached, in_turn=in_turn)
+        target = max(1, sample.n - 1)
+        if not unknown:
+            target = enough_below(sample.demands(self._rate_down), sample.n, sample.reached, in_turn=in_turn)
         what = _describe_rates(sample.assessment)
         margin = percent(max(map(self._margin, sample.models)))
         text = f"{what} with a margin of {margin} needs {executors(target)}{_describe_dt(sample)}"

@@ -44,7 +44,7 @@ from typing import ClassVar, Literal, NamedTuple
 from pydantic import BaseModel, Field
 
 from rheostat.config.models import FrozenModel
-from rheostat.decide.policy import PolicyContext, cap_limits, current_target
+from rheostat.decide.policy import PolicyContext, cap_limits, current_target, has_finished
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import (
     BuiltInPolicy,
@@ -229,7 +229,8 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
         """Whether rates belong to the current target: all registered, and the first batches over."""
         if self.options.settle_batches == 0:
             return True
-        return assessment.executors == current_target(assessment) and assessment.batches >= self.options.settle_batches
+        settled = has_finished(assessment, self.options.settle_batches)
+        return assessment.executors == current_target(assessment) and settled
 
     # ------------------------------------------------------------------------------------------- violation
 

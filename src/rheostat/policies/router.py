@@ -26,7 +26,7 @@ from typing import ClassVar, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from rheostat.config.models import FrozenModel
-from rheostat.decide.policy import PolicyContext, cap_limits
+from rheostat.decide.policy import PolicyContext, cap_limits, has_finished
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies import router_table as tables
 from rheostat.policies.capacity import (
@@ -354,7 +354,7 @@ def pre_decision(turn: Turn) -> Turn:
     elif len(sizes) > 1 and turn.own_at < sizes[-1][0]:
         age_s = seconds(assessment.at - turn.own_at)
         code, text = ReasonCode.WARMING_UP, f"the figures are {age_s} old, from before the last change"
-    elif assessment.batches < least:
+    elif not has_finished(assessment, least):
         code, text = ReasonCode.WARMING_UP, f"{assessment.batches} of {batches(least)} finished at this number"
     else:
         return turn
@@ -516,7 +516,7 @@ def _size_up(turn: Turn) -> Turn:
 
 
 def _size_down(turn: Turn) -> Turn:
-    """As many as needed; below the first row only one executor at a time, since the capacity there is a guess."""
+    """As many as needed; below the first row, where it is a guess, one less, or without input one by one."""
     options, rows, fit = turn.options, turn.state.table.rows, turn.fit
     upper = 0.0
     if options.interval is not None:
@@ -524,10 +524,12 @@ def _size_down(turn: Turn) -> Turn:
     if math.isinf(upper):
         return turn.stay(ReasonCode.FORECAST, "too few buckets yet to predict how far the load may rise")
     rate = max(_target_rate(turn, 0.0, options.pause_down_s), upper)
-    needed = rows.enough(rate)
-    if needed is None:
+    needed, idle = rows.enough(rate), turn.assessment.idle
+    if needed is None and not idle:
         return turn.stay(ReasonCode.CAPACITY_UNKNOWN, "no row in the table yet")
-    target = max(tables.make_room(rows, needed, rate, options.utilization_down), rows.figures[0].executors - 1)
+    known = 1 if needed is None else tables.make_room(rows, needed, rate, options.utilization_down)
+    first = min([row.executors for row in rows.figures[:1]] + ([turn.n] if idle else []))
+    target = max(1, known, first - 1)
     text = f"up to {per_second(rate)} need {executors(target)} at {percent(options.utilization_down)}"
     if target >= turn.n:
         return turn.stay(ReasonCode.STEADY, f"{text}, the target is {turn.n}", target_rate=rate)
