@@ -270,7 +270,7 @@ def _read_stages(
     stages, useful = list[StageLoad](), 0
     for reading, query in zip(readings, queries, strict=True):
         batch = reading.batch
-        loads = () if batch is None else stage_loads(batch.stages, batch.records, query.offsets.arrival_rate)
+        loads = () if batch is None else stage_loads(batch.stages, query.last_batch_records, query.offsets.arrival_rate)
         useful += useful_tasks(loads, query.partitions or 0)
         stages += loads
     partitions = total([query.partitions for query in queries])
