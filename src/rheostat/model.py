@@ -13,6 +13,9 @@ from rheostat.errors import Fault, InputError
 
 # Observation: what a source read in one cycle.
 
+JUMPS = ("retention", "topic recreated")
+"""Reasons of :class:`Offsets` for which positions pass over records that are never processed."""
+
 
 class PartitionOffsets(NamedTuple):
     """Positions in one partition of a source, in records from its start: ``committed <= planned <= latest``."""
@@ -92,10 +95,12 @@ class Batch:
         planning_s: latest offsets, get batch, query planning and write-ahead log.
         add_batch_s: the jobs of the batch, including the sink.
         commit_s: commit of the offsets.
-        records: ``numInputRows``; overcounts when tasks are retried.
+        records: ``numInputRows``; overcounts when tasks are retried or rows are read by several actions.
         dropped_late: rows dropped by the watermark.
         work_s: time in which stages of the batch ran.
         stages: in order; empty where they are unknown.
+        offsets: how far it went in each source, in the order of the plan, with offsets that are no records; None where
+            its start is unknown. Empty: not told.
     """
 
     at: float
@@ -109,6 +114,7 @@ class Batch:
     dropped_late: int | None = None
     work_s: float | None = None
     stages: tuple[StageWork, ...] = ()
+    offsets: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,14 +104,96 @@ def committed(at, batch_id, ended, count, **more):
             id="committed unknown when the batch was first seen",
         ),
         pytest.param(
-            [committed(10, 1, 9, 500), committed(15, 2, 14, 20), committed(20, 3, 19, 520)],
-            50.0,
-            id="a position that fell back is no progress",
+            [
+                committed(10, 1, 9, 500),
+                committed(15, 2, 14, 20),
+                committed(20, 3, 19, 520),
+                committed(25, 4, 24, 1020),
+            ],
+            100.0,
+            id="a position that fell back: from the first batch end after it",
         ),
     ],
 )
 def test_processed_rate_is_committed_progress_between_batch_ends(looks, rate):
     assert run(*looks).processed_rate == pytest.approx(rate)
+
+
+def busy(at, *partitions, rows=1000, size=1000, because=None):
+    """A look at a query whose batches of 5 s end with each look; its partitions by (latest, committed)."""
+    read = [PartitionOffsets("clicks", n, end, done, done) for n, (end, done) in enumerate(partitions)]
+    offsets = Offsets.of(at, read, because is None, because)
+    batch = Batch(at - 1, int(at), 5.0, records=rows, offsets=(size,))
+    query = QueryReading("q", "run", None, 2.0, offsets=offsets, batch=batch)
+    return Observation(at, (query,), Cluster.of(at, [Executor("0", "h", 1, 0)]))
+
+
+@pytest.mark.parametrize(
+    ("looks", "rate", "records"),
+    [
+        pytest.param(
+            [
+                busy(10, (9000, 1000)),
+                busy(11, (9000, 2000), (5_000_700, 5_000_000)),
+                busy(12, (9000, 3000), (5_000_700,) * 2),
+            ],
+            None,
+            1000,
+            id="a new partition that does not begin at 0",
+        ),
+        pytest.param(
+            [busy(10, (9000, 1000)), busy(11, (9000, 2000), (700, 0)), busy(12, (9000, 3000), (700, 700))],
+            1350.0,
+            1000,
+            id="a new partition that begins at 0",
+        ),
+        pytest.param(
+            [busy(10, (9000, 1000)), busy(11, (9000, 5000), because="retention"), busy(12, (9000, 6000))],
+            None,
+            1000,
+            id="records were deleted before they were read",
+        ),
+        pytest.param(
+            [busy(10, (9000, 1000)), busy(11, (90_000, 62_000), size=61_000), busy(12, (90_000, 63_000))],
+            None,
+            1000,
+            id="deleted, and only the batch shows it",
+        ),
+        pytest.param(
+            [busy(10, (9000, 1000)), busy(11, (9000, 2000)), busy(12, (9000, 3000), rows=500)],
+            1000.0,
+            1000,
+            id="transactions of one record",
+        ),
+        pytest.param(
+            [busy(10, (9000, 1000)), busy(11, (9000, 2000)), busy(12, (9000, 3000), rows=2000)],
+            1000.0,
+            1000,
+            id="two actions read each row twice",
+        ),
+        pytest.param(
+            [busy(10, (9000, 1000)), busy(11, (9000, 2000), rows=500, because="compaction")],
+            None,
+            None,
+            id="the part of a topic that was compacted",
+        ),
+        pytest.param(
+            [busy(10, (9000, 1000)), busy(11, (9000, 2000), rows=1000, because="compaction")],
+            1000.0,
+            1000,
+            id="the part of a compacted topic that is whole yet",
+        ),
+        pytest.param(
+            [busy(10, (9000, 1000)), busy(11, (9000, 2000), rows=10, because="transactions")],
+            None,
+            None,
+            id="aborted transactions",
+        ),
+    ],
+)
+def test_only_records_that_were_processed_teach_a_rate(looks, rate, records):
+    seen = run(*looks)
+    assert (seen.processed_rate, seen.last_batch_records) == (rate, records)
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,7 @@ def test_who_leaves_first():
     [
         pytest.param(Batch(10.0, 4, 2.5, 0.1, 2.0, 0.4, 100, 7, 0), id="stages unknown"),
         pytest.param(Batch(10.0, 4, 2.5, records=100, work_s=1.5), id="one stage"),
+        pytest.param(Batch(10.0, 4, 2.5, records=9, offsets=(5, None)), id="offsets of two sources, stages unknown"),
         pytest.param(Batch(10.0, 4, 2.5, work_s=1.5, stages=(StageWork(3, 0.5), StageWork(4, 1.0))), id="two stages"),
     ],
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from rheostat.model import Offsets, PartitionOffsets
-from rheostat.observe.parse import merged, not_a_count, partition_map, partition_offsets
+from rheostat.observe.parse import merged, not_a_count, partition_map, partition_offsets, skip_deleted
 
 LATEST = {("t", 0): 100, ("t", 1): 50}
 
@@ -30,7 +30,9 @@ def test_only_offsets_in_the_shape_of_kafkas_count_records(offset, expected):
     ("planned", "committed", "expected"),
     [
         ({"t": {"0": 40, "1": 50}}, {"t": {"0": 20, "1": 50}}, [(100, 40, 20), (50, 50, 50)]),
-        ({"t": {"0": 40}}, {"t": {"0": 20}}, [(100, 40, 20), (50, 0, 0)]),
+        ({"t": {"0": 40}}, {"t": {"0": 20}}, [(100, 40, 20), (50, 30, 30)]),
+        ({"t": {"0": 40, "1": 45}}, {"t": {"0": 20}}, [(100, 40, 20), (50, 45, 30)]),
+        ({}, {}, [(100, None, None), (50, 30, 30)]),
         (None, {"t": {"0": 20, "1": 5}}, [(100, 20, 20), (50, 5, 5)]),
         ({"t": {"0": 40, "1": 9}}, None, [(100, 40, None), (50, 9, None)]),
         (None, None, [(100, None, None), (50, None, None)]),
@@ -40,6 +42,8 @@ def test_only_offsets_in_the_shape_of_kafkas_count_records(offset, expected):
     ids=[
         "a batch is running",
         "a partition is new to the query",
+        "a partition is new to the running batch",
+        "no topic was there before, and the start of one is not known",
         "no batch is running",
         "where the first batch began is not known",
         "nothing is known of the query",
@@ -48,7 +52,7 @@ def test_only_offsets_in_the_shape_of_kafkas_count_records(offset, expected):
     ],
 )
 def test_partition_offsets(planned, committed, expected):
-    found = partition_offsets(LATEST, planned, committed)
+    found = partition_offsets(LATEST, planned, committed, {("t", 1): 30})
     assert [(each.latest, each.planned, each.committed) for each in found] == expected
 
 
@@ -76,6 +80,30 @@ def test_partition_offsets(planned, committed, expected):
 def test_why_offsets_are_not_a_count(latest, committed, earliest, compacted, expected):
     partitions = [PartitionOffsets("t", 0, latest, committed, committed)]
     assert not_a_count(partitions, earliest, compacted) == expected
+
+
+@pytest.mark.parametrize(
+    ("positions", "earliest", "readable"),
+    [
+        ((100, 60, 40), 30, (100, 60, 40)),
+        ((100, 60, 40), 50, (100, 60, 50)),
+        ((100, 60, 40), 80, (100, 80, 80)),
+        ((100, 60, 40), 100, (100, 100, 100)),
+        ((10, 60, 40), 80, (10, 60, 40)),
+        ((100, None, None), 80, (100, None, None)),
+    ],
+    ids=["nothing deleted", "part of the batch", "more than the batch", "all", "an older topic's", "unknown"],
+)
+def test_what_was_deleted_before_it_was_read_does_not_wait(positions, earliest, readable):
+    (found,) = skip_deleted([PartitionOffsets("t", 0, *positions)], {("t", 0): earliest})
+    assert (found.latest, found.planned, found.committed) == readable
+
+
+def test_a_reason_for_which_positions_jump_goes_before_others():
+    read = [Offsets.of(1.0, (), exact=False, inexact_because=why) for why in ("compaction", "topic recreated")]
+    both = merged(read)
+    assert both is not None
+    assert both.inexact_because == "topic recreated"
 
 
 def test_sources_are_merged_in_order_with_the_oldest_time_and_the_first_reason():

@@ -41,6 +41,28 @@ def test_state_is_summed_over_operators():
     assert (batch.state_rows, batch.dropped_late) == (1000, 3)
 
 
+ORDERS = {"startOffset": {"o": {"0": 10, "1": 0}}, "endOffset": {"o": {"0": 20, "1": 7}}}
+
+
+@pytest.mark.parametrize(
+    ("sources", "offsets"),
+    [
+        ([ORDERS], (17,)),
+        ([ORDERS, {"startOffset": {"c": {"0": 5_000_000}}, "endOffset": {"c": {"0": 5_000_003}}}], (17, 3)),
+        ([ORDERS | {"startOffset": {"o": {"0": 10}}}, ORDERS], (None, 17)),
+        ([ORDERS | {"startOffset": None}], (None,)),
+        ([ORDERS, {"startOffset": 0, "endOffset": 2}], (17, None)),
+        ([{"startOffset": 0, "endOffset": 2}], ()),
+    ],
+    ids=["one source", "two", "a partition is new", "the first batch", "one that has no offsets", "none has"],
+)
+def test_offsets_of_a_batch_are_counted_for_each_source(sources, offsets):
+    batch = parse_progress(json.dumps(json.loads(recorded.RATE_PROGRESS) | {"sources": sources})).batch
+
+    assert batch is not None
+    assert batch.offsets == offsets
+
+
 def test_an_event_without_a_batch_is_not_taken_for_one():
     event = json.loads(recorded.RATE_PROGRESS)
     event["durationMs"] = {"latestOffset": 1, "triggerExecution": 2}

@@ -277,7 +277,7 @@ def _read_stages(
     stages, useful = list[StageLoad](), list[int | None]()
     for reading, query in zip(readings, queries, strict=True):
         batch = reading.batch
-        loads = () if batch is None else stage_loads(batch.stages, batch.records, query.offsets.arrival_rate)
+        loads = () if batch is None else stage_loads(batch.stages, query.last_batch_records, query.offsets.arrival_rate)
         known_ones = batch is not None and batch.stages and query.partitions
         useful.append(useful_tasks(loads, _reading_tasks(reading, query)) if known_ones else None)
         stages += loads

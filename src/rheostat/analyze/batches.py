@@ -14,6 +14,7 @@ from rheostat.analyze.state import (
     QueryHistory,
     Turns,
     known,
+    known_column,
     known_fields,
     thin,
     total,
@@ -25,6 +26,12 @@ _RUNNING = ("at", "since", "batch_id")
 
 CAPPED_SHARE = 0.99
 """A batch of this share of the cap counts as capped: caps are divided among partitions and rounded."""
+
+
+_DENSITY = 0.45
+"""Records ÷ offsets of a batch under which it teaches no rate; transactions of one record have 0.5."""
+_DENSITY_OF_COMPACTED = 0.9
+"""The same in a compacted topic, where records that arrive lie denser than those that were left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,10 @@ def read_query(
     anew = restarted or executors_changed
     done = offsets.progress + (past.done if past else 0)
     marks = () if restarted or past is None else past.marks[-1:] if executors_changed else past.marks
-    if offsets.committed_known and ended_at is not None and batch_id is not None:
+    records, teaches = count_records(query.batch, records, offsets, invalid)
+    if not teaches:
+        marks = ()
+    elif offsets.committed_known and ended_at is not None and batch_id is not None:
         marks = add_mark(marks, BatchMark(at=ended_at, batch_id=batch_id, done=done), settings)
     after = count_after(past, batch_id, active, running_id, anew=anew)
     trigger_s = known(query.trigger_s, "trigger_s", invalid)
@@ -101,7 +111,7 @@ def read_query(
         offsets=offsets,
         last_batch_s=duration_s,
         last_batch_id=batch_id,
-        last_batch_records=records,
+        last_batch_records=records if teaches else None,
         running=active,
         processed_rate=0.0 if idle else processed_rate(marks),
         backlog_excess=excess,
@@ -141,6 +151,22 @@ def add_mark(marks: tuple[BatchMark, ...], mark: BatchMark, settings: AnalysisSe
     marks = (*marks, mark)
     first = max([i for i, each in enumerate(marks) if each.at <= mark.at - settings.rate_window_s], default=0)
     return thin(marks[first:], settings.max_samples)
+
+
+def count_records(
+    batch: Batch | None, rows: int | None, offsets: OffsetFigures, invalid: set[str]
+) -> tuple[int | None, bool]:
+    """Records of the last finished batch, in the unit of the arrival rate, and whether they are a measure of its work.
+
+    They are counted by offsets where a source tells them: ``rows`` has each row once for every action that reads it.
+    Offsets are no measure where the batch passed over many that are no records: deleted, compacted or aborted ones.
+    """
+    covered = () if batch is None else known_column(batch.offsets, "batch.offsets", invalid)
+    size = total(covered)
+    compacted = offsets.inexact_because == "compaction"
+    least = _DENSITY_OF_COMPACTED if compacted else _DENSITY
+    dense = not compacted if size is None or rows is None else rows >= least * size
+    return size if covered else rows, offsets.counted and dense
 
 
 def processed_rate(marks: tuple[BatchMark, ...]) -> float | None:

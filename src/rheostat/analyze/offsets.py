@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import inf
 
 from rheostat.analyze.state import AnalysisSettings, OffsetHistory, known, known_column, thin, total
-from rheostat.model import Offsets
+from rheostat.model import JUMPS, Offsets
 
 Key = tuple[str, int]
 Times = tuple[float, ...]
@@ -29,6 +29,9 @@ class OffsetFigures:
         at: when the offsets were read.
         committed_known: whether all committed offsets are known, so that ``progress`` is complete.
         progress: records committed since the observation before.
+        counted: whether ``progress`` counts what was processed: no position was unknown before, fell, or passed over
+            records that had been deleted.
+        inexact_because: why offsets are not a count of records.
         by_topic: the arrival rate of each topic, sorted by topic; empty where one is unknown.
     """
 
@@ -42,6 +45,8 @@ class OffsetFigures:
     exact: bool = True
     committed_known: bool = False
     progress: int = 0
+    counted: bool = True
+    inexact_because: str | None = None
     by_topic: tuple[tuple[str, float], ...] = ()
 
 
@@ -87,6 +92,8 @@ def read_offsets(
         exact=offsets.exact,
         committed_known=None not in committed,
         progress=_progress(before, committed),
+        counted=offsets.inexact_because not in JUMPS and not (past.topics and _jumps(before, committed)),
+        inexact_because=offsets.inexact_because,
         by_topic=_rates_by_topic(keys, arrivals, arrival_rate, window_s),
     )
     first_at = first_needed(curves, at - window_s, last_committed)
@@ -147,6 +154,13 @@ def _ends(
 def _progress(before: Column, committed: Column) -> int:
     pairs = zip(before, committed, strict=True)
     return sum([done - then for then, done in pairs if then is not None and done is not None and done > then])
+
+
+def _jumps(before: Column, committed: Column) -> bool:
+    """Whether a position fell, or has come that was not known before and is not at the beginning."""
+    return any(
+        done if then is None else done is not None and done < then for then, done in zip(before, committed, strict=True)
+    )
 
 
 def _is_complete(rows: Sequence[Samples], committed: Column, absent_since: Mapping[Key, float]) -> bool:

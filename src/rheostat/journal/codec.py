@@ -8,8 +8,8 @@ its place. The rest of an observation is::
      "c": [at, requested, executors, active, failed, finished, busy], "n": [at, map, used, free, round trips],
      "g": [gap …]}
 
-``b`` and ``r`` hold the fields of :class:`~rheostat.model.Batch` (``stages`` only if there are any) and
-:class:`~rheostat.model.RunningBatch` in their order. Columns are written as differences; see the end of this file.
+``b`` and ``r`` hold the fields of :class:`~rheostat.model.Batch` (``stages`` and ``offsets`` last, if there are any)
+and :class:`~rheostat.model.RunningBatch` in their order. Columns are written as differences; see the end of this file.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Column = Any
 Bases = list[list[int]]
 """For each column of a table entry the values that the next differences are taken from."""
 
-_BATCH = tuple(field.name for field in fields(Batch) if field.name != "stages")
+_BATCH = tuple(field.name for field in fields(Batch) if field.name not in ("stages", "offsets"))
 _RUNNING = tuple(field.name for field in fields(RunningBatch))
 
 
@@ -117,8 +117,9 @@ class Encoder:
         if query.offsets is not None:
             out["o"] = self._offsets(place, query.offsets)
         if query.batch is not None:
-            stages = [query.batch.stages] if query.batch.stages else []
-            out["b"] = [getattr(query.batch, name) for name in _BATCH] + stages
+            stages, offsets = query.batch.stages, query.batch.offsets
+            more = [stages, offsets] if offsets else [stages] if stages else []
+            out["b"] = [getattr(query.batch, name) for name in _BATCH] + more
         if query.running is not None:
             out["r"] = [getattr(query.running, name) for name in _RUNNING]
         if query.failed_because is not None:
@@ -365,8 +366,9 @@ def _check_lengths(what: str, number: int, *columns: list[Any]) -> None:
 
 
 def _batch(row: list[Any]) -> Batch:
-    stages = tuple([StageWork(*stage) for stage in row[len(_BATCH)]]) if len(row) > len(_BATCH) else ()
-    return Batch(**dict(zip(_BATCH, row, strict=False)), stages=stages)
+    stages, offsets, *_ = [*row[len(_BATCH) :], (), ()]
+    work = tuple([StageWork(*stage) for stage in stages])
+    return Batch(**dict(zip(_BATCH, row, strict=False)), stages=work, offsets=tuple(offsets))
 
 
 def _blame(where: str, decode: Callable[[], T]) -> T:

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from rheostat.errors import UnavailableError
-from rheostat.model import Batch, Cluster, Gap, Observation, Offsets, PartitionOffsets, QueryReading
+from rheostat.model import JUMPS, Batch, Cluster, Gap, Observation, Offsets, PartitionOffsets, QueryReading
 from rheostat.observe.parse import (
     LOG_PROVIDER,
     MOST_STAGES,
     Latest,
     Progress,
     merged,
+    new_partitions,
     not_a_count,
     option,
     parse_executors,
@@ -32,6 +33,7 @@ from rheostat.observe.parse import (
     partition_map,
     partition_offsets,
     running_batch,
+    skip_deleted,
     source_info,
     with_stages,
 )
@@ -158,9 +160,12 @@ class DriverSource:
         for number, leaf in enumerate(plan.leaves):
             reader = self._reader(leaf)
             latest = _reported_latest(leaf, number, progress) if reader is None else reader.latest(snapshot)
-            partitions = partition_offsets(latest.offsets, position.planned[number], position.committed[number])
-            because = not_a_count(partitions) if reader is None else reader.inexact_because(partitions, snapshot)
-            found.append(Offsets.of(latest.at, partitions, because is None, because))
+            planned, committed = position.planned[number], position.committed[number]
+            new = new_partitions(latest.offsets, committed)
+            earliest = {} if reader is None else reader.earliest(latest, new, snapshot)
+            partitions = partition_offsets(latest.offsets, planned, committed, earliest)
+            because = not_a_count(partitions) if reader is None else reader.inexact_because(partitions)
+            found.append(Offsets.of(latest.at, skip_deleted(partitions, earliest), because is None, because))
         return tuple(found)
 
     def _reader(self, leaf: SourceLeaf) -> _Reader | None:
@@ -263,7 +268,11 @@ class _Reader:
             raise self._found
         return self._found
 
-    def inexact_because(self, partitions: tuple[PartitionOffsets, ...], snapshot: _Snapshot) -> str | None:  # noqa: ARG002
+    def earliest(self, latest: Latest, new: Collection[_Key], snapshot: _Snapshot) -> Mapping[_Key, int]:  # noqa: ARG002
+        """The offsets of the oldest records that can still be read; of the embedded log nothing is deleted."""
+        return dict.fromkeys(latest.offsets, 0)
+
+    def inexact_because(self, partitions: tuple[PartitionOffsets, ...]) -> str | None:
         """Why differences of these offsets are not a count of records; None: they are, as far as is known."""
         return not_a_count(partitions)
 
@@ -281,14 +290,16 @@ class _KafkaReader(_Reader):
         self._earliest: Mapping[_Key, int] = {}
         self._compacted: frozenset[str] = frozenset()
 
-    def inexact_because(self, partitions: tuple[PartitionOffsets, ...], snapshot: _Snapshot) -> str | None:
-        if snapshot.at - self._checked_at >= _CHECK_EVERY_S:
+    def earliest(self, latest: Latest, new: Collection[_Key], snapshot: _Snapshot) -> Mapping[_Key, int]:  # noqa: ARG002
+        if snapshot.at - self._checked_at >= _CHECK_EVERY_S or not self._earliest.keys() >= set(new):
             snapshot.require_time("asking Kafka for the earliest offsets")
             self._checked_at = snapshot.at
             self._earliest, self._compacted = self._view.check()
-        if self._view.subscription.read_committed:
-            return "transactions"
-        return not_a_count(partitions, self._earliest, self._compacted)
+        return self._earliest
+
+    def inexact_because(self, partitions: tuple[PartitionOffsets, ...]) -> str | None:
+        because = not_a_count(partitions, self._earliest, self._compacted)
+        return "transactions" if because not in JUMPS and self._view.subscription.read_committed else because
 
     def close(self) -> None:
         self._view.close()

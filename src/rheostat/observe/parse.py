@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from rheostat.model import Batch, Executor, Offsets, PartitionOffsets, RunningBatch, SourceInfo, StageWork
+from rheostat.model import JUMPS, Batch, Executor, Offsets, PartitionOffsets, RunningBatch, SourceInfo, StageWork
 from rheostat.spark.jvm import Position, executor_age, host_of
 
 # Executors, as Spark's REST interface describes them
@@ -108,8 +108,24 @@ def _batch(event: Mapping[str, Any], started: float) -> Batch:
         add_batch_s=took["addBatch"] / 1000,
         commit_s=took["commitOffsets"] / 1000 if "commitOffsets" in took else None,
         records=event.get("numInputRows"),
+        offsets=_count_offsets(event["sources"]),
         state_rows=sum(state["numRowsTotal"] for state in states),
         dropped_late=sum(state.get("numRowsDroppedByWatermark", 0) for state in states),
+    )
+
+
+def _count_offsets(sources: Iterable[Mapping[str, Any]]) -> tuple[int | None, ...]:
+    """Offsets from the start to the end of a batch in each source: None where the start of a partition is not told."""
+    spans = [(partition_map(source.get("startOffset")), partition_map(source.get("endOffset"))) for source in sources]
+    if all(end is None for _, end in spans):
+        return ()
+    return tuple(
+        [
+            None
+            if start is None or end is None or not start.keys() >= end.keys()
+            else sum(max(0, position - start[key]) for key, position in end.items())
+            for start, end in spans
+        ]
     )
 
 
@@ -190,21 +206,40 @@ def partition_map(offset: object) -> dict[_Key, int] | None:
     return found
 
 
-def partition_offsets(latest: Mapping[_Key, int], planned: object, committed: object) -> tuple[PartitionOffsets, ...]:
+def partition_offsets(
+    latest: Mapping[_Key, int], planned: object, committed: object, earliest: Mapping[_Key, int]
+) -> tuple[PartitionOffsets, ...]:
     """One source's partitions, sorted; ``planned`` and ``committed`` are offsets as Spark writes them.
 
-    A partition that a known offset does not name is new to the query: it will be read from 0. A partition that Spark
-    names and that is not among the latest has no latest offset.
+    A partition that a known offset does not name is new to the query: it will be read from its earliest offset. A
+    partition that Spark names and that is not among the latest has no latest offset.
     """
-    planned_at, committed_at = partition_map(planned), partition_map(committed)
+    planned_at, committed_at = partition_map(planned), {} if committed == {} else partition_map(committed)
     found = []
     keys: set[_Key] = {*latest, *(planned_at or ()), *(committed_at or ())}
     for key in sorted(keys):
-        start = None if committed_at is None else committed_at.get(key, 0)
-        end = start if planned_at is None else planned_at.get(key, start or 0)
+        start = None if committed_at is None else committed_at.get(key, earliest.get(key))
+        end = start if planned_at is None else planned_at.get(key, start)
         if end is not None and start is not None:
             end = max(end, start)
         found.append(PartitionOffsets(*key, latest.get(key), end, start))
+    return tuple(found)
+
+
+def new_partitions(latest: Iterable[_Key], committed: object) -> set[_Key]:
+    """Partitions that a known committed offset does not name."""
+    return set() if committed is None else set(latest).difference(partition_map(committed) or ())
+
+
+def skip_deleted(partitions: Iterable[PartitionOffsets], earliest: Mapping[_Key, int]) -> tuple[PartitionOffsets, ...]:
+    """The partitions with positions that can still be read: what was deleted before it was read never will be."""
+    found = []
+    for each in partitions:
+        first = earliest.get((each.topic, each.partition), 0)
+        if each.committed is not None and each.committed < first <= (each.latest or 0):
+            planned = None if each.planned is None else max(each.planned, first)
+            each = each._replace(committed=first, planned=planned)
+        found.append(each)
     return tuple(found)
 
 
@@ -251,7 +286,8 @@ def merged(sources: Iterable[Offsets]) -> Offsets | None:
             number = times_read[each.topic]
             topic = each.topic if number == 1 else f"{each.topic}#{number}"
             partitions.append(PartitionOffsets(topic, each.partition, each.latest, each.planned, each.committed))
-    because = next((offsets.inexact_because for offsets in sources if offsets.inexact_because), None)
+    reasons = {offsets.inexact_because for offsets in sources if offsets.inexact_because}
+    because = min(reasons, key=lambda reason: (reason not in JUMPS, reason), default=None)
     ordered = sorted(partitions, key=lambda each: (each.topic, each.partition))
     return Offsets.of(min(offsets.at for offsets in sources), ordered, because is None, because)
 

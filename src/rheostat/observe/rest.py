@@ -23,6 +23,7 @@ from rheostat.observe.parse import (
     partition_map,
     partition_offsets,
     running_batch,
+    skip_deleted,
 )
 from rheostat.observe.wall import WallTimes
 from rheostat.spark.jvm import Position
@@ -232,13 +233,15 @@ def _read_source(query: OutsideQuery, planned: object, committed: object, at: fl
         raise UnavailableError(message)
     topics = sorted({topic for topic, _ in known})
     if query.log is not None and topics == [LOG_TOPIC]:
-        partitions = partition_offsets(latest_offsets(query.log), planned, committed)
+        latest = latest_offsets(query.log)
+        partitions = partition_offsets(latest, planned, committed, dict.fromkeys(latest, 0))
         because = not_a_count(partitions)
         info = SourceInfo("log", str(query.log), len(partitions))
     elif query.kafka is not None:
-        partitions = partition_offsets(query.kafka.latest(topics), planned, committed)
-        earliest = query.kafka.earliest(topics)
-        because = "transactions" if query.kafka.read_committed else not_a_count(partitions, earliest)
+        latest, earliest = query.kafka.latest(topics), query.kafka.earliest(topics)
+        partitions = partition_offsets(latest, planned, committed, earliest)
+        because = not_a_count(partitions, earliest) or ("transactions" if query.kafka.read_committed else None)
+        partitions = skip_deleted(partitions, earliest)
         info = SourceInfo("kafka", ", ".join(topics), len(partitions))
     else:
         message = f"nothing was given that tells the latest offsets of {', '.join(topics)}"
