@@ -728,9 +728,9 @@ class Bounds:
         return max(self.minimum, min(self.maximum, executors))
 
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _OBJECTIVE = re.compile(
-    r"\s*lag\s*<\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|min|m|h)(?:\s+for\s+(?P<percent>\d+(?:\.\d+)?)\s*%)?\s*"
+    r"\s*lag\s*<\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|min|m|h|d)(?:\s+for\s+(?P<percent>\d+(?:\.\d+)?)\s*%)?\s*"
 )
 
 
@@ -747,7 +747,7 @@ class Objective:
 
     @classmethod
     def parse(cls, text: object) -> Objective:
-        """Parse ``lag < DURATION [for PERCENT%]``; DURATION is a number with ms, s, m, min or h.
+        """Parse ``lag < DURATION [for PERCENT%]``; DURATION is a number with ms, s, m, min, h or d.
 
         Raises:
             InputError: the text is not understood, the duration is 0 or the percentage is not in (0, 100].

@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from rheostat.config.loading import load_settings
@@ -5,15 +7,15 @@ from rheostat.demo.run import DemoPlan
 from rheostat.errors import InputError
 
 
-def test_the_load_rises_stays_and_falls():
+def test_the_load_rises_stays_falls_and_is_calm():
     curve = DemoPlan(base_rate=100.0, peak_rate=500.0).curve()
     assert [round(curve.rate(second)) for second in (0, 20, 40, 89, 120, 149.9)] == [100, 300, 500, 500, 300, 101]
-    assert curve.duration == 150.0
-    assert round(curve.cumulative(150.0)) == 300 * 40 + 500 * 50 + 300 * 60
+    assert curve.duration == 170.0
+    assert round(curve.cumulative(170.0)) == 300 * 40 + 500 * 50 + 300 * 60 + 100 * 20
 
 
 @pytest.mark.parametrize(
-    ("second", "phase"), [(None, "warm-up"), (0, "rise"), (40, "plateau"), (90, "fall"), (150, "drain")]
+    ("second", "phase"), [(None, "warm-up"), (0, "rise"), (40, "plateau"), (90, "fall"), (150, "calm"), (170, "drain")]
 )
 def test_phases_have_names(second, phase):
     assert DemoPlan().phase(second) == phase
@@ -26,10 +28,14 @@ def test_all_faults_are_reported_at_once():
     assert fields == ["source", "partitions", "objective", "peak_rate", "seed"]
 
 
-def test_the_settings_are_those_of_the_demo_profile(tmp_path):
+def test_the_settings_are_those_of_the_demo_profile_and_allow_for_cold_starts(tmp_path):
     settings = load_settings(DemoPlan().settings(tmp_path))
     assert (settings.profile, settings.mode, settings.sample_s) == ("demo", "act", 2.0)
-    assert settings.policy_options == {"samples_to_shrink": 4}
+    assert settings.policy_options == {"samples_to_shrink": 4, "wait_limit": 0.4}
+    assert settings.guard.largest_step_up == max(1, (os.cpu_count() or 1) // 2)
+    assert settings.guard.cooldown_up_s == 15.0
+    other = load_settings(DemoPlan(policy="hpa").settings(tmp_path))
+    assert other.policy_options == {}
 
 
 def test_the_static_run_is_fixed_at_its_size(tmp_path):

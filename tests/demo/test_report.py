@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -30,6 +31,12 @@ def test_the_verdict_is_one_sentence_with_what_was_saved_and_violated():
         "123,024 records went in and 123,024 came out; Rheostat used 360 executor-seconds where 4 static executors "
         "(computed) use 720: 50% saved; lag was over the objective of 20 s for 1.5% of the time (p95 12.3 s, at most "
         "unknown s)."
+    )
+
+
+def test_a_busy_machine_is_named_at_the_end():
+    assert verdict(replace(RUN, busy="The machine was busy: …"), None).endswith(
+        "at most unknown s). The machine was busy: …"
     )
 
 

@@ -127,6 +127,18 @@ def test_an_event_may_say_go():
     assert (result.warmup_records, result.records) == (0, 100)
 
 
+def test_a_curve_can_depend_on_the_warm_up():
+    begun = []
+
+    def start():
+        begun.append(True)
+        return len(begun) > 100
+
+    result, _ = run(lambda: constant(len(begun), 1), start=start, warmup_rate=10)
+    assert result.scheduled == 101
+    assert result.records == result.warmup_records + 101
+
+
 def test_a_stop_during_the_warm_up_is_reported():
     result, _ = run(constant(100, 1), ManualClock(stop_at=1003.0), start=lambda: False, warmup_rate=10)
     assert result.stopped

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rheostat.cli.common import JsonFlag, console, executors_of, number_of, print_json, program, say, to_json
+from rheostat.cli.common import JsonFlag, console, executors_of, number_of, print_json, program, report, to_json
 from rheostat.errors import Fault, InputError, RheostatError, attempt
 
 
@@ -107,7 +107,9 @@ def demo(
     objective: Annotated[str, typer.Option(help=r"lag < DURATION \[for PERCENT%].")] = "lag < 20s",
     executors: Annotated[str, typer.Option(help="Bounds MIN,MAX of the executors.")] = "1,6",
     policy: Annotated[str, typer.Option(help="A policy, or POLICY:PRESET.")] = "reactive",
-    rate: Annotated[str, typer.Option(help="Records/s at the plateau.")] = "500",
+    rate: Annotated[
+        str | None, typer.Option(help="Records/s at the plateau. Default: sized to what this machine carries.")
+    ] = None,
     partitions: Annotated[str, typer.Option(help="Partitions of the topic.")] = "12",
     seed: Annotated[str, typer.Option(help="Seed of keys and payloads.")] = "7",
     baseline: Annotated[
@@ -128,7 +130,7 @@ def demo(
         "objective": objective,
         "executors": attempt(executors_of, None, faults, executors),
         "policy": policy,
-        "peak_rate": attempt(number_of, None, faults, "rate", rate, float),
+        "peak_rate": None if rate is None else attempt(number_of, None, faults, "rate", rate, float),
         "partitions": attempt(number_of, None, faults, "partitions", partitions, int),
         "seed": attempt(number_of, None, faults, "seed", seed, int),
     }
@@ -151,13 +153,13 @@ def _run_demo(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> No
         run = demos.run_demo(plan, folder, table.say, table.show)
     static = None
     if with_baseline:
-        fixed = plan.static(run.score["executors_max"])
+        fixed = run.plan.static(run.score["executors_max"])
         with demos.LiveTable(fixed, folder / "baseline", screen).open() as table:
             static = demos.run_demo(fixed, folder / "baseline", table.say, table.show)
     page = demos.write_page(run, static, folder / "report.html")
     result = demos.result(run, static)
     (folder / "score.json").write_text(to_json(result) + "\n", encoding="utf-8")
-    say(demos.verdict(run, static))
+    report(demos.verdict(run, static))
     screen.print(f"Report: {page}", markup=False, soft_wrap=True)
     why = f"To see why: {program()} explain {shlex.quote(str(folder / 'journal'))}"
     screen.print(why, markup=False, soft_wrap=True)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,6 +25,7 @@ from rheostat import __version__
 from rheostat.attachment import Attachment, attach
 from rheostat.config.models import pairs_of, split_policy
 from rheostat.config.reference import profile_ratios
+from rheostat.demo import sizing
 from rheostat.errors import Fault, InputError, RheostatError, attempt
 from rheostat.host.java import kafka_connector_jars
 from rheostat.host.processes import Launch, Part, module_command, module_environment
@@ -35,7 +37,7 @@ from rheostat.load.curves import RateCurve
 from rheostat.load.payload import IdChecksum, Payloads, PayloadSpec, RecordMaker
 from rheostat.load.producer import LoadProgress, LoadResult, OpenLoopProducer, RunClock, Sink
 from rheostat.load.shapes import parse_shape
-from rheostat.model import Objective
+from rheostat.model import Objective, Observation
 from rheostat.pipelines import click_fraud, taxi_attractions
 from rheostat.pipelines.running import ClickFraudSettings, Pipeline, PipelineSettings
 from rheostat.pipelines.sink import RecordTotals, SinkTotals, verify
@@ -52,6 +54,9 @@ PIPELINES: Mapping[str, Pipeline[Any]] = {each.name: each for each in (click_fra
 _MOST: Mapping[str, float] = {"base_rate": 1e6, "peak_rate": 1e6, "partitions": 1000}
 """Largest values that one machine can be asked for."""
 
+_PEAK_RATE, _PLATEAU_S = 500.0, 30.0
+"""Peak rate that is assumed until the machine has been measured, records/s, and the plateau of a load sized to it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoPlan:
@@ -61,8 +66,10 @@ class DemoPlan:
         executors: bounds; each executor has one slot.
         policy: ``NAME`` or ``NAME:PRESET``.
         seed: of keys and payloads.
-        base_rate, peak_rate: records/s before and after the rise.
-        rise_s, plateau_s, fall_s: durations of the phases, from the first committed batch on.
+        base_rate, peak_rate: records/s before and after the rise. A peak rate of None is sized to the machine.
+        rise_s, plateau_s, fall_s, calm_s: durations of the phases, from the end of the warm-up on.
+        measures: whether the machine is measured in the warm-up, and rates and rise are sized to it; not with a shape.
+            The autoscaler is paused until then, and the score begins then.
         lookup_ms: wait of each record for its local look-up, so that capacity grows with executors even on few cores.
         fetch_wait_ms: longest wait of a task for more records from Kafka. The consumer's default of 500 ms is too
             long for a small batch.
@@ -83,10 +90,11 @@ class DemoPlan:
     policy: str = "reactive"
     seed: int = 7
     base_rate: float = 50.0
-    peak_rate: float = 500.0
+    peak_rate: float | None = None
     rise_s: float = 40.0
     plateau_s: float = 50.0
     fall_s: float = 60.0
+    calm_s: float = 20.0
     lookup_ms: float = 4.0
     fetch_wait_ms: int = 20
     trigger_s: float = 2.0
@@ -95,6 +103,7 @@ class DemoPlan:
     drain_s: float = 120.0
     begin_s: float = 0.0
     shape: str | None = None
+    measures: bool = True
     policy_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -113,9 +122,10 @@ class DemoPlan:
         """The load: rise, plateau and fall, or the given shape."""
         if self.shape is not None:
             return parse_shape(self.shape)
-        low, high = self.base_rate, self.peak_rate
+        low, high = self.base_rate, _PEAK_RATE if self.peak_rate is None else self.peak_rate
         return parse_shape(
             f"ramp:{low}..{high}@{self.rise_s}+constant:{high}@{self.plateau_s}+ramp:{high}..{low}@{self.fall_s}"
+            f"+constant:{low}@{self.calm_s}"
         )
 
     def phase(self, second: float | None) -> str:
@@ -124,8 +134,23 @@ class DemoPlan:
             return "warm-up"
         if self.shape is not None:
             return "load" if second < self.seconds else "drain"
-        ends = ((self.rise_s, "rise"), (self.rise_s + self.plateau_s, "plateau"), (self.seconds, "fall"))
-        return next((name for end, name in ends if second < end), "drain")
+        phases = ("rise", self.rise_s), ("plateau", self.plateau_s), ("fall", self.fall_s), ("calm", self.calm_s)
+        ends = zip(accumulate(seconds for _, seconds in phases), phases, strict=True)
+        return next((name for end, (name, _) in ends if second < end), "drain")
+
+    def sized(self, machine: sizing.Machine) -> DemoPlan:
+        """The plan with the load of this machine; a peak rate that was given is kept."""
+        sizes = sizing.size_load(
+            machine,
+            base_rate=self.base_rate,
+            bounds=self.executors,
+            objective_s=self.objective_s,
+            lookup_s=self.lookup_ms / 1000,
+            cap=self.cap,
+        )
+        peak = sizes.peak_rate if self.peak_rate is None else self.peak_rate
+        base = min(sizes.base_rate, peak)
+        return replace(self, base_rate=base, peak_rate=peak, rise_s=sizes.rise_s, plateau_s=_PLATEAU_S, measures=False)
 
     def static(self, executors: int) -> DemoPlan:
         """The same run with a fixed number of executors."""
@@ -134,9 +159,11 @@ class DemoPlan:
     def settings(self, folder: Path) -> Mapping[str, Any]:
         """Settings of the autoscaler, with the demo profile."""
         fixed = {"executors": self.executors[0]} if split_policy(self.policy)[0] == "static" else {}
-        options = {**fixed, **self.policy_options}
+        early = {"wait_limit": sizing.REACT_AT} if self.shape is None and self.policy == "reactive" else {}
+        options = {**early, **fixed, **self.policy_options}
         return {
             "profile": "demo",
+            **({"guard": sizing.start_limits()} if self.shape is None else {}),
             "objective": self.objective,
             "executors": list(self.executors),
             "policy": self.policy,
@@ -173,16 +200,20 @@ class DemoPlan:
     def notes(self) -> tuple[str, ...]:
         """What a reader of the figures has to know."""
         top = 1000 / self.lookup_ms if self.lookup_ms else math.inf
-        load = f"Phases of {self.rise_s:g}, {self.plateau_s:g}, {self.fall_s:g} s"
+        load = (
+            f"The load is sized to what one executor carries on this machine. Its phases of {self.rise_s:g}, "
+            f"{self.plateau_s:g}, {self.fall_s:g}, {self.calm_s:g} s and all figures but the records count from the "
+            "end of the warm-up, in which that is measured."
+        )
         if self.shape is not None:
-            load = f"The seconds of the load {self.shape}"
+            load = f"The seconds of the load {self.shape} count from the first committed batch."
         return (
             f"Each record waits {self.lookup_ms:g} ms for a local look-up, so an executor of one slot handles at most "
             f"{top:g} records/s and capacity grows with executors even on a machine with few cores. The wait is "
             "simulated; broker, cluster, executors, pipeline and records are real.",
             f"A batch is capped at {self.cap} records (maxOffsetsPerTrigger): without a cap an overloaded query "
             "reads its whole backlog in one long batch, and nothing can be measured until it ends.",
-            f"{load} count from the first committed batch.",
+            load,
             "The policy runs with the demo profile, made for runs of minutes; the table compares it with the published "
             "constants.",
             "Executor-hours count from the request of an executor until it has ended. The static run is computed, peak "
@@ -205,12 +236,22 @@ class DemoPlan:
         if objective is not None and objective.lag_s < 2 * self.trigger_s:
             allowed = f"at least two triggers, {2 * self.trigger_s:g} s"
             faults.append(Fault("objective", self.objective, allowed, "the objective is shorter than two batches"))
-        for name in ("base_rate", "peak_rate", "rise_s", "plateau_s", "fall_s", "trigger_s", "cap", "partitions"):
+        for name in (
+            "base_rate",
+            "peak_rate",
+            "rise_s",
+            "plateau_s",
+            "fall_s",
+            "calm_s",
+            "trigger_s",
+            "cap",
+            "partitions",
+        ):
             value, largest = getattr(self, name), _MOST.get(name, math.inf)
-            if not (math.isfinite(value) and 0 < value <= largest):
+            if value is not None and not (math.isfinite(value) and 0 < value <= largest):
                 allowed = "a number > 0" + (f" and ≤ {largest:.0f}" if name in _MOST else "")
                 faults.append(Fault(name, repr(value), allowed, "it is out of range"))
-        if self.peak_rate < self.base_rate:
+        if self.peak_rate is not None and self.peak_rate < self.base_rate:
             allowed = f"≥ base_rate, {self.base_rate:g}"
             faults.append(Fault("peak_rate", f"{self.peak_rate:g}", allowed, "the peak rate is below the base rate"))
         if self.seed < 0:
@@ -219,7 +260,15 @@ class DemoPlan:
 
 
 TOPIC = "records"
-_SESSION_S, _FIRST_BATCH_S, _STOP_S = 120.0, 120.0, 150.0
+_PAUSE, _RESUME = signal.SIGUSR1, signal.SIGUSR2
+"""To the driver: its autoscaler only records its decisions, or acts again."""
+
+_SESSION_S, _WARM_UP_S, _STOP_S = 120.0, 240.0, 150.0
+_LATE_S = 120.0
+"""Longest time that the producer may be late with the whole load."""
+_EMPTY_BATCH_S = 60.0
+"""Longest wait for a first batch without records. It starts the executor, so that no record waits for that."""
+
 _POLL_S = 0.25
 
 
@@ -228,16 +277,19 @@ class Progress:
     """Progress of a run, for the live table.
 
     Attributes:
-        phase: ``"starting"``, ``"warm-up"``, ``"rise"``, ``"plateau"``, ``"fall"``, ``"drain"``, ``"closing"``.
+        phase: ``"starting"``, ``"warm-up"``, ``"rise"``, ``"plateau"``, ``"fall"``, ``"calm"``, ``"drain"``,
+            ``"closing"``.
         second: of the load's curve; None before it.
         rate: records/s offered now; None while nothing is produced.
         sent: records sent.
+        seconds: duration of the load.
     """
 
     phase: str
     second: float | None
     rate: float | None
     sent: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +298,10 @@ class DemoRun:
 
     Attributes:
         score: in the shape of ``rheostat.score/1``, with ``executors_max`` and ``executors_final``.
+        plan: as it was played, sized to the machine.
         records: its journal.
         drained: whether the last record was committed in time.
+        busy: a sentence if other work was busy with the machine.
     """
 
     plan: DemoPlan
@@ -256,6 +310,7 @@ class DemoRun:
     load: LoadResult
     sink: SinkTotals | RecordTotals
     drained: bool
+    busy: str | None = None
 
 
 def run_demo(plan: DemoPlan, folder: Path, say: Callable[[str], None], show: Callable[[Progress], None]) -> DemoRun:
@@ -286,6 +341,8 @@ class _Stage:
         self._progress = LoadProgress(None, 0.0, 0, 0.0)
         self._go = threading.Event()
         self._clock = RunClock()
+        self._machine: sizing.Machine | None = None
+        self._loads = [sizing.read_load()]
 
     def play(self, connector: list[Path], say: Callable[[str], None]) -> DemoRun:
         sink = self._sink()
@@ -293,13 +350,20 @@ class _Stage:
         say("Starting the driver: a Spark session, the pipeline, the autoscaler")
         self._driver = self._start_driver(connector)
         self._require("starting", lambda: bool(self._watch.cycles()), _SESSION_S, "the autoscaler did not attach")
+        opened_at = time.time()
         self._ground.open()
         self._require("starting", self._watch.querying, _SESSION_S, "the query did not start")
-        say(f"The load begins with {self._plan.base_rate:g} records/s until the first batch is committed")
+        if self._measures:
+            os.kill(self._driver.pid, _PAUSE)
+            self._wait("starting", lambda: bool(sizing.finished_batches(self._watch.observations())), _EMPTY_BATCH_S)
+        say(f"The warm-up begins with {self._plan.base_rate:g} records/s")
         with self._producing(sink) as producing:
-            self._require("warm-up", self._warm, _FIRST_BATCH_S, "no batch was committed")
+            self._require("warm-up", self._warm, _WARM_UP_S, "the first batches were not committed")
+            if self._measures:
+                self._size(opened_at, say)
+                os.kill(self._driver.pid, _RESUME)
             self._go.set()
-            self._require(None, producing.done, self._plan.seconds + _FIRST_BATCH_S, "the load did not end")
+            self._require(None, producing.done, self._plan.seconds + _LATE_S, "the load did not end")
         load = producing.result()
         if not load.whole:
             message = f"{load.failed} records failed, {load.in_doubt} are unconfirmed: {load.error}"
@@ -344,7 +408,7 @@ class _Stage:
         def produce() -> None:
             try:
                 producer = OpenLoopProducer(sink, self._plan.payloads(), self._clock, watch=self._note)
-                results.set_result(producer.run(self._plan.curve(), self._go, self._plan.base_rate))
+                results.set_result(producer.run(lambda: self._plan.curve(), self._go, self._plan.base_rate))
             except BaseException as error:
                 results.set_exception(error)
 
@@ -356,8 +420,24 @@ class _Stage:
             self._clock.stop.set()
             thread.join(_STOP_S)
 
+    @property
+    def _measures(self) -> bool:
+        return self._plan.measures and self._plan.shape is None
+
     def _warm(self) -> bool:
+        if self._measures:
+            return sizing.is_measured(self._watch.observations())
         return self._watch.committed() and self._watch.ran(time.time()) >= self._plan.begin_s
+
+    def _size(self, opened_at: float, say: Callable[[str], None]) -> None:
+        """Measure the machine, and size the load to it."""
+        lookup_s = self._plan.lookup_ms / 1000
+        self._machine = sizing.measure(self._watch.observations(), opened_at, lookup_s, self._loads[0])
+        self._plan = plan = self._plan.sized(self._machine)
+        say(
+            f"Measured: a cold start takes {self._machine.cold_s:.0f} s, a batch {self._machine.fixed_s:.1f} s and its "
+            f"look-ups. The load rises from {plan.base_rate:g} to {plan.peak_rate:g} records/s in {plan.rise_s:g} s"
+        )
 
     def _note(self, progress: LoadProgress) -> None:
         self._progress = progress
@@ -374,7 +454,8 @@ class _Stage:
             self._lab.check()
             load = self._progress
             rate = load.rate if load.sent else None
-            self._show(Progress(phase or self._plan.phase(load.t), load.t, rate, load.sent))
+            self._show(Progress(phase or self._plan.phase(load.t), load.t, rate, load.sent, self._plan.seconds))
+            self._loads.append(sizing.read_load())
             if time.monotonic() > deadline:
                 return False
             time.sleep(_POLL_S)
@@ -382,7 +463,7 @@ class _Stage:
 
     def _close_driver(self) -> None:
         """End the driver between two batches. Only its Python process gets the signal: its JVM must still work."""
-        self._show(Progress("closing", self._progress.t, None, self._progress.sent))
+        self._show(Progress("closing", self._progress.t, None, self._progress.sent, self._plan.seconds))
         os.kill(self._driver.pid, signal.SIGTERM)
         self._driver.wait_exit(_STOP_S)
 
@@ -399,8 +480,17 @@ class _Stage:
             trace="demo",
             seed=self._plan.seed,
         )
-        counted = score(facts, list(samples_of(records)), counts=_counts(load.checksum, sink.checksum))
-        return DemoRun(self._plan, counted, records, load, sink, drained)
+        counted = score(
+            facts,
+            samples_of(records),
+            window=None if self._machine is None or load.go_at is None else (load.go_at, records[-1].at),
+            counts=_counts(load.checksum, sink.checksum),
+        )
+        busy = None
+        if self._machine is not None:
+            most = max((load for load in self._loads if load is not None), default=None)
+            busy = sizing.explain_busy(self._machine, most, self._plan.objective_s)
+        return DemoRun(self._plan, counted, records, load, sink, drained, busy)
 
 
 def _counts(given: IdChecksum, got: IdChecksum | None) -> Counts:
@@ -514,6 +604,9 @@ class JournalWatch:
     def cycles(self) -> list[DecisionRecord]:
         return [record for record in self.records() if isinstance(record, DecisionRecord)]
 
+    def observations(self) -> list[Observation]:
+        return [cycle.observation for cycle in self.cycles() if cycle.observation is not None]
+
     def ran(self, now: float) -> float:
         """Seconds since the first decision; 0 before it."""
         first = next(iter(self.cycles()), None)
@@ -525,7 +618,7 @@ class JournalWatch:
 
     def committed(self) -> bool:
         """Whether a batch with records has finished."""
-        queries = [query for cycle in self.cycles() if cycle.observation for query in cycle.observation.queries]
+        queries = [query for observation in self.observations() for query in observation.queries]
         return any(query.batch is not None and query.batch.records for query in queries)
 
     def drained_since(self, at: float) -> bool:
@@ -544,6 +637,8 @@ def main(argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     attached: list[Attachment] = []
+    signal.signal(_PAUSE, lambda *_: [attachment.pause() for attachment in attached])
+    signal.signal(_RESUME, lambda *_: [attachment.resume() for attachment in attached])
 
     def on_session(spark: SparkSession) -> None:
         attached.append(attach(spark, config=job["settings"]))
@@ -576,7 +671,7 @@ def result(run: DemoRun, baseline: DemoRun | None) -> dict[str, Any]:
 
 
 def verdict(run: DemoRun, baseline: DemoRun | None) -> str:
-    """One sentence on savings and violations."""
+    """One sentence on savings and violations, and one on a machine that was busy."""
     got = run.score
     static = baseline.score["executor_hours"] if baseline is not None else got["static_executor_hours"]
     kind = "run" if baseline is not None else "computed"
@@ -593,7 +688,7 @@ def verdict(run: DemoRun, baseline: DemoRun | None) -> str:
         f"{_seconds(used)} executor-seconds where {size} ({kind}) {use} "
         f"{_seconds(static)}: {saved} saved; lag was over the objective of {got['objective_s']:g} s for "
         f"{_share(got['violation_share'])} of the time (p95 {_figure(got['lag_p95_s'])} s, at most "
-        f"{_figure(got['lag_max_s'])} s)."
+        f"{_figure(got['lag_max_s'])} s)." + (f" {run.busy}" if run.busy else "")
     )
 
 
@@ -699,7 +794,7 @@ class LiveTable:
 
     def _rows(self, progress: Progress, last: DecisionRecord | None) -> list[tuple[str, str]]:
         assessment = last.assessment if last else None
-        second = "" if progress.second is None else f" {progress.second:.0f} of {self._plan.seconds:.0f} s"
+        second = "" if progress.second is None else f" {progress.second:.0f} of {progress.seconds:.0f} s"
         lag = _row(assessment.lag_s if assessment else None, "s", 1)
         executors = "–" if assessment is None or assessment.executors is None else str(assessment.executors)
         wanted = last.decision.target if last else None

@@ -278,23 +278,26 @@ class OpenLoopProducer:
 
     def run(
         self,
-        curve: RateCurve,
+        curve: RateCurve | Callable[[], RateCurve],
         start: threading.Event | Callable[[], bool] | None = None,
         warmup_rate: float = 0.0,
     ) -> LoadResult:
         """Play a curve until it ends, the clock says stop, or the sink cannot continue. Once per producer.
 
         A warm-up of ``warmup_rate`` records/s lasts until ``start`` is set or returns True, which is looked at in each
-        tick; then the curve's time 0 begins. None: at once.
+        tick; then the curve's time 0 begins. None: at once. A curve that depends on the warm-up is a function, called
+        when it has ended.
 
         Raises:
             RheostatError: the sink is broken; it has been finished.
         """
-        tally, schedule = self._tally, Schedule(curve)
+        tally = self._tally
         began_at = self._clock.now()
         go_at, ended_at = None, began_at
         try:
-            if self._warm_up(start, warmup_rate):
+            started = self._warm_up(start, warmup_rate)
+            schedule = Schedule(curve() if callable(curve) else curve)
+            if started:
                 go_at = self._clock.now()
                 self._play(schedule, go_at, None)
             ended_at = self._clock.now()
