@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -102,3 +103,22 @@ def test_no_executor_is_no_sink():
         query = QueryReading("q", "r", "q", 5.0, batch=HEALTHY, running=running)
         said, state = analyze(Observation(at, (query,), Cluster.of(at, ())), state, SETTINGS)
     assert said.sink is None
+
+
+@pytest.mark.parametrize(
+    ("busy_s", "sick"),
+    [
+        pytest.param(39.9, True, id="two thirds of 30 s on two slots"),
+        pytest.param(40.1, False, id="slots that are busy contradict a sick sink"),
+    ],
+)
+def test_a_sink_is_not_sick_while_slots_are_busy(busy_s, sick):
+    """By its stages the tasks of the last batch took 4.5 s of 20 s: a part of its jobs, perhaps."""
+    state, said = AnalysisState(), Assessment(0.0)
+    for at, work_s in ((100.0, 0.0), (130.0, busy_s)):
+        offsets = Offsets.of(at, (PartitionOffsets("t", 0, int(10 * at), int(10 * at) - 90, int(10 * at) - 100),))
+        last = replace(batch(), at=at)
+        query = QueryReading("q", "r", "q", 5.0, offsets=offsets, batch=last, running=RunningBatch(at, active=False))
+        executors = [Executor(each, "a", 1, 0, 0, int(work_s), work_s / 2) for each in ("0", "1")]
+        said, state = analyze(Observation(at, (query,), Cluster.of(at, executors)), state, SETTINGS)
+    assert (said.sink is not None) == sick

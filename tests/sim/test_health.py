@@ -53,6 +53,17 @@ def test_a_sick_sink_gets_advice_and_no_executors():
     assert sim.history.records_in == sim.history.records_out
 
 
+@pytest.mark.parametrize("seen", [0.0, 0.1])
+def test_work_that_cannot_be_attributed_is_no_sick_sink(seen):
+    """200/s from second 60 on, which two executors do not carry; a tenth or nothing of the tasks' time is known."""
+    job = small(metrics={"work_seen": seen})
+    sim, journal = run(job, staircase([(60, 60), (240, 200)]), executors=2, guard=GUARD)
+    assert [each for each in cycles(journal) if each.assessment.sink is not None] == []
+    assert max(value for _, value in sim.history.target) > 2
+    assert all(each.assessment.useful_executors is None for each in cycles(journal))
+    assert round_trips(sim) == []
+
+
 def test_a_sink_that_stays_sick_is_told_for_as_long():
     sick = events({"kind": "sink", "at_s": 60, "records_per_s": 100})
     sim, journal = run(small(), constant(200, 120), executors=3, events=sick, guard=GUARD)

@@ -7,11 +7,19 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rheostat.analyze.batches import QueryFigures, read_query
-from rheostat.analyze.executors import ClusterFigures, machine_names, read_cluster, watch_executors
+from rheostat.analyze.executors import (
+    ClusterFigures,
+    busy_during,
+    machine_names,
+    read_cluster,
+    watch_executors,
+    watch_slots,
+)
 from rheostat.analyze.offsets import OffsetFigures
 from rheostat.analyze.state import (
     AnalysisSettings,
     AnalysisState,
+    ClusterHistory,
     Counters,
     Machines,
     QueryHistory,
@@ -75,6 +83,7 @@ def analyze(
     machines = watch_executors(state.machines, cluster_history, observation.cluster, offsets, settings.rate_window_s)
     # A query that returns within the rate window continues its history.
     kept = [each for each in past.values() if 0 <= at - each.seen_at <= settings.rate_window_s]
+    cluster_history = watch_slots(cluster_history, readings)
     state = AnalysisState(queries=(*histories, *kept), cluster=cluster_history, machines=machines)
     return _assess(observation, readings, figures, cluster, state, invalid), state
 
@@ -133,7 +142,7 @@ def _assess(
         idle=query.idle,
         by_query=tuple(map(_load_of, readings, figures)) if len(figures) > 1 else (),
         nodes=observation.nodes,
-        sink=None if cluster.at is None else read_sink(readings, figures, state.cluster.counters),
+        sink=None if cluster.at is None else read_sink(readings, figures, state.cluster),
         skew=state.machines.skew,
         tasks=tasks,
         useful_executors=-(-tasks // slots) if tasks and slots else None,
@@ -349,12 +358,16 @@ MOST = 0.5
 
 _LATE = 0.5
 
+BUSY = 2 / 3
+"""Slots that are busy for a greater share of the time contradict a sick sink: tasks that take less than half of each
+batch take less than this share from the start of a batch to any moment of the next one, f + f of 1 + f."""
 
-def read_sink(readings: Sequence[QueryReading], figures: Sequence[QueryFigures], counters: Counters) -> str | None:
-    """Why the sink is sick, from the first query that it delays; None: healthy. ``counters``: of this reading."""
+
+def read_sink(readings: Sequence[QueryReading], figures: Sequence[QueryFigures], cluster: ClusterHistory) -> str | None:
+    """Why the sink is sick, from the first query that it delays; None: healthy. ``cluster``: with this reading."""
     for reading, query in zip(readings, figures, strict=True):
         if _is_late(query):
-            why = _late_finished_batch(reading.batch) or _late_running_batch(reading, counters)
+            why = _late_finished_batch(reading, cluster) or _late_running_batch(reading, cluster.counters)
             if why is not None:
                 return why
     return None
@@ -378,9 +391,12 @@ def _is_late(query: QueryFigures) -> bool:
     return batch_s >= trigger_s and ((query.backlog_excess or 0.0) > 0 or batch_s >= _LATE * period_s)
 
 
-def _late_finished_batch(batch: Batch | None) -> str | None:
+def _late_finished_batch(query: QueryReading, cluster: ClusterHistory) -> str | None:
+    batch = query.batch
     part_s = None if batch is None else sink_part(batch)
     if batch is None or part_s is None or part_s <= MOST * batch.duration_s:
+        return None
+    if batch.duration_s < (query.trigger_s or 0.0) or (busy_during(query.query_id, batch, cluster) or 0.0) > BUSY:
         return None
     committed = "" if batch.commit_s is None else f", {batch.commit_s:.1f} s of them to commit"
     return f"the last batch took {batch.duration_s:.1f} s, {part_s:.1f} s of them after its tasks{committed}"

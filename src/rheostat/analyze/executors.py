@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from statistics import median
 from typing import Any, NamedTuple
@@ -27,12 +27,13 @@ from rheostat.analyze.state import (
     Machines,
     Number,
     OffsetHistory,
+    SlotsInUse,
     known,
     known_column,
     largest,
     total,
 )
-from rheostat.model import Cluster, Executor
+from rheostat.model import Batch, Cluster, Executor, QueryReading
 
 SHORT_TASK = 0.25
 """Tasks are short if their mean time is at most this share of the window."""
@@ -125,8 +126,11 @@ def _remember(now: Sequence[_Reading], at: float, past: ClusterHistory, settings
     """The history with this reading. It starts again when time runs backwards."""
     before = _counts_by_id(past.counters)
     intervals: tuple[Interval, ...] = ()
+    busy_s, slot_s = past.busy_s, past.slot_s
     if past.at is not None and at > past.at:
-        intervals = _append(past.intervals, _interval(now, at, past.at, before), settings)
+        new = _interval(now, at, past.at, before)
+        intervals = _append(past.intervals, new, settings)
+        busy_s, slot_s = busy_s + (new.active_s if new.busy_s is None else new.busy_s), slot_s + new.slot_s
     counters = Counters(
         ids=tuple([each.executor_id for each in now]),
         busy_s=tuple([each.busy_s for each in now]),
@@ -134,7 +138,37 @@ def _remember(now: Sequence[_Reading], at: float, past: ClusterHistory, settings
         failed=tuple([each.failed for each in now]),
         idle_since=tuple([_idle_since(each, before.get(each.executor_id), at) for each in now]),
     )
-    return ClusterHistory(at=at, executors=len(now), counters=counters, intervals=intervals)
+    return replace(
+        past,
+        at=at,
+        executors=len(now),
+        counters=counters,
+        intervals=intervals,
+        busy_s=busy_s,
+        slot_s=slot_s,
+    )
+
+
+def watch_slots(history: ClusterHistory, queries: Iterable[QueryReading]) -> ClusterHistory:
+    """The history with how busy the slots were while each query's last batch ran."""
+    past = {each.query_id: each for each in history.batches}
+    batches = list[SlotsInUse]()
+    for query in queries:
+        before, batch = past.get(query.query_id), query.batch
+        if batch is not None and history.at is not None and (before is None or before.batch_id != batch.batch_id):
+            now = SlotsInUse(query.query_id, batch.batch_id, history.at, history.busy_s, history.slot_s)
+            batches.append(now._replace(share=_share_in_use(before, now, batch.at - batch.duration_s)))
+        elif before is not None:
+            batches.append(before)
+    return replace(history, batches=tuple(batches))
+
+
+def _share_in_use(before: SlotsInUse | None, now: SlotsInUse, begin: float) -> float | None:
+    """Busy ÷ slot time since ``begin``, when a batch began; the slots had nothing to do between two batches."""
+    if before is None or now.slot_s <= before.slot_s:
+        return None
+    idle = (begin - before.at) / (now.at - before.at) if begin > before.at else 0.0
+    return (now.busy_s - before.busy_s) / ((now.slot_s - before.slot_s) * (1 - idle)) if idle < 1 else None
 
 
 def _interval(now: Sequence[_Reading], at: float, begin: float, past: Mapping[str, _Counts]) -> Interval:
@@ -221,6 +255,14 @@ def _idle_since(now: _Reading, before: _Counts | None, at: float) -> float | Non
 def _idle_times(idle_since: Sequence[float | None], at: float) -> tuple[float, ...]:
     idle_s = [round(max(0.0, at - since), 1) for since in idle_since if since is not None]
     return tuple(sorted(idle_s, reverse=True)[:MOST_IDLE])
+
+
+def busy_during(query_id: str, batch: Batch, history: ClusterHistory) -> float | None:
+    """Share of slot time in tasks while a query's last batch ran, as far as is remembered; None: unknown."""
+    shares = [each.share for each in history.batches if (each.query_id, each.batch_id) == (query_id, batch.batch_id)]
+    if shares and shares[0] is not None:
+        return shares[0]
+    return _busy_ratio(_ending_after(batch.at - batch.duration_s, history.intervals))
 
 
 def _busy_ratio(window: Sequence[Interval]) -> float | None:

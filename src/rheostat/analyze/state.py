@@ -120,14 +120,37 @@ class Interval(NamedTuple):
     failed: int | None
 
 
+class SlotsInUse(NamedTuple):
+    """The slots when the last batch of a query was first seen.
+
+    Attributes:
+        busy_s, slot_s: as in the history then.
+        share: of slot time in tasks, since it began; None: no batch was seen before it.
+    """
+
+    query_id: str
+    batch_id: int
+    at: float
+    busy_s: float
+    slot_s: float
+    share: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterHistory:
-    """History of the executors. ``at`` and ``executors`` are of the last known reading."""
+    """History of the executors. ``at`` and ``executors`` are of the last known reading.
+
+    Attributes:
+        busy_s, slot_s: task seconds that ended and slot seconds, since the first reading.
+    """
 
     at: float | None = None
     executors: int | None = None
     counters: Counters = field(default_factory=Counters)
     intervals: tuple[Interval, ...] = ()
+    busy_s: float = 0.0
+    slot_s: float = 0.0
+    batches: tuple[SlotsInUse, ...] = ()
 
 
 class Machines(NamedTuple):

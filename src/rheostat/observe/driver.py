@@ -142,7 +142,8 @@ class DriverSource:
         known = self._batches.get(run_id)
         if known is None or known.batch_id != batch.batch_id:
             with suppress(*_UNREADABLE):
-                batch = with_stages(batch, run_id, self.jvm.stages(MOST_STAGES))
+                newest = self.jvm.stages(MOST_STAGES), self.jvm.jobs(MOST_STAGES)
+                batch = with_stages(batch, run_id, *newest, self._queries.runs - {run_id})
             self._batches[run_id] = known = batch
         return known
 
@@ -355,6 +356,11 @@ class _Queries:
             self._failed.pop(run.query_id, None)
         found = (self._find(run, gaps) for run in active)
         return tuple(query for query in found if query is not None and self._is_wanted(query.plan))
+
+    @property
+    def runs(self) -> frozenset[str]:
+        """Ids of the runs of all queries, also of those that are not wanted."""
+        return frozenset(run.run_id for run in self._known)
 
     def failed(self) -> tuple[QueryReading, ...]:
         return tuple(self._failed.values())

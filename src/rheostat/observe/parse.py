@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -131,37 +131,66 @@ def _count_offsets(sources: Iterable[Mapping[str, Any]]) -> tuple[int | None, ..
 
 # Stages of a batch, as Spark's REST interface describes them
 
+_BATCH_NUMBER = re.compile(r"runId = \S+\s+batch = (\d+)\s*$")
 
 MOST_STAGES = 32
-"""How many of the newest stages are read. The work of a batch with more of them stays unknown."""
+"""How many of the newest stages, and of the newest jobs, are read. The work of a batch with more stays unknown."""
 
 
-def with_stages(batch: Batch, run_id: str, newest: Sequence[Mapping[str, Any]]) -> Batch:
+def with_stages(
+    batch: Batch,
+    run_id: str,
+    stages: Sequence[Mapping[str, Any]],
+    jobs: Sequence[Mapping[str, Any]],
+    others: Collection[str] = (),
+) -> Batch:
     """The batch with the work of its stages; unchanged where that is not known.
 
-    Streams give every job of a batch, also one of ``foreachBatch``, a description with run and batch. The work is known
-    if its stages have ended and all of them are there: an older batch of the run is too, or fewer than ``MOST_STAGES``.
+    A batch's jobs carry the run as job group or in their description, and begin while it runs: ``foreachBatch`` may
+    give them another description, or another group. A job with neither that begins and ends within the batch may be
+    its own (of a thread of ``foreachBatch``) or not: then the work is unknown, not a part of it. So it is unless every
+    stage has ended and all of them are there: an older one is too, or fewer than ``MOST_STAGES``.
 
     Args:
         batch: the last finished one.
         run_id: of its query.
-        newest: stages of the application, the newest first, ``MOST_STAGES`` at most.
+        stages: of the application, the newest first, ``MOST_STAGES`` at most.
+        jobs: likewise.
+        others: the runs of other queries.
 
     Raises:
-        ValueError: a stage is not understood.
+        ValueError: a stage or a job is not understood.
     """
     try:
-        of_run = [each for each in newest if f"runId = {run_id}" in (each["description"] or "")]
-        mine = [each for each in of_run if each["description"].rstrip().endswith(f"batch = {batch.batch_id}")]
-        whole = len(newest) < MOST_STAGES or (len(of_run) > 0 and of_run[-1] not in mine)
+        ids = _stages_of(batch, run_id, jobs, others)
+        mine = [each for each in stages if each["stageId"] in ids and each["status"] != "SKIPPED"]
+        whole = len(stages) < MOST_STAGES or stages[-1]["stageId"] < min(ids, default=0)
         if not mine or not whole or any(each["completionTime"] is None for each in mine):
             return batch
         spans_ms = [(each["firstTaskLaunchedTime"] or each["submissionTime"], each["completionTime"]) for each in mine]
         work = [StageWork(each["numTasks"], each["executorRunTime"] / 1000) for each in reversed(mine)]
         return replace(batch, work_s=_covered(spans_ms) / 1000, stages=tuple(work))
     except (KeyError, TypeError, AttributeError) as error:
-        message = f"a stage that is not understood: {error!r}"
+        message = f"a stage or job that is not understood: {error!r}"
         raise ValueError(message) from error
+
+
+def _stages_of(batch: Batch, run_id: str, jobs: Sequence[Mapping[str, Any]], others: Collection[str]) -> frozenset[int]:
+    """Ids of the stages of a batch's jobs; empty where these are not known."""
+    begin, end = (batch.at - batch.duration_s) * 1000, batch.at * 1000
+    if len(jobs) >= MOST_STAGES and jobs[-1]["submissionTime"] >= begin:
+        return frozenset()
+    ids = set[int]()
+    for job in jobs:
+        group, text = job["jobGroup"], job["description"] or ""
+        began, numbered = job["submissionTime"], _BATCH_NUMBER.search(text)
+        during = begin <= began <= end
+        if group == run_id or f"runId = {run_id}" in text:
+            if int(numbered[1]) == batch.batch_id if numbered else during:
+                ids.update(job["stageIds"])
+        elif during and group not in others and "runId = " not in text and (job["completionTime"] or 0) <= end:
+            return frozenset()
+    return frozenset(ids)
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:

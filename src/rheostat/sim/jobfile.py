@@ -161,6 +161,9 @@ class Metrics(FrozenModel):
 
     delay_s: Annotated[float, _DAY] = 0.0
     """Age of every reading. Default: Spark's driver answers within milliseconds."""
+    work_seen: Annotated[float, quantity("share", ge=0, le=1)] = 1.0
+    """Share of the time of a batch's tasks that is known to be its own; 0: none, so it is unknown. Default: jobs carry
+    the run of their query; those of threads of a foreachBatch do not."""
 
 
 class RecordModel(FrozenModel):

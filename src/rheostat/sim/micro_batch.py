@@ -198,6 +198,7 @@ class MicroBatches(Engine):
     def _report(self, batch: _Batch) -> Batch:
         planning_s = self._job.driver.planning_s
         duration_s, commit_s = batch.end - batch.start, batch.end - batch.tasks_end
+        work_s, seen = batch.placed[-1].end - batch.start - planning_s, self._job.metrics.work_seen
         return Batch(
             at=batch.end,
             batch_id=batch.batch_id,
@@ -206,8 +207,8 @@ class MicroBatches(Engine):
             add_batch_s=duration_s - planning_s - commit_s,
             commit_s=commit_s,
             records=batch.records,
-            work_s=batch.placed[-1].end - batch.start - planning_s,
-            stages=tuple(map(_sum_stage, batch.placed)),
+            work_s=work_s * seen if seen else None,
+            stages=tuple(map(_sum_stage, batch.placed)) if seen == 1.0 else (),
         )
 
 

@@ -277,6 +277,13 @@ class DriverJvm:
             found: list[dict[str, Any]] = json.loads(self.as_json(stored_stages(self._context).take(most)))
             return found
 
+    def jobs(self, most: int) -> list[dict[str, Any]]:
+        """The newest jobs, newest first, in the form of Spark's REST interface. Four round trips."""
+        with translate_errors("listing the jobs"):
+            stored = self._context.statusStore().jobsList(None).take(most)
+            found: list[dict[str, Any]] = json.loads(self.as_json(stored))
+            return found
+
     def facts(self) -> SessionFacts:
         """What is known of the session; see :func:`session_facts` for one that may be remote."""
         with translate_errors("reading the configuration"):
