@@ -185,11 +185,12 @@ def partition_offsets(latest: Mapping[_Key, int], planned: object, committed: ob
     """One source's partitions, sorted; ``planned`` and ``committed`` are offsets as Spark writes them.
 
     A partition that a known offset does not name is new to the query: it will be read from 0. A partition that Spark
-    names and that is not among the latest has no latest offset.
+    names and that is not among the latest has no latest offset; a topic of which none is among them has been deleted.
     """
     planned_at, committed_at = partition_map(planned), partition_map(committed)
     found = []
-    keys: set[_Key] = {*latest, *(planned_at or ()), *(committed_at or ())}
+    topics = {topic for topic, _ in latest}
+    keys: set[_Key] = {key for key in (*latest, *(planned_at or ()), *(committed_at or ())) if key[0] in topics}
     for key in sorted(keys):
         start = None if committed_at is None else committed_at.get(key, 0)
         end = start if planned_at is None else planned_at.get(key, start or 0)
