@@ -27,6 +27,7 @@ from rheostat.model import Bounds, Observation
 from rheostat.observe.driver import DriverSource
 from rheostat.observe.merge import MergedSource
 from rheostat.observe.nodes import NodesWatch, SourceWithNodes
+from rheostat.observe.parse import is_uncountable
 from rheostat.ports import Actuator, Source
 from rheostat.spark.jvm import QueryPlan, SessionFacts, session_facts
 
@@ -327,7 +328,8 @@ def query_refusals(
         bounds: None: watch only, so only triggers and objective are checked.
         lag_s: of the objective.
     """
-    faults: list[Fault] = []
+    plans = tuple(plans)
+    faults = source_refusals(plans, observation)
     for plan in plans:
         name, trigger = plan.name or plan.run.query_id, plan.trigger
         if trigger.kind in _TRIGGERS:
@@ -343,6 +345,21 @@ def query_refusals(
         allowed = f"at most {sum(partitions)}, the partitions that are read"
         faults.append(Fault("executors", f"at most {bounds.maximum}", allowed, message))
     return faults
+
+
+def source_refusals(plans: Sequence[QueryPlan], observation: Observation | None) -> list[Fault]:
+    """Why no query can be measured: it can never be known how many records wait in their sources."""
+    found = {} if observation is None else {query.query_id: query.uncountable for query in observation.queries}
+    kinds = [
+        next((leaf.provider for leaf in plan.leaves if is_uncountable(leaf.provider)), found.get(plan.run.query_id))
+        for plan in plans
+    ]
+    if None in kinds:
+        return []
+    allowed = "Kafka, a query of Kafka beside it, or mode='watch'"
+    message = "it cannot be known how many records wait in this source, so neither backlog nor lag"
+    names = [f"queries.{plan.name or plan.run.query_id}.source" for plan in plans]
+    return [Fault(name, str(kind), allowed, message) for name, kind in zip(names, kinds, strict=True)]
 
 
 def objective_refusals(name: str, trigger_s: float | None, lag_s: float) -> list[Fault]:

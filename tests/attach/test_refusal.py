@@ -2,7 +2,7 @@ import pytest
 
 from rheostat.attachment import query_refusals, session_refusals
 from rheostat.model import Bounds, Observation, Offsets, PartitionOffsets, QueryReading
-from rheostat.spark.jvm import QueryPlan, Run, SessionFacts, Trigger
+from rheostat.spark.jvm import QueryPlan, Run, SessionFacts, SourceLeaf, Trigger
 
 GOOD = {"connect": False, "master": "spark://host:7077", "deploy": "standalone", "executor_cores": 2}
 
@@ -49,3 +49,35 @@ def test_fewer_partitions_than_executors_are_refused(partitions, fields):
     offsets = Offsets.of(0.0, tuple(PartitionOffsets("t", number, 0, 0, 0) for number in range(partitions)))
     seen = Observation(0.0, (QueryReading("id", "run", "q", 1.0, offsets=offsets),))
     assert [fault.field for fault in query_refusals([], seen, Bounds(1, 4), 20.0)] == fields
+
+
+def plan(name: str, *kinds: str) -> QueryPlan:
+    return QueryPlan(Run(name, "run"), name, Trigger("processing", 1.0), tuple(SourceLeaf(kind, {}) for kind in kinds))
+
+
+@pytest.mark.parametrize(
+    ("plans", "fields"),
+    [
+        pytest.param([plan("a", "kafka")], [], id="Kafka"),
+        pytest.param([plan("a", "rheostat_log")], [], id="a log"),
+        *[
+            pytest.param([plan("a", kind)], ["queries.a.source"], id=kind)
+            for kind in ("rate", "csv", "parquet", "delta", "socket", "binaryFile")
+        ],
+        pytest.param([plan("a", "kafka", "csv")], ["queries.a.source"], id="Kafka and files in one query"),
+        pytest.param([plan("a", "kafka"), plan("b", "rate")], [], id="one that can be measured is enough"),
+        pytest.param([plan("a", "csv"), plan("b", "rate")], ["queries.a.source", "queries.b.source"], id="none can"),
+        pytest.param([plan("a", "somebody's")], [], id="nobody knows, before a batch was planned"),
+    ],
+)
+def test_queries_that_can_never_be_measured_are_refused(plans, fields):
+    faults = query_refusals(plans, None, Bounds(1, 4), 20.0)
+    assert [fault.field for fault in faults] == fields
+
+
+def test_a_source_whose_offsets_count_no_records_is_refused():
+    seen = Observation(0.0, (QueryReading("a", "run", "a", 1.0, uncountable="somebody's"),))
+    (fault,) = query_refusals([plan("a", "somebody's")], seen, Bounds(1, 4), 20.0)
+    assert (fault.field, fault.given) == ("queries.a.source", "somebody's")
+    assert "Kafka" in fault.allowed
+    assert "mode='watch'" in fault.allowed

@@ -252,6 +252,24 @@ def merged(sources: Iterable[Offsets]) -> Offsets | None:
 
 LOG_PROVIDER = "rheostat_log"
 
+_FILES = frozenset({"avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml"})
+_UNCOUNTABLE = _FILES | {"delta", "rate", "rate-micro-batch", "socket"}
+
+
+def is_uncountable(provider: str, offsets: Iterable[object] = ()) -> bool:
+    """Whether it can never be known how many records wait in a source, by its name or by offsets of it.
+
+    Offsets of files, Delta tables and the like count files, versions or seconds.
+
+    >>> is_uncountable("rate"), is_uncountable("kafka"), is_uncountable("tableflow", [{"version": 7}])
+    (True, False, True)
+    """
+    if provider in ("kafka", LOG_PROVIDER):
+        return False
+    strange = any(partition_map(offset) is None for offset in offsets if offset not in (None, {}))
+    return strange or provider.lower() in _UNCOUNTABLE
+
+
 _SECRET_NAME = re.compile(r"password|passwd|jaas|secret|key|token|credential|certificate|auth", re.IGNORECASE)
 _SECRET_VALUE = re.compile(r"(password|secret|token)\s*=|://[^/@\s]+:[^/@\s]*@", re.IGNORECASE)
 _CAPS = ("maxOffsetsPerTrigger", "maxRecordsPerTrigger", "maxRowsPerTrigger", "rowsPerBatch")
