@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from rheostat.model import Bounds, Observation
 from rheostat.observe.driver import DriverSource
 from rheostat.observe.merge import MergedSource
 from rheostat.observe.nodes import NodesWatch, SourceWithNodes
+from rheostat.observe.parse import is_uncountable
 from rheostat.ports import Actuator, Clock, Source
 from rheostat.spark.jvm import QueryPlan, SessionFacts, session_facts
 from rheostat.text import several
@@ -299,8 +300,9 @@ def _check_session(
     if not isinstance(source, DriverSource):
         return faults, []
     plans = source.plans()
-    faults += query_refusals(plans, settings.parsed_objective.lag_s)
-    return faults, partition_remarks(source.observe(clock.now()), bounds) if plans else []
+    observation = source.observe(clock.now()) if plans else None
+    faults += query_refusals(plans, observation, settings.parsed_objective.lag_s)
+    return faults, [] if observation is None else partition_remarks(observation, bounds)
 
 
 def session_refusals(facts: SessionFacts, bounds: Bounds) -> list[Fault]:
@@ -324,9 +326,9 @@ def session_refusals(facts: SessionFacts, bounds: Bounds) -> list[Fault]:
     return faults
 
 
-def query_refusals(plans: Iterable[QueryPlan], lag_s: float) -> list[Fault]:
-    """Why running queries cannot be scaled with an objective of this lag."""
-    faults: list[Fault] = []
+def query_refusals(plans: Sequence[QueryPlan], observation: Observation | None, lag_s: float) -> list[Fault]:
+    """Why queries, as they were observed, cannot be scaled with an objective of this lag."""
+    faults = source_refusals(plans, observation)
     for plan in plans:
         name, trigger = plan.name or plan.run.query_id, plan.trigger
         if trigger.kind in _TRIGGERS:
@@ -349,6 +351,21 @@ def partition_remarks(observation: Observation, bounds: Bounds) -> list[str]:
         "of the batches that were seen keep them busy; after a shuffle or with minPartitions these are more than the "
         "partitions"
     ]
+
+
+def source_refusals(plans: Sequence[QueryPlan], observation: Observation | None) -> list[Fault]:
+    """Why no query can be measured: it can never be known how many records wait in their sources."""
+    found = {} if observation is None else {query.query_id: query.uncountable for query in observation.queries}
+    kinds = [
+        next((leaf.provider for leaf in plan.leaves if is_uncountable(leaf.provider)), found.get(plan.run.query_id))
+        for plan in plans
+    ]
+    if None in kinds:
+        return []
+    allowed = "Kafka, a query of Kafka beside it, or mode='watch'"
+    message = "it cannot be known how many records wait in this source, so neither backlog nor lag"
+    names = [f"queries.{plan.name or plan.run.query_id}.source" for plan in plans]
+    return [Fault(name, str(kind), allowed, message) for name, kind in zip(names, kinds, strict=True)]
 
 
 def objective_refusals(name: str, trigger_s: float | None, lag_s: float) -> list[Fault]:

@@ -153,6 +153,7 @@ class QueryReading:
         run_id: changes with every start.
         trigger_s: processing-time interval of the trigger; 0: as soon as possible.
         failed_because: the exception that ended the query.
+        uncountable: a source of which it can never be known how many records wait, by its kind; None: there is none.
     """
 
     query_id: str
@@ -164,6 +165,7 @@ class QueryReading:
     batch: Batch | None = None
     running: RunningBatch | None = None
     failed_because: str | None = None
+    uncountable: str | None = None
 
 
 class Executor(NamedTuple):
@@ -360,6 +362,36 @@ class QueryLoad(NamedTuple):
     idle: bool = False
 
 
+class Unmeasured(NamedTuple):
+    """A query that is left out of the figures, because some of its own are unknown.
+
+    Attributes:
+        query: its name, or its id where it has none.
+        since: since when it has been so.
+        lacks: names of the figures that are unknown or impossible.
+        source: the source of which it can never be known how many records wait; None: the figures may come.
+    """
+
+    query: str
+    since: float
+    lacks: tuple[str, ...] = ()
+    source: str | None = None
+
+    @property
+    def why(self) -> str:
+        """In words.
+
+        >>> Unmeasured("orders", 0.0, ("backlog",), "rate").why
+        "how many records wait in the source 'rate' of the query orders cannot be known, as it can for Kafka"
+        >>> Unmeasured("orders", 0.0, ("backlog", "lag_s")).why
+        'backlog, lag_s of the query orders'
+        """
+        if self.source is None:
+            return f"{', '.join(self.lacks)} of the query {self.query}"
+        waits = f"how many records wait in the source {self.source!r} of the query {self.query}"
+        return f"{waits} cannot be known, as it can for Kafka"
+
+
 class StageLoad(NamedTuple):
     """One stage of the last batch.
 
@@ -416,7 +448,8 @@ class Assessment:
         invalid: names of figures that were impossible (NaN, negative), sorted.
         queries: number of active queries.
         idle: nothing arrives, nothing waits and no batch has run for a while: none will, before input comes.
-        by_query: figures of each query, where there are several; else empty.
+        by_query: figures of each measured query, where there are several queries; else empty.
+        unmeasured: queries that are left out beside measured ones; and those that can never be measured.
         sink: why the sink is sick, as text; None: healthy or unknown.
         slow: slow executors and nodes, as text.
         slow_executors: ids of slow executors.
@@ -467,6 +500,7 @@ class Assessment:
     queries: int = 0
     idle: bool = False
     by_query: tuple[QueryLoad, ...] = ()
+    unmeasured: tuple[Unmeasured, ...] = ()
     nodes: Nodes | None = None
     sink: str | None = None
     slow: tuple[str, ...] = ()
@@ -508,6 +542,7 @@ class ReasonCode(StrEnum):
     METRICS_MISSING = "METRICS_MISSING"
     METRICS_INVALID = "METRICS_INVALID"
     METRICS_STALE = "METRICS_STALE"
+    QUERY_UNMEASURED = "QUERY_UNMEASURED"
     OBJECTIVE_TOO_SHORT = "OBJECTIVE_TOO_SHORT"
     RESCALE_RUNNING = "RESCALE_RUNNING"
     TASK_FAILURES = "TASK_FAILURES"

@@ -21,6 +21,7 @@ from rheostat.model import (
     QueryReading,
     RunningBatch,
     SourceInfo,
+    Unmeasured,
 )
 
 SETTINGS = AnalysisSettings(objective_lag_s=30.0, rate_window_s=20.0)
@@ -97,13 +98,44 @@ def test_without_a_query_everything_needed_of_one_is_missing():
     assert (seen.backlog, seen.capped, seen.batches) == (None, None, 0)
 
 
-def test_a_query_without_offsets_makes_the_sums_unknown():
+def test_a_query_without_offsets_is_left_out_and_named():
     blind = QueryReading("b", "run", None, 2.0, batch=Batch(10.0, 1, 1.0))
     seen = run(
         Observation(0.0, (query("a", 0.0, 0, 0), blind)), Observation(10.0, (query("a", 10.0, 1000, 900), blind))
     )
-    assert (seen.backlog, seen.arrival_rate, seen.lag_s, seen.backlog_excess) == (None, None, None, None)
-    assert seen.batch_s == 1.0
+    assert (seen.missing, seen.backlog, seen.arrival_rate, seen.lag_s, seen.backlog_excess) == (
+        ("executors",),
+        *(100, 100.0, 1.0, 0.0),
+    )
+    assert seen.queries == 2
+    assert [each.query_id for each in seen.by_query] == ["a"]
+    assert seen.unmeasured == (Unmeasured("b", 0.0, ("arrival_rate", "backlog", "backlog_excess", "lag_s")),)
+
+
+def test_an_impossible_figure_of_one_query_leaves_that_one_out():
+    seen = run(*(Observation(at, (query("a", at, 100 * at, 0), query("b", at, -1, 0))) for at in (0.0, 10.0)))
+    assert (seen.invalid, seen.arrival_rate) == ((), 100.0)
+    assert seen.unmeasured == (Unmeasured("b", 0.0, ("offsets.latest",)),)
+    seen = run(*(Observation(at, (query("a", at, -1, 0), query("b", at, -1, 0))) for at in (0.0, 10.0)))
+    assert (seen.invalid, seen.unmeasured) == (("offsets.latest",), ())
+
+
+def test_a_query_that_was_unknown_for_a_moment_is_known_again():
+    blind = QueryReading("b", "run", None, 2.0, batch=Batch(20.0, 1, 1.0))
+    looks = [
+        *[Observation(at, (query("a", at, 0, 0), query("b", at, 0, 0))) for at in (0.0, 10.0)],
+        Observation(20.0, (query("a", 20.0, 500, 500), blind)),
+    ]
+    assert [each.since for each in run(*looks).unmeasured] == [20.0]
+    seen = run(*looks, Observation(30.0, (query("a", 30.0, 1000, 900), query("b", 30.0, 600, 600))))
+    assert (seen.missing, seen.unmeasured, seen.arrival_rate) == (("executors",), (), 80.0)
+
+
+def test_a_source_that_can_never_be_counted_is_named_also_alone():
+    rate = QueryReading("b", "run", "ticks", 2.0, batch=Batch(10.0, 1, 1.0), uncountable="rate")
+    seen = run(Observation(0.0, (rate,)), Observation(10.0, (rate,)))
+    assert "backlog" in seen.missing
+    assert [(each.query, each.source) for each in seen.unmeasured] == [("ticks", "rate")]
 
 
 def test_a_gap_in_the_offsets_costs_one_cycle_and_no_history():

@@ -106,7 +106,11 @@ def test_arrival_rate(readings, rate):
     [
         pytest.param([part(20, 20, 20)], {}, id="a partition left out"),
         pytest.param([part(20, 20, 20), part(None, 9, 9, 1)], {}, id="a latest offset unknown"),
-        pytest.param([part(20, 20, 20), part(15, 9, 9, 1), part(7, 0, 0, 2)], {"backlog": 13, "waiting": 13}, id="new"),
+        pytest.param(
+            [part(20, 20, 20), part(15, 9, 9, 1), part(7, 0, 0, 2)],
+            {"backlog": 13, "waiting": 13, "arrival_rate": 1.5, "lag_s": 10.0},
+            id="new: it counts from the second look on",
+        ),
         pytest.param([part(20, 20, 20), part(15, 9, None, 1)], {"arrival_rate": 1.5}, id="committed unknown"),
         pytest.param(
             [part(20, 20, 20), part(15, None, 9, 1)],
@@ -174,9 +178,50 @@ def test_an_impossible_offset_is_unknown_and_named(name, bad):
     assert (seen.arrival_rate is None) == (name == "latest")
 
 
-def test_no_partition_at_all_is_not_an_empty_backlog():
-    seen = run(look(0.0), look(10.0))
-    assert (seen.backlog, seen.arrival_rate, seen.lag_s) == (None, None, None)
+def other(latest, committed, topic="views"):
+    return PartitionOffsets(topic, 0, latest, committed, committed)
+
+
+def test_no_partition_at_all_is_an_empty_source():
+    """As of a pattern that no topic matches; a source that could not be read has no offsets at all."""
+    seen = run(look(0.0))
+    assert (seen.backlog, seen.arrival_rate, seen.lag_s, seen.partitions) == (0, 0.0, 0.0, 0)
+    seen = run(look(0.0), look(10.0, part(100, 40, 40)))
+    assert (seen.missing, seen.backlog, seen.arrival_rate, seen.lag_s) == ((), 60, 0.0, 0.0)
+    seen = run(look(0.0), look(10.0, part(100, 40, 40)), look(20.0, part(200, 40, 40)))
+    assert (seen.missing, seen.backlog, seen.arrival_rate, seen.lag_s) == ((), 160, 10.0, 10.0)
+
+
+def test_a_topic_that_is_gone_counts_as_it_was_and_then_no_more():
+    """20 records of it wait; nobody waits for them."""
+    both = [look(at, part(int(10 * at), 0, 0), other(100, 80)) for at in (0.0, 10.0)]
+    alone = [look(at, part(int(10 * at), int(10 * at), int(10 * at))) for at in (20.0, 30.0, 40.0, 50.0)]
+    for count, backlog in ((1, 20), (3, 20), (4, 0)):
+        seen = run(*both, *alone[:count])
+        assert (seen.missing, seen.backlog, seen.arrival_rate, seen.lag_s) == ((), backlog, 10.0, 0.0)
+        assert seen.partitions == 1
+
+
+def test_topics_that_come_and_go_leave_every_sample_complete():
+    """1000 records/s in a topic that stays; beside it a new one each minute, with 5/s, which is deleted then."""
+    looks = []
+    for step in range(1, 120):
+        at, number = 15.0 * step, step // 4
+        came = part(int(1000 * at), int(1000 * at) - 500, int(1000 * at) - 500)
+        brief = 5 * int(at - 60 * number)
+        looks.append(look(at, came, other(brief, 0, f"minute-{number:03}")))
+    state, seen = AnalysisState(), list[Assessment]()
+    for each in looks:
+        assessment, state = analyze(each, state, SETTINGS)
+        seen.append(assessment)
+    assert [each.at for each in seen if each.missing or each.invalid] == [15.0]
+    assert all(1000.0 <= (each.arrival_rate or 0.0) <= 1005.0 for each in seen[1:])
+    assert all((each.lag_s or 0.0) <= 60.0 for each in seen[1:])
+
+
+def test_a_deleted_and_a_new_topic_at_once():
+    seen = run(look(0.0, other(100, 100, "old")), look(10.0, other(200, 200, "old")), look(20.0, other(50, 0, "new")))
+    assert (seen.missing, seen.backlog, seen.partitions) == ((), 50, 1)
 
 
 def test_an_inexact_source_is_said_to_be_one():

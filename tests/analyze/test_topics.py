@@ -27,7 +27,7 @@ def test_two_topics_in_one_query():
 
 
 def test_a_partition_that_is_away_leaves_all_rates_unknown():
-    seen = run(look(0.0, part(0, 0, 0), view(0)), look(10.0, part(100, 0, 0)))
+    seen = run(look(0.0, part(0, 0, 0), view(0), view(0, 1)), look(10.0, part(100, 0, 0), view(0)))
     assert (seen.arrival_rate, seen.arrival_rates) == (None, ())
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from rheostat.attachment import partition_remarks, query_refusals, session_refusals
 from rheostat.model import Bounds, Cluster, Executor, Observation, Offsets, PartitionOffsets, QueryReading
-from rheostat.spark.jvm import QueryPlan, Run, SessionFacts, Trigger
+from rheostat.spark.jvm import QueryPlan, Run, SessionFacts, SourceLeaf, Trigger
 
 GOOD = {"connect": False, "master": "spark://host:7077", "deploy": "standalone", "executor_cores": 2}
 
@@ -41,7 +41,7 @@ def test_a_session_that_cannot_be_scaled_is_refused_with_all_causes(facts, field
 )
 def test_a_query_that_cannot_be_scaled_is_refused(trigger, fields):
     plan = QueryPlan(Run("id", "run"), "q", trigger, ())
-    assert [fault.field for fault in query_refusals([plan], 20.0)] == fields
+    assert [fault.field for fault in query_refusals([plan], None, 20.0)] == fields
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,35 @@ def test_bounds_beyond_the_partitions_are_a_remark_and_no_refusal(partitions, co
     remarks = partition_remarks(seen, Bounds(1, 10))
     assert bool(remarks) == said
     assert all(f"{partitions} partitions are read" in remark for remark in remarks)
+
+
+def plan(name: str, *kinds: str) -> QueryPlan:
+    return QueryPlan(Run(name, "run"), name, Trigger("processing", 1.0), tuple(SourceLeaf(kind, {}) for kind in kinds))
+
+
+@pytest.mark.parametrize(
+    ("plans", "fields"),
+    [
+        pytest.param([plan("a", "kafka")], [], id="Kafka"),
+        pytest.param([plan("a", "rheostat_log")], [], id="a log"),
+        *[
+            pytest.param([plan("a", kind)], ["queries.a.source"], id=kind)
+            for kind in ("rate", "csv", "parquet", "delta", "socket", "binaryFile")
+        ],
+        pytest.param([plan("a", "kafka", "csv")], ["queries.a.source"], id="Kafka and files in one query"),
+        pytest.param([plan("a", "kafka"), plan("b", "rate")], [], id="one that can be measured is enough"),
+        pytest.param([plan("a", "csv"), plan("b", "rate")], ["queries.a.source", "queries.b.source"], id="none can"),
+        pytest.param([plan("a", "somebody's")], [], id="nobody knows, before a batch was planned"),
+    ],
+)
+def test_queries_that_can_never_be_measured_are_refused(plans, fields):
+    faults = query_refusals(plans, None, 20.0)
+    assert [fault.field for fault in faults] == fields
+
+
+def test_a_source_whose_offsets_count_no_records_is_refused():
+    seen = Observation(0.0, (QueryReading("a", "run", "a", 1.0, uncountable="somebody's"),))
+    (fault,) = query_refusals([plan("a", "somebody's")], seen, 20.0)
+    assert (fault.field, fault.given) == ("queries.a.source", "somebody's")
+    assert "Kafka" in fault.allowed
+    assert "mode='watch'" in fault.allowed

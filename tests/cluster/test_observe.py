@@ -213,6 +213,7 @@ def test_sources_whose_records_cannot_be_counted_are_a_gap(
         seen = watcher.until(lambda seen: seen.queries and seen.queries[0].batch is not None, "a batch")
 
     assert only(seen).offsets is None
+    assert only(seen).uncountable == "rate"
     assert [gap.why for gap in seen.gaps] == ["the source 'rate' does not tell how many records wait in it"]
 
 

@@ -13,7 +13,7 @@ from rheostat.decide.effectiveness import Cause, Useless
 from rheostat.decide.guard import Context
 from rheostat.decide.state import GuardState, Pending
 from rheostat.decide.state import PastRecommendation as Past
-from rheostat.model import Bounds, Reason, ReasonCode, Recommendation, StageLoad
+from rheostat.model import Bounds, Reason, ReasonCode, Recommendation, StageLoad, Unmeasured
 
 AT = 1000.0
 NEUTRAL = {"warm_up_batches": 0, "hold_s": 0.0, "largest_step_down": None, "cooldown_down_s": 0.0}
@@ -36,6 +36,8 @@ def shaped(target: int | None, *, current: int = 5, guard=None, state=None, boun
 UP, DOWN, STAY = 8, 2, 5
 MANY = (StageLoad(8, 0.75), StageLoad(2, 0.25))
 CHANGED = {"changed_at": AT - 10, "down_blocked_at": AT - 10}
+BRIEF = Unmeasured("other", AT - 30, ("backlog",))
+NEVER = Unmeasured("other", AT - 30, ("backlog",), "rate")
 BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
 
 
@@ -292,6 +294,26 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
             ReasonCode.PARTITIONS_PER_SLOT,
             id="how many on a slot is unknown",
         ),
+        # queries that are left out
+        pytest.param(UP, {"unmeasured": (BRIEF,)}, UP, ReasonCode.FIXED, id="a query beside is unknown: up"),
+        pytest.param(DOWN, {"unmeasured": (BRIEF,)}, STAY, ReasonCode.QUERY_UNMEASURED, id="unknown for a moment"),
+        pytest.param(
+            DOWN,
+            {"unmeasured": (BRIEF._replace(since=AT - 240),), "executors": 5, "busy_ratio": 0.6},
+            4,
+            ReasonCode.QUERY_UNMEASURED,
+            id="unknown for long: 3 of 5 are in use, at most 80 % of 4",
+        ),
+        pytest.param(
+            DOWN,
+            {"unmeasured": (NEVER,), "executors": 5, "busy_ratio": 0.3},
+            DOWN,
+            ReasonCode.FIXED,
+            id="never to be known, and few slots are in use",
+        ),
+        pytest.param(
+            DOWN, {"unmeasured": (NEVER,), "busy_ratio": None}, STAY, ReasonCode.QUERY_UNMEASURED, id="use unknown"
+        ),
         # maximum of the window
         pytest.param(
             DOWN,
@@ -483,8 +505,16 @@ def test_a_step_blocks_no_other_direction_than_it_says(step):
         "most_partitions": 0.2,
         "quota_cores": 5,
     }
-    figures = {"failed_tasks": 1, "batches": 0, "backlog_excess": 9.0, "partitions": 1, "capped": True, "sink": "slow"}
-    figures |= {"useful_executors": 1}
+    figures: dict[str, Any] = {
+        "failed_tasks": 1,
+        "batches": 0,
+        "backlog_excess": 9.0,
+        "partitions": 1,
+        "capped": True,
+        "sink": "slow",
+        "useful_executors": 1,
+    }
+    figures |= {"unmeasured": (BRIEF,)}
     for target in (UP, DOWN):
         settings = GuardSettings(**strict, largest_step_up=1)
         context = Context(seen(AT, **figures), 5, None, Bounds(5, 5), settings, 15.0, state)
@@ -532,3 +562,11 @@ def test_the_page_lists_the_steps_that_a_policy_may_do_itself():
     page = (Path(__file__).parents[2] / "docs" / "guard.md").read_text(encoding="utf-8")
     allowed = page.split("Allowed are")[1].split("The others")[0]
     assert re.findall(r"`(\w+)`", allowed) == [step.name for step in STEPS if step.self_manageable]
+
+
+def test_a_source_that_can_never_be_counted_is_named():
+    _, reason, _ = shaped(UP, missing=("backlog",), unmeasured=(NEVER,))
+    assert reason.text == (
+        "unknown: backlog; how many records wait in the source 'rate' of the query other cannot be known, "
+        "as it can for Kafka: 5 stays"
+    )

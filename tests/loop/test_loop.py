@@ -598,3 +598,18 @@ def test_after_its_thread_died_the_loop_goes_on_where_it_was_and_says_so(caplog)
         " journal if nobody ended it (logged once)"
     ]
     assert rig.loop.status().failures == 2
+
+
+def test_a_query_that_can_never_be_measured_is_named_once_and_alone_nothing_is_done(caplog):
+    class Ticks(ToyJob):
+        def observe(self, at):
+            seen = super().observe(at)
+            queries = [dataclasses.replace(query, offsets=None, uncountable="rate") for query in seen.queries]
+            return dataclasses.replace(seen, queries=tuple(queries))
+
+    rig = Rig(Ticks())
+    with caplog.at_level(logging.WARNING):
+        decisions = rig.cycles(5)
+    assert codes(decisions[1:]) == [ReasonCode.METRICS_MISSING] * 4
+    assert "'rate'" in decisions[-1].reason.text
+    assert [each.getMessage().count("'rate'") for each in caplog.records] == [1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rheostat.analyze.batches import QueryFigures, read_query
@@ -28,7 +29,7 @@ from rheostat.analyze.state import (
     total,
 )
 from rheostat.config.models import ELSEWHERE
-from rheostat.model import Assessment, Batch, Observation, QueryLoad, QueryReading, StageLoad, StageWork
+from rheostat.model import Assessment, Batch, Observation, QueryLoad, QueryReading, StageLoad, StageWork, Unmeasured
 
 if TYPE_CHECKING:
     from rheostat.config.models import Settings
@@ -43,7 +44,8 @@ def analysis_settings(settings: Settings) -> AnalysisSettings:
     )
 
 
-NEEDED = ("arrival_rate", "backlog", "backlog_excess", "batch_s", "executors", "lag_s")
+_OF_QUERY = ("arrival_rate", "backlog", "backlog_excess", "batch_s", "lag_s")
+NEEDED = tuple(sorted([*_OF_QUERY, "executors"]))
 """Figures that every decision needs. The processed rate, the busy ratio and the split of the backlog are not among
 them: in overload they may stay unknown for minutes, and an increase must not wait then."""
 
@@ -59,33 +61,56 @@ def analyze(
     """Assess an observation.
 
     Rates, backlogs and their excess are summed over the queries that have not failed. Lag, batch time, trigger, period
-    and occupancy are the largest of them, finished batches the fewest. A sum with an unknown term is unknown.
-    Impossible figures (NaN, infinite, negative) count as unknown and are named in ``invalid``.
+    and occupancy are the largest of those that are not idle, finished batches the fewest. A sum with an unknown term is
+    unknown. Impossible figures (NaN, infinite, negative) count as unknown and are named in ``invalid``.
+
+    Where some queries are measured, those that lack a needed figure are left out and named in ``unmeasured``.
 
     ``metrics_age_s`` is the age of the oldest *reading* among offsets, running batch and executors. The last finished
     batch does not count: in overload that event is old, however fresh the reading.
 
     ``observation.at`` comes from the loop's own clock and is trusted.
     """
-    at, invalid = observation.at, set[str]()
-    for query in observation.queries:
-        known_fields(query.batch, "batch", _UNREAD, invalid)
+    at, invalid, impossible = observation.at, set[str](), set[str]()
     cluster, cluster_history = read_cluster(observation.cluster, state.cluster, settings, invalid)
     past = {history.query_id: history for history in state.queries}
     readings = [query for query in observation.queries if query.failed_because is None]
-    figures, histories = list[QueryFigures](), list[QueryHistory]()
+    figures, histories, faults = list[QueryFigures](), list[QueryHistory](), list[Unmeasured | None]()
     for query in readings:
-        before = past.pop(query.query_id, None)
-        each, history = read_query(query, before, at, settings, executors_changed=cluster.changed, invalid=invalid)
+        before, own = past.pop(query.query_id, None), set[str]()
+        known_fields(query.batch, "batch", _UNREAD, own)
+        each, history = read_query(query, before, at, settings, executors_changed=cluster.changed, invalid=own)
+        since = None if before is None else before.unmeasured_since
+        fault = _find_fault(query, each, own, at if since is None else since)
         figures.append(each)
-        histories.append(history)
+        histories.append(replace(history, unmeasured_since=None if fault is None else fault.since))
+        faults.append(fault)
+        impossible |= own
     offsets = [history.offsets for history in histories]
     machines = watch_executors(state.machines, cluster_history, observation.cluster, offsets, settings.rate_window_s)
     # A query that returns within the rate window continues its history.
     kept = [each for each in past.values() if 0 <= at - each.seen_at <= settings.rate_window_s]
     cluster_history = watch_slots(cluster_history, readings)
     state = AnalysisState(queries=(*histories, *kept), cluster=cluster_history, machines=machines)
-    return _assess(observation, readings, figures, cluster, state, invalid), state
+    measured = [number for number, fault in enumerate(faults) if fault is None]
+    if not measured or len(measured) == len(faults):
+        assessment = _assess(observation, readings, figures, cluster, state, invalid | impossible)
+        never = tuple([fault for fault in faults if fault is not None and fault.source is not None])
+        return replace(assessment, unmeasured=never) if never else assessment, state
+    readings_kept, figures_kept = [readings[number] for number in measured], [figures[number] for number in measured]
+    return replace(
+        _assess(observation, readings_kept, figures_kept, cluster, state, invalid),
+        queries=len(readings),
+        by_query=tuple(map(_load_of, readings_kept, figures_kept)),
+        unmeasured=tuple([fault for fault in faults if fault is not None]),
+    ), state
+
+
+def _find_fault(query: QueryReading, figures: QueryFigures, impossible: set[str], since: float) -> Unmeasured | None:
+    """Why a query is not measured; None: it is."""
+    unknown = [name for name, value in zip(_OF_QUERY, _needed(figures), strict=True) if value is None]
+    lacks = tuple(sorted(impossible) or unknown)
+    return Unmeasured(query.name or query.query_id, since, lacks, query.uncountable) if lacks else None
 
 
 def _assess(
@@ -152,16 +177,13 @@ def _assess(
 
 
 def _find_missing(query: QueryFigures, cluster: ClusterFigures) -> tuple[str, ...]:
+    known_ones = dict(zip(_OF_QUERY, _needed(query), strict=True)) | {"executors": cluster.executors}
+    return tuple([name for name in NEEDED if known_ones[name] is None])
+
+
+def _needed(query: QueryFigures) -> tuple[float | None, ...]:
     offsets = query.offsets
-    needed = (
-        offsets.arrival_rate,
-        offsets.backlog,
-        query.backlog_excess,
-        query.batch_s,
-        cluster.executors,
-        offsets.lag_s,
-    )
-    return tuple([name for name, value in zip(NEEDED, needed, strict=True) if value is None])
+    return offsets.arrival_rate, offsets.backlog, query.backlog_excess, query.batch_s, offsets.lag_s
 
 
 def _by_topic(offsets: Sequence[OffsetFigures]) -> tuple[tuple[str, float], ...]:
@@ -188,7 +210,7 @@ def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
         ),
         last_batch_s=largest(q.last_batch_s for q in working),
         last_batch_id=total(q.last_batch_id or 0 if q.idle else q.last_batch_id for q in queries),
-        last_batch_records=None,
+        last_batch_records=working[0].last_batch_records if len(working) == 1 else None,
         running=_any_true([q.running for q in queries]),
         processed_rate=total(q.processed_rate for q in queries),
         backlog_excess=total(q.backlog_excess for q in queries),
@@ -198,7 +220,7 @@ def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
         occupancy=largest(q.occupancy for q in working),
         batches=min((q.batches for q in working), default=0),
         capped=_any_true([q.capped for q in queries]),
-        partitions=total(q.partitions for q in queries),
+        partitions=total(q.partitions for q in working),
         oldest=min((q.oldest for q in queries if q.oldest is not None), default=None),
         pressure=largest(q.pressure for q in queries),
         throughput=total(q.throughput for q in queries),

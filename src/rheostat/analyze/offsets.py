@@ -7,8 +7,8 @@ of records that have arrived in it until t; it is sampled at each look and linea
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from math import inf
 
 from rheostat.analyze.state import AnalysisSettings, OffsetHistory, known, known_column, thin, total
@@ -50,26 +50,34 @@ class OffsetFigures:
     by_topic: tuple[tuple[str, float], ...] = ()
 
 
+_EMPTY = OffsetFigures(
+    waiting=0, in_flight=0, backlog=0, arrival_rate=0.0, lag_s=0.0, partitions=0, committed_known=True
+)
+_NOTHING_YET: Curve = ((0.0, 1.0), (0, 0))
+
+
 def read_offsets(
     offsets: Offsets | None, past: OffsetHistory, now: float, settings: AnalysisSettings, invalid: set[str]
 ) -> tuple[OffsetFigures, OffsetHistory]:
     """The figures at ``now``, and the history with this reading in it.
 
-    A partition that is left out of a reading makes the sums unknown. Left out for longer than the rate window, it is
-    taken to be gone.
+    Topics come and go, partitions of a topic do not. A topic that is left out of a reading counts as it was, without
+    new records; a partition of another one makes the sums unknown. After the rate window, both are gone. What arrives
+    in a new partition counts from its second look on. A source without partitions is empty.
     """
     at = known(offsets.at, "offsets.at", invalid) if offsets is not None else None
-    if offsets is None or at is None or not offsets.topics:
+    if offsets is None or at is None:
         return OffsetFigures(), past
     window_s = settings.rate_window_s
     past_keys = list(zip(past.topics, past.numbers, strict=True))
     read = list(zip(offsets.topics, offsets.numbers, strict=True))
     absent_since = _absent_since(read, past_keys, past.absent_since, at, window_s)
-    keys, unread = [*read, *absent_since], [None] * len(absent_since)
-    latest = [*known_column(offsets.latest, "offsets.latest", invalid), *unread]
-    planned = [*known_column(offsets.planned, "offsets.planned", invalid), *unread]
-    committed = [*known_column(offsets.committed, "offsets.committed", invalid), *unread]
+    keys = [*read, *absent_since]
+    if not keys:
+        return replace(_EMPTY, at=at, exact=offsets.exact), OffsetHistory(times=(at,))
     columns, before = _align(past, past_keys, keys)
+    gone, fresh = _compare(keys, {*offsets.topics}, {*past_keys} if past.times else {*keys})
+    latest, planned, committed = _positions(offsets, columns, before, gone, invalid)
     ends = _ends(latest, planned, committed, columns, before, invalid)
     reached = [
         None if end is None or plan is None or done is None else max(plan, done)
@@ -78,7 +86,7 @@ def read_offsets(
     arrived = total(ends)
     times, columns = add_look(past.times, columns, at, latest)
     curves = [known_samples(times, column) for column in columns]
-    arrivals = [None if count is None else curve for count, curve in zip(latest, curves, strict=True)]
+    arrivals = _arrivals(latest, curves, fresh)
     arrival_rate = _rate(arrivals, window_s)
     last_committed = [then if done is None else done for done, then in zip(committed, before, strict=True)]
     figures = OffsetFigures(
@@ -87,8 +95,8 @@ def read_offsets(
         in_flight=_difference(total(reached), total(committed)),
         backlog=_difference(arrived, total(committed)),
         arrival_rate=arrival_rate,
-        lag_s=_lag(curves, committed, ends, max(now, at)),
-        partitions=len(keys),
+        lag_s=_lag(_waiting(curves, committed, ends, gone), max(now, at), fresh),
+        partitions=len(keys) - sum(gone),
         exact=offsets.exact,
         committed_known=None not in committed,
         progress=_progress(before, committed),
@@ -128,6 +136,31 @@ def _align(
     committed = dict(zip(past_keys, past.committed, strict=True))
     unknown = (None,) * len(past.times)
     return [columns.get(key, unknown) for key in keys], [committed.get(key) for key in keys]
+
+
+def _compare(keys: Sequence[Key], topics: Set[str], before: Set[Key]) -> tuple[list[bool], list[bool]]:
+    """Of each partition, whether its topic is gone, and whether it is new."""
+    return [topic not in topics for topic, _ in keys], [key not in before for key in keys]
+
+
+def _positions(
+    offsets: Offsets, columns: Sequence[Samples], before: Column, gone: Sequence[bool], invalid: set[str]
+) -> tuple[list[int | None], list[int | None], list[int | None]]:
+    """Latest, planned and committed offsets; then those of absent partitions, as they were where a topic is gone."""
+    absent = list(zip(columns, before, gone, strict=True))[len(offsets.topics) :]
+    ends = [_last_known(column) if away else None for column, _, away in absent]
+    done = [then if away else None for _, then, away in absent]
+    return (
+        [*known_column(offsets.latest, "offsets.latest", invalid), *ends],
+        [*known_column(offsets.planned, "offsets.planned", invalid), *done],
+        [*known_column(offsets.committed, "offsets.committed", invalid), *done],
+    )
+
+
+def _arrivals(latest: Column, curves: Sequence[Curve], fresh: Sequence[bool]) -> list[Curve | None]:
+    """The curve of each partition; None: what arrives is unknown."""
+    rows = zip(latest, curves, fresh, strict=True)
+    return [_NOTHING_YET if new else None if count is None else curve for count, curve, new in rows]
 
 
 def _ends(
@@ -210,17 +243,26 @@ def _mean_rate(times: Times, counts: Sequence[int], window_s: float) -> float | 
     return (counts[-1] - count_at(times, counts, start)) / (times[-1] - start)
 
 
-def _lag(curves: Sequence[Curve], committed: Column, ends: Column, now: float) -> float | None:
+def _waiting(
+    curves: Sequence[Curve], committed: Column, ends: Column, gone: Sequence[bool]
+) -> list[tuple[Curve, int | None, int | None]]:
+    """Curve, committed and end of each partition; for records of a topic that is gone nobody waits."""
+    rows = zip(curves, committed, ends, gone, strict=True)
+    return [(curve, done, done if away else end) for curve, done, end, away in rows]
+
+
+def _lag(rows: Sequence[tuple[Curve, int | None, int | None]], now: float, fresh: Sequence[bool]) -> float | None:
     """The largest age now − A⁻¹(committed); 0 when nothing is uncommitted; None before two samples.
 
-    Where the committed offset lies before the oldest sample, this is the age of that sample: a lower bound.
+    One is enough for a new partition. Where the committed offset lies before the oldest sample, this is the age of
+    that sample: a lower bound.
     """
     known_rows = [
         (curve, done, end)
-        for curve, done, end in zip(curves, committed, ends, strict=True)
-        if done is not None and end is not None and len(curve[0]) > 1
+        for (curve, done, end), new in zip(rows, fresh, strict=True)
+        if done is not None and end is not None and (new or len(curve[0]) > 1)
     ]
-    if len(known_rows) < len(curves):
+    if len(known_rows) < len(rows):
         return None
     oldest = min([arrival_time(curve, done) for curve, done, end in known_rows if end > done], default=now)
     return max(0.0, now - oldest)

@@ -72,6 +72,7 @@ class QueryHistory:
     Attributes:
         count_after: batches up to this id do not count as finished at the present number of executors.
         turns: its backpressure; None: the window begins with the next look.
+        unmeasured_since: since when figures of it have been missing; None: they are known.
     """
 
     query_id: str
@@ -82,6 +83,7 @@ class QueryHistory:
     marks: tuple[BatchMark, ...] = ()
     count_after: int | None = None
     turns: Turns | None = None
+    unmeasured_since: float | None = None
 
 
 class Counters(NamedTuple):

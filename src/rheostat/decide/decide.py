@@ -211,6 +211,7 @@ STEPS: tuple[Step, ...] = (
     Step(guard.alignment, _BOTH, (_C.ALIGNED,), _ALIGN, self_manageable=True),
     Step(guard.useful_executors, _UP, (_C.USELESS_EXECUTORS,), self_manageable=True),
     Step(guard.least_by_partitions, _DOWN, (_C.PARTITIONS_PER_SLOT,), ("most_partitions",)),
+    Step(guard.unmeasured_queries, _DOWN, (_C.QUERY_UNMEASURED,), ("hold_fallback_s",)),
     Step(guard.largest_step, _BOTH, (_C.LARGEST_STEP,), _LARGEST, self_manageable=True),
     Step(guard.scale_down_hold, _DOWN, (_C.SCALE_DOWN_HOLD,), ("scale_down_hold_s",), self_manageable=True),
     Step(guard.cooldown_up, _UP, (_C.COOLDOWN_UP,), ("cooldown_up_s",), self_manageable=True),

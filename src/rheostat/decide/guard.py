@@ -127,7 +127,8 @@ def metrics_invalid(_target: int, context: Context) -> Change | None:
 def metrics_missing(_target: int, context: Context) -> Change | None:
     if not context.assessment.missing:
         return None
-    return stay(context, ReasonCode.METRICS_MISSING, f"unknown: {', '.join(context.assessment.missing)}")
+    never = "".join(f"; {each.why}" for each in context.assessment.unmeasured)
+    return stay(context, ReasonCode.METRICS_MISSING, f"unknown: {', '.join(context.assessment.missing)}{never}")
 
 
 def metrics_stale(_target: int, context: Context) -> Change | None:
@@ -344,6 +345,25 @@ def least_by_partitions(target: int, context: Context) -> Change | None:
     text = f"{needs} {executors(least)} for at most {most:g} a slot"
     allowed = min(context.current, max(target, least))
     return _limit(context, target, allowed, ReasonCode.PARTITIONS_PER_SLOT, text, least=float(least))
+
+
+_MOST_IN_USE = 0.8
+
+
+def unmeasured_queries(target: int, context: Context) -> Change | None:
+    """No decrease while a query beside the measured ones may soon be known; then none below the slots in use."""
+    assessment, wait_s = context.assessment, context.settings.hold_fallback_s
+    brief = [each for each in assessment.unmeasured if each.source is None and assessment.at - each.since < wait_s]
+    if not assessment.unmeasured:
+        return None
+    busy, there = assessment.busy_ratio, assessment.executors
+    if brief or busy is None or there is None:
+        text = f"unknown: {(brief or assessment.unmeasured)[0].why}"
+        return stay(context, ReasonCode.QUERY_UNMEASURED, text)
+    least = max(1, math.ceil(busy * there / _MOST_IN_USE))
+    text = f"{assessment.unmeasured[0].why}; {percent(busy)} of the slots are in use, which need {executors(least)}"
+    allowed = min(context.current, max(target, least))
+    return _limit(context, target, allowed, ReasonCode.QUERY_UNMEASURED, text, least=float(least))
 
 
 def largest_step(target: int, context: Context) -> Change | None:

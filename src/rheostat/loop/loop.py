@@ -94,6 +94,7 @@ class Loop:
         self._outbox: list[Outcome] = []
         self._assessment: Assessment | None = None
         self._wall_ahead_s = 0.0
+        self._named: set[str] = set()
         state, note = self._load_state()
         self._latest = state.at
         self._state = state.numbered_from(journal.last_id + 1)
@@ -190,12 +191,20 @@ class Loop:
         observation = self._source.observe(at)
         self._failures.stage = "analyze"
         assessment, analysis = analyze(observation, self._state.analysis, self._analysis_settings)
+        self._name_uncountable(assessment)
         self._failures.stage = "plan"
         decision, state = decide(assessment, replace(self._state, analysis=analysis), self._decision_settings)
         self._record(observation, assessment, decision, state)
         self._failures.stage = "execute"
         self._execute(decision)
         return decision
+
+    def _name_uncountable(self, assessment: Assessment) -> None:
+        """Log, once, each query that can never be measured."""
+        for query in assessment.unmeasured:
+            if query.source is not None and query.query not in self._named:
+                self._named.add(query.query)
+                _log.warning("%s: this query is left out, and alone it is not scaled", query.why)
 
     def _record(
         self, observation: Observation | None, assessment: Assessment | None, decision: Decision, after: State[Any]

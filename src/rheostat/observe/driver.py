@@ -24,6 +24,7 @@ from rheostat.observe.parse import (
     MOST_STAGES,
     Latest,
     Progress,
+    is_uncountable,
     merged,
     new_partitions,
     not_a_count,
@@ -135,6 +136,7 @@ class DriverSource:
             offsets=merged(offsets),
             batch=batch,
             running=None if position is None else running_batch(position, snapshot.now, self._times.place),
+            uncountable=_find_uncountable(plan, position, progress),
         )
 
     def _with_stages(self, run_id: str, batch: Batch) -> Batch:
@@ -208,6 +210,16 @@ def _read_position(handle: QueryHandle) -> Position:
     if position is None:
         raise UnavailableError("the query is starting and does not know its offsets yet")
     return position
+
+
+def _find_uncountable(plan: QueryPlan, position: Position | None, progress: Progress | None) -> str | None:
+    """The first source of which it can never be known how many records wait."""
+    columns = [] if position is None else [position.planned, position.committed]
+    columns += [] if progress is None else [progress.latest]
+    for number, leaf in enumerate(plan.leaves):
+        if is_uncountable(leaf.provider, [column[number] for column in columns if number < len(column)]):
+            return leaf.provider
+    return None
 
 
 def _reported_latest(leaf: SourceLeaf, number: int, progress: Progress | None) -> Latest:

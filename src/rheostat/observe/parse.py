@@ -241,11 +241,13 @@ def partition_offsets(
     """One source's partitions, sorted; ``planned`` and ``committed`` are offsets as Spark writes them.
 
     A partition that a known offset does not name is new to the query: it will be read from its earliest offset. A
-    partition that Spark names and that is not among the latest has no latest offset.
+    partition that Spark names and that is not among the latest has no latest offset; a topic of which none is among
+    them has been deleted.
     """
     planned_at, committed_at = partition_map(planned), {} if committed == {} else partition_map(committed)
     found = []
-    keys: set[_Key] = {*latest, *(planned_at or ()), *(committed_at or ())}
+    topics = {topic for topic, _ in latest}
+    keys: set[_Key] = {key for key in (*latest, *(planned_at or ()), *(committed_at or ())) if key[0] in topics}
     for key in sorted(keys):
         start = None if committed_at is None else committed_at.get(key, earliest.get(key))
         end = start if planned_at is None else planned_at.get(key, start)
@@ -325,6 +327,24 @@ def merged(sources: Iterable[Offsets]) -> Offsets | None:
 
 
 LOG_PROVIDER = "rheostat_log"
+
+_FILES = frozenset({"avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml"})
+_UNCOUNTABLE = _FILES | {"delta", "rate", "rate-micro-batch", "socket"}
+
+
+def is_uncountable(provider: str, offsets: Iterable[object] = ()) -> bool:
+    """Whether it can never be known how many records wait in a source, by its name or by offsets of it.
+
+    Offsets of files, Delta tables and the like count files, versions or seconds.
+
+    >>> is_uncountable("rate"), is_uncountable("kafka"), is_uncountable("tableflow", [{"version": 7}])
+    (True, False, True)
+    """
+    if provider in ("kafka", LOG_PROVIDER):
+        return False
+    strange = any(partition_map(offset) is None for offset in offsets if offset not in (None, {}))
+    return strange or provider.lower() in _UNCOUNTABLE
+
 
 _SECRET_NAME = re.compile(r"password|passwd|jaas|secret|key|token|credential|certificate|auth", re.IGNORECASE)
 _SECRET_VALUE = re.compile(r"(password|secret|token)\s*=|://[^/@\s]+:[^/@\s]*@", re.IGNORECASE)

@@ -287,7 +287,8 @@ class SimulatedJob:
             return Observation(at, (), cluster, (Gap("queries", _STARTING),), nodes)
         query = self._read_query()
         gaps = () if query.batch is not None else (Gap("batch", _NO_BATCH, query.query_id),)
-        return Observation(at, (query,), cluster, gaps, nodes)
+        others = tuple([_read_beside(kind, number, query) for number, kind in enumerate(self._job.beside)])
+        return Observation(at, (query, *others), cluster, gaps, nodes)
 
     def _read_query(self) -> QueryReading:
         job, at, count = self._job, self._now, self._job.partitions
@@ -332,6 +333,18 @@ class SimulatedJob:
             busy_s=tuple([each.busy_s + running.busy_s for each, running in rows]),
             requested=self._fleet.requested,
         )
+
+
+def _read_beside(kind: str, number: int, like: QueryReading) -> QueryReading:
+    """A further query, with the trigger of the job's own one."""
+    own = replace(like, query_id=f"{kind}-{number}", name=f"{kind}-{number}", run_id="run-0")
+    at = 0.0 if like.offsets is None else like.offsets.at
+    if kind == "idle":
+        positions = ((0,),) * 3
+        offsets = Offsets(at, ("empty",), (0,), *positions)
+        source = SourceInfo("kafka", "empty", 1)
+        return replace(own, sources=(source,), offsets=offsets, batch=None, running=RunningBatch(at, active=False))
+    return replace(own, sources=(SourceInfo("rate", "rate"),), offsets=None, uncountable="rate")
 
 
 class _Metrics:

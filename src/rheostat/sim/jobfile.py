@@ -372,10 +372,15 @@ class JobFile(FrozenModel):
     """What a batch writes to. Default: see each key below."""
     metrics: Metrics = Metrics()
     """How the job is observed. Default: see each key below."""
+    beside: tuple[Literal["idle", "unmeasured"], ...] = ()
+    """Further queries of the application, which use no slots. idle: on an empty topic; unmeasured: of a source of which
+    it is not known how many records wait. Default: most applications have one query."""
     events: tuple[Event, ...] = ()
     """What happens meanwhile, each entry with its `kind`. Default: nothing happens unless it is injected."""
 
-    _lists = field_validator("executors", "partition_shares", "stages", "events", mode="before")(tuples_of_lists)
+    _lists = field_validator("executors", "partition_shares", "stages", "beside", "events", mode="before")(
+        tuples_of_lists
+    )
     _values = field_validator("objective", "executors")(check_objective_or_bounds)
 
     @field_validator("executors")

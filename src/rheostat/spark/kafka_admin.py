@@ -122,12 +122,17 @@ class KafkaView:
                 client.close(self._jvm.java.time.Duration.ofMillis(0))
 
     def _ask(self, doing: str, ask: Callable[[], _T]) -> _T:
+        """The answer. Partitions may be gone since they were listed: then they are listed anew, and asked for again."""
+        began, listed_at = time.monotonic(), self._partitions_at
         try:
             with translate_errors(doing):
                 self._refresh_partitions()
                 return ask()
         except (UnavailableError, ValueError) as error:
+            old = self._partitions_at == listed_at > float("-inf")
             self._partitions_at = float("-inf")
+            if old and time.monotonic() - began < self._timeout_s:
+                return self._ask(doing, ask)
             if isinstance(error, UnavailableError):
                 raise
             message = f"{doing}: {error}"
