@@ -1,7 +1,16 @@
 import pytest
 
-from rheostat.attachment import query_refusals, session_refusals
-from rheostat.model import Bounds, Observation, Offsets, PartitionOffsets, QueryReading
+from rheostat.attachment import query_refusals, session_refusals, wait_refusals
+from rheostat.model import (
+    Batch,
+    Bounds,
+    Observation,
+    Offsets,
+    PartitionOffsets,
+    QueryReading,
+    RunningBatch,
+    SourceInfo,
+)
 from rheostat.spark.jvm import QueryPlan, Run, SessionFacts, Trigger
 
 GOOD = {"connect": False, "master": "spark://host:7077", "deploy": "standalone", "executor_cores": 2}
@@ -49,3 +58,25 @@ def test_fewer_partitions_than_executors_are_refused(partitions, fields):
     offsets = Offsets.of(0.0, tuple(PartitionOffsets("t", number, 0, 0, 0) for number in range(partitions)))
     seen = Observation(0.0, (QueryReading("id", "run", "q", 1.0, offsets=offsets),))
     assert [fault.field for fault in query_refusals([], seen, Bounds(1, 4), 20.0)] == fields
+
+
+@pytest.mark.parametrize(
+    ("batch", "lag_s", "refused", "warned"),
+    [
+        (Batch(900.0, 3, 20.0), 60.0, 1, 0),
+        (Batch(100.0, 3, 20.0), 60.0, 1, 0),
+        (Batch(990.0, 3, 1.0), 60.0, 0, 1),
+        (None, 60.0, 0, 1),
+        (Batch(900.0, 3, 20.0), 901.0, 0, 0),
+    ],
+    ids=["150/s", "20/s", "1 636/s", "no batch yet", "an objective longer than the delay"],
+)
+def test_an_objective_that_the_wait_of_a_source_breaks(batch, lag_s, refused, warned):
+    source = SourceInfo("kafka", "orders", topics=("orders",), min_offsets=90_000, max_delay_s=900.0)
+    offsets = Offsets.of(
+        1000.0, [PartitionOffsets("orders", 0, 18_000, 0, 0), PartitionOffsets("more", 0, 9_000_000, 0, 0)]
+    )
+    query = QueryReading("q", "r", "fraud", 10.0, (source,), offsets, batch, RunningBatch(1000.0, active=False))
+    faults, warnings = wait_refusals(Observation(1000.0, (query,)), lag_s)
+    assert (len(faults), len(warnings)) == (refused, warned)
+    assert all("less than 1 500/s arrive" in text for text in [*warnings, *(str(fault) for fault in faults)])

@@ -134,6 +134,7 @@ def _assess(
         skew=state.machines.skew,
         useful_executors=useful_executors,
         stages=stages,
+        wait_s=query.wait_s,
         **_read_slow(state.machines, observation),
     )
 
@@ -189,6 +190,7 @@ def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
         oldest=min((q.oldest for q in queries if q.oldest is not None), default=None),
         pressure=largest(q.pressure for q in queries),
         throughput=total(q.throughput for q in queries),
+        wait_s=largest(q.wait_s for q in queries),
     )
 
 
