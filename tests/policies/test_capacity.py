@@ -269,6 +269,23 @@ def test_the_batch_cap_limits(changes, limits):
     assert cap_limits(seen(**changes)) == limits
 
 
+FULL = QueryLoad("full", batch_s=1.0, trigger_s=10.0, capped=True, backlog_excess=9.0)
+LONG = QueryLoad("long", batch_s=9.9, trigger_s=10.0, capped=False, backlog_excess=0.0)
+
+
+@pytest.mark.parametrize(
+    ("queries", "limits"),
+    [
+        pytest.param((FULL, LONG), True, id="the other keeps up, with long batches"),
+        pytest.param((FULL, LONG._replace(backlog_excess=9.0)), False, id="the other is behind"),
+        pytest.param((LONG, LONG), False, id="none is full"),
+        pytest.param((FULL, FULL), True, id="both are full"),
+    ],
+)
+def test_the_batch_cap_limits_the_queries_that_are_behind(queries, limits):
+    assert cap_limits(seen(capped=True, batch_s=9.9, by_query=queries)) == limits
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
